@@ -1,0 +1,100 @@
+//! The machine as seen by the resolution of connection parameters.
+
+use std::path::PathBuf;
+
+/// What connection parameters depend on besides the command line; tests bring their own.
+pub trait Environment {
+    /// The value of an environment variable, if it is set (perhaps to nothing) and is text.
+    fn var(&self, name: &str) -> Option<String>;
+
+    /// The operating system's name for the user that this process runs as.
+    fn user_name(&self) -> Option<String>;
+
+    /// The user's home directory, which holds `.pgpass`, `.pg_service.conf` and `.postgresql`.
+    fn home(&self) -> Option<PathBuf>;
+
+    /// Where servers put their Unix sockets by default: Debian's and Red Hat's packages, then upstream's.
+    ///
+    /// One libpq knows one such directory; this client must find the server of any build.
+    fn socket_directories(&self) -> Vec<PathBuf> {
+        if cfg!(unix) {
+            vec!["/var/run/postgresql".into(), "/tmp".into()]
+        } else {
+            Vec::new()
+        }
+    }
+
+    /// Where the machine-wide `pg_service.conf` may be: Debian's, Red Hat's and upstream's packages.
+    fn system_directories(&self) -> Vec<PathBuf> {
+        vec![
+            "/etc/postgresql-common".into(),
+            "/etc/sysconfig/pgsql".into(),
+            "/usr/local/pgsql/etc".into(),
+        ]
+    }
+}
+
+/// The environment of this process.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct ProcessEnvironment;
+
+impl Environment for ProcessEnvironment {
+    fn var(&self, name: &str) -> Option<String> {
+        std::env::var(name).ok()
+    }
+
+    #[cfg(unix)]
+    fn user_name(&self) -> Option<String> {
+        Some(account()?.name)
+    }
+
+    #[cfg(not(unix))]
+    fn user_name(&self) -> Option<String> {
+        self.var("USERNAME").filter(|name| !name.is_empty())
+    }
+
+    #[cfg(unix)]
+    fn home(&self) -> Option<PathBuf> {
+        match std::env::var_os("HOME") {
+            Some(home) if !home.is_empty() => Some(home.into()),
+            _ => Some(account()?.dir),
+        }
+    }
+
+    /// libpq keeps its files in the folder `postgresql` of the application data on Windows.
+    #[cfg(not(unix))]
+    fn home(&self) -> Option<PathBuf> {
+        Some(PathBuf::from(std::env::var_os("APPDATA")?).join("postgresql"))
+    }
+}
+
+/// The account of the effective user, as the system's name service knows it.
+#[cfg(unix)]
+fn account() -> Option<nix::unistd::User> {
+    nix::unistd::User::from_uid(nix::unistd::geteuid())
+        .ok()
+        .flatten()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[cfg(unix)]
+    #[test]
+    fn this_process_has_a_user_name_and_a_home() {
+        let name = ProcessEnvironment.user_name().unwrap();
+        let id = std::process::Command::new("id")
+            .arg("-un")
+            .output()
+            .unwrap();
+        assert_eq!(String::from_utf8(id.stdout).unwrap().trim(), name);
+        assert!(ProcessEnvironment.home().unwrap().is_absolute());
+    }
+
+    #[test]
+    fn variables_of_this_process_are_seen() {
+        assert!(ProcessEnvironment.var("PATH").is_some());
+        assert_eq!(ProcessEnvironment.var("PGTRIAL_NO_SUCH_VARIABLE"), None);
+    }
+}

@@ -1,0 +1,159 @@
+//! Lists of hosts, addresses and ports: one endpoint for each.
+
+use std::net::IpAddr;
+use std::path::{Path, PathBuf};
+
+use super::conninfo::is_space;
+use super::environment::Environment;
+use super::error::ParamsError;
+use super::options::Options;
+use super::passfile::Passwords;
+use super::{Address, Endpoint, non_empty};
+
+/// The port where none is given.
+const DEFAULT_PORT: &str = "5432";
+
+/// The longest socket path, in bytes: the size of `sun_path` less the final zero.
+const MAXIMUM_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
+
+/// One host as it was written, with its place looked up but not checked.
+pub(super) struct Host {
+    place: Place,
+    /// The name for messages and verification.
+    name: String,
+    port: String,
+}
+
+enum Place {
+    Directory(String),
+    Name,
+    Address(String),
+}
+
+/// Splits the lists of `host`, `hostaddr` and `port`; a single port serves every host.
+pub(super) fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
+    let list =
+        |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
+    let names = list("host");
+    let addresses = list("hostaddr");
+    let ports = list("port").unwrap_or_else(|| vec![DEFAULT_PORT]);
+    let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
+
+    if let Some(names) = names.as_ref().filter(|names| names.len() != count) {
+        return Err(ParamsError::HostCount {
+            hosts: names.len(),
+            addresses: count,
+        });
+    }
+    if ports.len() != 1 && ports.len() != count {
+        return Err(ParamsError::PortCount {
+            ports: ports.len(),
+            hosts: count,
+        });
+    }
+
+    let item = |list: &Option<Vec<&str>>, index: usize| {
+        let text = list.as_ref().map_or("", |list| list[index]);
+        non_empty(Some(text)).map(str::to_owned)
+    };
+    let host = |index: usize| {
+        let port = if ports.len() == 1 {
+            ports[0]
+        } else {
+            ports[index]
+        };
+        let port = non_empty(Some(port)).unwrap_or(DEFAULT_PORT).to_owned();
+        let (place, name) = match (item(&addresses, index), item(&names, index)) {
+            (Some(address), name) => {
+                let name = name.unwrap_or_else(|| address.clone());
+                (Place::Address(address), name)
+            }
+            (None, Some(name)) if name.starts_with(['/', '@']) => {
+                (Place::Directory(name.clone()), name)
+            }
+            (None, Some(name)) => (Place::Name, name),
+            (None, None) => default_place(&port, env),
+        };
+        Host { place, name, port }
+    };
+    Ok((0..count).map(host).collect())
+}
+
+/// The default socket directory that has a server's socket, or else the first that exists; `localhost` where the
+/// platform has no such directories.
+fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
+    let directories = env.socket_directories();
+    let file = format!(".s.PGSQL.{}", port.trim_matches(is_space));
+    let chosen = directories
+        .iter()
+        .find(|directory| directory.join(&file).exists())
+        .or_else(|| directories.iter().find(|directory| directory.is_dir()))
+        .or_else(|| directories.last());
+    match chosen {
+        Some(directory) => {
+            let name = directory.display().to_string();
+            (Place::Directory(name.clone()), name)
+        }
+        None => (Place::Name, "localhost".to_owned()),
+    }
+}
+
+impl Host {
+    /// Checks port, address and length of the path, and adds the password.
+    pub(super) fn into_endpoint(
+        self,
+        passwords: &Passwords,
+        env: &dyn Environment,
+    ) -> Result<Endpoint, ParamsError> {
+        let number = super::settings::integer(&self.port, "port")?;
+        let port = u16::try_from(number)
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(|| ParamsError::Port(self.port.clone()))?;
+        let password = passwords.find(self.name_in_passfile(env), &self.port);
+        let address = match self.place {
+            Place::Directory(directory) => Address::Unix(socket_file(&directory, port)?),
+            Place::Name => Address::Tcp(self.name.clone()),
+            Place::Address(address) => Address::Tcp(numeric(address)?),
+        };
+        Ok(Endpoint {
+            address,
+            host_name: self.name,
+            port,
+            password,
+        })
+    }
+
+    fn name_in_passfile(&self, env: &dyn Environment) -> &str {
+        let is_default = |directory: &str| {
+            let directory = Path::new(directory);
+            env.socket_directories()
+                .iter()
+                .any(|known| known == directory)
+        };
+        match &self.place {
+            Place::Directory(directory) if is_default(directory) => "localhost",
+            _ => &self.name,
+        }
+    }
+}
+
+fn socket_file(directory: &str, port: u16) -> Result<PathBuf, ParamsError> {
+    let path = format!("{directory}/.s.PGSQL.{port}");
+    if path.len() > MAXIMUM_SOCKET_PATH {
+        return Err(ParamsError::SocketPathTooLong {
+            path,
+            maximum: MAXIMUM_SOCKET_PATH,
+        });
+    }
+    Ok(PathBuf::from(path))
+}
+
+/// A numeric address, whose zone (`fe80::1%eth0`) is left to the resolver.
+fn numeric(address: String) -> Result<String, ParamsError> {
+    let without_zone = address.split('%').next().unwrap_or("");
+    match without_zone.parse::<IpAddr>() {
+        Ok(_) => Ok(address),
+        Err(_) => Err(ParamsError::NetworkAddress(address)),
+    }
+}

@@ -1,0 +1,182 @@
+//! The table of connection parameters: keywords, their variables and their defaults.
+
+use std::collections::BTreeMap;
+
+use super::environment::Environment;
+use super::error::ParamsError;
+
+/// A parameter: its keyword, the variable that may set it, the value it has otherwise.
+struct Keyword {
+    name: &'static str,
+    variable: Option<&'static str>,
+    default: Option<&'static str>,
+}
+
+const fn keyword(
+    name: &'static str,
+    variable: Option<&'static str>,
+    default: Option<&'static str>,
+) -> Keyword {
+    Keyword {
+        name,
+        variable,
+        default,
+    }
+}
+
+/// Every parameter of libpq 18, those included that mean nothing to this client, so that no connection string that
+/// libpq takes is refused for its keywords.
+#[rustfmt::skip]
+const KEYWORDS: &[Keyword] = &[
+    keyword("service", Some("PGSERVICE"), None),
+    keyword("user", Some("PGUSER"), None),
+    keyword("password", Some("PGPASSWORD"), None),
+    keyword("passfile", Some("PGPASSFILE"), None),
+    keyword("channel_binding", Some("PGCHANNELBINDING"), Some("prefer")),
+    keyword("connect_timeout", Some("PGCONNECT_TIMEOUT"), None),
+    keyword("dbname", Some("PGDATABASE"), None),
+    keyword("host", Some("PGHOST"), None),
+    keyword("hostaddr", Some("PGHOSTADDR"), None),
+    keyword("port", Some("PGPORT"), None),
+    keyword("client_encoding", Some("PGCLIENTENCODING"), None),
+    keyword("options", Some("PGOPTIONS"), None),
+    keyword("application_name", Some("PGAPPNAME"), None),
+    keyword("fallback_application_name", None, None),
+    keyword("keepalives", None, None),
+    keyword("keepalives_idle", None, None),
+    keyword("keepalives_interval", None, None),
+    keyword("keepalives_count", None, None),
+    keyword("tcp_user_timeout", None, None),
+    keyword("sslmode", Some("PGSSLMODE"), None),
+    keyword("sslnegotiation", Some("PGSSLNEGOTIATION"), Some("postgres")),
+    keyword("sslcompression", Some("PGSSLCOMPRESSION"), None),
+    keyword("sslcert", Some("PGSSLCERT"), None),
+    keyword("sslkey", Some("PGSSLKEY"), None),
+    keyword("sslcertmode", Some("PGSSLCERTMODE"), Some("allow")),
+    keyword("sslpassword", None, None),
+    keyword("sslrootcert", Some("PGSSLROOTCERT"), None),
+    keyword("sslcrl", Some("PGSSLCRL"), None),
+    keyword("sslcrldir", Some("PGSSLCRLDIR"), None),
+    keyword("sslsni", Some("PGSSLSNI"), Some("1")),
+    keyword("requirepeer", Some("PGREQUIREPEER"), None),
+    keyword("require_auth", Some("PGREQUIREAUTH"), None),
+    keyword("min_protocol_version", Some("PGMINPROTOCOLVERSION"), None),
+    keyword("max_protocol_version", Some("PGMAXPROTOCOLVERSION"), None),
+    keyword("ssl_min_protocol_version", Some("PGSSLMINPROTOCOLVERSION"), Some("TLSv1.2")),
+    keyword("ssl_max_protocol_version", Some("PGSSLMAXPROTOCOLVERSION"), None),
+    keyword("gssencmode", Some("PGGSSENCMODE"), Some("disable")),
+    keyword("krbsrvname", Some("PGKRBSRVNAME"), None),
+    keyword("gsslib", Some("PGGSSLIB"), None),
+    keyword("gssdelegation", Some("PGGSSDELEGATION"), None),
+    keyword("replication", None, None),
+    keyword("target_session_attrs", Some("PGTARGETSESSIONATTRS"), Some("any")),
+    keyword("load_balance_hosts", Some("PGLOADBALANCEHOSTS"), Some("disable")),
+    keyword("scram_client_key", None, None),
+    keyword("scram_server_key", None, None),
+    keyword("oauth_issuer", None, None),
+    keyword("oauth_client_id", None, None),
+    keyword("oauth_client_secret", None, None),
+    keyword("oauth_scope", None, None),
+    keyword("sslkeylogfile", None, None),
+];
+
+/// Values of parameters by keyword. Holds passwords in plain text, hence no `Debug`.
+#[derive(Default)]
+pub(super) struct Options(BTreeMap<&'static str, String>);
+
+impl Options {
+    /// The value of a parameter; `Some("")` is a parameter set to nothing.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    /// Sets a parameter, over any earlier value.
+    ///
+    /// The obsolete `requiressl` is `sslmode=require` or `sslmode=prefer`.
+    pub(super) fn store(&mut self, name: &str, value: &str) -> Result<(), ParamsError> {
+        let (name, value) = match name {
+            "requiressl" if value.starts_with('1') => ("sslmode", "require"),
+            "requiressl" => ("sslmode", "prefer"),
+            other => (other, value),
+        };
+        let known = find(name).ok_or_else(|| ParamsError::UnknownOption(name.to_owned()))?;
+        self.0.insert(known.name, value.to_owned());
+        Ok(())
+    }
+
+    /// Sets a parameter that has no value yet; `false` if there is no such parameter.
+    pub(super) fn store_if_absent(&mut self, name: &str, value: &str) -> bool {
+        match find(name) {
+            Some(known) => {
+                self.0.entry(known.name).or_insert_with(|| value.to_owned());
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Fills what is still open from the environment's variables, then from the defaults.
+    pub(super) fn fill_from_environment(&mut self, env: &dyn Environment) {
+        for known in KEYWORDS {
+            if self.0.contains_key(known.name) {
+                continue;
+            }
+            let value = known
+                .variable
+                .and_then(|variable| env.var(variable))
+                .or_else(|| known.default.map(str::to_owned));
+            if let Some(value) = value {
+                self.0.insert(known.name, value);
+            }
+        }
+        if !self.0.contains_key("sslmode") {
+            self.0.insert("sslmode", self.default_sslmode(env));
+        }
+    }
+
+    /// The system's authorities vouch for anyone, so that trusting them asks for the check of the host too.
+    fn default_sslmode(&self, env: &dyn Environment) -> String {
+        let obsolete = env.var("PGREQUIRESSL");
+        if obsolete.is_some_and(|value| value.starts_with('1')) {
+            "require".to_owned()
+        } else if self.get("sslrootcert") == Some("system") {
+            "verify-full".to_owned()
+        } else {
+            "prefer".to_owned()
+        }
+    }
+}
+
+fn find(name: &str) -> Option<&'static Keyword> {
+    KEYWORDS.iter().find(|known| known.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_later_value_replaces_an_earlier_one_unless_it_is_a_fallback() {
+        let mut options = Options::default();
+        options.store("host", "a").unwrap();
+        options.store("host", "b").unwrap();
+        assert!(options.store_if_absent("host", "c"));
+        assert_eq!(options.get("host"), Some("b"));
+    }
+
+    #[test]
+    fn unknown_keywords_are_refused_by_name() {
+        let error = Options::default().store("hots", "a").unwrap_err();
+        assert_eq!(error.to_string(), "invalid connection option \"hots\"");
+        assert!(!Options::default().store_if_absent("hots", "a"));
+    }
+
+    #[test]
+    fn the_obsolete_requiressl_is_an_sslmode() {
+        let mut options = Options::default();
+        options.store("requiressl", "1").unwrap();
+        assert_eq!(options.get("sslmode"), Some("require"));
+        options.store("requiressl", "0").unwrap();
+        assert_eq!(options.get("sslmode"), Some("prefer"));
+    }
+}

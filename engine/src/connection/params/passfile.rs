@@ -1,0 +1,206 @@
+//! The password file: lines of `host:port:database:user:password`.
+
+use std::path::{Path, PathBuf};
+
+use super::environment::Environment;
+use super::options::Options;
+use super::{Password, non_empty};
+
+/// The passwords of one user for one database, wherever they come from.
+pub(super) struct Passwords {
+    source: Source,
+    dbname: String,
+    user: String,
+}
+
+enum Source {
+    /// One for every host, from the connection string, the service or `PGPASSWORD`.
+    Given(String),
+    /// The content of the password file.
+    File {
+        path: PathBuf,
+        text: String,
+    },
+    Nothing,
+}
+
+impl Passwords {
+    /// Finds the given password, or else the password file (`passfile`, `PGPASSFILE`, `~/.pgpass`).
+    ///
+    /// A file that is missing or unreadable gives no password; one that others may read gives a warning as well.
+    pub(super) fn for_session(
+        options: &Options,
+        user: &str,
+        dbname: &str,
+        env: &dyn Environment,
+        warnings: &mut Vec<String>,
+    ) -> Self {
+        let source = match non_empty(options.get("password")) {
+            Some(password) => Source::Given(password.to_owned()),
+            None => {
+                let path = match non_empty(options.get("passfile")) {
+                    Some(file) => Some(PathBuf::from(file)),
+                    None => env.home().map(|home| home.join(default_name())),
+                };
+                path.and_then(|path| {
+                    let text = read(&path, warnings)?;
+                    Some(Source::File { path, text })
+                })
+                .unwrap_or(Source::Nothing)
+            }
+        };
+        Self {
+            source,
+            dbname: dbname.to_owned(),
+            user: user.to_owned(),
+        }
+    }
+
+    /// The password for a host, named as in the password file: `localhost` for the default socket directory.
+    pub(super) fn find(&self, host: &str, port: &str) -> Option<Password> {
+        match &self.source {
+            Source::Given(password) => Some(Password::new(password)),
+            Source::File { path, text } => Some(Password {
+                text: lookup(text, [host, port, &self.dbname, &self.user])?,
+                file: Some(path.clone()),
+            }),
+            Source::Nothing => None,
+        }
+        // An empty password is none: libpq then reports that no password was supplied.
+        .filter(|password| !password.text.is_empty())
+    }
+}
+
+fn default_name() -> &'static str {
+    if cfg!(windows) {
+        "pgpass.conf"
+    } else {
+        ".pgpass"
+    }
+}
+
+fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
+    let metadata = std::fs::metadata(path).ok()?;
+    if !cfg!(windows) && !metadata.is_file() {
+        let path = path.display();
+        warnings.push(format!(
+            "WARNING: password file \"{path}\" is not a plain file"
+        ));
+        return None;
+    }
+    if open_to_others(&metadata) {
+        warnings.push(format!(
+            "WARNING: password file \"{}\" has group or world access; permissions should be u=rw (0600) or less",
+            path.display()
+        ));
+        return None;
+    }
+    let content = std::fs::read(path).ok()?;
+    Some(String::from_utf8_lossy(&content).into_owned())
+}
+
+#[cfg(unix)]
+fn open_to_others(metadata: &std::fs::Metadata) -> bool {
+    use std::os::unix::fs::PermissionsExt;
+    metadata.permissions().mode() & 0o077 != 0
+}
+
+/// The folder of a Windows user's application data is protected already.
+#[cfg(not(unix))]
+fn open_to_others(_: &std::fs::Metadata) -> bool {
+    false
+}
+
+/// The password in the first line whose four fields match.
+fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
+    text.lines()
+        .map(|line| line.trim_end_matches('\r'))
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        .find_map(|line| {
+            wanted
+                .into_iter()
+                .try_fold(line, after_matching_field)
+                .map(unescaped_field)
+        })
+}
+
+/// What follows the first field, if that is `*` or, without its backslashes, the text wanted.
+fn after_matching_field<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
+    if let Some(after) = line.strip_prefix("*:") {
+        return Some(after);
+    }
+    let mut expected = wanted.chars();
+    let mut characters = line.char_indices();
+    while let Some((at, character)) = characters.next() {
+        let character = match character {
+            ':' => {
+                let after = &line[at + 1..];
+                return expected.next().is_none().then_some(after);
+            }
+            '\\' => characters.next()?.1,
+            other => other,
+        };
+        if expected.next() != Some(character) {
+            return None;
+        }
+    }
+    None
+}
+
+/// The first field without its backslashes; one at the very end stands for itself.
+fn unescaped_field(text: &str) -> String {
+    let mut field = String::new();
+    let mut characters = text.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            ':' => break,
+            '\\' => field.push(characters.next().unwrap_or('\\')),
+            other => field.push(other),
+        }
+    }
+    field
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn found(text: &str) -> Option<String> {
+        lookup(text, ["h", "5432", "d", "u"])
+    }
+
+    #[test]
+    fn the_first_line_that_matches_wins() {
+        let text = "x:5432:d:u:1\nh:*:d:u:2\r\nh:5432:d:u:3\n";
+        assert_eq!(found(text).as_deref(), Some("2"));
+        assert_eq!(found("*:*:*:*:w").as_deref(), Some("w"));
+        assert_eq!(found("#*:*:*:*:w"), None);
+        assert_eq!(found("h:5432:d:u"), None);
+        assert_eq!(found("h:5432:d:ux:p"), None);
+        assert_eq!(found("h*:5432:d:u:p"), None);
+    }
+
+    #[test]
+    fn backslashes_protect_colons_and_backslashes() {
+        let text = r"::1:5432:d:u:no
+\:\:1:5432:d\\:u:a\:b\\c:ignored";
+        let password = lookup(text, ["::1", "5432", r"d\", "u"]);
+        assert_eq!(password.as_deref(), Some(r"a:b\c"));
+        assert_eq!(unescaped_field(r"a\"), r"a\");
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_searched(text in "[*:\\\\#a\n]{0,60}", host in "[a:*\\\\]{0,4}") {
+            let _ = lookup(&text, [&host, "a", "a", "a"]);
+        }
+
+        #[test]
+        fn escaped_fields_match_and_come_back(host in "[^\0\r\n*#]{1,10}", password in "[^\0\r\n]{0,10}") {
+            let escape = |text: &str| text.replace('\\', r"\\").replace(':', r"\:");
+            let line = format!("{}:1:d:u:{}", escape(&host), escape(&password));
+            prop_assert_eq!(lookup(&line, [&host, "1", "d", "u"]), Some(password));
+        }
+    }
+}

@@ -1,0 +1,294 @@
+//! Single parameters: their spelling, their meaning, and which of them go together.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::conninfo::is_space;
+use super::environment::Environment;
+use super::error::ParamsError;
+use super::options::Options;
+use super::{
+    ChannelBinding, Keepalives, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion,
+    non_empty,
+};
+
+/// Finds the value of a parameter among the known ones.
+fn one_of<T: Copy>(
+    options: &Options,
+    option: &'static str,
+    known: &[(&str, T)],
+) -> Result<T, ParamsError> {
+    let value = options.get(option).unwrap_or("");
+    known
+        .iter()
+        .find(|(name, _)| *name == value)
+        .map(|(_, meaning)| *meaning)
+        .ok_or_else(|| ParamsError::Value {
+            option,
+            value: value.to_owned(),
+        })
+}
+
+pub(super) fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, ParamsError> {
+    use TargetSessionAttrs::*;
+    let known = [
+        ("any", Any),
+        ("read-write", ReadWrite),
+        ("read-only", ReadOnly),
+        ("primary", Primary),
+        ("standby", Standby),
+        ("prefer-standby", PreferStandby),
+    ];
+    one_of(options, "target_session_attrs", &known)
+}
+
+pub(super) fn load_balance_random(options: &Options) -> Result<bool, ParamsError> {
+    let known = [("disable", false), ("random", true)];
+    one_of(options, "load_balance_hosts", &known)
+}
+
+pub(super) fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError> {
+    use ChannelBinding::*;
+    let known = [
+        ("disable", Disable),
+        ("prefer", Prefer),
+        ("require", Require),
+    ];
+    one_of(options, "channel_binding", &known)
+}
+
+/// Everything about encryption, in the order in which libpq checks it.
+pub(super) fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, ParamsError> {
+    let mode = ssl_mode(options)?;
+    let mode_text = || options.get("sslmode").unwrap_or("").to_owned();
+    let negotiation = [("postgres", false), ("direct", true)];
+    let direct = one_of(options, "sslnegotiation", &negotiation)?;
+    if direct && mode < SslMode::Require {
+        return Err(ParamsError::WeakModeForDirect(mode_text()));
+    }
+    let root_cert = root_cert(options, env);
+    if root_cert == Some(RootCert::System) && mode != SslMode::VerifyFull {
+        return Err(ParamsError::WeakModeForSystemRoots(mode_text()));
+    }
+    let (min_version, max_version) = tls_versions(options)?;
+    let certmode = [
+        ("disable", Some(false)),
+        ("allow", Some(true)),
+        ("require", None),
+    ];
+    let send_cert = one_of(options, "sslcertmode", &certmode)?;
+    let send_cert = send_cert.ok_or_else(|| unsupported("sslcertmode", "require"))?;
+
+    let given = |keyword| non_empty(options.get(keyword)).map(PathBuf::from);
+    let crl_dir = given("sslcrldir");
+    let crl = given("sslcrl").or_else(|| match crl_dir {
+        Some(_) => None,
+        None => personal_file(env, "root.crl"),
+    });
+    Ok(TlsParams {
+        mode,
+        root_cert,
+        cert: given("sslcert").or_else(|| personal_file(env, "postgresql.crt")),
+        key: given("sslkey").or_else(|| personal_file(env, "postgresql.key")),
+        crl,
+        crl_dir,
+        send_cert,
+        sni: options
+            .get("sslsni")
+            .is_some_and(|value| value.starts_with('1')),
+        direct,
+        min_version,
+        max_version,
+    })
+}
+
+fn ssl_mode(options: &Options) -> Result<SslMode, ParamsError> {
+    use SslMode::*;
+    let known = [
+        ("disable", Disable),
+        ("allow", Allow),
+        ("prefer", Prefer),
+        ("require", Require),
+        ("verify-ca", VerifyCa),
+        ("verify-full", VerifyFull),
+    ];
+    one_of(options, "sslmode", &known)
+}
+
+fn root_cert(options: &Options, env: &dyn Environment) -> Option<RootCert> {
+    match non_empty(options.get("sslrootcert")) {
+        Some("system") => Some(RootCert::System),
+        Some(file) => Some(RootCert::File(file.into())),
+        None => personal_file(env, "root.crt").map(RootCert::File),
+    }
+}
+
+/// A file where libpq looks for it when none is named.
+fn personal_file(env: &dyn Environment, name: &str) -> Option<PathBuf> {
+    let home = env.home()?;
+    Some(if cfg!(windows) {
+        home.join(name)
+    } else {
+        home.join(".postgresql").join(name)
+    })
+}
+
+/// The bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; nothing is no bound.
+fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsError> {
+    // The second number orders versions that this client does not tell apart.
+    let version = |option: &'static str, none: (TlsVersion, u8)| {
+        let value = options.get(option).unwrap_or("");
+        match value.to_ascii_lowercase().as_str() {
+            "" => Ok(none),
+            "tlsv1" => Ok((TlsVersion::Obsolete, 0)),
+            "tlsv1.1" => Ok((TlsVersion::Obsolete, 1)),
+            "tlsv1.2" => Ok((TlsVersion::V1_2, 2)),
+            "tlsv1.3" => Ok((TlsVersion::V1_3, 3)),
+            _ => Err(ParamsError::TlsVersion {
+                option,
+                value: value.to_owned(),
+            }),
+        }
+    };
+    let lowest = version("ssl_min_protocol_version", (TlsVersion::Obsolete, 0))?;
+    let highest = version("ssl_max_protocol_version", (TlsVersion::V1_3, 3))?;
+    if lowest.1 > highest.1 {
+        return Err(ParamsError::TlsVersionRange);
+    }
+    Ok((lowest.0, highest.0))
+}
+
+/// Refuses what would change the meaning or the safety of a session and is not implemented here.
+pub(super) fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
+    for option in ["requirepeer", "scram_client_key", "scram_server_key"] {
+        if let Some(value) = non_empty(options.get(option)) {
+            // The value of a key is a secret.
+            let shown = if option == "requirepeer" {
+                value
+            } else {
+                "***"
+            };
+            return Err(unsupported(option, shown));
+        }
+    }
+    let gssencmode = [("disable", true), ("prefer", true), ("require", false)];
+    if !one_of(options, "gssencmode", &gssencmode)? {
+        return Err(ParamsError::GssUnavailable("require".to_owned()));
+    }
+    protocol_versions(options)
+}
+
+/// This client speaks version 3.0 of the wire protocol, which must be within the bounds.
+fn protocol_versions(options: &Options) -> Result<(), ParamsError> {
+    let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
+    let bound = |option, none| match options.get(option) {
+        Some(_) => one_of(options, option, &known),
+        None => Ok(none),
+    };
+    let lowest = bound("min_protocol_version", 0)?;
+    let highest = bound("max_protocol_version", 2)?;
+    if lowest > highest {
+        return Err(ParamsError::ProtocolVersionRange);
+    }
+    if lowest > 0 {
+        let value = options.get("min_protocol_version").unwrap_or("");
+        return Err(unsupported("min_protocol_version", value));
+    }
+    Ok(())
+}
+
+fn unsupported(option: &'static str, value: &str) -> ParamsError {
+    ParamsError::Unsupported {
+        option,
+        value: value.to_owned(),
+    }
+}
+
+pub(super) fn application_name(options: &Options) -> Option<String> {
+    let own = options.get("application_name");
+    non_empty(own.or_else(|| options.get("fallback_application_name"))).map(str::to_owned)
+}
+
+/// `client_encoding`; `auto` is the encoding of the locale, of which this client knows UTF-8 and nothing else.
+pub(super) fn client_encoding(options: &Options, env: &dyn Environment) -> Option<String> {
+    let given = non_empty(options.get("client_encoding"))?;
+    if given != "auto" {
+        return Some(given.to_owned());
+    }
+    let locale = ["LC_ALL", "LC_CTYPE", "LANG"]
+        .into_iter()
+        .filter_map(|name| env.var(name))
+        .find(|value| !value.is_empty())
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    let is_utf8 = locale.contains("utf-8") || locale.contains("utf8");
+    Some(if is_utf8 { "UTF8" } else { "SQL_ASCII" }.to_owned())
+}
+
+pub(super) fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
+    let enabled = optional_integer(options, "keepalives")?.is_none_or(|value| value != 0);
+    let count = optional_integer(options, "keepalives_count")?;
+    Ok(Keepalives {
+        enabled,
+        idle: seconds(options, "keepalives_idle")?,
+        interval: seconds(options, "keepalives_interval")?,
+        count: count.and_then(positive),
+    })
+}
+
+/// A time in seconds; zero and less are no time.
+pub(super) fn seconds(
+    options: &Options,
+    option: &'static str,
+) -> Result<Option<Duration>, ParamsError> {
+    let value = optional_integer(options, option)?.and_then(positive);
+    Ok(value.map(|value| Duration::from_secs(value.into())))
+}
+
+/// A time in milliseconds; zero and less are no time.
+pub(super) fn milliseconds(
+    options: &Options,
+    option: &'static str,
+) -> Result<Option<Duration>, ParamsError> {
+    let value = optional_integer(options, option)?.and_then(positive);
+    Ok(value.map(|value| Duration::from_millis(value.into())))
+}
+
+fn positive(value: i32) -> Option<u32> {
+    u32::try_from(value).ok().filter(|value| *value > 0)
+}
+
+fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i32>, ParamsError> {
+    options
+        .get(option)
+        .map(|value| integer(value, option))
+        .transpose()
+}
+
+/// A whole number as `strtol` reads it, blanks around it allowed.
+pub(super) fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
+    value
+        .trim_matches(is_space)
+        .parse()
+        .map_err(|_| ParamsError::Integer {
+            value: value.to_owned(),
+            option,
+        })
+}
+
+/// Settings that go into the start-up message beyond the named parameters; `default` leaves the server's own.
+pub(super) fn startup(options: &Options, env: &dyn Environment) -> Vec<(String, String)> {
+    let replication = non_empty(options.get("replication"))
+        .map(|value| ("replication".to_owned(), value.to_owned()));
+    let variables = [
+        ("PGDATESTYLE", "datestyle"),
+        ("PGTZ", "timezone"),
+        ("PGGEQO", "geqo"),
+    ];
+    let from_variables = variables.into_iter().filter_map(|(variable, setting)| {
+        env.var(variable)
+            .filter(|value| !value.eq_ignore_ascii_case("default"))
+            .map(|value| (setting.to_owned(), value))
+    });
+    replication.into_iter().chain(from_variables).collect()
+}

@@ -1,0 +1,305 @@
+//! Connection URIs: `postgresql://[user[:password]@][host[:port][,...]][/dbname][?keyword=value&...]`.
+
+use super::error::ParamsError;
+use super::options::Options;
+
+/// The length of the URI's scheme, or 0 if this is no connection URI.
+pub(super) fn prefix_length(text: &str) -> usize {
+    ["postgresql://", "postgres://"]
+        .into_iter()
+        .find(|prefix| text.starts_with(prefix))
+        .map_or(0, str::len)
+}
+
+/// Reads a connection URI into the options, over any earlier values; empty parts set nothing.
+///
+/// Source: PostgreSQL 18 documentation, 32.1.1.2. Errors never quote the password.
+pub(super) fn parse(uri: &str, options: &mut Options) -> Result<(), ParamsError> {
+    let mut rest = &uri[prefix_length(uri)..];
+    if let Some((credentials, after)) = split_credentials(rest) {
+        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+        store(options, "user", user)?;
+        store(options, "password", password)?;
+        rest = after;
+    }
+
+    let mut hosts = String::new();
+    let mut ports = String::new();
+    loop {
+        let (host, after) = split_host(rest, uri)?;
+        hosts.push_str(host);
+        rest = after;
+        if let Some(after) = rest.strip_prefix(':') {
+            let (port, after) = split_at_any(after, "/?,");
+            ports.push_str(port);
+            rest = after;
+        }
+        match rest.strip_prefix(',') {
+            Some(after) => rest = after,
+            None => break,
+        }
+        hosts.push(',');
+        ports.push(',');
+    }
+    store(options, "host", &hosts)?;
+    store(options, "port", &ports)?;
+
+    if let Some(after) = rest.strip_prefix('/') {
+        let (dbname, after) = split_at_any(after, "?");
+        store(options, "dbname", dbname)?;
+        rest = after;
+    }
+    match rest.strip_prefix('?') {
+        Some(query) => parse_query(query, options),
+        None => Ok(()),
+    }
+}
+
+/// What is before and after the `@`, if one comes before the first `/`.
+fn split_credentials(text: &str) -> Option<(&str, &str)> {
+    let at = text.find(['@', '/'])?;
+    text[at..]
+        .strip_prefix('@')
+        .map(|after| (&text[..at], after))
+}
+
+/// One host without brackets, and what follows it.
+fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), ParamsError> {
+    let Some(bracketed) = text.strip_prefix('[') else {
+        return Ok(split_at_any(text, ":/?,"));
+    };
+    let (host, after) = bracketed
+        .split_once(']')
+        .ok_or_else(|| ParamsError::UnclosedBracket(without_password(uri)))?;
+    if host.is_empty() {
+        return Err(ParamsError::EmptyBrackets(without_password(uri)));
+    }
+    match after.chars().next() {
+        Some(character) if !":/?,".contains(character) => Err(ParamsError::UnexpectedCharacter {
+            character,
+            position: uri.len() - after.len() + 1,
+            uri: without_password(uri),
+        }),
+        _ => Ok((host, after)),
+    }
+}
+
+/// The text before the first of some characters, and the text from it on.
+fn split_at_any<'a>(text: &'a str, ends: &str) -> (&'a str, &'a str) {
+    text.split_at(text.find(|c| ends.contains(c)).unwrap_or(text.len()))
+}
+
+fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
+    let mut rest = query;
+    while !rest.is_empty() {
+        let (parameter, after) = rest.split_once('&').unwrap_or((rest, ""));
+        rest = after;
+        let (keyword, value) = parameter
+            .split_once('=')
+            .ok_or_else(|| ParamsError::MissingSeparator(parameter.to_owned()))?;
+        if value.contains('=') {
+            return Err(ParamsError::ExtraSeparator(keyword.to_owned()));
+        }
+        let keyword = decode(keyword, keyword)?;
+        let value = decode(value, &quotable(&keyword, value))?;
+        // The JDBC driver's way to ask for encryption.
+        let (keyword, value) = match (keyword.as_str(), value.as_str()) {
+            ("ssl", "true") => ("sslmode", "require"),
+            other => other,
+        };
+        options
+            .store(keyword, value)
+            .map_err(|_| ParamsError::UnknownQueryParameter(keyword.to_owned()))?;
+    }
+    Ok(())
+}
+
+fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), ParamsError> {
+    if encoded.is_empty() {
+        return Ok(());
+    }
+    options.store(keyword, &decode(encoded, &quotable(keyword, encoded))?)
+}
+
+/// The value as an error may quote it.
+fn quotable(keyword: &str, value: &str) -> String {
+    match keyword {
+        "password" | "sslpassword" | "oauth_client_secret" => "***".to_owned(),
+        _ => value.to_owned(),
+    }
+}
+
+/// The URI as an error may quote it.
+fn without_password(uri: &str) -> String {
+    let start = prefix_length(uri);
+    match split_credentials(&uri[start..]) {
+        Some((credentials, after)) if credentials.contains(':') => {
+            let (user, _) = credentials.split_once(':').unwrap_or((credentials, ""));
+            format!("{}{user}:***@{after}", &uri[..start])
+        }
+        _ => uri.to_owned(),
+    }
+}
+
+/// Replaces `%xy` by the byte it stands for and drops blanks at both ends; strict, unlike the URL standard.
+fn decode(text: &str, quotable: &str) -> Result<String, ParamsError> {
+    let malformed = || ParamsError::PercentToken(quotable.to_owned());
+    let trimmed = text.trim_matches(' ');
+    let mut decoded = Vec::with_capacity(trimmed.len());
+    let mut bytes = trimmed.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b' ' => return Err(ParamsError::UnencodedSpaces(quotable.to_owned())),
+            b'%' => {
+                let mut digit = || {
+                    let digit = char::from(bytes.next()?).to_digit(16)?;
+                    u8::try_from(digit).ok()
+                };
+                let high = digit().ok_or_else(malformed)?;
+                let low = digit().ok_or_else(malformed)?;
+                match high << 4 | low {
+                    0 => return Err(ParamsError::PercentZero(quotable.to_owned())),
+                    value => decoded.push(value),
+                }
+            }
+            other => decoded.push(other),
+        }
+    }
+    String::from_utf8(decoded).map_err(|_| malformed())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn parsed(uri: &str) -> Result<Options, ParamsError> {
+        let mut options = Options::default();
+        parse(uri, &mut options).map(|()| options)
+    }
+
+    fn value(uri: &str, keyword: &str) -> Option<String> {
+        parsed(uri).unwrap().get(keyword).map(str::to_owned)
+    }
+
+    fn message(uri: &str) -> String {
+        parsed(uri).err().unwrap().to_string()
+    }
+
+    #[test]
+    fn all_parts_are_read() {
+        let options = parsed(
+            "postgresql://u%40x:p%3a%2F@h1:1,[::1]:2/d%20b?application_name=%C3%A9&ssl=true",
+        );
+        let options = options.unwrap();
+        assert_eq!(options.get("user"), Some("u@x"));
+        assert_eq!(options.get("password"), Some("p:/"));
+        assert_eq!(options.get("host"), Some("h1,::1"));
+        assert_eq!(options.get("port"), Some("1,2"));
+        assert_eq!(options.get("dbname"), Some("d b"));
+        assert_eq!(options.get("application_name"), Some("é"));
+        assert_eq!(options.get("sslmode"), Some("require"));
+    }
+
+    #[test]
+    fn missing_parts_set_nothing() {
+        for uri in [
+            "postgres://",
+            "postgresql:///",
+            "postgresql://@",
+            "postgresql://?",
+        ] {
+            let options = parsed(uri).unwrap();
+            for keyword in ["user", "password", "host", "port", "dbname"] {
+                assert_eq!(options.get(keyword), None, "{keyword} in {uri}");
+            }
+        }
+        assert_eq!(value("postgresql:///d", "dbname").as_deref(), Some("d"));
+        assert_eq!(value("postgresql://h?port=3", "port").as_deref(), Some("3"));
+        assert_eq!(value("postgresql://a,b:2", "port").as_deref(), Some(",2"));
+        assert_eq!(
+            value("postgresql://%2Ftmp/d", "host").as_deref(),
+            Some("/tmp")
+        );
+    }
+
+    #[test]
+    fn blanks_at_the_ends_of_a_part_are_dropped() {
+        assert_eq!(value("postgres://h: 5 / d ", "port").as_deref(), Some("5"));
+        assert_eq!(
+            value("postgres://h: 5 / d ", "dbname").as_deref(),
+            Some("d")
+        );
+        assert_eq!(
+            message("postgres:///a b"),
+            "unexpected spaces found in \"a b\", use percent-encoded spaces (%20) instead"
+        );
+    }
+
+    #[test]
+    fn errors_have_libpq_wording() {
+        assert_eq!(
+            message("postgres://[::1"),
+            "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"postgres://[::1\""
+        );
+        assert_eq!(
+            message("postgres://[]/"),
+            "IPv6 host address may not be empty in URI: \"postgres://[]/\""
+        );
+        assert_eq!(
+            message("postgres://[::1]z"),
+            "unexpected character \"z\" at position 17 in URI (expected \":\" or \"/\"): \"postgres://[::1]z\""
+        );
+        assert_eq!(
+            message("postgres://h?a"),
+            "missing key/value separator \"=\" in URI query parameter: \"a\""
+        );
+        assert_eq!(
+            message("postgres://h?host=b=c"),
+            "extra key/value separator \"=\" in URI query parameter: \"host\""
+        );
+        assert_eq!(
+            message("postgres://h?a=b"),
+            "invalid URI query parameter: \"a\""
+        );
+        assert_eq!(
+            message("postgres://%zz"),
+            "invalid percent-encoded token: \"%zz\""
+        );
+        assert_eq!(
+            message("postgres://h/%1"),
+            "invalid percent-encoded token: \"%1\""
+        );
+        assert_eq!(
+            message("postgres://h/a%00"),
+            "forbidden value %00 in percent-encoded value: \"a%00\""
+        );
+    }
+
+    #[test]
+    fn errors_never_quote_the_password() {
+        for uri in [
+            "postgres://u:secret%zz@h",
+            "postgres://u:secret@[::1",
+            "postgres://u:secret@[]",
+            "postgres://u:secret@[::1]x",
+            "postgres://h?password=secret%zz",
+        ] {
+            assert!(!message(uri).contains("secret"), "{}", message(uri));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_or_refused(text in "[\\[\\]@:/?,&=% a0-9é]{0,60}") {
+            let _ = parsed(&format!("postgres://{text}"));
+        }
+
+        #[test]
+        fn an_encoded_name_comes_back_as_it_was(name in "[^\0]{1,20}") {
+            use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+            let uri = format!("postgres://h/{}", utf8_percent_encode(&name, NON_ALPHANUMERIC));
+            prop_assert_eq!(value(&uri, "dbname"), Some(name));
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! A session that waits for its answers: for the work around a run (versions, counts, vacuum, loading data).
+
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::BytesMut;
+use mio::{Events, Poll, Token};
+use postgres_protocol::message::frontend;
+
+use super::error::{ConnectionError, ServerError};
+use super::frames::{Flow, Sink};
+use super::target::Target;
+use super::{BUFFER_SIZE, Connection, OpenError, Progress, ServerInfo, notice};
+
+const TOKEN: Token = Token(0);
+
+/// One row of a result; NULL is `None`.
+pub type Row = Vec<Option<String>>;
+
+/// A blocking session.
+pub struct Session {
+    connection: Connection,
+    poll: Poll,
+    buffer: Vec<u8>,
+    /// What the server said when the session started.
+    pub server: ServerInfo,
+}
+
+impl Session {
+    /// Connects to `target`; the error has libpq's lines.
+    pub fn open(target: &Arc<Target>) -> Result<Self, OpenError> {
+        let io_error = |error: io::Error| OpenError { message: error.to_string(), sqlstate: "08001".to_owned() };
+        let mut poll = Poll::new().map_err(io_error)?;
+        let mut buffer = vec![0; BUFFER_SIZE];
+        let mut connection = Connection::open(target)?;
+        connection.register(poll.registry(), TOKEN).map_err(io_error)?;
+        let mut events = Events::with_capacity(4);
+        let mut deadline = Deadline::new(target.params.connect_timeout);
+        loop {
+            match connection.advance(&mut buffer, poll.registry(), TOKEN)? {
+                Progress::Ready(server) => return Ok(Self { connection, poll, buffer, server }),
+                Progress::Reopened => {
+                    connection.register(poll.registry(), TOKEN).map_err(io_error)?;
+                    deadline = Deadline::new(target.params.connect_timeout);
+                    continue;
+                }
+                Progress::Pending => {}
+            }
+            let Some(left) = deadline.left() else {
+                let error = ConnectionError::Timeout;
+                let message = target
+                    .attempts
+                    .first()
+                    .map_or_else(|| error.to_string(), |attempt| target.describe_failure(attempt, &error));
+                return Err(OpenError { message, sqlstate: error.sqlstate().to_owned() });
+            };
+            match poll.poll(&mut events, left) {
+                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(io_error(error)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
+    pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
+        self.connection.send_query(sql)?;
+        let mut sink = RowSink::default();
+        self.wait(&mut sink, |sink| sink.ready)?;
+        sink.error.map_or(Ok(sink.rows), |error| Err(ConnectionError::Server(error)))
+    }
+
+    /// Runs `COPY ... FROM STDIN`: `fill` appends data to the buffer and returns false when it has no more.
+    pub fn copy_in(
+        &mut self,
+        sql: &str,
+        mut fill: impl FnMut(&mut Vec<u8>) -> bool,
+    ) -> Result<(), ConnectionError> {
+        self.connection.send_query(sql)?;
+        let mut sink = RowSink::default();
+        self.wait(&mut sink, |sink| sink.ready || sink.copying)?;
+        if sink.copying {
+            self.send_copy_data(&mut fill)?;
+            let mut end = BytesMut::new();
+            frontend::copy_done(&mut end);
+            self.send_all(&end)?;
+            self.wait(&mut sink, |sink| sink.ready)?;
+        }
+        sink.error.map_or(Ok(()), |error| Err(ConnectionError::Server(error)))
+    }
+
+    fn send_copy_data(&mut self, fill: &mut impl FnMut(&mut Vec<u8>) -> bool) -> Result<(), ConnectionError> {
+        let mut message = Vec::with_capacity(BUFFER_SIZE * 2);
+        let mut more = true;
+        while more {
+            message.clear();
+            message.extend_from_slice(b"d\0\0\0\0");
+            while more && message.len() < BUFFER_SIZE {
+                more = fill(&mut message);
+            }
+            let length = (message.len() - 1) as u32;
+            message[1..5].copy_from_slice(&length.to_be_bytes());
+            if length > 4 {
+                self.send_all(&message)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn send_all(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
+        self.connection.send_bytes(bytes)?;
+        let mut events = Events::with_capacity(4);
+        while self.connection.has_unsent() {
+            self.connection.watch_unsent(self.poll.registry(), TOKEN)?;
+            self.poll_once(&mut events)?;
+            self.connection.flush()?;
+        }
+        Ok(self.connection.watch_unsent(self.poll.registry(), TOKEN)?)
+    }
+
+    fn wait(&mut self, sink: &mut RowSink, done: impl Fn(&RowSink) -> bool) -> Result<(), ConnectionError> {
+        let mut events = Events::with_capacity(4);
+        loop {
+            let connection = &mut self.connection;
+            let flow = connection.rest.receive(&mut connection.stream, &mut self.buffer, sink);
+            match flow {
+                Err(ConnectionError::Closed) if sink.error.is_some() => {
+                    return Err(sink.error.take().map_or(ConnectionError::Closed, ConnectionError::Server));
+                }
+                Err(error) => return Err(error),
+                Ok(_) if done(sink) => return Ok(()),
+                Ok(Flow::Stop) => {}
+                Ok(Flow::Continue) => self.poll_once(&mut events)?,
+            }
+        }
+    }
+
+    fn poll_once(&mut self, events: &mut Events) -> Result<(), ConnectionError> {
+        match self.poll.poll(events, None) {
+            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.connection.terminate();
+    }
+}
+
+struct Deadline(Option<Instant>);
+
+impl Deadline {
+    fn new(timeout: Option<Duration>) -> Self {
+        Self(timeout.map(|timeout| Instant::now() + timeout))
+    }
+
+    /// How long to wait: `None` when the time is over, `Some(None)` without a limit.
+    fn left(&self) -> Option<Option<Duration>> {
+        match self.0 {
+            None => Some(None),
+            Some(end) => end.checked_duration_since(Instant::now()).map(Some),
+        }
+    }
+}
+
+/// Collects rows in text format.
+#[derive(Default)]
+struct RowSink {
+    rows: Vec<Row>,
+    error: Option<Box<ServerError>>,
+    copying: bool,
+    ready: bool,
+}
+
+impl Sink for RowSink {
+    fn wants(&self, _kind: u8) -> bool {
+        true
+    }
+
+    fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        match kind {
+            b'D' => self.rows.push(parse_row(body).ok_or_else(|| {
+                ConnectionError::Protocol("a row of the server's answer is shorter than it says".to_owned())
+            })?),
+            b'E' => self.error = Some(Box::new(ServerError::parse(body))),
+            b'N' => notice(body),
+            b'G' => {
+                self.copying = true;
+                return Ok(Flow::Stop);
+            }
+            b'Z' => {
+                self.ready = true;
+                return Ok(Flow::Stop);
+            }
+            _ => {}
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+fn parse_row(body: &[u8]) -> Option<Row> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut row = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        let length = i32::from_be_bytes(*length);
+        if length < 0 {
+            row.push(None);
+            rest = after;
+        } else {
+            let (value, after) = after.split_at_checked(length as usize)?;
+            row.push(Some(String::from_utf8_lossy(value).into_owned()));
+            rest = after;
+        }
+    }
+    Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_with_nulls() {
+        let body = [&[0, 2][..], &[0, 0, 0, 1], b"7", &(-1i32).to_be_bytes()].concat();
+        assert_eq!(parse_row(&body), Some(vec![Some("7".to_owned()), None]));
+    }
+
+    #[test]
+    fn short_rows_are_refused() {
+        assert_eq!(parse_row(&[0]), None);
+        assert_eq!(parse_row(&[0, 1, 0, 0, 0, 9, 1]), None);
+    }
+}

@@ -1,0 +1,97 @@
+//! TLS as libpq does it: what each `sslmode` verifies, which files it reads, which names it takes.
+//!
+//! Source: PostgreSQL 18 documentation, 32.19 "SSL Support".
+
+mod certificate;
+mod client_cert;
+mod end_point;
+mod error;
+mod host_name;
+mod trust;
+mod verifier;
+
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::ServerName;
+use rustls::{ClientConfig, SupportedProtocolVersion};
+
+pub use end_point::server_end_point;
+pub use error::TlsError;
+
+use super::params::{Endpoint, TlsParams, TlsVersion};
+use verifier::Verifier;
+
+/// The name of PostgreSQL's protocol in the TLS handshake; a server must answer with it if TLS starts directly.
+pub const ALPN_PROTOCOL: &[u8] = b"postgresql";
+
+/// Builds the TLS configuration for a set of connection parameters.
+///
+/// Files are read now, so that one configuration serves every connection of a run. Sessions are never resumed, as with
+/// libpq.
+///
+/// # Errors
+/// [`TlsError`], with libpq's wording, for files that are missing, unsafe or unusable.
+pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let versions = protocol_versions(tls)?;
+    let trust = trust::load(tls, &provider)?;
+    let client_cert = client_cert::load(tls, &provider)?;
+    let verifier = Verifier::new(trust, tls.mode, &provider);
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_protocol_versions(&versions)
+        .map_err(TlsError::Configuration)?
+        .dangerous()
+        .with_custom_certificate_verifier(Arc::new(verifier));
+    let mut config = match client_cert {
+        Some(resolver) => builder.with_client_cert_resolver(resolver),
+        None => builder.with_no_client_auth(),
+    };
+    config.alpn_protocols = vec![ALPN_PROTOCOL.to_vec()];
+    config.enable_sni = tls.sni;
+    config.resumption = Resumption::disabled();
+    Ok(Arc::new(config))
+}
+
+/// The name to ask for in the handshake, and to verify under `verify-full`.
+///
+/// # Errors
+/// [`TlsError::HostName`] if the host is neither an address nor a possible DNS name.
+pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, TlsError> {
+    ServerName::try_from(endpoint.host_name.clone())
+        .map_err(|_| TlsError::HostName(endpoint.host_name.clone()))
+}
+
+/// Says why a handshake failed, in libpq's words where it has some.
+pub fn handshake_failure(error: &rustls::Error) -> String {
+    match error {
+        rustls::Error::General(message) => message.clone(),
+        rustls::Error::InvalidCertificate(_) => "SSL error: certificate verify failed".to_owned(),
+        other => format!("SSL error: {other}"),
+    }
+}
+
+fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
+    let known = [
+        (TlsVersion::V1_3, &rustls::version::TLS13),
+        (TlsVersion::V1_2, &rustls::version::TLS12),
+    ];
+    let versions: Vec<_> = known
+        .into_iter()
+        .filter(|(version, _)| (tls.min_version..=tls.max_version).contains(version))
+        .map(|(_, supported)| supported)
+        .collect();
+    if versions.is_empty() {
+        return Err(TlsError::ObsoleteVersions);
+    }
+    Ok(versions)
+}
+
+/// The signatures that certificates and handshakes may carry.
+fn algorithms(provider: &CryptoProvider) -> rustls::crypto::WebPkiSupportedAlgorithms {
+    provider.signature_verification_algorithms
+}
+
+#[cfg(test)]
+mod tests;

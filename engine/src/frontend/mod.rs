@@ -1,0 +1,4 @@
+//! Front ends: each reads one tool's options, builds a plan, and writes that tool's output.
+
+pub mod getopt;
+pub mod pgbench;

@@ -1,0 +1,82 @@
+//! Count, mean, deviation and extremes of a latency, in microseconds, as pgbench keeps them.
+
+/// Running sums of a quantity.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Moments {
+    pub count: u64,
+    pub min: f64,
+    pub max: f64,
+    sum: f64,
+    sum_of_squares: f64,
+}
+
+impl Moments {
+    /// Adds one value.
+    #[inline]
+    pub fn add(&mut self, value: f64) {
+        if self.count == 0 || value < self.min {
+            self.min = value;
+        }
+        if self.count == 0 || value > self.max {
+            self.max = value;
+        }
+        self.count += 1;
+        self.sum += value;
+        self.sum_of_squares += value * value;
+    }
+
+    /// Adds all values of another.
+    pub fn merge(&mut self, other: &Moments) {
+        if other.count == 0 {
+            return;
+        }
+        self.min = if self.count == 0 { other.min } else { self.min.min(other.min) };
+        self.max = if self.count == 0 { other.max } else { self.max.max(other.max) };
+        self.count += other.count;
+        self.sum += other.sum;
+        self.sum_of_squares += other.sum_of_squares;
+    }
+
+    /// The sum of all values.
+    pub fn sum(&self) -> f64 {
+        self.sum
+    }
+
+    /// The mean; zero without values.
+    pub fn mean(&self) -> f64 {
+        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+    }
+
+    /// The standard deviation of the values themselves (divisor n, as pgbench's).
+    pub fn stddev(&self) -> f64 {
+        if self.count == 0 {
+            return 0.0;
+        }
+        let mean = self.mean();
+        (self.sum_of_squares / self.count as f64 - mean * mean).max(0.0).sqrt()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mean_and_deviation() {
+        let mut moments = Moments::default();
+        [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().for_each(|value| moments.add(value));
+        assert_eq!((moments.mean(), moments.stddev(), moments.min, moments.max), (5.0, 2.0, 2.0, 9.0));
+    }
+
+    #[test]
+    fn merging_nothing_changes_nothing() {
+        let mut moments = Moments::default();
+        moments.add(3.0);
+        let before = moments;
+        moments.merge(&Moments::default());
+        assert_eq!(moments, before);
+        let mut empty = Moments::default();
+        empty.merge(&before);
+        assert_eq!(empty, before);
+    }
+}

@@ -1,0 +1,48 @@
+//! The statements that make and unmake pgbench's tables, as pgbench sends them.
+
+use super::{Load, Step};
+
+/// From this scale on, account numbers need 64 bits.
+const SCALE_OF_BIGINT: u32 = 20_000;
+
+/// The statements of a step that needs no data from us.
+pub fn statements(step: Step, load: &Load) -> Vec<String> {
+    match step {
+        Step::DropTables => vec![
+            "drop table if exists pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers".to_owned(),
+        ],
+        Step::CreateTables => create(load),
+        Step::Generate => Vec::new(),
+        Step::Vacuum => ["branches", "tellers", "accounts", "history"]
+            .map(|table| format!("vacuum analyze pgbench_{table}"))
+            .to_vec(),
+        Step::PrimaryKeys => [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")]
+            .map(|(table, key)| format!("alter table pgbench_{table} add primary key ({key})"))
+            .to_vec(),
+        Step::ForeignKeys => [
+            ("tellers", "bid", "branches"),
+            ("accounts", "bid", "branches"),
+            ("history", "bid", "branches"),
+            ("history", "tid", "tellers"),
+            ("history", "aid", "accounts"),
+        ]
+        .map(|(table, column, other)| {
+            format!(
+                "alter table pgbench_{table} add constraint pgbench_{table}_{column}_fkey \
+                 foreign key ({column}) references pgbench_{other}"
+            )
+        })
+        .to_vec(),
+    }
+}
+
+fn create(load: &Load) -> Vec<String> {
+    let aid = if load.scale >= SCALE_OF_BIGINT { "bigint" } else { "int" };
+    let fill = format!(" with (fillfactor={})", load.fillfactor);
+    vec![
+        format!("create table pgbench_history(tid int,bid int,aid {aid},delta int,mtime timestamp,filler char(22))"),
+        format!("create table pgbench_tellers(tid int not null,bid int,tbalance int,filler char(84)){fill}"),
+        format!("create table pgbench_accounts(aid {aid} not null,bid int,abalance int,filler char(84)){fill}"),
+        format!("create table pgbench_branches(bid int not null,bbalance int,filler char(88)){fill}"),
+    ]
+}

@@ -1,0 +1,63 @@
+//! pgbench's built-in scripts, as PostgreSQL 18 has them.
+
+/// A built-in script.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Builtin {
+    pub name: &'static str,
+    pub description: &'static str,
+    pub text: &'static str,
+}
+
+/// All of them, in the order of `-b list`.
+pub const BUILTINS: [Builtin; 3] = [
+    Builtin {
+        name: "tpcb-like",
+        description: "<builtin: TPC-B (sort of)>",
+        text: "\\set aid random(1, 100000 * :scale)\n\
+               \\set bid random(1, 1 * :scale)\n\
+               \\set tid random(1, 10 * :scale)\n\
+               \\set delta random(-5000, 5000)\n\
+               BEGIN;\n\
+               UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+               SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+               UPDATE pgbench_tellers SET tbalance = tbalance + :delta WHERE tid = :tid;\n\
+               UPDATE pgbench_branches SET bbalance = bbalance + :delta WHERE bid = :bid;\n\
+               INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+               END;\n",
+    },
+    Builtin {
+        name: "simple-update",
+        description: "<builtin: simple update>",
+        text: "\\set aid random(1, 100000 * :scale)\n\
+               \\set bid random(1, 1 * :scale)\n\
+               \\set tid random(1, 10 * :scale)\n\
+               \\set delta random(-5000, 5000)\n\
+               BEGIN;\n\
+               UPDATE pgbench_accounts SET abalance = abalance + :delta WHERE aid = :aid;\n\
+               SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n\
+               INSERT INTO pgbench_history (tid, bid, aid, delta, mtime) VALUES (:tid, :bid, :aid, :delta, CURRENT_TIMESTAMP);\n\
+               END;\n",
+    },
+    Builtin {
+        name: "select-only",
+        description: "<builtin: select only>",
+        text: "\\set aid random(1, 100000 * :scale)\n\
+               SELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n",
+    },
+];
+
+/// The script whose name starts with `name`; the error says what there is.
+pub fn find(name: &str) -> Result<&'static Builtin, String> {
+    let found: Vec<_> = BUILTINS.iter().filter(|b| b.name.starts_with(name)).collect();
+    match found.as_slice() {
+        [one] => Ok(one),
+        [] => Err(format!("no builtin script found for name \"{name}\"")),
+        _ => Err(format!("ambiguous builtin name: {} builtin scripts found for prefix \"{name}\"", found.len())),
+    }
+}
+
+/// The text of `-b list`.
+pub fn listing() -> String {
+    let lines: String = BUILTINS.iter().map(|b| format!("  {:>13}: {}\n", b.name, b.description)).collect();
+    format!("Available builtin scripts:\n{lines}\n")
+}

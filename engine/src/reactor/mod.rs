@@ -1,0 +1,376 @@
+//! The reactor: decides when. It spreads the clients over threads, starts them together, and adds up what they report.
+
+mod schedule;
+mod transact;
+mod usage;
+mod worker;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::connection::error::{ConnectionError, ServerError};
+use crate::connection::{OpenError, ServerInfo};
+use crate::ledger::{ScriptAccount, Tally};
+use crate::plan::{Limit, Plan};
+pub use schedule::{Clock, Nanos, Phase};
+use schedule::{Schedule, Stretch};
+pub use usage::CpuTime;
+use worker::Worker;
+
+/// What a thread tells the run.
+pub(crate) enum Report {
+    Connected { server: Option<ServerInfo> },
+    CannotConnect { client: usize, error: OpenError },
+    Tick { worker: usize, stretch: Stretch, tally: Box<Tally> },
+    Aborted { client: usize, script: usize, command: Option<usize>, cause: Cause },
+    Failed { message: String },
+    Finished { worker: usize, totals: Box<ThreadTotals> },
+}
+
+/// A thread's sums at its end.
+#[derive(Debug, Default)]
+pub(crate) struct ThreadTotals {
+    pub ended: Nanos,
+    pub aborted: usize,
+    /// Time spent on making connections with `--connect`.
+    pub reconnect_ns: u64,
+    pub scripts: Vec<ScriptAccount>,
+    /// CPU time in the measured part.
+    pub cpu: CpuTime,
+}
+
+/// Why a client was given up.
+#[derive(Debug)]
+pub enum Cause {
+    Statement(Box<ServerError>),
+    Connection(ConnectionError),
+    Connect(OpenError),
+    Program(String),
+}
+
+impl Cause {
+    /// SQLSTATE, if there is one.
+    pub fn sqlstate(&self) -> Option<&str> {
+        match self {
+            Cause::Statement(error) => Some(&error.sqlstate),
+            Cause::Connection(error) => Some(error.sqlstate()),
+            Cause::Connect(error) => Some(&error.sqlstate),
+            Cause::Program(_) => None,
+        }
+    }
+
+    /// What kind of failure it is, one word.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Cause::Statement(_) => "statement",
+            Cause::Connection(_) => "connection",
+            Cause::Connect(_) => "connect",
+            Cause::Program(_) => "script",
+        }
+    }
+}
+
+impl std::fmt::Display for Cause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Cause::Statement(error) => write!(f, "{error}"),
+            Cause::Connection(error) => write!(f, "{error}"),
+            Cause::Connect(error) => write!(f, "{error}"),
+            Cause::Program(message) => f.write_str(message),
+        }
+    }
+}
+
+/// A client that was given up.
+#[derive(Debug)]
+pub struct Abortion {
+    pub client: usize,
+    pub script: usize,
+    pub command: Option<usize>,
+    pub cause: Cause,
+}
+
+/// One second of all threads together.
+#[derive(Debug)]
+pub struct Tick {
+    pub phase: Phase,
+    /// Counts from 0 in each phase.
+    pub second: u32,
+    /// Length of the second: 1, or less for a phase's last.
+    pub seconds: f64,
+    pub tally: Tally,
+}
+
+/// Whoever watches a run: called in the main thread, in the order of events.
+pub trait Observer {
+    fn connected(&mut self, _clients: usize, _seconds: f64, _server: Option<&ServerInfo>) {}
+    fn phase(&mut self, _phase: Phase) {}
+    fn tick(&mut self, _tick: &Tick) {}
+    fn aborted(&mut self, _abortion: &Abortion) {}
+}
+
+/// What a run came to.
+#[derive(Debug, Default)]
+pub struct Outcome {
+    /// Time until all clients were connected, seconds.
+    pub connect_s: f64,
+    pub warmup: Tally,
+    pub measure: Tally,
+    /// Transactions that were under way at the scheduled end and were finished after it.
+    pub drain: Tally,
+    /// Length of the measured part within its schedule, seconds.
+    pub measure_s: f64,
+    /// Length of the warm-up, seconds.
+    pub warmup_s: f64,
+    /// From the start of the measured part to the end of the last transaction, seconds.
+    pub elapsed_s: f64,
+    pub scripts: Vec<ScriptAccount>,
+    pub aborted: usize,
+    pub interrupted: bool,
+    /// Time spent on making connections with `--connect`, all clients, seconds.
+    pub reconnect_s: f64,
+    pub cpu: CpuTime,
+    /// CPU time of the busiest thread as a share of the measured time.
+    pub busiest_thread: f64,
+}
+
+/// Why a run could not be.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    #[error("{error}")]
+    Connect { client: usize, error: OpenError },
+    #[error("{0}")]
+    System(String),
+}
+
+/// Runs `plan`; `interrupt` ends it early with what was measured so far.
+pub fn run(
+    plan: &Plan,
+    clock: Clock,
+    interrupt: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        let (reports, inbox) = channel();
+        let mut starts = Vec::new();
+        let mut first_client = 0;
+        for worker in 0..plan.jobs {
+            // As pgbench deals them: the remaining clients over the remaining threads, rounded up.
+            let left = plan.jobs - worker;
+            let count = (plan.clients - first_client).div_ceil(left);
+            let worker = Worker::new(plan, clock, worker, first_client, count, reports.clone(), &stop)
+                .map_err(|error| RunError::System(format!("could not create an event loop: {error}")))?;
+            first_client += count;
+            let (start, started) = channel();
+            starts.push(start);
+            thread::Builder::new()
+                .name("pgtrial-load".to_owned())
+                .spawn_scoped(scope, move || worker.run(&started))
+                .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
+        }
+        drop(reports);
+        let mut run = Run { plan, clock, interrupt, stop: &stop, observer, began: clock.now() };
+        let outcome = run.coordinate(&inbox, &starts);
+        // Threads that still wait for their start find the channel closed, the others see the flag.
+        stop.store(true, Ordering::Relaxed);
+        outcome
+    })
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    clock: Clock,
+    interrupt: &'a AtomicBool,
+    stop: &'a AtomicBool,
+    observer: &'a mut dyn Observer,
+    began: Nanos,
+}
+
+type Inbox = std::sync::mpsc::Receiver<Report>;
+
+impl Run<'_> {
+    fn coordinate(&mut self, inbox: &Inbox, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
+        let mut outcome = Outcome::default();
+        let Some(server) = self.wait_for_connections(inbox)? else {
+            outcome.interrupted = true;
+            return Ok(outcome);
+        };
+        let start = self.clock.now();
+        outcome.connect_s = seconds(start - self.began);
+        self.observer.connected(self.plan.clients, outcome.connect_s, server.as_ref());
+        let measured = match self.plan.limit {
+            Limit::Time(length) => Some(length),
+            Limit::Transactions(_) => None,
+        };
+        let schedule = Schedule::new(start, self.plan.warmup, measured);
+        for sender in starts {
+            sender.send(schedule).map_err(|_| RunError::System("a load thread died".to_owned()))?;
+        }
+        self.observer.phase(schedule.first().phase);
+        self.collect(inbox, schedule, &mut outcome)?;
+        Ok(outcome)
+    }
+
+    /// Waits until all threads have connected; `None` if interrupted.
+    fn wait_for_connections(&mut self, inbox: &Inbox) -> Result<Option<Option<ServerInfo>>, RunError> {
+        let mut server = None;
+        for _ in 0..self.plan.jobs {
+            match self.next_report(inbox) {
+                Some(Report::Connected { server: said }) => server = server.or(said),
+                Some(Report::CannotConnect { client, error }) => return Err(RunError::Connect { client, error }),
+                Some(Report::Failed { message }) => return Err(RunError::System(message)),
+                _ => return Err(RunError::System("a load thread died".to_owned())),
+            }
+            if self.interrupt.load(Ordering::Relaxed) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(server))
+    }
+
+    fn next_report(&self, inbox: &Inbox) -> Option<Report> {
+        loop {
+            match inbox.recv_timeout(Duration::from_millis(50)) {
+                Ok(report) => return Some(report),
+                Err(RecvTimeoutError::Disconnected) => return None,
+                Err(RecvTimeoutError::Timeout) if self.interrupt.load(Ordering::Relaxed) => {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+
+    fn collect(&mut self, inbox: &Inbox, schedule: Schedule, outcome: &mut Outcome) -> Result<(), RunError> {
+        let mut ticks = Ticks::new(self.plan.jobs);
+        let mut phase = schedule.first().phase;
+        let mut ended = schedule.start;
+        while ticks.running > 0 {
+            match self.next_report(inbox) {
+                Some(Report::Tick { worker, stretch, tally }) => ticks.add(worker, stretch, &tally),
+                Some(Report::Aborted { client, script, command, cause }) => {
+                    self.observer.aborted(&Abortion { client, script, command, cause });
+                }
+                Some(Report::Finished { worker, totals }) => {
+                    ticks.finish(worker);
+                    ended = ended.max(totals.ended);
+                    add_totals(outcome, &totals, schedule);
+                }
+                Some(Report::Failed { message }) => return Err(RunError::System(message)),
+                Some(Report::Connected { .. } | Report::CannotConnect { .. }) => {}
+                None => return Err(RunError::System("a load thread died".to_owned())),
+            }
+            for tick in ticks.complete() {
+                if tick.phase != phase {
+                    phase = tick.phase;
+                    self.observer.phase(phase);
+                }
+                match tick.phase {
+                    Phase::Warmup => outcome.warmup.merge(&tick.tally),
+                    Phase::Measure => outcome.measure.merge(&tick.tally),
+                    Phase::Drain => outcome.drain.merge(&tick.tally),
+                }
+                self.observer.tick(&tick);
+            }
+        }
+        outcome.interrupted = self.interrupt.load(Ordering::Relaxed);
+        outcome.warmup_s = seconds(ended.min(schedule.measure) - schedule.start);
+        outcome.elapsed_s = seconds(ended.saturating_sub(schedule.measure));
+        let measured_end = schedule.end.map_or(ended, |end| end.min(ended));
+        outcome.measure_s = seconds(measured_end.saturating_sub(schedule.measure));
+        if outcome.measure_s > 0.0 {
+            outcome.busiest_thread /= outcome.measure_s;
+        }
+        Ok(())
+    }
+}
+
+fn add_totals(outcome: &mut Outcome, totals: &ThreadTotals, _schedule: Schedule) {
+    outcome.aborted += totals.aborted;
+    outcome.reconnect_s += totals.reconnect_ns as f64 / 1e9;
+    outcome.cpu.user += totals.cpu.user;
+    outcome.cpu.system += totals.cpu.system;
+    outcome.busiest_thread = outcome.busiest_thread.max(totals.cpu.total().as_secs_f64());
+    if outcome.scripts.is_empty() {
+        outcome.scripts.clone_from(&totals.scripts);
+    } else {
+        for (mine, theirs) in outcome.scripts.iter_mut().zip(&totals.scripts) {
+            mine.merge(theirs);
+        }
+    }
+}
+
+fn seconds(span: Nanos) -> f64 {
+    span as f64 / 1e9
+}
+
+/// Adds up the threads' seconds; a second is complete when every running thread has passed it.
+struct Ticks {
+    open: BTreeMap<(Phase, u32), Tick>,
+    /// For each thread the last stretch it has handed over; `None` when it has finished.
+    passed: Vec<Option<(Phase, u32)>>,
+    running: usize,
+}
+
+impl Ticks {
+    fn new(jobs: usize) -> Self {
+        Self { open: BTreeMap::new(), passed: vec![Some((Phase::Warmup, 0)); jobs], running: jobs }
+    }
+
+    fn add(&mut self, worker: usize, stretch: Stretch, tally: &Tally) {
+        let key = (stretch.phase, stretch.second);
+        let tick = self.open.entry(key).or_insert_with(|| Tick {
+            phase: stretch.phase,
+            second: stretch.second,
+            seconds: 0.0,
+            tally: Tally::default(),
+        });
+        tick.seconds = tick.seconds.max(seconds(stretch.ends - stretch.begins));
+        tick.tally.merge(tally);
+        // One past the stretch, so that it counts as complete.
+        self.passed[worker] = Some((stretch.phase, stretch.second + 1));
+    }
+
+    fn finish(&mut self, worker: usize) {
+        self.passed[worker] = None;
+        self.running -= 1;
+    }
+
+    fn complete(&mut self) -> Vec<Tick> {
+        let frontier = self.passed.iter().flatten().min().copied();
+        let open = std::mem::take(&mut self.open);
+        let (complete, open) = open.into_iter().partition(|(key, _)| frontier.is_none_or(|frontier| *key < frontier));
+        self.open = open;
+        let complete: BTreeMap<_, Tick> = complete;
+        complete.into_values().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stretch(phase: Phase, second: u32) -> Stretch {
+        Stretch { phase, second, begins: 0, ends: 1_000_000_000 }
+    }
+
+    #[test]
+    fn a_second_is_complete_when_every_thread_has_passed_it() {
+        let mut ticks = Ticks::new(2);
+        let mut tally = Tally::default();
+        tally.commit(1000);
+        ticks.add(0, stretch(Phase::Measure, 0), &tally);
+        ticks.add(0, stretch(Phase::Measure, 1), &tally);
+        assert!(ticks.complete().is_empty());
+        ticks.add(1, stretch(Phase::Measure, 0), &tally);
+        let complete = ticks.complete();
+        assert_eq!(complete.len(), 1);
+        assert_eq!(complete[0].tally.transactions(), 2);
+        ticks.finish(1);
+        assert_eq!(ticks.complete().len(), 1);
+    }
+}
