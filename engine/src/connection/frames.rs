@@ -8,6 +8,9 @@ use super::stream::Stream;
 
 /// What a reader of messages does with them.
 pub trait Sink {
+    /// The longest message that is believed; PostgreSQL's own limit is 1 GB.
+    const LONGEST: usize = 1 << 30;
+
     /// Whether the body of messages of this type is wanted; others are skipped.
     fn wants(&self, kind: u8) -> bool;
 
@@ -31,10 +34,8 @@ pub struct Rest {
     skip: usize,
 }
 
-const HEADER: usize = 5;
-
-/// The largest body that is believed; PostgreSQL's own limit is 1 GB.
-const LARGEST: usize = 1 << 30;
+/// A message's type and its length.
+pub const HEADER: usize = 5;
 
 impl Rest {
     /// Reads from `stream` through the shared `buffer` until the sink says stop or nothing more is there.
@@ -47,7 +48,7 @@ impl Rest {
     ) -> Result<Flow, ConnectionError> {
         if !self.kept.is_empty() {
             let kept = std::mem::take(&mut self.kept);
-            if self.consume(&kept, sink)? == Flow::Stop {
+            if self.consume_kept(kept, sink)? == Flow::Stop {
                 return Ok(Flow::Stop);
             }
         }
@@ -57,15 +58,16 @@ impl Rest {
                 Ok(read) => read,
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Flow::Continue),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Err(ConnectionError::Closed),
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(ConnectionError::receiving(error)),
             };
             let flow = if self.kept.is_empty() {
-                self.consume(&buffer[..read], sink)?
+                let (used, flow) = self.consume(&buffer[..read], sink)?;
+                self.kept.extend_from_slice(&buffer[used..read]);
+                flow
             } else {
                 let mut joined = std::mem::take(&mut self.kept);
                 joined.extend_from_slice(&buffer[..read]);
-                self.consume(&joined, sink)?
+                self.consume_kept(joined, sink)?
             };
             if flow == Flow::Stop {
                 return Ok(Flow::Stop);
@@ -73,49 +75,58 @@ impl Rest {
         }
     }
 
-    /// Hands on the complete messages in `bytes` and keeps what is left.
+    /// Hands on the complete messages in `bytes` and keeps what is left, where it is: a long message that comes in
+    /// many pieces is not copied for each.
+    fn consume_kept<S: Sink>(&mut self, mut bytes: Vec<u8>, sink: &mut S) -> Result<Flow, ConnectionError> {
+        let (used, flow) = self.consume(&bytes, sink)?;
+        bytes.drain(..used);
+        self.kept = bytes;
+        Ok(flow)
+    }
+
+    /// Hands on the complete messages in `bytes` and tells how many bytes that took.
     #[inline]
-    fn consume<S: Sink>(&mut self, mut bytes: &[u8], sink: &mut S) -> Result<Flow, ConnectionError> {
+    fn consume<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(usize, Flow), ConnectionError> {
+        let mut rest = bytes;
         if self.skip > 0 {
-            let skipped = self.skip.min(bytes.len());
+            let skipped = self.skip.min(rest.len());
             self.skip -= skipped;
-            bytes = &bytes[skipped..];
+            rest = &rest[skipped..];
         }
-        while bytes.len() >= HEADER {
-            let kind = bytes[0];
-            let length = u32::from_be_bytes([bytes[1], bytes[2], bytes[3], bytes[4]]) as usize;
-            if !(4..LARGEST).contains(&length) {
-                return Err(ConnectionError::Protocol(format!(
-                    "invalid message of type 0x{kind:02x} and length {length} from the server"
-                )));
+        while rest.len() >= HEADER {
+            let kind = rest[0];
+            let length = u32::from_be_bytes([rest[1], rest[2], rest[3], rest[4]]) as usize;
+            if !(4..S::LONGEST).contains(&length) {
+                return Err(ConnectionError::LostSync { kind, length });
             }
             let total = length + 1;
             let wanted = sink.wants(kind);
-            if bytes.len() < total {
+            if rest.len() < total {
                 if wanted {
                     break;
                 }
-                self.skip = total - bytes.len();
-                return sink.frame(kind, &[]);
+                self.skip = total - rest.len();
+                return Ok((bytes.len(), sink.frame(kind, &[])?));
             }
-            let flow = sink.frame(kind, if wanted { &bytes[HEADER..total] } else { &[] })?;
-            bytes = &bytes[total..];
+            let flow = sink.frame(kind, if wanted { &rest[HEADER..total] } else { &[] })?;
+            rest = &rest[total..];
             if flow == Flow::Stop {
-                self.kept.extend_from_slice(bytes);
-                return Ok(Flow::Stop);
+                return Ok((bytes.len() - rest.len(), Flow::Stop));
             }
         }
-        self.kept.extend_from_slice(bytes);
-        Ok(Flow::Continue)
+        Ok((bytes.len() - rest.len(), Flow::Continue))
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    type Messages = Vec<(u8, Vec<u8>)>;
 
     #[derive(Default)]
-    struct Recorder(Vec<(u8, Vec<u8>)>);
+    struct Recorder(Messages);
 
     impl Sink for Recorder {
         fn wants(&self, kind: u8) -> bool {
@@ -125,6 +136,19 @@ mod tests {
             self.0.push((kind, body.to_vec()));
             Ok(if kind == b'Z' { Flow::Stop } else { Flow::Continue })
         }
+    }
+
+    /// What a sink is told when bytes come in pieces of one size, and how many bytes are kept after the last.
+    fn told(bytes: &[u8], size: usize) -> Result<(Messages, usize), ConnectionError> {
+        let (mut rest, mut sink) = (Rest::default(), Recorder::default());
+        for chunk in bytes.chunks(size) {
+            let mut joined = std::mem::take(&mut rest.kept);
+            joined.extend_from_slice(chunk);
+            while rest.consume_kept(std::mem::take(&mut joined), &mut sink)? == Flow::Stop {
+                joined = std::mem::take(&mut rest.kept);
+            }
+        }
+        Ok((sink.0, rest.kept.len()))
     }
 
     fn message(kind: u8, body: &[u8]) -> Vec<u8> {
@@ -141,41 +165,48 @@ mod tests {
     #[test]
     fn however_the_stream_is_cut_the_messages_are_the_same() {
         let bytes = reply();
-        let mut whole = Recorder::default();
-        Rest::default().consume(&bytes, &mut whole).unwrap();
+        let whole = told(&bytes, bytes.len()).unwrap();
+        assert_eq!((whole.0.len(), whole.1), (4, 0));
         for size in 1..bytes.len() {
-            let (mut rest, mut sink) = (Rest::default(), Recorder::default());
-            for chunk in bytes.chunks(size) {
-                let mut joined = std::mem::take(&mut rest.kept);
-                joined.extend_from_slice(chunk);
-                rest.consume(&joined, &mut sink).unwrap();
-            }
-            assert_eq!(sink.0, whole.0, "in chunks of {size}");
-            assert!(rest.kept.is_empty());
+            assert_eq!(told(&bytes, size).unwrap(), whole, "in pieces of {size}");
         }
     }
 
     #[test]
     fn unwanted_bodies_are_not_kept() {
         let (mut rest, mut sink) = (Rest::default(), Recorder::default());
-        rest.consume(&message(b'D', &[1; 1000])[..20], &mut sink).unwrap();
-        assert_eq!((rest.kept.len(), rest.skip), (0, 985));
+        let (used, _) = rest.consume(&message(b'D', &[1; 1000])[..20], &mut sink).unwrap();
+        assert_eq!((used, rest.skip), (20, 985));
     }
 
     #[test]
     fn what_follows_a_stop_is_kept() {
         let bytes = [message(b'Z', b"I"), message(b'N', b"x\0")].concat();
         let (mut rest, mut sink) = (Rest::default(), Recorder::default());
-        assert_eq!(rest.consume(&bytes, &mut sink).unwrap(), Flow::Stop);
+        assert_eq!(rest.consume_kept(bytes, &mut sink).unwrap(), Flow::Stop);
         assert_eq!(rest.kept, message(b'N', b"x\0"));
     }
 
     #[test]
     fn an_impossible_length_is_an_error() {
-        for length in [0u32, 3, u32::MAX] {
+        for length in [0u32, 3, 1 << 30, u32::MAX] {
             let mut bytes = vec![b'Z'];
             bytes.extend_from_slice(&length.to_be_bytes());
             assert!(Rest::default().consume(&bytes, &mut Recorder::default()).is_err());
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300), size in 1usize..50) {
+            let _ = told(&bytes, size);
+        }
+
+        #[test]
+        fn a_damaged_reply_is_messages_or_an_error(at in any::<prop::sample::Index>(), byte: u8, size in 1usize..50) {
+            let mut bytes = reply();
+            *at.get_mut(&mut bytes) = byte;
+            let _ = told(&bytes, size);
         }
     }
 }

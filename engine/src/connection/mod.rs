@@ -1,9 +1,15 @@
 //! Connections: carry a statement to the server and its reply back, over protocol 3, without ever blocking.
 
+mod authentication;
+mod cursor;
 pub mod error;
 mod frames;
+#[cfg(test)]
+mod hostile;
+mod opening;
 pub mod params;
 pub mod session;
+mod session_kind;
 mod startup;
 pub mod statement;
 mod stream;
@@ -12,14 +18,15 @@ mod tls;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use mio::{Registry, Token};
 
 use crate::program::value::Value;
 use error::{ConnectionError, ServerError};
 use frames::{Flow, Rest, Sink};
+use opening::Opening;
 pub use startup::ServerInfo;
-use startup::Startup;
 use statement::{QueryMode, Statement};
 use stream::Stream;
 use target::Target;
@@ -35,18 +42,18 @@ pub struct Connection {
     unsent: Vec<u8>,
     /// Which statements this session has parsed, a bit for each.
     prepared: Vec<u64>,
+    request: Request,
     /// An error of the reply that is being received.
     error: Option<Box<ServerError>>,
     opening: Option<Box<Opening>>,
     waits_for_write: bool,
 }
 
-/// A connection that is not ready yet: the attempts that are left.
-struct Opening {
-    target: Arc<Target>,
-    attempt: usize,
-    startup: Startup,
-    failures: Vec<String>,
+/// The last request, kept as it was sent if it holds the text of a statement: an error may point into it.
+#[derive(Default)]
+struct Request {
+    bytes: Vec<u8>,
+    has_text: bool,
 }
 
 /// How far a connection has come.
@@ -79,34 +86,25 @@ pub struct OpenError {
 impl Connection {
     /// Starts connecting to `target`.
     pub fn open(target: &Arc<Target>) -> Result<Self, OpenError> {
-        Self::open_from(target, 0, Vec::new())
+        Opening::begin(target).map(Self::from_opening)
     }
 
-    fn open_from(target: &Arc<Target>, first: usize, mut failures: Vec<String>) -> Result<Self, OpenError> {
-        let mut sqlstate = "08001".to_owned();
-        for attempt in first..target.attempts.len() {
-            match Stream::connect(&target.attempts[attempt].address) {
-                Ok(stream) => {
-                    let startup = Startup::new(Arc::clone(target), target.attempts[attempt].clone());
-                    let opening = Opening { target: Arc::clone(target), attempt, startup, failures };
-                    return Ok(Self {
-                        stream,
-                        rest: Rest::default(),
-                        unsent: Vec::new(),
-                        prepared: Vec::new(),
-                        error: None,
-                        opening: Some(Box::new(opening)),
-                        waits_for_write: true,
-                    });
-                }
-                Err(error) => {
-                    let error = ConnectionError::Io(error);
-                    sqlstate = error.sqlstate().to_owned();
-                    failures.push(target.describe_failure(&target.attempts[attempt], &error));
-                }
-            }
+    fn from_opening((opening, stream): (Opening, Stream)) -> Self {
+        Self {
+            stream,
+            rest: Rest::default(),
+            unsent: Vec::new(),
+            prepared: Vec::new(),
+            request: Request::default(),
+            error: None,
+            opening: Some(Box::new(opening)),
+            waits_for_write: true,
         }
-        Err(OpenError { message: failures.join("\n"), sqlstate })
+    }
+
+    /// When the attempt that is being made will be given up; [`Connection::advance`] does that.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.opening.as_ref()?.deadline()
     }
 
     /// Has the poll tell of this connection under `token`.
@@ -117,8 +115,8 @@ impl Connection {
     /// Asks for writability only while something is unsent.
     fn update_interest(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
         let wanted = match &self.opening {
-            Some(opening) => opening.startup.wants_write(),
-            None => !self.unsent.is_empty(),
+            Some(opening) => opening.startup.wants_write() || self.stream.has_unsent(),
+            None => self.has_unsent(),
         };
         if wanted != self.waits_for_write {
             self.waits_for_write = wanted;
@@ -128,14 +126,14 @@ impl Connection {
     }
 
     /// Goes on with the session's start; for connections that are not ready.
-    pub fn advance(
-        &mut self,
-        buffer: &mut [u8],
-        registry: &Registry,
-        token: Token,
-    ) -> Result<Progress, OpenError> {
+    pub fn advance(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> Result<Progress, OpenError> {
         let Some(mut opening) = self.opening.take() else { return Ok(Progress::Ready(ServerInfo::default())) };
-        match opening.startup.advance(&mut self.stream, &mut self.rest, buffer) {
+        let progress = if opening.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
+            Err(ConnectionError::Timeout)
+        } else {
+            opening.startup.advance(&mut self.stream, &mut self.rest, buffer)
+        };
+        match progress {
             Ok(ready) => {
                 let progress = match ready {
                     Some(server) => Progress::Ready(server),
@@ -151,13 +149,10 @@ impl Connection {
                 Ok(progress)
             }
             Err(error) => {
-                let Opening { target, attempt, mut failures, .. } = *opening;
-                let attempted = &target.attempts[attempt];
-                failures.push(target.describe_failure(attempted, &error));
-                if !may_try_next(&target, attempt, &error) {
-                    return Err(OpenError { message: failures.join("\n"), sqlstate: error.sqlstate().to_owned() });
+                if matches!(error, ConnectionError::WrongSession(_)) {
+                    self.terminate();
                 }
-                *self = Self::open_from(&target, attempt + 1, failures)?;
+                *self = opening.fail(&error).map(Self::from_opening)?;
                 Ok(Progress::Reopened)
             }
         }
@@ -182,13 +177,19 @@ impl Connection {
             }
             self.prepared[word] |= bit;
         }
-        self.send_bytes(scratch)
+        let sent = self.send_bytes(scratch);
+        self.request.has_text = !prepared || mode != QueryMode::Prepared;
+        if self.request.has_text {
+            std::mem::swap(&mut self.request.bytes, scratch);
+        }
+        sent
     }
 
     /// Sends one simple query without values.
     pub fn send_query(&mut self, sql: &str) -> Result<(), ConnectionError> {
         let mut message = bytes::BytesMut::new();
         postgres_protocol::message::frontend::query(sql, &mut message)?;
+        self.request = Request { bytes: message.to_vec(), has_text: true };
         self.send_bytes(&message)
     }
 
@@ -216,8 +217,7 @@ impl Connection {
     fn flush(&mut self) -> Result<(), ConnectionError> {
         let waiting = std::mem::take(&mut self.unsent);
         self.send_bytes(&waiting)?;
-        self.stream.flush()?;
-        Ok(())
+        Ok(self.stream.flush()?)
     }
 
     /// The reply to the last request, if it is complete. The error is the server's last word where it left one.
@@ -232,7 +232,7 @@ impl Connection {
             self.flush()?;
             self.update_interest(registry, token)?;
         }
-        let mut sink = ReplySink { status: 0, error: &mut self.error };
+        let mut sink = ReplySink { status: 0, error: &mut self.error, request: &self.request };
         match self.rest.receive(&mut self.stream, buffer, &mut sink) {
             Ok(Flow::Stop) => Ok(Some(Reply { status: sink.status, error: self.error.take() })),
             Ok(Flow::Continue) => Ok(None),
@@ -244,8 +244,9 @@ impl Connection {
     }
 
     /// Whether part of a request waits for the socket.
+    #[inline]
     pub fn has_unsent(&self) -> bool {
-        !self.unsent.is_empty()
+        !self.unsent.is_empty() || self.stream.has_unsent()
     }
 
     /// Has the poll tell when the socket takes more, if something is unsent.
@@ -260,29 +261,27 @@ impl Connection {
     }
 }
 
-/// Whether another attempt makes sense: always after the network's failures; after the server's refusal only with the
-/// other choice of TLS at the same server, as libpq does for `prefer` and `allow`.
-fn may_try_next(target: &Target, attempt: usize, error: &ConnectionError) -> bool {
-    let Some(next) = target.attempts.get(attempt + 1) else { return false };
-    let failed = &target.attempts[attempt];
-    let other_tls = next.endpoint == failed.endpoint && next.address == failed.address;
-    match error {
-        ConnectionError::Server(refusal) => other_tls && refusal.sqlstate.starts_with("28"),
-        ConnectionError::Authentication(_) => false,
-        ConnectionError::Io(_) => true,
-        _ => other_tls || next.endpoint != failed.endpoint,
+impl Request {
+    /// The statement's text: of a Query message, or of a Parse message, where it follows the statement's name.
+    fn statement(&self) -> Option<&str> {
+        let (header, body) = self.bytes.split_at_checked(frames::HEADER).filter(|_| self.has_text)?;
+        let mut texts = body.split(|byte| *byte == 0);
+        let text = if header[0] == b'P' { texts.nth(1) } else { texts.next() };
+        std::str::from_utf8(text?).ok()
     }
 }
 
 /// Prints a notice as libpq's default does.
-fn notice(body: &[u8]) {
-    eprintln!("{}", ServerError::parse(body));
+fn notice(body: &[u8], statement: Option<&str>) {
+    // The context is for errors only.
+    eprintln!("{}", ServerError { context: None, ..ServerError::parse(body).of(statement) });
 }
 
 /// Reads up to ReadyForQuery and keeps only an error; rows and tags are skipped unread.
 struct ReplySink<'a> {
     status: u8,
     error: &'a mut Option<Box<ServerError>>,
+    request: &'a Request,
 }
 
 impl Sink for ReplySink<'_> {
@@ -298,8 +297,8 @@ impl Sink for ReplySink<'_> {
                 self.status = body.first().copied().unwrap_or(0);
                 return Ok(Flow::Stop);
             }
-            b'E' => *self.error = Some(Box::new(ServerError::parse(body))),
-            b'N' => notice(body),
+            b'E' => *self.error = Some(Box::new(ServerError::parse(body).of(self.request.statement()))),
+            b'N' => notice(body, self.request.statement()),
             b'G' | b'W' => {
                 return Err(ConnectionError::Protocol("unexpected COPY from a script's statement".to_owned()));
             }

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use bytes::BytesMut;
 use mio::{Events, Poll, Token};
@@ -10,6 +10,7 @@ use postgres_protocol::message::frontend;
 
 use super::error::{ConnectionError, ServerError};
 use super::frames::{Flow, Sink};
+use super::startup::INVALID_PASSWORD;
 use super::target::Target;
 use super::{BUFFER_SIZE, Connection, OpenError, Progress, ServerInfo, notice};
 
@@ -28,34 +29,33 @@ pub struct Session {
 }
 
 impl Session {
-    /// Connects to `target`; the error has libpq's lines.
+    /// Connects to `target`; the error has libpq's lines. Where a password is needed, none is known and there is a
+    /// terminal, the user is asked for it, and all later connections to `target` use it.
     pub fn open(target: &Arc<Target>) -> Result<Self, OpenError> {
+        match Self::connect(target) {
+            Err(error) if error.sqlstate == INVALID_PASSWORD && target.ask_for_password() => Self::connect(target),
+            done => done,
+        }
+    }
+
+    fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
         let io_error = |error: io::Error| OpenError { message: error.to_string(), sqlstate: "08001".to_owned() };
         let mut poll = Poll::new().map_err(io_error)?;
         let mut buffer = vec![0; BUFFER_SIZE];
         let mut connection = Connection::open(target)?;
         connection.register(poll.registry(), TOKEN).map_err(io_error)?;
         let mut events = Events::with_capacity(4);
-        let mut deadline = Deadline::new(target.params.connect_timeout);
         loop {
             match connection.advance(&mut buffer, poll.registry(), TOKEN)? {
                 Progress::Ready(server) => return Ok(Self { connection, poll, buffer, server }),
                 Progress::Reopened => {
                     connection.register(poll.registry(), TOKEN).map_err(io_error)?;
-                    deadline = Deadline::new(target.params.connect_timeout);
                     continue;
                 }
                 Progress::Pending => {}
             }
-            let Some(left) = deadline.left() else {
-                let error = ConnectionError::Timeout;
-                let message = target
-                    .attempts
-                    .first()
-                    .map_or_else(|| error.to_string(), |attempt| target.describe_failure(attempt, &error));
-                return Err(OpenError { message, sqlstate: error.sqlstate().to_owned() });
-            };
-            match poll.poll(&mut events, left) {
+            let patience = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
+            match poll.poll(&mut events, patience) {
                 Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(io_error(error)),
                 _ => {}
             }
@@ -67,15 +67,11 @@ impl Session {
         self.connection.send_query(sql)?;
         let mut sink = RowSink::default();
         self.wait(&mut sink, |sink| sink.ready)?;
-        sink.error.map_or(Ok(sink.rows), |error| Err(ConnectionError::Server(error)))
+        self.outcome(sink)
     }
 
     /// Runs `COPY ... FROM STDIN`: `fill` appends data to the buffer and returns false when it has no more.
-    pub fn copy_in(
-        &mut self,
-        sql: &str,
-        mut fill: impl FnMut(&mut Vec<u8>) -> bool,
-    ) -> Result<(), ConnectionError> {
+    pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> bool) -> Result<(), ConnectionError> {
         self.connection.send_query(sql)?;
         let mut sink = RowSink::default();
         self.wait(&mut sink, |sink| sink.ready || sink.copying)?;
@@ -86,7 +82,15 @@ impl Session {
             self.send_all(&end)?;
             self.wait(&mut sink, |sink| sink.ready)?;
         }
-        sink.error.map_or(Ok(()), |error| Err(ConnectionError::Server(error)))
+        self.outcome(sink).map(drop)
+    }
+
+    /// The rows, or the error with the statement it is about.
+    fn outcome(&self, sink: RowSink) -> Result<Vec<Row>, ConnectionError> {
+        match sink.error {
+            None => Ok(sink.rows),
+            Some(error) => Err(ConnectionError::Server(Box::new(error.of(self.connection.request.statement())))),
+        }
     }
 
     fn send_copy_data(&mut self, fill: &mut impl FnMut(&mut Vec<u8>) -> bool) -> Result<(), ConnectionError> {
@@ -149,22 +153,6 @@ impl Drop for Session {
     }
 }
 
-struct Deadline(Option<Instant>);
-
-impl Deadline {
-    fn new(timeout: Option<Duration>) -> Self {
-        Self(timeout.map(|timeout| Instant::now() + timeout))
-    }
-
-    /// How long to wait: `None` when the time is over, `Some(None)` without a limit.
-    fn left(&self) -> Option<Option<Duration>> {
-        match self.0 {
-            None => Some(None),
-            Some(end) => end.checked_duration_since(Instant::now()).map(Some),
-        }
-    }
-}
-
 /// Collects rows in text format.
 #[derive(Default)]
 struct RowSink {
@@ -185,7 +173,7 @@ impl Sink for RowSink {
                 ConnectionError::Protocol("a row of the server's answer is shorter than it says".to_owned())
             })?),
             b'E' => self.error = Some(Box::new(ServerError::parse(body))),
-            b'N' => notice(body),
+            b'N' => notice(body, None),
             b'G' => {
                 self.copying = true;
                 return Ok(Flow::Stop);
@@ -200,7 +188,8 @@ impl Sink for RowSink {
     }
 }
 
-fn parse_row(body: &[u8]) -> Option<Row> {
+/// The values of a DataRow message in text format; `None` if it is shorter than it says.
+pub fn parse_row(body: &[u8]) -> Option<Row> {
     let (count, mut rest) = body.split_first_chunk::<2>()?;
     let mut row = Vec::new();
     for _ in 0..u16::from_be_bytes(*count) {
@@ -221,6 +210,7 @@ fn parse_row(body: &[u8]) -> Option<Row> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
 
     #[test]
     fn rows_with_nulls() {
@@ -232,5 +222,12 @@ mod tests {
     fn short_rows_are_refused() {
         assert_eq!(parse_row(&[0]), None);
         assert_eq!(parse_row(&[0, 1, 0, 0, 0, 9, 1]), None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_row_or_not(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = parse_row(&bytes);
+        }
     }
 }

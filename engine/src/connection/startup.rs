@@ -1,18 +1,24 @@
-//! From an open socket to a session ready for statements: TLS, start-up message, authentication, parameters.
+//! From an open socket to a session ready for statements: TLS, start-up message, parameters of the server.
 
+use std::io;
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::BytesMut;
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{self, ScramSha256};
 use postgres_protocol::message::frontend;
 
+use super::authentication::Authentication;
 use super::error::{ConnectionError, ServerError};
 use super::frames::{Flow, Rest, Sink};
-use super::params::ChannelBinding;
+use super::params::{Password, SslMode, TargetSessionAttrs};
+use super::session::parse_row;
+use super::session_kind::SessionKind;
 use super::stream::Stream;
 use super::target::{Attempt, Target};
 use super::{notice, tls};
+
+/// SQLSTATE of a wrong password.
+pub const INVALID_PASSWORD: &str = "28P01";
 
 /// What the server says of itself while a session starts.
 #[derive(Debug, Default, Clone)]
@@ -26,37 +32,37 @@ pub struct Startup {
     target: Arc<Target>,
     attempt: Attempt,
     state: State,
-    scram: Option<ScramSha256>,
-    authenticated: bool,
+    authentication: Authentication,
     /// Messages for the server that are not yet sent.
     out: BytesMut,
     server: ServerInfo,
-    /// The server's certificate hash, if TLS is on and the certificate has one.
-    end_point: Option<Vec<u8>>,
-    encrypted: bool,
+    kind: SessionKind,
+    wanted: TargetSessionAttrs,
+    plain_after_all: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Connecting,
     AwaitTlsAnswer,
+    TlsHandshake,
     AwaitReady,
     Ready,
 }
 
 impl Startup {
-    /// The start of a session over a socket that is being connected as `attempt` says.
-    pub fn new(target: Arc<Target>, attempt: Attempt) -> Self {
+    /// The start of a session over a socket that is being connected as `attempt` says; the server must be as `wanted`.
+    pub fn new(target: Arc<Target>, attempt: Attempt, wanted: TargetSessionAttrs) -> Self {
         Self {
             target,
             attempt,
             state: State::Connecting,
-            scram: None,
-            authenticated: false,
+            authentication: Authentication::default(),
             out: BytesMut::new(),
             server: ServerInfo::default(),
-            end_point: None,
-            encrypted: false,
+            kind: SessionKind::default(),
+            wanted,
+            plain_after_all: false,
         }
     }
 
@@ -68,31 +74,30 @@ impl Startup {
         buffer: &mut [u8],
     ) -> Result<Option<ServerInfo>, ConnectionError> {
         if self.state == State::Connecting {
-            if !stream.is_connected()? {
+            if !stream.is_connected().map_err(ConnectionError::Connect)? {
                 return Ok(None);
             }
-            if self.attempt.tls {
-                frontend::ssl_request(&mut self.out);
-                self.state = State::AwaitTlsAnswer;
-            } else {
-                self.say_hello()?;
-            }
+            self.begin(stream)?;
         }
         self.flush(stream)?;
         if self.state == State::AwaitTlsAnswer && !self.answer_tls(stream)? {
             return Ok(None);
         }
-        if !stream.handshake()? {
-            return Ok(None);
+        if self.state == State::TlsHandshake {
+            if !stream.handshake().map_err(handshake_error)? {
+                return Ok(None);
+            }
+            self.finish_tls(stream)?;
         }
-        self.note_certificate(stream);
         loop {
-            self.flush(stream)?;
-            let flow = rest.receive(stream, buffer, self)?;
+            // A server that closes the socket before it has read everything may have said why.
+            let flushed = self.flush(stream);
+            let flow = rest.receive(stream, buffer, self).map_err(|error| self.explain(error))?;
+            flushed?;
             if self.state == State::Ready {
                 return Ok(Some(std::mem::take(&mut self.server)));
             }
-            if self.out.is_empty() && flow == Flow::Continue {
+            if flow == Flow::Continue {
                 return Ok(None);
             }
         }
@@ -101,6 +106,40 @@ impl Startup {
     /// Whether messages wait for the socket to take them.
     pub fn wants_write(&self) -> bool {
         self.state == State::Connecting || !self.out.is_empty()
+    }
+
+    /// Whether the server has let us in.
+    pub fn is_authenticated(&self) -> bool {
+        self.authentication.is_done()
+    }
+
+    /// Whether the server has no TLS and the session, which may do without, went on in this attempt.
+    pub fn went_on_without_tls(&self) -> bool {
+        self.plain_after_all
+    }
+
+    /// The file that holds the password, if that is what the server rejected.
+    pub fn rejected_password_file(&self, error: &ConnectionError) -> Option<&Path> {
+        match error {
+            ConnectionError::Server(refusal)
+                if refusal.sqlstate == INVALID_PASSWORD && self.authentication.has_used_password() =>
+            {
+                self.target.password(&self.attempt).and_then(Password::file)
+            }
+            _ => None,
+        }
+    }
+
+    fn begin(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+        if !self.attempt.tls {
+            self.say_hello()
+        } else if self.target.params.tls.direct {
+            self.start_tls(stream)
+        } else {
+            frontend::ssl_request(&mut self.out);
+            self.state = State::AwaitTlsAnswer;
+            Ok(())
+        }
     }
 
     fn say_hello(&mut self) -> Result<(), ConnectionError> {
@@ -125,117 +164,92 @@ impl Startup {
         match stream.read(&mut answer) {
             Ok(0) => return Err(ConnectionError::Closed),
             Ok(_) => {}
-            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => return Ok(false),
-            Err(error) => return Err(error.into()),
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(ConnectionError::receiving(error)),
         }
         match answer[0] {
-            b'S' => {
-                let name = tls::server_name(self.target.endpoint(&self.attempt))
-                    .map_err(|error| ConnectionError::Tls(error.to_string()))?;
-                let config = self.target.tls_config.clone().ok_or_else(|| {
-                    ConnectionError::Tls("TLS was asked for without a TLS configuration".to_owned())
-                })?;
-                stream.start_tls(config, name).map_err(|error| ConnectionError::Tls(error.to_string()))?;
-                self.encrypted = true;
+            b'S' => self.start_tls(stream)?,
+            b'N' if self.target.params.tls.mode == SslMode::Prefer => {
+                self.plain_after_all = true;
+                self.say_hello()?;
             }
             b'N' => {
                 return Err(ConnectionError::Tls("server does not support SSL, but SSL was required".to_owned()));
             }
+            // What the error says is not to be trusted before the encryption.
+            b'E' => {
+                return Err(ConnectionError::Protocol("server sent an error response during SSL exchange".to_owned()));
+            }
             other => {
                 return Err(ConnectionError::Protocol(format!(
                     "received invalid response to SSL negotiation: {}",
-                    char::from(other)
+                    other.escape_ascii()
                 )));
             }
         }
-        self.say_hello()?;
         Ok(true)
     }
 
-    fn note_certificate(&mut self, stream: &Stream) {
-        if self.encrypted && self.end_point.is_none() {
-            self.end_point = stream.peer_certificate().and_then(|certificate| tls::server_end_point(certificate));
+    fn start_tls(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+        let tls_error = |error: &dyn std::fmt::Display| ConnectionError::Tls(error.to_string());
+        let name = tls::server_name(self.target.endpoint(&self.attempt)).map_err(|error| tls_error(&error))?;
+        stream.start_tls(self.target.tls_config()?, name).map_err(|error| tls_error(&error))?;
+        self.state = State::TlsHandshake;
+        Ok(())
+    }
+
+    fn finish_tls(&mut self, stream: &Stream) -> Result<(), ConnectionError> {
+        if self.target.params.tls.direct && stream.alpn_protocol() != Some(tls::ALPN_PROTOCOL) {
+            return Err(ConnectionError::Tls(
+                "direct SSL connection was established without ALPN protocol negotiation extension".to_owned(),
+            ));
         }
+        self.authentication.bind_to(stream.peer_certificate().and_then(|der| tls::server_end_point(der)));
+        self.say_hello()
     }
 
     fn flush(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
         while !self.out.is_empty() {
             match stream.write(&self.out) {
                 Ok(written) => drop(self.out.split_to(written)),
-                Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        stream.flush()?;
-        Ok(())
+        Ok(stream.flush()?)
     }
 
-    fn authenticate(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
-        let (code, data) = body
-            .split_first_chunk::<4>()
-            .ok_or_else(|| ConnectionError::Protocol("authentication request without a code".to_owned()))?;
-        match u32::from_be_bytes(*code) {
-            0 => {
-                self.authenticated = true;
-                let required = self.target.params.channel_binding == ChannelBinding::Require;
-                if required && self.scram.is_none() {
-                    return Err(refused("channel binding required, but server authenticated client without channel binding"));
-                }
+    /// The session is ready if the server is of the kind that is wanted; an old server must be asked for that.
+    fn judge(&mut self) -> Result<(), ConnectionError> {
+        match self.kind.question(self.wanted) {
+            Some(sql) => Ok(frontend::query(sql, &mut self.out)?),
+            None => {
+                self.kind.check(self.wanted).map_err(ConnectionError::WrongSession)?;
+                self.state = State::Ready;
+                Ok(())
             }
-            3 => frontend::password_message(self.password()?.as_bytes(), &mut self.out)?,
-            5 => {
-                let salt = data.try_into().map_err(|_| refused("MD5 authentication request without a salt"))?;
-                let hash = md5_hash(self.target.params.user.as_bytes(), self.password()?.as_bytes(), salt);
-                frontend::password_message(hash.as_bytes(), &mut self.out)?;
-            }
-            10 => self.start_scram(data)?,
-            11 => {
-                let scram = self.scram.as_mut().ok_or_else(|| refused("SASL answer without a question"))?;
-                scram.update(data)?;
-                frontend::sasl_response(scram.message(), &mut self.out)?;
-            }
-            12 => {
-                let scram = self.scram.as_mut().ok_or_else(|| refused("SASL end without a start"))?;
-                scram.finish(data)?;
-            }
-            code => return Err(refused(&format!("authentication method {code} not supported"))),
         }
-        Ok(())
     }
 
-    fn start_scram(&mut self, mechanisms: &[u8]) -> Result<(), ConnectionError> {
-        let offers = |name: &str| mechanisms.split(|byte| *byte == 0).any(|offered| offered == name.as_bytes());
-        let binding = self.target.params.channel_binding;
-        let (mechanism, channel) = match &self.end_point {
-            Some(hash) if offers(sasl::SCRAM_SHA_256_PLUS) && binding != ChannelBinding::Disable => {
-                (sasl::SCRAM_SHA_256_PLUS, sasl::ChannelBinding::tls_server_end_point(hash.clone()))
+    /// What is not even a message comes from no PostgreSQL server.
+    fn explain(&self, error: ConnectionError) -> ConnectionError {
+        match error {
+            ConnectionError::LostSync { kind: b'R', .. } => {
+                ConnectionError::Protocol("received invalid authentication request".to_owned())
             }
-            _ if binding == ChannelBinding::Require => {
-                return Err(refused("channel binding required, but not supported by server's authentication request"));
-            }
-            Some(_) if binding != ChannelBinding::Disable => {
-                (sasl::SCRAM_SHA_256, sasl::ChannelBinding::unrequested())
-            }
-            _ => (sasl::SCRAM_SHA_256, sasl::ChannelBinding::unsupported()),
-        };
-        if !offers(mechanism) {
-            return Err(refused("none of the server's SASL authentication mechanisms are supported"));
-        }
-        let scram = ScramSha256::new(self.password()?.as_bytes(), channel);
-        frontend::sasl_initial_response(mechanism, scram.message(), &mut self.out)?;
-        self.scram = Some(scram);
-        Ok(())
-    }
-
-    fn password(&self) -> Result<String, ConnectionError> {
-        match &self.target.endpoint(&self.attempt).password {
-            Some(password) => Ok(password.reveal().to_owned()),
-            None => Err(refused("fe_sendauth: no password supplied")),
+            ConnectionError::LostSync { kind, .. } if !self.is_authenticated() => unexpected(kind),
+            other => other,
         }
     }
 }
 
 impl Sink for Startup {
+    /// Whoever is not yet known to be a server does not get more memory than that.
+    const LONGEST: usize = 1 << 20;
+
     fn wants(&self, _kind: u8) -> bool {
         true
     }
@@ -243,20 +257,30 @@ impl Sink for Startup {
     fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
             b'R' => {
-                self.authenticate(body)?;
+                let target = Arc::clone(&self.target);
+                self.authentication.request(body, &target.params, target.password(&self.attempt), &mut self.out)?;
                 return Ok(if self.out.is_empty() { Flow::Continue } else { Flow::Stop });
             }
             b'E' => return Err(ConnectionError::Server(Box::new(ServerError::parse(body)))),
-            b'N' => notice(body),
+            b'v' => {}
+            other if !self.is_authenticated() => return Err(unexpected(other)),
+            b'N' => notice(body, None),
             b'S' => {
                 let mut fields = body.split(|byte| *byte == 0);
-                if fields.next() == Some(b"server_version") {
-                    self.server.version = String::from_utf8_lossy(fields.next().unwrap_or_default()).into_owned();
+                let name = fields.next().unwrap_or_default();
+                let value = fields.next().unwrap_or_default();
+                if name == b"server_version" {
+                    self.server.version = String::from_utf8_lossy(value).into_owned();
                 }
+                self.kind.note_parameter(name, value);
             }
-            b'K' | b'v' => {}
-            b'Z' if self.authenticated => {
-                self.state = State::Ready;
+            b'D' => {
+                let row = parse_row(body).unwrap_or_default();
+                self.kind.note_answer(row.first().and_then(Option::as_deref).unwrap_or_default());
+            }
+            b'K' | b'T' | b'C' => {}
+            b'Z' => {
+                self.judge()?;
                 return Ok(Flow::Stop);
             }
             other => {
@@ -269,6 +293,20 @@ impl Sink for Startup {
     }
 }
 
-fn refused(message: &str) -> ConnectionError {
-    ConnectionError::Authentication(message.to_owned())
+fn unexpected(kind: u8) -> ConnectionError {
+    ConnectionError::Protocol(format!(
+        "expected authentication request from server, but received {}",
+        kind.escape_ascii()
+    ))
+}
+
+/// A handshake's failure; libpq has other words for its sockets than later.
+fn handshake_error(error: io::Error) -> ConnectionError {
+    match ConnectionError::receiving(error) {
+        ConnectionError::Closed => ConnectionError::Tls("SSL SYSCALL error: EOF detected".to_owned()),
+        ConnectionError::Receive(error) => {
+            ConnectionError::Tls(format!("SSL SYSCALL error: {}", super::target::plain_io_message(&error)))
+        }
+        other => other,
+    }
 }

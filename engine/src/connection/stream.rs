@@ -2,6 +2,7 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
+use std::os::unix::net;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -9,6 +10,9 @@ use mio::net::{TcpStream, UnixStream};
 use mio::{Interest, Registry, Token};
 use rustls::pki_types::{CertificateDer, ServerName};
 use rustls::{ClientConfig, ClientConnection};
+use socket2::{SockRef, TcpKeepalive};
+
+use super::params::Params;
 
 /// Where a socket leads.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -29,12 +33,13 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Starts connecting. A full queue of a Unix socket's listener shows as `WouldBlock`: try again later.
-    pub fn connect(address: &SocketAddress) -> io::Result<Self> {
+    /// Starts connecting.
+    pub fn connect(address: &SocketAddress, params: &Params) -> io::Result<Self> {
         let socket = match address {
             SocketAddress::Tcp(address) => {
                 let stream = TcpStream::connect(*address)?;
                 stream.set_nodelay(true)?;
+                watch_peer(SockRef::from(&stream), params)?;
                 Socket::Tcp(stream)
             }
             SocketAddress::Unix(path) => Socket::Unix(connect_unix(path)?),
@@ -86,6 +91,11 @@ impl Stream {
         self.tls.as_ref()?.peer_certificates()?.first()
     }
 
+    /// The protocol that the TLS handshake agreed on.
+    pub fn alpn_protocol(&self) -> Option<&[u8]> {
+        self.tls.as_ref()?.alpn_protocol()
+    }
+
     /// Reads what is there. `Ok(0)` is the end; `WouldBlock` means wait.
     #[inline]
     pub fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
@@ -103,20 +113,24 @@ impl Stream {
             Some(tls) => {
                 let taken = tls.writer().write(bytes)?;
                 send_tls(tls, &mut self.socket)?;
-                Ok(taken)
+                // Its buffer is full of records that the socket does not take.
+                if taken == 0 && !bytes.is_empty() { Err(io::ErrorKind::WouldBlock.into()) } else { Ok(taken) }
             }
         }
     }
 
-    /// Sends TLS records that the socket did not take before; true when nothing is left.
-    pub fn flush(&mut self) -> io::Result<bool> {
+    /// Sends TLS records that the socket did not take before.
+    pub fn flush(&mut self) -> io::Result<()> {
         match &mut self.tls {
-            None => Ok(true),
-            Some(tls) => {
-                send_tls(tls, &mut self.socket)?;
-                Ok(!tls.wants_write())
-            }
+            None => Ok(()),
+            Some(tls) => send_tls(tls, &mut self.socket),
         }
+    }
+
+    /// Whether TLS records wait for the socket to take them.
+    #[inline]
+    pub fn has_unsent(&self) -> bool {
+        self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
 
     /// Has the poll tell when this socket can be read and, with `writable`, when it can be written. Asking for the latter
@@ -165,22 +179,52 @@ impl Write for Socket {
     }
 }
 
-fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    if let Some(name) = path.as_os_str().to_str().and_then(|text| text.strip_prefix('@')) {
-        return connect_abstract(name);
+/// Has the system notice a peer that has gone, as the keepalive parameters say.
+fn watch_peer(socket: SockRef<'_>, params: &Params) -> io::Result<()> {
+    let wanted = params.keepalives;
+    if wanted.enabled {
+        let mut keepalive = TcpKeepalive::new();
+        keepalive = wanted.idle.into_iter().fold(keepalive, TcpKeepalive::with_time);
+        keepalive = wanted.interval.into_iter().fold(keepalive, TcpKeepalive::with_interval);
+        keepalive = wanted.count.into_iter().fold(keepalive, TcpKeepalive::with_retries);
+        socket.set_tcp_keepalive(&keepalive)?;
     }
-    UnixStream::connect(path)
+    #[cfg(target_os = "linux")]
+    if params.tcp_user_timeout.is_some() {
+        socket.set_tcp_user_timeout(params.tcp_user_timeout)?;
+    }
+    Ok(())
+}
+
+/// Connects at once or, while the listener's queue is full, as soon as there is room: for a Unix socket there is no
+/// event to wait for, and the queue is full for moments only.
+fn connect_unix(path: &Path) -> io::Result<UnixStream> {
+    let address = unix_address(path)?;
+    match UnixStream::connect_addr(&address) {
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            let stream = net::UnixStream::connect_addr(&address)?;
+            stream.set_nonblocking(true)?;
+            Ok(UnixStream::from_std(stream))
+        }
+        done => done,
+    }
+}
+
+fn unix_address(path: &Path) -> io::Result<net::SocketAddr> {
+    match path.as_os_str().to_str().and_then(|text| text.strip_prefix('@')) {
+        Some(name) => abstract_address(name),
+        None => net::SocketAddr::from_pathname(path),
+    }
 }
 
 #[cfg(target_os = "linux")]
-fn connect_abstract(name: &str) -> io::Result<UnixStream> {
+fn abstract_address(name: &str) -> io::Result<net::SocketAddr> {
     use std::os::linux::net::SocketAddrExt;
-    let address = std::os::unix::net::SocketAddr::from_abstract_name(name)?;
-    UnixStream::connect_addr(&address)
+    net::SocketAddr::from_abstract_name(name)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn connect_abstract(_name: &str) -> io::Result<UnixStream> {
+fn abstract_address(_name: &str) -> io::Result<net::SocketAddr> {
     Err(io::Error::new(io::ErrorKind::Unsupported, "abstract Unix sockets exist on Linux only"))
 }
 

@@ -22,9 +22,6 @@ pub struct LongOption<Id> {
     pub id: Id,
 }
 
-/// What a command line gives: its options in order with their values, and its positional arguments.
-pub type Parsed<Id> = (Vec<(Id, Option<String>)>, Vec<String>);
-
 /// A command line that names no known option or misuses one, in glibc's words.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GetoptError {
@@ -84,22 +81,6 @@ fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!(" '--{name}'")).collect()
 }
 
-/// Reads a whole command line, without the program's name in `args`.
-///
-/// # Errors
-/// [`GetoptError`] for the first option that cannot be read. A front end that must judge the values of earlier options
-/// first, as pgbench does, walks a [`Getopt`] instead.
-pub fn parse<Id: Copy + PartialEq>(
-    program: &str,
-    args: impl IntoIterator<Item = impl Into<String>>,
-    shorts: &[ShortOption<Id>],
-    longs: &[LongOption<Id>],
-) -> Result<Parsed<Id>, GetoptError> {
-    let mut getopt = Getopt::new(program, args, shorts, longs);
-    let options = getopt.by_ref().collect::<Result<_, _>>()?;
-    Ok((options, getopt.into_positional()))
-}
-
 /// The options of a command line, one at a time in the order given.
 pub struct Getopt<'a, Id> {
     program: &'a str,
@@ -138,25 +119,16 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
     fn short(&mut self, letter: char) -> Result<(Id, Option<String>), GetoptError> {
         let known = self.shorts.iter().find(|(known, ..)| *known == letter);
         let Some((_, takes_value, id)) = known else {
-            return Err(GetoptError::InvalidShort {
-                program: self.program.to_owned(),
-                option: letter,
-            });
+            return Err(GetoptError::InvalidShort { program: self.program.to_owned(), option: letter });
         };
         if !takes_value {
             return Ok((*id, None));
         }
-        let value = if self.letters.is_empty() {
-            self.rest.pop_front()
-        } else {
-            Some(self.letters.drain(..).collect())
-        };
+        let value =
+            if self.letters.is_empty() { self.rest.pop_front() } else { Some(self.letters.drain(..).collect()) };
         match value {
             Some(value) => Ok((*id, Some(value))),
-            None => Err(GetoptError::MissingShortValue {
-                program: self.program.to_owned(),
-                option: letter,
-            }),
+            None => Err(GetoptError::MissingShortValue { program: self.program.to_owned(), option: letter }),
         }
     }
 
@@ -169,21 +141,13 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         let option = self.find_long(name, written)?;
         let value = match (option.value, attached) {
             (true, Some(value)) => Some(value),
-            (true, None) => {
-                Some(
-                    self.rest
-                        .pop_front()
-                        .ok_or_else(|| GetoptError::MissingValue {
-                            program: program(),
-                            option: option.name,
-                        })?,
-                )
-            }
+            (true, None) => Some(
+                self.rest
+                    .pop_front()
+                    .ok_or_else(|| GetoptError::MissingValue { program: program(), option: option.name })?,
+            ),
             (false, Some(_)) => {
-                return Err(GetoptError::UnwantedValue {
-                    program: program(),
-                    option: option.name,
-                });
+                return Err(GetoptError::UnwantedValue { program: program(), option: option.name });
             }
             (false, None) => None,
         };
@@ -195,15 +159,9 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         if let Some(exact) = self.longs.iter().find(|known| known.name == name) {
             return Ok(*exact);
         }
-        let mut candidates = self
-            .longs
-            .iter()
-            .filter(|known| known.name.starts_with(name));
+        let mut candidates = self.longs.iter().filter(|known| known.name.starts_with(name));
         let Some(first) = candidates.next() else {
-            return Err(GetoptError::Unrecognized {
-                program: self.program.to_owned(),
-                option: written.to_owned(),
-            });
+            return Err(GetoptError::Unrecognized { program: self.program.to_owned(), option: written.to_owned() });
         };
         let others: Vec<_> = candidates
             .filter(|other| other.id != first.id || other.value != first.value)
@@ -214,11 +172,7 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         }
         let mut possibilities = vec![first.name];
         possibilities.extend(others);
-        Err(GetoptError::Ambiguous {
-            program: self.program.to_owned(),
-            option: written.to_owned(),
-            possibilities,
-        })
+        Err(GetoptError::Ambiguous { program: self.program.to_owned(), option: written.to_owned(), possibilities })
     }
 }
 
@@ -266,11 +220,7 @@ mod tests {
         Report,
     }
 
-    const SHORTS: &[ShortOption<Id>] = &[
-        ('c', true, Id::Client),
-        ('n', false, Id::NoVacuum),
-        ('l', false, Id::Log),
-    ];
+    const SHORTS: &[ShortOption<Id>] = &[('c', true, Id::Client), ('n', false, Id::NoVacuum), ('l', false, Id::Log)];
 
     const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
         LongOption { name, value, id }
@@ -285,6 +235,20 @@ mod tests {
         long("report-latencies", false, Id::Report),
         long("report-per-command", false, Id::Report),
     ];
+
+    type Parsed<Id> = (Vec<(Id, Option<String>)>, Vec<String>);
+
+    /// Reads a whole command line: its options in order with their values, and its positional arguments.
+    fn parse<Id: Copy + PartialEq>(
+        program: &str,
+        args: impl IntoIterator<Item = impl Into<String>>,
+        shorts: &[ShortOption<Id>],
+        longs: &[LongOption<Id>],
+    ) -> Result<Parsed<Id>, GetoptError> {
+        let mut getopt = Getopt::new(program, args, shorts, longs);
+        let options = getopt.by_ref().collect::<Result<_, _>>()?;
+        Ok((options, getopt.into_positional()))
+    }
 
     fn parsed(line: &str) -> Result<Parsed<Id>, String> {
         parse("pgbench", line.split_whitespace(), SHORTS, LONGS).map_err(|error| error.to_string())
@@ -328,11 +292,7 @@ mod tests {
     fn unambiguous_abbreviations_stand_for_the_option() {
         assert_eq!(
             options("--cl=8 --no --la 5"),
-            [
-                with(Id::Client, "8"),
-                (Id::NoVacuum, None),
-                with(Id::Latency, "5")
-            ]
+            [with(Id::Client, "8"), (Id::NoVacuum, None), with(Id::Latency, "5")]
         );
         assert_eq!(options("--log"), [(Id::Log, None)]);
         assert_eq!(options("--log-=x"), [with(Id::LogPrefix, "x")]);
@@ -354,19 +314,10 @@ mod tests {
             message("--l"),
             "pgbench: option '--l' is ambiguous; possibilities: '--log' '--log-prefix' '--latency-limit'"
         );
-        assert_eq!(
-            message("--cli"),
-            "pgbench: option '--client' requires an argument"
-        );
-        assert_eq!(
-            message("--no=1"),
-            "pgbench: option '--no-vacuum' doesn't allow an argument"
-        );
+        assert_eq!(message("--cli"), "pgbench: option '--client' requires an argument");
+        assert_eq!(message("--no=1"), "pgbench: option '--no-vacuum' doesn't allow an argument");
         assert_eq!(message("-nx"), "pgbench: invalid option -- 'x'");
-        assert_eq!(
-            message("-nc"),
-            "pgbench: option requires an argument -- 'c'"
-        );
+        assert_eq!(message("-nc"), "pgbench: option requires an argument -- 'c'");
     }
 
     #[test]

@@ -56,8 +56,13 @@ impl Latencies {
     /// The percentiles; `None` without latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
         let at = |percentile| self.histogram.value_at_percentile(percentile);
-        (self.count() > 0)
-            .then(|| Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
+        (self.count() > 0).then(|| Percentiles {
+            p50: at(50.0),
+            p90: at(90.0),
+            p95: at(95.0),
+            p99: at(99.0),
+            p999: at(99.9),
+        })
     }
 
     /// The histogram in HdrHistogram's V2 format, deflated, in base64: readable by its libraries in any language.

@@ -40,11 +40,6 @@ impl Tally {
         self.moments.count
     }
 
-    /// Failed transactions of all kinds.
-    pub fn failed(&self) -> u64 {
-        self.failures.values().sum()
-    }
-
     /// Adds another stretch.
     pub fn merge(&mut self, other: &Tally) {
         self.moments.merge(&other.moments);

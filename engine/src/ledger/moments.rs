@@ -37,11 +37,6 @@ impl Moments {
         self.sum_of_squares += other.sum_of_squares;
     }
 
-    /// The sum of all values.
-    pub fn sum(&self) -> f64 {
-        self.sum
-    }
-
     /// The mean; zero without values.
     pub fn mean(&self) -> f64 {
         if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }

@@ -3,12 +3,9 @@
 use std::io::{IsTerminal, Write};
 use std::time::Instant;
 
-use super::Load;
-use crate::connection::error::ConnectionError;
+use super::tables::{ACCOUNTS, TELLERS, TRUNCATE};
+use super::{Failed, Load, execute};
 use crate::connection::session::Session;
-
-const TELLERS: u64 = 10;
-const ACCOUNTS: u64 = 100_000;
 
 /// Seconds between progress lines with `--quiet`.
 const QUIET_INTERVAL: f64 = 5.0;
@@ -17,9 +14,9 @@ const QUIET_INTERVAL: f64 = 5.0;
 const ROWS_PER_LINE: u64 = 100_000;
 
 /// Fills the tables. They are emptied first, in the same transaction: only then may COPY freeze its rows.
-pub fn generate(session: &mut Session, load: &Load) -> Result<(), ConnectionError> {
-    session.query("begin")?;
-    session.query("truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers")?;
+pub fn generate(session: &mut Session, load: &Load) -> Result<(), Failed> {
+    execute(session, "begin")?;
+    execute(session, TRUNCATE)?;
     let scale = u64::from(load.scale);
     // The filler of branches and tellers is NULL and that of accounts empty, as in pgbench.
     fill(session, load, "pgbench_branches", scale, |row, out| {
@@ -31,8 +28,7 @@ pub fn generate(session: &mut Session, load: &Load) -> Result<(), ConnectionErro
     fill(session, load, "pgbench_accounts", ACCOUNTS * scale, |row, out| {
         let _ = writeln!(out, "{}\t{}\t0\t", row + 1, row / ACCOUNTS + 1);
     })?;
-    session.query("commit")?;
-    Ok(())
+    execute(session, "commit")
 }
 
 fn fill(
@@ -41,19 +37,20 @@ fn fill(
     table: &str,
     rows: u64,
     write_row: impl Fn(u64, &mut Vec<u8>),
-) -> Result<(), ConnectionError> {
+) -> Result<(), Failed> {
     let mut progress = Progress::new(table, rows, load.quiet);
     let mut row = 0;
-    session.copy_in(&format!("copy {table} from stdin with (freeze on)"), |out| {
+    let sql = format!("copy {table} from stdin with (freeze on)");
+    let copied = session.copy_in(&sql, |out| {
         if row < rows {
             write_row(row, out);
             row += 1;
             progress.at(row);
         }
         row < rows
-    })?;
+    });
     progress.clear();
-    Ok(())
+    copied.map_err(|error| Failed { sql, error })
 }
 
 /// pgbench's progress lines: overwritten in place on a terminal.
@@ -95,14 +92,15 @@ impl<'a> Progress<'a> {
             row * 100 / self.rows,
             self.table
         );
+        // A shorter line is filled up with blanks to cover the former one, as pgbench does.
         let end = if self.terminal { '\r' } else { '\n' };
         eprint!("{line:<width$}{end}", width = self.shown);
-        self.shown = if self.terminal { line.len() } else { 0 };
+        self.shown = line.len();
     }
 
     /// Removes the last line from a terminal.
     fn clear(&self) {
-        if self.shown > 0 {
+        if self.terminal && self.shown > 0 {
             eprint!("{:width$}\r", "", width = self.shown);
         }
     }

@@ -25,6 +25,7 @@ pub enum Step {
     DropTables,
     CreateTables,
     Generate,
+    GenerateOnServer,
     Vacuum,
     PrimaryKeys,
     ForeignKeys,
@@ -37,6 +38,7 @@ impl Step {
             'd' => Step::DropTables,
             't' => Step::CreateTables,
             'g' => Step::Generate,
+            'G' => Step::GenerateOnServer,
             'v' => Step::Vacuum,
             'p' => Step::PrimaryKeys,
             'f' => Step::ForeignKeys,
@@ -50,6 +52,7 @@ impl Step {
             Step::DropTables => "dropping old tables...",
             Step::CreateTables => "creating tables...",
             Step::Generate => "generating data (client-side)...",
+            Step::GenerateOnServer => "generating data (server-side)...",
             Step::Vacuum => "vacuuming...",
             Step::PrimaryKeys => "creating primary keys...",
             Step::ForeignKeys => "creating foreign keys...",
@@ -62,6 +65,7 @@ impl Step {
             Step::DropTables => "drop tables",
             Step::CreateTables => "create tables",
             Step::Generate => "client-side generate",
+            Step::GenerateOnServer => "server-side generate",
             Step::Vacuum => "vacuum",
             Step::PrimaryKeys => "primary keys",
             Step::ForeignKeys => "foreign keys",
@@ -69,23 +73,35 @@ impl Step {
     }
 }
 
+/// A statement that failed.
+#[derive(Debug)]
+pub struct Failed {
+    pub sql: String,
+    pub error: ConnectionError,
+}
+
 /// Runs the steps in their order, telling of each on standard error; ends with the times of all.
-pub fn run(session: &mut Session, load: &Load, steps: &[Step]) -> Result<(), ConnectionError> {
-    let began = Instant::now();
-    let mut times = Vec::new();
+pub fn run(session: &mut Session, load: &Load, steps: &[Step]) -> Result<(), Failed> {
+    let (mut total, mut times) = (0.0, Vec::new());
     for step in steps {
-        let step_began = Instant::now();
+        let began = Instant::now();
         eprintln!("{}", step.announcement());
         match step {
             Step::Generate => generate::generate(session, load)?,
             other => {
                 for sql in tables::statements(*other, load) {
-                    session.query(&sql)?;
+                    execute(session, &sql)?;
                 }
             }
         }
-        times.push(format!("{} {:.2} s", step.name(), step_began.elapsed().as_secs_f64()));
+        let seconds = began.elapsed().as_secs_f64();
+        times.push(format!("{} {seconds:.2} s", step.name()));
+        total += seconds;
     }
-    eprintln!("done in {:.2} s ({}).", began.elapsed().as_secs_f64(), times.join(", "));
+    eprintln!("done in {total:.2} s ({}).", times.join(", "));
     Ok(())
+}
+
+fn execute(session: &mut Session, sql: &str) -> Result<(), Failed> {
+    session.query(sql).map(drop).map_err(|error| Failed { sql: sql.to_owned(), error })
 }

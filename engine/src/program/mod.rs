@@ -5,8 +5,6 @@ pub mod pgbench;
 pub mod random;
 pub mod value;
 
-use std::time::Duration;
-
 use crate::connection::statement::Statement;
 use random::Random;
 use value::Value;
@@ -27,8 +25,6 @@ pub enum Action<'a> {
     Query { command: usize, statement: &'a Statement, values: &'a [Value] },
     /// A command that needed no server has been executed; only asked for when commands are timed.
     Local { command: usize },
-    /// Wait.
-    Sleep { command: usize, pause: Duration },
     /// The transaction is complete.
     End,
     /// The client cannot go on: what is wrong, in the command `command`.

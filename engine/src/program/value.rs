@@ -1,25 +1,20 @@
 //! Values of a client's variables, and how they are written into statements.
 
-use std::io::Write;
-
 /// A variable's value. `Unset` is a variable that no command has given a value yet.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub enum Value {
     #[default]
     Unset,
-    Null,
     Int(i64),
-    Text(Box<str>),
 }
 
 impl Value {
-    /// Appends the text form, as pgbench substitutes it into a statement; nothing for `Unset` and `Null`.
+    /// Appends the text form, as pgbench substitutes it into a statement; nothing for `Unset`.
     #[inline]
     pub fn write_text(&self, out: &mut Vec<u8>) {
         match self {
-            Value::Unset | Value::Null => {}
+            Value::Unset => {}
             Value::Int(number) => write_int(*number, out),
-            Value::Text(text) => out.extend_from_slice(text.as_bytes()),
         }
     }
 }
@@ -43,17 +38,6 @@ fn write_int(number: i64, out: &mut Vec<u8>) {
         digits[at] = b'-';
     }
     out.extend_from_slice(&digits[at..]);
-}
-
-impl std::fmt::Display for Value {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let mut text = Vec::new();
-        match self {
-            Value::Unset | Value::Null => text.write_all(b"NULL").map_err(|_| std::fmt::Error)?,
-            other => other.write_text(&mut text),
-        }
-        f.write_str(&String::from_utf8_lossy(&text))
-    }
 }
 
 #[cfg(test)]

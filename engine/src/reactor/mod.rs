@@ -11,8 +11,8 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::Duration;
 
+use crate::connection::OpenError;
 use crate::connection::error::{ConnectionError, ServerError};
-use crate::connection::{OpenError, ServerInfo};
 use crate::ledger::{ScriptAccount, Tally};
 use crate::plan::{Limit, Plan};
 pub use schedule::{Clock, Nanos, Phase};
@@ -22,7 +22,7 @@ use worker::Worker;
 
 /// What a thread tells the run.
 pub(crate) enum Report {
-    Connected { server: Option<ServerInfo> },
+    Connected,
     CannotConnect { client: usize, error: OpenError },
     Tick { worker: usize, stretch: Stretch, tally: Box<Tally> },
     Aborted { client: usize, script: usize, command: Option<usize>, cause: Cause },
@@ -106,10 +106,11 @@ pub struct Tick {
 
 /// Whoever watches a run: called in the main thread, in the order of events.
 pub trait Observer {
-    fn connected(&mut self, _clients: usize, _seconds: f64, _server: Option<&ServerInfo>) {}
-    fn phase(&mut self, _phase: Phase) {}
-    fn tick(&mut self, _tick: &Tick) {}
-    fn aborted(&mut self, _abortion: &Abortion) {}
+    /// All clients are connected, `seconds` after the first began to.
+    fn connected(&mut self, clients: usize, seconds: f64);
+    fn phase(&mut self, phase: Phase);
+    fn tick(&mut self, tick: &Tick);
+    fn aborted(&mut self, abortion: &Abortion);
 }
 
 /// What a run came to.
@@ -195,13 +196,13 @@ type Inbox = std::sync::mpsc::Receiver<Report>;
 impl Run<'_> {
     fn coordinate(&mut self, inbox: &Inbox, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
         let mut outcome = Outcome::default();
-        let Some(server) = self.wait_for_connections(inbox)? else {
+        if !self.wait_for_connections(inbox)? {
             outcome.interrupted = true;
             return Ok(outcome);
-        };
+        }
         let start = self.clock.now();
         outcome.connect_s = seconds(start - self.began);
-        self.observer.connected(self.plan.clients, outcome.connect_s, server.as_ref());
+        self.observer.connected(self.plan.clients, outcome.connect_s);
         let measured = match self.plan.limit {
             Limit::Time(length) => Some(length),
             Limit::Transactions(_) => None,
@@ -215,31 +216,30 @@ impl Run<'_> {
         Ok(outcome)
     }
 
-    /// Waits until all threads have connected; `None` if interrupted.
-    fn wait_for_connections(&mut self, inbox: &Inbox) -> Result<Option<Option<ServerInfo>>, RunError> {
-        let mut server = None;
+    /// Waits until all threads have connected; false if interrupted.
+    fn wait_for_connections(&mut self, inbox: &Inbox) -> Result<bool, RunError> {
         for _ in 0..self.plan.jobs {
             match self.next_report(inbox) {
-                Some(Report::Connected { server: said }) => server = server.or(said),
+                Some(Report::Connected) => {}
                 Some(Report::CannotConnect { client, error }) => return Err(RunError::Connect { client, error }),
                 Some(Report::Failed { message }) => return Err(RunError::System(message)),
                 _ => return Err(RunError::System("a load thread died".to_owned())),
             }
             if self.interrupt.load(Ordering::Relaxed) {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(server))
+        Ok(true)
     }
 
     fn next_report(&self, inbox: &Inbox) -> Option<Report> {
         loop {
+            if self.interrupt.load(Ordering::Relaxed) {
+                self.stop.store(true, Ordering::Relaxed);
+            }
             match inbox.recv_timeout(Duration::from_millis(50)) {
                 Ok(report) => return Some(report),
                 Err(RecvTimeoutError::Disconnected) => return None,
-                Err(RecvTimeoutError::Timeout) if self.interrupt.load(Ordering::Relaxed) => {
-                    self.stop.store(true, Ordering::Relaxed);
-                }
                 Err(RecvTimeoutError::Timeout) => {}
             }
         }
@@ -247,7 +247,8 @@ impl Run<'_> {
 
     fn collect(&mut self, inbox: &Inbox, schedule: Schedule, outcome: &mut Outcome) -> Result<(), RunError> {
         let mut ticks = Ticks::new(self.plan.jobs);
-        let mut phase = schedule.first().phase;
+        let mut next = schedule.first();
+        let mut phase = next.phase;
         let mut ended = schedule.start;
         while ticks.running > 0 {
             match self.next_report(inbox) {
@@ -258,23 +259,25 @@ impl Run<'_> {
                 Some(Report::Finished { worker, totals }) => {
                     ticks.finish(worker);
                     ended = ended.max(totals.ended);
-                    add_totals(outcome, &totals, schedule);
+                    add_totals(outcome, &totals);
                 }
                 Some(Report::Failed { message }) => return Err(RunError::System(message)),
-                Some(Report::Connected { .. } | Report::CannotConnect { .. }) => {}
+                Some(Report::Connected | Report::CannotConnect { .. }) => {}
                 None => return Err(RunError::System("a load thread died".to_owned())),
             }
             for tick in ticks.complete() {
-                if tick.phase != phase {
-                    phase = tick.phase;
-                    self.observer.phase(phase);
-                }
                 match tick.phase {
                     Phase::Warmup => outcome.warmup.merge(&tick.tally),
                     Phase::Measure => outcome.measure.merge(&tick.tally),
                     Phase::Drain => outcome.drain.merge(&tick.tally),
                 }
                 self.observer.tick(&tick);
+                // the next phase is announced when it begins, not when its first second is over
+                next = schedule.after(&next);
+                if next.phase != phase {
+                    phase = next.phase;
+                    self.observer.phase(phase);
+                }
             }
         }
         outcome.interrupted = self.interrupt.load(Ordering::Relaxed);
@@ -289,7 +292,7 @@ impl Run<'_> {
     }
 }
 
-fn add_totals(outcome: &mut Outcome, totals: &ThreadTotals, _schedule: Schedule) {
+fn add_totals(outcome: &mut Outcome, totals: &ThreadTotals) {
     outcome.aborted += totals.aborted;
     outcome.reconnect_s += totals.reconnect_ns as f64 / 1e9;
     outcome.cpu.user += totals.cpu.user;

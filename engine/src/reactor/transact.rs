@@ -1,7 +1,5 @@
 //! The hot path: a reply comes in, the program says what is next, the next request goes out.
 
-use std::cmp::Reverse;
-
 use mio::Token;
 
 use super::schedule::{Nanos, Phase};
@@ -13,7 +11,7 @@ use crate::plan::Limit;
 use crate::program::Action;
 
 impl Worker<'_> {
-    /// Starts a client's first transaction, or one after a wait.
+    /// Starts a client's first transaction, or the one after a failed one.
     pub fn begin_transaction(&mut self, index: usize, now: Nanos) {
         if self.next_transaction(index, now) {
             self.drive(index, now);
@@ -51,8 +49,8 @@ impl Worker<'_> {
             }
             Err(error) => {
                 let command = self.current_command(index);
-                self.tally.fail(error.sqlstate());
                 self.clients[index].connection = None;
+                self.roll(self.clock.now());
                 self.abort(index, command, Cause::Connection(error));
             }
         }
@@ -70,17 +68,18 @@ impl Worker<'_> {
                 }
                 self.drive(index, now);
             }
-            (State::Waiting { command }, Some(error)) => self.statement_failed(index, command, error, reply.status, now),
+            (State::Waiting { command }, Some(error)) => {
+                self.statement_failed(index, command, error, reply.status, now)
+            }
             (State::RollingBack { sqlstate }, None) => self.fail_transaction(index, &sqlstate, now),
             (State::RollingBack { .. }, Some(error)) => self.abort(index, None, Cause::Statement(error)),
             _ => {}
         }
     }
 
-    /// Asks the program until the server, the clock or the end is needed.
+    /// Asks the program until the server or the end is needed.
     #[inline]
     pub fn drive(&mut self, index: usize, mut now: Nanos) {
-        let mut ended_one = false;
         loop {
             let client = &mut self.clients[index];
             if self.plan.timed_commands {
@@ -107,24 +106,9 @@ impl Worker<'_> {
                     now = self.clock.now();
                     self.account_command(index, command, now);
                 }
-                Action::Sleep { command, pause } => {
-                    client.state = State::Sleeping { command };
-                    let due = now + pause.as_nanos() as Nanos;
-                    self.timers.push(Reverse((due, index)));
-                    return;
-                }
                 Action::End => {
-                    if ended_one {
-                        // A script without statements: let the other clients have their turn.
-                        now = self.clock.now();
-                    }
                     self.commit(index, now);
                     self.count_towards_limit(index);
-                    if ended_one {
-                        self.clients[index].state = State::Idle;
-                        return self.timers.push(Reverse((now, index)));
-                    }
-                    ended_one = true;
                     if !self.next_transaction(index, now) {
                         return;
                     }
@@ -169,16 +153,8 @@ impl Worker<'_> {
         }
     }
 
-    fn statement_failed(
-        &mut self,
-        index: usize,
-        command: usize,
-        error: Box<ServerError>,
-        status: u8,
-        now: Nanos,
-    ) {
+    fn statement_failed(&mut self, index: usize, command: usize, error: Box<ServerError>, status: u8, now: Nanos) {
         if !error.is_retryable() {
-            self.tally.fail(&error.sqlstate);
             return self.abort(index, Some(command), Cause::Statement(error));
         }
         let script = self.clients[index].script;
@@ -192,7 +168,7 @@ impl Worker<'_> {
         client.state = State::RollingBack { sqlstate };
         let sent = client.connection.as_mut().map(|connection| connection.send_query("ROLLBACK"));
         if let Some(Err(error)) = sent {
-            self.abort(index, Some(command), Cause::Connection(error));
+            self.abort(index, None, Cause::Connection(error));
         }
     }
 
@@ -211,8 +187,11 @@ impl Worker<'_> {
         }
     }
 
-    /// Gives a client up; the others go on.
+    /// Gives a client up; the others go on. Its last transaction has failed.
     pub fn abort(&mut self, index: usize, command: Option<usize>, cause: Cause) {
+        if let Some(sqlstate) = cause.sqlstate() {
+            self.tally.fail(sqlstate);
+        }
         self.totals.aborted += 1;
         let script = self.clients[index].script;
         self.report(Report::Aborted { client: self.first_client + index, script, command, cause });

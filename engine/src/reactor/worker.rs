@@ -1,18 +1,16 @@
 //! One thread: its clients' connections, one event loop, its page of the ledger.
 
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 
 use super::schedule::{Clock, Nanos, Phase, Schedule, Stretch};
 use super::usage::CpuTime;
 use super::{Cause, Report, ThreadTotals};
-use crate::connection::{BUFFER_SIZE, Connection, OpenError, Progress, ServerInfo};
+use crate::connection::{BUFFER_SIZE, Connection, OpenError, Progress};
 use crate::ledger::{Account, ScriptAccount, Tally};
 use crate::plan::{Limit, Plan};
 use crate::program::Program;
@@ -43,10 +41,13 @@ pub(super) enum State {
     Idle,
     Connecting,
     /// A statement is with the server.
-    Waiting { command: usize },
+    Waiting {
+        command: usize,
+    },
     /// A failed transaction is being rolled back; then it counts as failed with this SQLSTATE.
-    RollingBack { sqlstate: [u8; 5] },
-    Sleeping { command: usize },
+    RollingBack {
+        sqlstate: [u8; 5],
+    },
     Finished,
 }
 
@@ -63,7 +64,6 @@ pub(super) struct Worker<'a> {
     pub stretch: Stretch,
     pub tally: Tally,
     pub scripts: Vec<ScriptAccount>,
-    pub timers: BinaryHeap<Reverse<(Nanos, usize)>>,
     pub reports: Sender<Report>,
     pub buffer: Vec<u8>,
     pub scratch: Vec<u8>,
@@ -111,7 +111,6 @@ impl<'a> Worker<'a> {
             schedule,
             tally: Tally::default(),
             scripts: empty_accounts(plan),
-            timers: BinaryHeap::new(),
             reports,
             buffer: vec![0; BUFFER_SIZE],
             scratch: Vec::with_capacity(1024),
@@ -129,13 +128,11 @@ impl<'a> Worker<'a> {
     /// nothing if the run is called off.
     pub fn run(mut self, start: &Receiver<Schedule>) {
         if !self.plan.reconnect {
-            match self.connect_all() {
-                Ok(server) => self.report(Report::Connected { server }),
-                Err((client, error)) => return self.report(Report::CannotConnect { client, error }),
+            if let Err((client, error)) = self.connect_all() {
+                return self.report(Report::CannotConnect { client, error });
             }
-        } else {
-            self.report(Report::Connected { server: None });
         }
+        self.report(Report::Connected);
         let Ok(schedule) = start.recv() else { return };
         self.schedule = schedule;
         self.stretch = schedule.first();
@@ -164,18 +161,17 @@ impl<'a> Worker<'a> {
             for event in &events {
                 self.ready(event.token());
             }
-            if events.is_empty() || !self.timers.is_empty() {
-                let now = self.clock.now();
-                self.roll(now);
-                self.wake_sleepers(now);
+            for index in self.overdue() {
+                self.go_on_connecting(index);
+            }
+            if events.is_empty() {
+                self.roll(self.clock.now());
             }
         }
     }
 
     fn timeout(&self) -> Duration {
-        let now = self.clock.now();
-        let next = self.timers.peek().map_or(self.stretch.ends, |Reverse((due, _))| self.stretch.ends.min(*due));
-        Duration::from_nanos(next.saturating_sub(now)).min(LONGEST_WAIT)
+        Duration::from_nanos(self.stretch.ends.saturating_sub(self.clock.now())).min(LONGEST_WAIT)
     }
 
     /// A socket can be read or written.
@@ -185,24 +181,7 @@ impl<'a> Worker<'a> {
         match self.clients[index].state {
             State::Connecting => self.go_on_connecting(index),
             State::Waiting { .. } | State::RollingBack { .. } => self.receive(index),
-            State::Idle | State::Sleeping { .. } | State::Finished => {}
-        }
-    }
-
-    fn wake_sleepers(&mut self, now: Nanos) {
-        while let Some(Reverse((due, index))) = self.timers.peek().copied() {
-            if due > now {
-                break;
-            }
-            self.timers.pop();
-            match self.clients[index].state {
-                State::Sleeping { command } => {
-                    self.account_command(index, command, now);
-                    self.drive(index, now);
-                }
-                State::Idle => self.begin_transaction(index, now),
-                _ => {}
-            }
+            State::Idle | State::Finished => {}
         }
     }
 
@@ -223,6 +202,7 @@ impl<'a> Worker<'a> {
         match phase {
             Phase::Measure => {
                 self.scripts = empty_accounts(self.plan);
+                self.totals.reconnect_ns = 0;
                 self.cpu_at_measure = CpuTime::of_thread();
             }
             Phase::Drain => self.note_cpu(),
@@ -254,6 +234,10 @@ impl<'a> Worker<'a> {
         }
         let mut totals = std::mem::take(&mut self.totals);
         totals.ended = ended;
+        if self.stretch.phase == Phase::Warmup {
+            // The thread has nothing to say of the measured part.
+            self.scripts = empty_accounts(self.plan);
+        }
         totals.scripts = std::mem::take(&mut self.scripts);
         self.report(Report::Finished { worker: self.worker, totals: Box::new(totals) });
     }
@@ -264,14 +248,13 @@ impl<'a> Worker<'a> {
     }
 
     /// Connects all clients before the start.
-    fn connect_all(&mut self) -> Result<Option<ServerInfo>, (usize, OpenError)> {
+    fn connect_all(&mut self) -> Result<(), (usize, OpenError)> {
         let mut events = Events::with_capacity(256);
-        let mut server = None;
         self.to_connect = (0..self.clients.len()).rev().collect();
         let mut missing = self.clients.len();
         while missing > 0 {
             if self.stop.load(Ordering::Relaxed) {
-                return Ok(server);
+                return Ok(());
             }
             while self.connecting < CONNECTING_AT_ONCE {
                 let Some(index) = self.to_connect.pop() else { break };
@@ -282,23 +265,18 @@ impl<'a> Worker<'a> {
                     return Err((self.first_client, failure(&error)));
                 }
             }
-            for event in &events {
-                let index = event.token().0;
+            let ready: Vec<_> = events.iter().map(|event| event.token().0).chain(self.overdue()).collect();
+            for index in ready {
                 if self.clients[index].state != State::Connecting {
                     continue;
                 }
-                match self.advance(index) {
-                    Ok(None) => {}
-                    Ok(Some(said)) => {
-                        self.clients[index].state = State::Idle;
-                        server = server.or(Some(said));
-                        missing -= 1;
-                    }
-                    Err(error) => return Err((self.first_client + index, error)),
+                if self.advance(index).map_err(|error| (self.first_client + index, error))? {
+                    self.clients[index].state = State::Idle;
+                    missing -= 1;
                 }
             }
         }
-        Ok(server)
+        Ok(())
     }
 
     /// Queues the making of a client's connection (for `--connect`).
@@ -326,20 +304,20 @@ impl<'a> Worker<'a> {
         Ok(())
     }
 
-    /// Goes on with a start-up; `Some` when the session is ready.
-    fn advance(&mut self, index: usize) -> Result<Option<ServerInfo>, OpenError> {
+    /// Goes on with a start-up; true when the session is ready.
+    fn advance(&mut self, index: usize) -> Result<bool, OpenError> {
         let registry = self.poll.registry();
-        let Some(connection) = &mut self.clients[index].connection else { return Ok(None) };
+        let Some(connection) = &mut self.clients[index].connection else { return Ok(false) };
         loop {
             let progress = connection.advance(&mut self.buffer, registry, Token(index));
             match progress {
-                Ok(Progress::Pending) => return Ok(None),
+                Ok(Progress::Pending) => return Ok(false),
                 Ok(Progress::Reopened) => {
                     connection.register(registry, Token(index)).map_err(|error| failure(&error))?;
                 }
-                Ok(Progress::Ready(server)) => {
+                Ok(Progress::Ready(_)) => {
                     self.connecting -= 1;
-                    return Ok(Some(server));
+                    return Ok(true);
                 }
                 Err(error) => {
                     self.connecting -= 1;
@@ -349,10 +327,21 @@ impl<'a> Worker<'a> {
         }
     }
 
+    /// Clients whose time for connecting is over: no event tells of them.
+    fn overdue(&self) -> Vec<usize> {
+        if self.connecting == 0 || self.plan.target.params.connect_timeout.is_none() {
+            return Vec::new();
+        }
+        let now = Instant::now();
+        let deadline = |client: &Client| client.connection.as_ref().and_then(Connection::deadline);
+        let is_over = |client: &Client| deadline(client).is_some_and(|deadline| deadline <= now);
+        (0..self.clients.len()).filter(|index| is_over(&self.clients[*index])).collect()
+    }
+
     fn go_on_connecting(&mut self, index: usize) {
         match self.advance(index) {
-            Ok(None) => {}
-            Ok(Some(_)) => {
+            Ok(false) => {}
+            Ok(true) => {
                 let now = self.clock.now();
                 self.totals.reconnect_ns += now - self.clients[index].command_began;
                 self.clients[index].transaction_began = now;

@@ -74,23 +74,13 @@ impl RequireAuth {
             let (_, method) = AuthMethod::ALL
                 .into_iter()
                 .find(|(known, _)| *known == name)
-                .ok_or_else(|| ParamsError::Value {
-                    option: "require_auth",
-                    value: name.to_owned(),
-                })?;
+                .ok_or_else(|| ParamsError::Value { option: "require_auth", value: name.to_owned() })?;
             if listed & method.bit() != 0 {
                 return Err(ParamsError::RepeatedAuthMethod(part.to_owned()));
             }
             listed |= method.bit();
         }
-        Ok(Self {
-            accepted: if negated || text.is_empty() {
-                !listed
-            } else {
-                listed
-            },
-            text: text.to_owned(),
-        })
+        Ok(Self { accepted: if negated || text.is_empty() { !listed } else { listed }, text: text.to_owned() })
     }
 
     /// Checks what the server asks for.
@@ -101,11 +91,7 @@ impl RequireAuth {
         if self.accepted & method.bit() != 0 {
             return Ok(());
         }
-        Err(format!(
-            "authentication method requirement \"{}\" failed: {}",
-            self.text,
-            method.request()
-        ))
+        Err(format!("authentication method requirement \"{}\" failed: {}", self.text, method.request()))
     }
 }
 
@@ -153,13 +139,7 @@ mod tests {
             message("md5,!none"),
             "negative require_auth method \"!none\" cannot be mixed with non-negative methods"
         );
-        assert_eq!(
-            message("!md5,none"),
-            "require_auth method \"none\" cannot be mixed with negative methods"
-        );
-        assert_eq!(
-            message("!none,!none"),
-            "require_auth method \"!none\" is specified more than once"
-        );
+        assert_eq!(message("!md5,none"), "require_auth method \"none\" cannot be mixed with negative methods");
+        assert_eq!(message("!none,!none"), "require_auth method \"!none\" is specified more than once");
     }
 }

@@ -100,14 +100,8 @@ mod tests {
 
     #[test]
     fn errors_have_libpq_wording() {
-        assert_eq!(
-            message("host port=1"),
-            "missing \"=\" after \"host\" in connection info string"
-        );
-        assert_eq!(
-            message("host='a"),
-            "unterminated quoted string in connection info string"
-        );
+        assert_eq!(message("host port=1"), "missing \"=\" after \"host\" in connection info string");
+        assert_eq!(message("host='a"), "unterminated quoted string in connection info string");
         assert_eq!(message("hots=a"), "invalid connection option \"hots\"");
         assert_eq!(message("=a"), "invalid connection option \"\"");
     }

@@ -17,20 +17,12 @@ pub trait Environment {
     ///
     /// One libpq knows one such directory; this client must find the server of any build.
     fn socket_directories(&self) -> Vec<PathBuf> {
-        if cfg!(unix) {
-            vec!["/var/run/postgresql".into(), "/tmp".into()]
-        } else {
-            Vec::new()
-        }
+        if cfg!(unix) { vec!["/var/run/postgresql".into(), "/tmp".into()] } else { Vec::new() }
     }
 
     /// Where the machine-wide `pg_service.conf` may be: Debian's, Red Hat's and upstream's packages.
     fn system_directories(&self) -> Vec<PathBuf> {
-        vec![
-            "/etc/postgresql-common".into(),
-            "/etc/sysconfig/pgsql".into(),
-            "/usr/local/pgsql/etc".into(),
-        ]
+        vec!["/etc/postgresql-common".into(), "/etc/sysconfig/pgsql".into(), "/usr/local/pgsql/etc".into()]
     }
 }
 
@@ -71,9 +63,7 @@ impl Environment for ProcessEnvironment {
 /// The account of the effective user, as the system's name service knows it.
 #[cfg(unix)]
 fn account() -> Option<nix::unistd::User> {
-    nix::unistd::User::from_uid(nix::unistd::geteuid())
-        .ok()
-        .flatten()
+    nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()
 }
 
 #[cfg(test)]
@@ -84,10 +74,7 @@ mod tests {
     #[test]
     fn this_process_has_a_user_name_and_a_home() {
         let name = ProcessEnvironment.user_name().unwrap();
-        let id = std::process::Command::new("id")
-            .arg("-un")
-            .output()
-            .unwrap();
+        let id = std::process::Command::new("id").arg("-un").output().unwrap();
         assert_eq!(String::from_utf8(id.stdout).unwrap().trim(), name);
         assert!(ProcessEnvironment.home().unwrap().is_absolute());
     }

@@ -18,17 +18,13 @@ pub enum ParamsError {
     #[error("unterminated quoted string in connection info string")]
     UnterminatedQuote,
     /// `[` without `]`.
-    #[error(
-        "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"{0}\""
-    )]
+    #[error("end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"{0}\"")]
     UnclosedBracket(String),
     /// `[]`.
     #[error("IPv6 host address may not be empty in URI: \"{0}\"")]
     EmptyBrackets(String),
     /// Something other than a port, path, query or further host after `]`.
-    #[error(
-        "unexpected character \"{character}\" at position {position} in URI (expected \":\" or \"/\"): \"{uri}\""
-    )]
+    #[error("unexpected character \"{character}\" at position {position} in URI (expected \":\" or \"/\"): \"{uri}\"")]
     UnexpectedCharacter {
         /// The character found.
         character: char,

@@ -32,24 +32,17 @@ enum Place {
 
 /// Splits the lists of `host`, `hostaddr` and `port`; a single port serves every host.
 pub(super) fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
-    let list =
-        |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
+    let list = |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
     let names = list("host");
     let addresses = list("hostaddr");
     let ports = list("port").unwrap_or_else(|| vec![DEFAULT_PORT]);
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
 
     if let Some(names) = names.as_ref().filter(|names| names.len() != count) {
-        return Err(ParamsError::HostCount {
-            hosts: names.len(),
-            addresses: count,
-        });
+        return Err(ParamsError::HostCount { hosts: names.len(), addresses: count });
     }
     if ports.len() != 1 && ports.len() != count {
-        return Err(ParamsError::PortCount {
-            ports: ports.len(),
-            hosts: count,
-        });
+        return Err(ParamsError::PortCount { ports: ports.len(), hosts: count });
     }
 
     let item = |list: &Option<Vec<&str>>, index: usize| {
@@ -57,20 +50,14 @@ pub(super) fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host
         non_empty(Some(text)).map(str::to_owned)
     };
     let host = |index: usize| {
-        let port = if ports.len() == 1 {
-            ports[0]
-        } else {
-            ports[index]
-        };
+        let port = if ports.len() == 1 { ports[0] } else { ports[index] };
         let port = non_empty(Some(port)).unwrap_or(DEFAULT_PORT).to_owned();
         let (place, name) = match (item(&addresses, index), item(&names, index)) {
             (Some(address), name) => {
                 let name = name.unwrap_or_else(|| address.clone());
                 (Place::Address(address), name)
             }
-            (None, Some(name)) if name.starts_with(['/', '@']) => {
-                (Place::Directory(name.clone()), name)
-            }
+            (None, Some(name)) if name.starts_with(['/', '@']) => (Place::Directory(name.clone()), name),
             (None, Some(name)) => (Place::Name, name),
             (None, None) => default_place(&port, env),
         };
@@ -100,36 +87,23 @@ fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
 
 impl Host {
     /// Checks port, address and length of the path, and adds the password.
-    pub(super) fn into_endpoint(
-        self,
-        passwords: &Passwords,
-        env: &dyn Environment,
-    ) -> Result<Endpoint, ParamsError> {
+    pub(super) fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Result<Endpoint, ParamsError> {
         let number = super::settings::integer(&self.port, "port")?;
-        let port = u16::try_from(number)
-            .ok()
-            .filter(|port| *port > 0)
-            .ok_or_else(|| ParamsError::Port(self.port.clone()))?;
+        let port =
+            u16::try_from(number).ok().filter(|port| *port > 0).ok_or_else(|| ParamsError::Port(self.port.clone()))?;
         let password = passwords.find(self.name_in_passfile(env), &self.port);
         let address = match self.place {
             Place::Directory(directory) => Address::Unix(socket_file(&directory, port)?),
             Place::Name => Address::Tcp(self.name.clone()),
             Place::Address(address) => Address::Tcp(numeric(address)?),
         };
-        Ok(Endpoint {
-            address,
-            host_name: self.name,
-            port,
-            password,
-        })
+        Ok(Endpoint { address, host_name: self.name, port, password })
     }
 
     fn name_in_passfile(&self, env: &dyn Environment) -> &str {
         let is_default = |directory: &str| {
             let directory = Path::new(directory);
-            env.socket_directories()
-                .iter()
-                .any(|known| known == directory)
+            env.socket_directories().iter().any(|known| known == directory)
         };
         match &self.place {
             Place::Directory(directory) if is_default(directory) => "localhost",
@@ -141,10 +115,7 @@ impl Host {
 fn socket_file(directory: &str, port: u16) -> Result<PathBuf, ParamsError> {
     let path = format!("{directory}/.s.PGSQL.{port}");
     if path.len() > MAXIMUM_SOCKET_PATH {
-        return Err(ParamsError::SocketPathTooLong {
-            path,
-            maximum: MAXIMUM_SOCKET_PATH,
-        });
+        return Err(ParamsError::SocketPathTooLong { path, maximum: MAXIMUM_SOCKET_PATH });
     }
     Ok(PathBuf::from(path))
 }

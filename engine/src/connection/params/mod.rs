@@ -109,10 +109,7 @@ pub struct Password {
 impl Password {
     /// A password that was given directly.
     pub fn new(text: impl Into<String>) -> Self {
-        Self {
-            text: text.into(),
-            file: None,
-        }
+        Self { text: text.into(), file: None }
     }
 
     /// The password itself, to be sent or hashed and never to be shown.
@@ -254,10 +251,8 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
     service::fill(&mut options, env)?;
     options.fill_from_environment(env);
 
-    let user = non_empty(options.get("user"))
-        .map(str::to_owned)
-        .or_else(|| env.user_name())
-        .ok_or(ParamsError::NoUserName)?;
+    let user =
+        non_empty(options.get("user")).map(str::to_owned).or_else(|| env.user_name()).ok_or(ParamsError::NoUserName)?;
     let dbname = non_empty(options.get("dbname")).unwrap_or(&user).to_owned();
     let hosts = hosts::split(&options, env)?;
     let mut warnings = Vec::new();
@@ -268,10 +263,7 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
     settings::refuse_unsupported(&options)?;
     let target_session_attrs = settings::target_session_attrs(&options)?;
     let load_balance_random = settings::load_balance_random(&options)?;
-    let endpoints = hosts
-        .into_iter()
-        .map(|host| host.into_endpoint(&passwords, env))
-        .collect::<Result<_, _>>()?;
+    let endpoints = hosts.into_iter().map(|host| host.into_endpoint(&passwords, env)).collect::<Result<_, _>>()?;
 
     Ok(Params {
         endpoints,
@@ -297,11 +289,7 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
 /// overrides `-h`, `-p` and `-U`.
 fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, ParamsError> {
     let mut options = Options::default();
-    for (keyword, value) in [
-        ("host", &given.host),
-        ("port", &given.port),
-        ("user", &given.user),
-    ] {
+    for (keyword, value) in [("host", &given.host), ("port", &given.port), ("user", &given.user)] {
         if let Some(value) = non_empty(value.as_deref()) {
             options.store(keyword, value)?;
         }
@@ -318,10 +306,7 @@ fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, Pa
         options.store("dbname", &dbname)?;
     }
     if !given.fallback_application_name.is_empty() {
-        options.store(
-            "fallback_application_name",
-            &given.fallback_application_name,
-        )?;
+        options.store("fallback_application_name", &given.fallback_application_name)?;
     }
     Ok(options)
 }
@@ -341,5 +326,5 @@ fn non_empty(value: Option<&str>) -> Option<&str> {
     value.filter(|value| !value.is_empty())
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -12,16 +12,8 @@ struct Keyword {
     default: Option<&'static str>,
 }
 
-const fn keyword(
-    name: &'static str,
-    variable: Option<&'static str>,
-    default: Option<&'static str>,
-) -> Keyword {
-    Keyword {
-        name,
-        variable,
-        default,
-    }
+const fn keyword(name: &'static str, variable: Option<&'static str>, default: Option<&'static str>) -> Keyword {
+    Keyword { name, variable, default }
 }
 
 /// Every parameter of libpq 18, those included that mean nothing to this client, so that no connection string that
@@ -121,10 +113,8 @@ impl Options {
             if self.0.contains_key(known.name) {
                 continue;
             }
-            let value = known
-                .variable
-                .and_then(|variable| env.var(variable))
-                .or_else(|| known.default.map(str::to_owned));
+            let value =
+                known.variable.and_then(|variable| env.var(variable)).or_else(|| known.default.map(str::to_owned));
             if let Some(value) = value {
                 self.0.insert(known.name, value);
             }

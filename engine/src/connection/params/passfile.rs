@@ -49,21 +49,16 @@ impl Passwords {
                 .unwrap_or(Source::Nothing)
             }
         };
-        Self {
-            source,
-            dbname: dbname.to_owned(),
-            user: user.to_owned(),
-        }
+        Self { source, dbname: dbname.to_owned(), user: user.to_owned() }
     }
 
     /// The password for a host, named as in the password file: `localhost` for the default socket directory.
     pub(super) fn find(&self, host: &str, port: &str) -> Option<Password> {
         match &self.source {
             Source::Given(password) => Some(Password::new(password)),
-            Source::File { path, text } => Some(Password {
-                text: lookup(text, [host, port, &self.dbname, &self.user])?,
-                file: Some(path.clone()),
-            }),
+            Source::File { path, text } => {
+                Some(Password { text: lookup(text, [host, port, &self.dbname, &self.user])?, file: Some(path.clone()) })
+            }
             Source::Nothing => None,
         }
         // An empty password is none: libpq then reports that no password was supplied.
@@ -72,20 +67,14 @@ impl Passwords {
 }
 
 fn default_name() -> &'static str {
-    if cfg!(windows) {
-        "pgpass.conf"
-    } else {
-        ".pgpass"
-    }
+    if cfg!(windows) { "pgpass.conf" } else { ".pgpass" }
 }
 
 fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     let metadata = std::fs::metadata(path).ok()?;
     if !cfg!(windows) && !metadata.is_file() {
         let path = path.display();
-        warnings.push(format!(
-            "WARNING: password file \"{path}\" is not a plain file"
-        ));
+        warnings.push(format!("WARNING: password file \"{path}\" is not a plain file"));
         return None;
     }
     if open_to_others(&metadata) {
@@ -116,12 +105,7 @@ fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
     text.lines()
         .map(|line| line.trim_end_matches('\r'))
         .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .find_map(|line| {
-            wanted
-                .into_iter()
-                .try_fold(line, after_matching_field)
-                .map(unescaped_field)
-        })
+        .find_map(|line| wanted.into_iter().try_fold(line, after_matching_field).map(unescaped_field))
 }
 
 /// What follows the first field, if that is `*` or, without its backslashes, the text wanted.

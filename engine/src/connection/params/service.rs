@@ -21,19 +21,13 @@ pub(super) fn fill(options: &mut Options, env: &dyn Environment) -> Result<(), P
     };
     let personal = match env.var("PGSERVICEFILE") {
         Some(file) => Some(PathBuf::from(file)),
-        None => env
-            .home()
-            .map(|home| home.join(".pg_service.conf"))
-            .filter(|file| file.exists()),
+        None => env.home().map(|home| home.join(".pg_service.conf")).filter(|file| file.exists()),
     };
     let system = match env.var("PGSYSCONFDIR") {
         Some(directory) => vec![PathBuf::from(directory)],
         None => env.system_directories(),
     };
-    let system = system
-        .into_iter()
-        .map(|directory| directory.join("pg_service.conf"))
-        .filter(|file| file.exists());
+    let system = system.into_iter().map(|directory| directory.join("pg_service.conf")).filter(|file| file.exists());
     for file in personal.into_iter().chain(system) {
         if fill_from_file(&file, &service, options)? {
             return Ok(());
@@ -45,17 +39,11 @@ pub(super) fn fill(options: &mut Options, env: &dyn Environment) -> Result<(), P
 /// Adds what one file says of the service; `false` if it does not know it.
 fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
     let name = file.display().to_string();
-    let content =
-        std::fs::read(file).map_err(|_| ParamsError::ServiceFileNotFound(name.clone()))?;
+    let content = std::fs::read(file).map_err(|_| ParamsError::ServiceFileNotFound(name.clone()))?;
     fill_from_text(&String::from_utf8_lossy(&content), &name, service, options)
 }
 
-fn fill_from_text(
-    text: &str,
-    file: &str,
-    service: &str,
-    options: &mut Options,
-) -> Result<bool, ParamsError> {
+fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
     let mut found = false;
     for (index, line) in text.lines().enumerate() {
         let place = (file.to_owned(), index + 1);
@@ -71,9 +59,7 @@ fn fill_from_text(
             if found {
                 break;
             }
-            found = header
-                .strip_prefix(service)
-                .is_some_and(|after| after.starts_with(']'));
+            found = header.strip_prefix(service).is_some_and(|after| after.starts_with(']'));
         } else if found {
             set(line, place, options)?;
         }
@@ -106,8 +92,7 @@ mod tests {
 
     #[test]
     fn a_service_sets_what_nobody_set_and_ends_at_the_next() {
-        let text =
-            "[x]\nhost=no\n # c\n  [s] \nhost=yes\nuser=no\ndbname= d=e \nhost=no\n[s]\nport=9\n";
+        let text = "[x]\nhost=no\n # c\n  [s] \nhost=yes\nuser=no\ndbname= d=e \nhost=no\n[s]\nport=9\n";
         let (found, options) = filled(text).unwrap();
         assert!(found);
         assert_eq!(options.get("host"), Some("yes"));
@@ -123,14 +108,8 @@ mod tests {
 
     #[test]
     fn errors_name_the_file_and_the_line() {
-        assert_eq!(
-            message("[s]\n\nhost"),
-            "syntax error in service file \"f\", line 3"
-        );
-        assert_eq!(
-            message("[s]\nhots=a"),
-            "syntax error in service file \"f\", line 2"
-        );
+        assert_eq!(message("[s]\n\nhost"), "syntax error in service file \"f\", line 3");
+        assert_eq!(message("[s]\nhots=a"), "syntax error in service file \"f\", line 2");
         assert_eq!(
             message("[s]\nservice=a"),
             "nested service specifications not supported in service file \"f\", line 2"

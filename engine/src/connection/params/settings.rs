@@ -7,26 +7,16 @@ use super::conninfo::is_space;
 use super::environment::Environment;
 use super::error::ParamsError;
 use super::options::Options;
-use super::{
-    ChannelBinding, Keepalives, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion,
-    non_empty,
-};
+use super::{ChannelBinding, Keepalives, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion, non_empty};
 
 /// Finds the value of a parameter among the known ones.
-fn one_of<T: Copy>(
-    options: &Options,
-    option: &'static str,
-    known: &[(&str, T)],
-) -> Result<T, ParamsError> {
+fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, ParamsError> {
     let value = options.get(option).unwrap_or("");
     known
         .iter()
         .find(|(name, _)| *name == value)
         .map(|(_, meaning)| *meaning)
-        .ok_or_else(|| ParamsError::Value {
-            option,
-            value: value.to_owned(),
-        })
+        .ok_or_else(|| ParamsError::Value { option, value: value.to_owned() })
 }
 
 pub(super) fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, ParamsError> {
@@ -49,11 +39,7 @@ pub(super) fn load_balance_random(options: &Options) -> Result<bool, ParamsError
 
 pub(super) fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError> {
     use ChannelBinding::*;
-    let known = [
-        ("disable", Disable),
-        ("prefer", Prefer),
-        ("require", Require),
-    ];
+    let known = [("disable", Disable), ("prefer", Prefer), ("require", Require)];
     one_of(options, "channel_binding", &known)
 }
 
@@ -71,11 +57,7 @@ pub(super) fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams,
         return Err(ParamsError::WeakModeForSystemRoots(mode_text()));
     }
     let (min_version, max_version) = tls_versions(options)?;
-    let certmode = [
-        ("disable", Some(false)),
-        ("allow", Some(true)),
-        ("require", None),
-    ];
+    let certmode = [("disable", Some(false)), ("allow", Some(true)), ("require", None)];
     let send_cert = one_of(options, "sslcertmode", &certmode)?;
     let send_cert = send_cert.ok_or_else(|| unsupported("sslcertmode", "require"))?;
 
@@ -93,9 +75,7 @@ pub(super) fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams,
         crl,
         crl_dir,
         send_cert,
-        sni: options
-            .get("sslsni")
-            .is_some_and(|value| value.starts_with('1')),
+        sni: options.get("sslsni").is_some_and(|value| value.starts_with('1')),
         direct,
         min_version,
         max_version,
@@ -126,11 +106,7 @@ fn root_cert(options: &Options, env: &dyn Environment) -> Option<RootCert> {
 /// A file where libpq looks for it when none is named.
 fn personal_file(env: &dyn Environment, name: &str) -> Option<PathBuf> {
     let home = env.home()?;
-    Some(if cfg!(windows) {
-        home.join(name)
-    } else {
-        home.join(".postgresql").join(name)
-    })
+    Some(if cfg!(windows) { home.join(name) } else { home.join(".postgresql").join(name) })
 }
 
 /// The bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; nothing is no bound.
@@ -144,10 +120,7 @@ fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsErr
             "tlsv1.1" => Ok((TlsVersion::Obsolete, 1)),
             "tlsv1.2" => Ok((TlsVersion::V1_2, 2)),
             "tlsv1.3" => Ok((TlsVersion::V1_3, 3)),
-            _ => Err(ParamsError::TlsVersion {
-                option,
-                value: value.to_owned(),
-            }),
+            _ => Err(ParamsError::TlsVersion { option, value: value.to_owned() }),
         }
     };
     let lowest = version("ssl_min_protocol_version", (TlsVersion::Obsolete, 0))?;
@@ -163,11 +136,7 @@ pub(super) fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     for option in ["requirepeer", "scram_client_key", "scram_server_key"] {
         if let Some(value) = non_empty(options.get(option)) {
             // The value of a key is a secret.
-            let shown = if option == "requirepeer" {
-                value
-            } else {
-                "***"
-            };
+            let shown = if option == "requirepeer" { value } else { "***" };
             return Err(unsupported(option, shown));
         }
     }
@@ -198,10 +167,7 @@ fn protocol_versions(options: &Options) -> Result<(), ParamsError> {
 }
 
 fn unsupported(option: &'static str, value: &str) -> ParamsError {
-    ParamsError::Unsupported {
-        option,
-        value: value.to_owned(),
-    }
+    ParamsError::Unsupported { option, value: value.to_owned() }
 }
 
 pub(super) fn application_name(options: &Options) -> Option<String> {
@@ -237,19 +203,13 @@ pub(super) fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
 }
 
 /// A time in seconds; zero and less are no time.
-pub(super) fn seconds(
-    options: &Options,
-    option: &'static str,
-) -> Result<Option<Duration>, ParamsError> {
+pub(super) fn seconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
     let value = optional_integer(options, option)?.and_then(positive);
     Ok(value.map(|value| Duration::from_secs(value.into())))
 }
 
 /// A time in milliseconds; zero and less are no time.
-pub(super) fn milliseconds(
-    options: &Options,
-    option: &'static str,
-) -> Result<Option<Duration>, ParamsError> {
+pub(super) fn milliseconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
     let value = optional_integer(options, option)?.and_then(positive);
     Ok(value.map(|value| Duration::from_millis(value.into())))
 }
@@ -259,32 +219,18 @@ fn positive(value: i32) -> Option<u32> {
 }
 
 fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i32>, ParamsError> {
-    options
-        .get(option)
-        .map(|value| integer(value, option))
-        .transpose()
+    options.get(option).map(|value| integer(value, option)).transpose()
 }
 
 /// A whole number as `strtol` reads it, blanks around it allowed.
 pub(super) fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
-    value
-        .trim_matches(is_space)
-        .parse()
-        .map_err(|_| ParamsError::Integer {
-            value: value.to_owned(),
-            option,
-        })
+    value.trim_matches(is_space).parse().map_err(|_| ParamsError::Integer { value: value.to_owned(), option })
 }
 
 /// Settings that go into the start-up message beyond the named parameters; `default` leaves the server's own.
 pub(super) fn startup(options: &Options, env: &dyn Environment) -> Vec<(String, String)> {
-    let replication = non_empty(options.get("replication"))
-        .map(|value| ("replication".to_owned(), value.to_owned()));
-    let variables = [
-        ("PGDATESTYLE", "datestyle"),
-        ("PGTZ", "timezone"),
-        ("PGGEQO", "geqo"),
-    ];
+    let replication = non_empty(options.get("replication")).map(|value| ("replication".to_owned(), value.to_owned()));
+    let variables = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];
     let from_variables = variables.into_iter().filter_map(|(variable, setting)| {
         env.var(variable)
             .filter(|value| !value.eq_ignore_ascii_case("default"))

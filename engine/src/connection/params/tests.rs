@@ -14,10 +14,7 @@ struct Machine {
 
 impl Machine {
     fn new() -> Self {
-        Self {
-            variables: HashMap::new(),
-            folder: tempfile::tempdir().unwrap(),
-        }
+        Self { variables: HashMap::new(), folder: tempfile::tempdir().unwrap() }
     }
 
     fn set(mut self, name: &'static str, value: &str) -> Self {
@@ -58,10 +55,7 @@ impl Environment for Machine {
         Some(self.folder.path().to_owned())
     }
     fn socket_directories(&self) -> Vec<PathBuf> {
-        vec![
-            self.folder.path().join("run"),
-            self.folder.path().join("tmp"),
-        ]
+        vec![self.folder.path().join("run"), self.folder.path().join("tmp")]
     }
     fn system_directories(&self) -> Vec<PathBuf> {
         vec![self.folder.path().join("etc")]
@@ -103,24 +97,15 @@ fn password(params: &Params) -> Option<&str> {
 fn the_default_database_is_looked_for_as_pgbench_does() {
     let machine = Machine::new();
     let params = machine.resolve_given(&given(&[("U", "foo")])).unwrap();
-    assert_eq!(
-        (params.user.as_str(), params.dbname.as_str()),
-        ("foo", "os_user")
-    );
+    assert_eq!((params.user.as_str(), params.dbname.as_str()), ("foo", "os_user"));
 
     let machine = machine.set("PGUSER", "bar");
     let params = machine.resolve_given(&given(&[("U", "foo")])).unwrap();
-    assert_eq!(
-        (params.user.as_str(), params.dbname.as_str()),
-        ("foo", "bar")
-    );
+    assert_eq!((params.user.as_str(), params.dbname.as_str()), ("foo", "bar"));
 
     let machine = machine.set("PGDATABASE", "base");
     let params = machine.resolve_given(&given(&[])).unwrap();
-    assert_eq!(
-        (params.user.as_str(), params.dbname.as_str()),
-        ("bar", "base")
-    );
+    assert_eq!((params.user.as_str(), params.dbname.as_str()), ("bar", "base"));
 
     let params = Machine::new().resolve_given(&given(&[("U", "foo"), ("d", "")]));
     assert_eq!(params.unwrap().dbname, "foo");
@@ -128,10 +113,7 @@ fn the_default_database_is_looked_for_as_pgbench_does() {
 
 #[test]
 fn connection_string_beats_options_beat_variables_beat_defaults() {
-    let machine = Machine::new()
-        .set("PGHOST", "from_variable")
-        .set("PGPORT", "1")
-        .set("PGAPPNAME", "named");
+    let machine = Machine::new().set("PGHOST", "from_variable").set("PGPORT", "1").set("PGAPPNAME", "named");
     let options = given(&[("h", "a"), ("U", "b"), ("d", "host=c user=d dbname=e")]);
     let params = machine.resolve_given(&options).unwrap();
     assert_eq!(places(&params), ["c 1"]);
@@ -160,22 +142,13 @@ fn a_service_is_found_at_home_then_on_the_machine() {
         .write(".pg_service.conf", "[one]\nhost=h1\nuser=u1\n")
         .write("etc/pg_service.conf", "[one]\nhost=no\n[two]\nhost=h2\n");
     let params = machine.resolve("service=one").unwrap();
-    assert_eq!(
-        (places(&params), params.user.as_str()),
-        (vec!["h1 5432".to_owned()], "u1")
-    );
+    assert_eq!((places(&params), params.user.as_str()), (vec!["h1 5432".to_owned()], "u1"));
     let params = machine.resolve("service=two").unwrap();
-    assert_eq!(
-        (places(&params), params.user.as_str()),
-        (vec!["h2 5432".to_owned()], "env")
-    );
+    assert_eq!((places(&params), params.user.as_str()), (vec!["h2 5432".to_owned()], "env"));
 
     let machine = machine.set("PGSERVICE", "two");
     assert_eq!(places(&machine.resolve("d").unwrap()), ["h2 5432"]);
-    assert_eq!(
-        places(&machine.resolve("host=mine").unwrap()),
-        ["mine 5432"]
-    );
+    assert_eq!(places(&machine.resolve("host=mine").unwrap()), ["mine 5432"]);
     let missing = message(machine, "service=three");
     assert_eq!(missing, "definition of service \"three\" not found");
     let absent = message(Machine::new().set("PGSERVICEFILE", "/none"), "service=x");
@@ -184,18 +157,10 @@ fn a_service_is_found_at_home_then_on_the_machine() {
 
 #[test]
 fn the_password_file_serves_each_host_its_password() {
-    let machine = Machine::new().write(
-        ".pgpass",
-        "h1:*:*:*:p1\nh2:7:d:u:p2\nlocalhost:*:*:*:local\n",
-    );
-    let params = machine
-        .resolve("host=h1,h2,h3 port=7 user=u dbname=d")
-        .unwrap();
-    let passwords: Vec<_> = params
-        .endpoints
-        .iter()
-        .map(|endpoint| endpoint.password.as_ref().map(Password::reveal))
-        .collect();
+    let machine = Machine::new().write(".pgpass", "h1:*:*:*:p1\nh2:7:d:u:p2\nlocalhost:*:*:*:local\n");
+    let params = machine.resolve("host=h1,h2,h3 port=7 user=u dbname=d").unwrap();
+    let passwords: Vec<_> =
+        params.endpoints.iter().map(|endpoint| endpoint.password.as_ref().map(Password::reveal)).collect();
     assert_eq!(passwords, [Some("p1"), Some("p2"), None]);
     let file = params.endpoints[0].password.as_ref().unwrap().file();
     assert_eq!(file, Some(Path::new(&machine.path(".pgpass"))));
@@ -206,10 +171,7 @@ fn the_password_file_serves_each_host_its_password() {
     let given = machine.resolve("host=h1 password=mine").unwrap();
     assert_eq!(password(&given), Some("mine"));
     let machine = machine.set("PGPASSWORD", "variable");
-    assert_eq!(
-        password(&machine.resolve("host=h1").unwrap()),
-        Some("variable")
-    );
+    assert_eq!(password(&machine.resolve("host=h1").unwrap()), Some("variable"));
 }
 
 #[test]
@@ -239,38 +201,24 @@ fn passwords_are_hidden_when_parameters_are_shown() {
 
 #[test]
 fn the_default_host_is_the_directory_with_the_socket_of_that_port() {
-    let machine = Machine::new()
-        .write("run/.s.PGSQL.1", "")
-        .write("tmp/.s.PGSQL.2", "");
+    let machine = Machine::new().write("run/.s.PGSQL.1", "").write("tmp/.s.PGSQL.2", "");
     for (port, folder) in [("1", "run"), ("2", "tmp"), ("3", "run")] {
         let params = machine.resolve(&format!("port={port}")).unwrap();
         let socket = machine.path(&format!("{folder}/.s.PGSQL.{port}"));
         assert_eq!(places(&params), [socket]);
     }
     let params = machine.resolve("host=,x port=2").unwrap();
-    assert_eq!(
-        places(&params),
-        [machine.path("tmp/.s.PGSQL.2"), "x 2".to_owned()]
-    );
+    assert_eq!(places(&params), [machine.path("tmp/.s.PGSQL.2"), "x 2".to_owned()]);
 }
 
 #[test]
 fn hosts_ports_and_addresses_are_matched_as_lists() {
     let machine = Machine::new();
     let resolved = |text: &str| places(&machine.resolve(text).unwrap());
-    assert_eq!(
-        resolved("host=a,b,/s,@t port=1,,3,4"),
-        ["a 1", "b 5432", "/s/.s.PGSQL.3", "@t/.s.PGSQL.4"]
-    );
+    assert_eq!(resolved("host=a,b,/s,@t port=1,,3,4"), ["a 1", "b 5432", "/s/.s.PGSQL.3", "@t/.s.PGSQL.4"]);
     assert_eq!(resolved("host=a,b port=6"), ["a 6", "b 6"]);
-    assert_eq!(
-        resolved("postgres://a:1,[::1]:2,c/"),
-        ["a 1", "::1 2", "c 5432"]
-    );
-    assert_eq!(
-        resolved("host=a,b hostaddr=127.0.0.1,::1"),
-        ["127.0.0.1 5432", "::1 5432"]
-    );
+    assert_eq!(resolved("postgres://a:1,[::1]:2,c/"), ["a 1", "::1 2", "c 5432"]);
+    assert_eq!(resolved("host=a,b hostaddr=127.0.0.1,::1"), ["127.0.0.1 5432", "::1 5432"]);
     let params = machine.resolve("host=name hostaddr=127.0.0.1").unwrap();
     assert_eq!(params.endpoints[0].host_name, "name");
     assert_eq!(resolved("host=h port=' 7654 '"), ["h 7654"]);
@@ -289,30 +237,16 @@ fn single_settings_are_understood() {
                 channel_binding=require replication=database";
     let params = machine.resolve(text).unwrap();
     assert_eq!(params.connect_timeout, Some(Duration::from_secs(5)));
-    assert_eq!(
-        params.keepalives,
-        Keepalives {
-            enabled: false,
-            idle: None,
-            interval: None,
-            count: Some(3)
-        }
-    );
+    assert_eq!(params.keepalives, Keepalives { enabled: false, idle: None, interval: None, count: Some(3) });
     assert_eq!(params.tcp_user_timeout, Some(Duration::from_millis(1500)));
     assert_eq!(params.options.as_deref(), Some("-c geqo=off"));
-    assert_eq!(
-        params.target_session_attrs,
-        TargetSessionAttrs::PreferStandby
-    );
+    assert_eq!(params.target_session_attrs, TargetSessionAttrs::PreferStandby);
     assert!(params.load_balance_random);
     assert_eq!(params.channel_binding, ChannelBinding::Require);
     assert_eq!(params.client_encoding.as_deref(), Some("UTF8"));
     assert_eq!(params.application_name, None);
     let settings = [("replication", "database"), ("timezone", "UTC")];
-    assert_eq!(
-        params.settings,
-        settings.map(|(name, value)| (name.to_owned(), value.to_owned()))
-    );
+    assert_eq!(params.settings, settings.map(|(name, value)| (name.to_owned(), value.to_owned())));
 }
 
 #[test]
@@ -337,51 +271,26 @@ fn encryption_follows_its_parameters_and_their_defaults() {
         }
     );
     let mode = |machine: Machine, text| machine.resolve(text).unwrap().tls.mode;
-    assert_eq!(
-        mode(Machine::new(), "sslrootcert=system"),
-        SslMode::VerifyFull
-    );
-    assert_eq!(
-        mode(Machine::new().set("PGREQUIRESSL", "1"), "d"),
-        SslMode::Require
-    );
-    let both = Machine::new()
-        .set("PGREQUIRESSL", "1")
-        .set("PGSSLMODE", "disable");
+    assert_eq!(mode(Machine::new(), "sslrootcert=system"), SslMode::VerifyFull);
+    assert_eq!(mode(Machine::new().set("PGREQUIRESSL", "1"), "d"), SslMode::Require);
+    let both = Machine::new().set("PGREQUIRESSL", "1").set("PGSSLMODE", "disable");
     assert_eq!(mode(both, "d"), SslMode::Disable);
     let directory = Machine::new().resolve("sslcrldir=/c").unwrap().tls;
-    assert_eq!(
-        (directory.crl, directory.crl_dir),
-        (None, Some("/c".into()))
-    );
+    assert_eq!((directory.crl, directory.crl_dir), (None, Some("/c".into())));
 }
 
 #[test]
 fn wrong_values_are_refused_in_libpq_words() {
     let long = format!("host=/{}", "a".repeat(110));
-    let too_long = format!(
-        "Unix-domain socket path \"/{}/.s.PGSQL.5432\" is too long (maximum 107 bytes)",
-        "a".repeat(110)
-    );
+    let too_long =
+        format!("Unix-domain socket path \"/{}/.s.PGSQL.5432\" is too long (maximum 107 bytes)", "a".repeat(110));
     for (text, expected) in [
-        (
-            "host=h port=abc",
-            "invalid integer value \"abc\" for connection option \"port\"",
-        ),
+        ("host=h port=abc", "invalid integer value \"abc\" for connection option \"port\""),
         ("host=h port=70000", "invalid port number: \"70000\""),
         ("host=h port=0", "invalid port number: \"0\""),
-        (
-            "host=a,b,c port=1,2",
-            "could not match 2 port numbers to 3 hosts",
-        ),
-        (
-            "host=a,b,c hostaddr=1,2",
-            "could not match 3 host names to 2 hostaddr values",
-        ),
-        (
-            "hostaddr=1.2.x",
-            "could not parse network address \"1.2.x\": Name or service not known",
-        ),
+        ("host=a,b,c port=1,2", "could not match 2 port numbers to 3 hosts"),
+        ("host=a,b,c hostaddr=1,2", "could not match 3 host names to 2 hostaddr values"),
+        ("hostaddr=1.2.x", "could not parse network address \"1.2.x\": Name or service not known"),
         ("sslmode=x", "invalid sslmode value: \"x\""),
         ("sslmode=''", "invalid sslmode value: \"\""),
         ("sslnegotiation=x", "invalid sslnegotiation value: \"x\""),
@@ -393,59 +302,23 @@ fn wrong_values_are_refused_in_libpq_words() {
             "sslrootcert=system sslmode=verify-ca",
             "weak sslmode \"verify-ca\" may not be used with sslrootcert=system (use \"verify-full\")",
         ),
-        (
-            "ssl_min_protocol_version=x",
-            "invalid \"ssl_min_protocol_version\" value: \"x\"",
-        ),
-        (
-            "ssl_max_protocol_version=TLSv1.1",
-            "invalid SSL protocol version range",
-        ),
-        (
-            "sslcertmode=require",
-            "sslcertmode value \"require\" is not supported by this client",
-        ),
-        (
-            "requirepeer=x",
-            "requirepeer value \"x\" is not supported by this client",
-        ),
-        (
-            "scram_client_key=x",
-            "scram_client_key value \"***\" is not supported by this client",
-        ),
-        (
-            "gssencmode=require",
-            "gssencmode value \"require\" invalid when GSSAPI support is not compiled in",
-        ),
-        (
-            "min_protocol_version=3.1",
-            "invalid min_protocol_version value: \"3.1\"",
-        ),
+        ("ssl_min_protocol_version=x", "invalid \"ssl_min_protocol_version\" value: \"x\""),
+        ("ssl_max_protocol_version=TLSv1.1", "invalid SSL protocol version range"),
+        ("sslcertmode=require", "sslcertmode value \"require\" is not supported by this client"),
+        ("requirepeer=x", "requirepeer value \"x\" is not supported by this client"),
+        ("scram_client_key=x", "scram_client_key value \"***\" is not supported by this client"),
+        ("gssencmode=require", "gssencmode value \"require\" invalid when GSSAPI support is not compiled in"),
+        ("min_protocol_version=3.1", "invalid min_protocol_version value: \"3.1\""),
         (
             "min_protocol_version=latest max_protocol_version=3.0",
             "\"min_protocol_version\" is greater than \"max_protocol_version\"",
         ),
-        (
-            "min_protocol_version=3.2",
-            "min_protocol_version value \"3.2\" is not supported by this client",
-        ),
-        (
-            "target_session_attrs=x",
-            "invalid target_session_attrs value: \"x\"",
-        ),
-        (
-            "load_balance_hosts=''",
-            "invalid load_balance_hosts value: \"\"",
-        ),
+        ("min_protocol_version=3.2", "min_protocol_version value \"3.2\" is not supported by this client"),
+        ("target_session_attrs=x", "invalid target_session_attrs value: \"x\""),
+        ("load_balance_hosts=''", "invalid load_balance_hosts value: \"\""),
         ("channel_binding=''", "invalid channel_binding value: \"\""),
-        (
-            "connect_timeout=''",
-            "invalid integer value \"\" for connection option \"connect_timeout\"",
-        ),
-        (
-            "keepalives=x",
-            "invalid integer value \"x\" for connection option \"keepalives\"",
-        ),
+        ("connect_timeout=''", "invalid integer value \"\" for connection option \"connect_timeout\""),
+        ("keepalives=x", "invalid integer value \"x\" for connection option \"keepalives\""),
         (long.as_str(), too_long.as_str()),
     ] {
         assert_eq!(message(Machine::new(), text), expected, "for {text}");

@@ -5,10 +5,7 @@ use super::options::Options;
 
 /// The length of the URI's scheme, or 0 if this is no connection URI.
 pub(super) fn prefix_length(text: &str) -> usize {
-    ["postgresql://", "postgres://"]
-        .into_iter()
-        .find(|prefix| text.starts_with(prefix))
-        .map_or(0, str::len)
+    ["postgresql://", "postgres://"].into_iter().find(|prefix| text.starts_with(prefix)).map_or(0, str::len)
 }
 
 /// Reads a connection URI into the options, over any earlier values; empty parts set nothing.
@@ -58,9 +55,7 @@ pub(super) fn parse(uri: &str, options: &mut Options) -> Result<(), ParamsError>
 /// What is before and after the `@`, if one comes before the first `/`.
 fn split_credentials(text: &str) -> Option<(&str, &str)> {
     let at = text.find(['@', '/'])?;
-    text[at..]
-        .strip_prefix('@')
-        .map(|after| (&text[..at], after))
+    text[at..].strip_prefix('@').map(|after| (&text[..at], after))
 }
 
 /// One host without brackets, and what follows it.
@@ -68,9 +63,7 @@ fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), Params
     let Some(bracketed) = text.strip_prefix('[') else {
         return Ok(split_at_any(text, ":/?,"));
     };
-    let (host, after) = bracketed
-        .split_once(']')
-        .ok_or_else(|| ParamsError::UnclosedBracket(without_password(uri)))?;
+    let (host, after) = bracketed.split_once(']').ok_or_else(|| ParamsError::UnclosedBracket(without_password(uri)))?;
     if host.is_empty() {
         return Err(ParamsError::EmptyBrackets(without_password(uri)));
     }
@@ -94,9 +87,8 @@ fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
     while !rest.is_empty() {
         let (parameter, after) = rest.split_once('&').unwrap_or((rest, ""));
         rest = after;
-        let (keyword, value) = parameter
-            .split_once('=')
-            .ok_or_else(|| ParamsError::MissingSeparator(parameter.to_owned()))?;
+        let (keyword, value) =
+            parameter.split_once('=').ok_or_else(|| ParamsError::MissingSeparator(parameter.to_owned()))?;
         if value.contains('=') {
             return Err(ParamsError::ExtraSeparator(keyword.to_owned()));
         }
@@ -107,9 +99,7 @@ fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
             ("ssl", "true") => ("sslmode", "require"),
             other => other,
         };
-        options
-            .store(keyword, value)
-            .map_err(|_| ParamsError::UnknownQueryParameter(keyword.to_owned()))?;
+        options.store(keyword, value).map_err(|_| ParamsError::UnknownQueryParameter(keyword.to_owned()))?;
     }
     Ok(())
 }
@@ -188,9 +178,7 @@ mod tests {
 
     #[test]
     fn all_parts_are_read() {
-        let options = parsed(
-            "postgresql://u%40x:p%3a%2F@h1:1,[::1]:2/d%20b?application_name=%C3%A9&ssl=true",
-        );
+        let options = parsed("postgresql://u%40x:p%3a%2F@h1:1,[::1]:2/d%20b?application_name=%C3%A9&ssl=true");
         let options = options.unwrap();
         assert_eq!(options.get("user"), Some("u@x"));
         assert_eq!(options.get("password"), Some("p:/"));
@@ -203,12 +191,7 @@ mod tests {
 
     #[test]
     fn missing_parts_set_nothing() {
-        for uri in [
-            "postgres://",
-            "postgresql:///",
-            "postgresql://@",
-            "postgresql://?",
-        ] {
+        for uri in ["postgres://", "postgresql:///", "postgresql://@", "postgresql://?"] {
             let options = parsed(uri).unwrap();
             for keyword in ["user", "password", "host", "port", "dbname"] {
                 assert_eq!(options.get(keyword), None, "{keyword} in {uri}");
@@ -217,19 +200,13 @@ mod tests {
         assert_eq!(value("postgresql:///d", "dbname").as_deref(), Some("d"));
         assert_eq!(value("postgresql://h?port=3", "port").as_deref(), Some("3"));
         assert_eq!(value("postgresql://a,b:2", "port").as_deref(), Some(",2"));
-        assert_eq!(
-            value("postgresql://%2Ftmp/d", "host").as_deref(),
-            Some("/tmp")
-        );
+        assert_eq!(value("postgresql://%2Ftmp/d", "host").as_deref(), Some("/tmp"));
     }
 
     #[test]
     fn blanks_at_the_ends_of_a_part_are_dropped() {
         assert_eq!(value("postgres://h: 5 / d ", "port").as_deref(), Some("5"));
-        assert_eq!(
-            value("postgres://h: 5 / d ", "dbname").as_deref(),
-            Some("d")
-        );
+        assert_eq!(value("postgres://h: 5 / d ", "dbname").as_deref(), Some("d"));
         assert_eq!(
             message("postgres:///a b"),
             "unexpected spaces found in \"a b\", use percent-encoded spaces (%20) instead"
@@ -242,38 +219,20 @@ mod tests {
             message("postgres://[::1"),
             "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"postgres://[::1\""
         );
-        assert_eq!(
-            message("postgres://[]/"),
-            "IPv6 host address may not be empty in URI: \"postgres://[]/\""
-        );
+        assert_eq!(message("postgres://[]/"), "IPv6 host address may not be empty in URI: \"postgres://[]/\"");
         assert_eq!(
             message("postgres://[::1]z"),
             "unexpected character \"z\" at position 17 in URI (expected \":\" or \"/\"): \"postgres://[::1]z\""
         );
-        assert_eq!(
-            message("postgres://h?a"),
-            "missing key/value separator \"=\" in URI query parameter: \"a\""
-        );
+        assert_eq!(message("postgres://h?a"), "missing key/value separator \"=\" in URI query parameter: \"a\"");
         assert_eq!(
             message("postgres://h?host=b=c"),
             "extra key/value separator \"=\" in URI query parameter: \"host\""
         );
-        assert_eq!(
-            message("postgres://h?a=b"),
-            "invalid URI query parameter: \"a\""
-        );
-        assert_eq!(
-            message("postgres://%zz"),
-            "invalid percent-encoded token: \"%zz\""
-        );
-        assert_eq!(
-            message("postgres://h/%1"),
-            "invalid percent-encoded token: \"%1\""
-        );
-        assert_eq!(
-            message("postgres://h/a%00"),
-            "forbidden value %00 in percent-encoded value: \"a%00\""
-        );
+        assert_eq!(message("postgres://h?a=b"), "invalid URI query parameter: \"a\"");
+        assert_eq!(message("postgres://%zz"), "invalid percent-encoded token: \"%zz\"");
+        assert_eq!(message("postgres://h/%1"), "invalid percent-encoded token: \"%1\"");
+        assert_eq!(message("postgres://h/a%00"), "forbidden value %00 in percent-encoded value: \"a%00\"");
     }
 
     #[test]

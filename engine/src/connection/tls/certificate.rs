@@ -130,9 +130,7 @@ impl<'a> Certificate<'a> {
 
     /// The alternative names: their tags and contents, those of kinds unknown here included.
     pub(super) fn alternative_names(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        let names = self
-            .extension(oid::SUBJECT_ALT_NAME)
-            .and_then(|value| Reader::new(value).expect(tag::SEQUENCE));
+        let names = self.extension(oid::SUBJECT_ALT_NAME).and_then(|value| Reader::new(value).expect(tag::SEQUENCE));
         Reader::new(names.unwrap_or_default())
     }
 
@@ -167,25 +165,17 @@ impl<'a> Reader<'a> {
 
     /// The content of the next value, which must have this tag.
     pub(super) fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next()
-            .filter(|value| value.tag == tag)
-            .map(|value| value.content)
+        self.next().filter(|value| value.tag == tag).map(|value| value.content)
     }
 
     /// The content of the next value if it has this tag; otherwise that value stays to be read.
     pub(super) fn optional(&mut self, tag: u8) -> Option<&'a [u8]> {
-        if self.0.first() == Some(&tag) {
-            self.expect(tag)
-        } else {
-            None
-        }
+        if self.0.first() == Some(&tag) { self.expect(tag) } else { None }
     }
 
     /// The next value with its header.
     fn whole(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next()
-            .filter(|value| value.tag == tag)
-            .map(|value| value.whole)
+        self.next().filter(|value| value.tag == tag).map(|value| value.whole)
     }
 }
 
@@ -203,19 +193,13 @@ impl<'a> Iterator for Reader<'a> {
             if digits.is_empty() || digits.len() > 4 {
                 return None;
             }
-            let length = digits
-                .iter()
-                .fold(0, |sum, digit| sum << 8 | usize::from(*digit));
+            let length = digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit));
             (length, body)
         };
         let (content, rest) = body.split_at_checked(length)?;
         let whole = &self.0[..self.0.len() - rest.len()];
         self.0 = rest;
-        Some(Value {
-            tag,
-            content,
-            whole,
-        })
+        Some(Value { tag, content, whole })
     }
 }
 
@@ -236,10 +220,7 @@ fn time(value: Value<'_>) -> Option<u64> {
     let (year, rest) = match (value.tag, text.len()) {
         (tag::UTC_TIME, 12) => {
             let year: i64 = text[..2].parse().ok()?;
-            (
-                if year < 50 { 2000 + year } else { 1900 + year },
-                &text[2..],
-            )
+            (if year < 50 { 2000 + year } else { 1900 + year }, &text[2..])
         }
         (tag::GENERALIZED_TIME, 14) => (text[..4].parse().ok()?, &text[4..]),
         _ => return None,
@@ -269,21 +250,14 @@ mod tests {
 
     fn seconds(tag: u8, text: &str) -> Option<u64> {
         let content = text.as_bytes();
-        time(Value {
-            tag,
-            content,
-            whole: content,
-        })
+        time(Value { tag, content, whole: content })
     }
 
     #[test]
     fn times_are_read_in_both_forms() {
         assert_eq!(seconds(tag::UTC_TIME, "700101000000Z"), Some(0));
         assert_eq!(seconds(tag::UTC_TIME, "240229123456Z"), Some(1_709_210_096));
-        assert_eq!(
-            seconds(tag::GENERALIZED_TIME, "99991231235959Z"),
-            Some(253_402_300_799)
-        );
+        assert_eq!(seconds(tag::GENERALIZED_TIME, "99991231235959Z"), Some(253_402_300_799));
         assert_eq!(seconds(tag::UTC_TIME, "500101000000Z"), Some(0));
         assert_eq!(seconds(tag::UTC_TIME, "2401010000Z"), None);
         assert_eq!(seconds(tag::UTC_TIME, "24010100000+Z"), None);

@@ -13,10 +13,7 @@ use super::certificate::Certificate;
 use super::{TlsError, TlsParams};
 
 /// Reads certificate and key; `None` if the certificate's file does not exist, which libpq takes for having none.
-pub(super) fn load(
-    tls: &TlsParams,
-    provider: &CryptoProvider,
-) -> Result<Option<Arc<SingleCertAndKey>>, TlsError> {
+pub(super) fn load(tls: &TlsParams, provider: &CryptoProvider) -> Result<Option<Arc<SingleCertAndKey>>, TlsError> {
     let Some(cert) = tls.cert.as_deref().filter(|_| tls.send_cert) else {
         return Ok(None);
     };
@@ -43,10 +40,7 @@ pub(super) fn load(
 
 /// The certificates of the file, at least one.
 fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
-    let unreadable = |reason: String| TlsError::CertUnreadable {
-        file: file.to_owned(),
-        reason,
-    };
+    let unreadable = |reason: String| TlsError::CertUnreadable { file: file.to_owned(), reason };
     let chain = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| unreadable(error.to_string()))?;
@@ -59,10 +53,7 @@ fn read_chain(file: &Path) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 fn check_key_file(file: &Path) -> Result<(), TlsError> {
     let metadata = std::fs::metadata(file).map_err(|reason| match reason.kind() {
         ErrorKind::NotFound => TlsError::KeyMissing(file.to_owned()),
-        _ => TlsError::KeyUnopened {
-            file: file.to_owned(),
-            reason,
-        },
+        _ => TlsError::KeyUnopened { file: file.to_owned(), reason },
     })?;
     if !metadata.is_file() {
         return Err(TlsError::KeyNotRegular(file.to_owned()));
@@ -88,22 +79,15 @@ fn open_to_others(_: &std::fs::Metadata) -> bool {
 
 /// Reads the key, in PEM or, failing that, in DER.
 fn read_key(file: &Path, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, TlsError> {
-    let unreadable = |reason: String| TlsError::KeyUnreadable {
-        file: file.to_owned(),
-        reason,
-    };
+    let unreadable = |reason: String| TlsError::KeyUnreadable { file: file.to_owned(), reason };
     let content = std::fs::read(file).map_err(|error| unreadable(error.to_string()))?;
     let key = match PrivateKeyDer::from_pem_slice(&content) {
         Ok(key) => key,
-        Err(pem::Error::NoItemsFound) => PrivateKeyDer::try_from(content).map_err(|_| {
-            unreadable("no private key found (encrypted keys are not supported)".to_owned())
-        })?,
+        Err(pem::Error::NoItemsFound) => PrivateKeyDer::try_from(content)
+            .map_err(|_| unreadable("no private key found (encrypted keys are not supported)".to_owned()))?,
         Err(error) => return Err(unreadable(error.to_string())),
     };
-    provider
-        .key_provider
-        .load_private_key(key)
-        .map_err(|error| unreadable(error.to_string()))
+    provider.key_provider.load_private_key(key).map_err(|error| unreadable(error.to_string()))
 }
 
 /// Whether the certificate is for this key, as far as both can be read.

@@ -34,8 +34,9 @@ pub fn server_end_point(cert_der: &[u8]) -> Option<Vec<u8>> {
         name = pss_hash(algorithm.expect(tag::SEQUENCE)?)?;
     }
     match name {
-        MD5_WITH_RSA | SHA1_WITH_RSA | ECDSA_WITH_SHA1 | SHA1 | SHA256_WITH_RSA
-        | ECDSA_WITH_SHA256 | SHA256 => Some(Sha256::digest(cert_der).to_vec()),
+        MD5_WITH_RSA | SHA1_WITH_RSA | ECDSA_WITH_SHA1 | SHA1 | SHA256_WITH_RSA | ECDSA_WITH_SHA256 | SHA256 => {
+            Some(Sha256::digest(cert_der).to_vec())
+        }
         SHA224_WITH_RSA | ECDSA_WITH_SHA224 | SHA224 => Some(Sha224::digest(cert_der).to_vec()),
         SHA384_WITH_RSA | ECDSA_WITH_SHA384 | SHA384 => Some(Sha384::digest(cert_der).to_vec()),
         SHA512_WITH_RSA | ECDSA_WITH_SHA512 | SHA512 => Some(Sha512::digest(cert_der).to_vec()),
@@ -46,9 +47,7 @@ pub fn server_end_point(cert_der: &[u8]) -> Option<Vec<u8>> {
 /// The hash among the parameters of RSASSA-PSS, SHA-1 unless given (RFC 4055, section 3.1).
 fn pss_hash(parameters: &[u8]) -> Option<&[u8]> {
     match Reader::new(parameters).optional(tag::CONTEXT_0) {
-        Some(explicit) => {
-            Reader::new(Reader::new(explicit).expect(tag::SEQUENCE)?).expect(tag::OID)
-        }
+        Some(explicit) => Reader::new(Reader::new(explicit).expect(tag::SEQUENCE)?).expect(tag::OID),
         None => Some(SHA1),
     }
 }

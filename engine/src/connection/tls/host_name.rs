@@ -19,11 +19,7 @@ pub(super) fn check(certificate: &Certificate<'_>, host: &ServerName<'_>) -> Res
         _ => None,
     };
     let host = host.to_str();
-    let own_kind = if address.is_some() {
-        tag::IP_ADDRESS
-    } else {
-        tag::DNS_NAME
-    };
+    let own_kind = if address.is_some() { tag::IP_ADDRESS } else { tag::DNS_NAME };
     let mut shown = Vec::new();
     let mut use_common_name = true;
     for name in certificate.alternative_names() {
@@ -72,23 +68,13 @@ fn matches(name: &str, host: &str) -> bool {
 
 /// Whether the host is one label followed by what follows the pattern's `*`.
 fn matches_wildcard(pattern: &str, host: &str) -> bool {
-    let Some(suffix) = pattern
-        .strip_prefix('*')
-        .filter(|rest| rest.starts_with('.'))
-    else {
+    let Some(suffix) = pattern.strip_prefix('*').filter(|rest| rest.starts_with('.')) else {
         return false;
     };
-    let Some((label, rest)) = host
-        .len()
-        .checked_sub(suffix.len())
-        .and_then(|at| host.split_at_checked(at))
-    else {
+    let Some((label, rest)) = host.len().checked_sub(suffix.len()).and_then(|at| host.split_at_checked(at)) else {
         return false;
     };
-    suffix.len() > 1
-        && !label.is_empty()
-        && !label.contains('.')
-        && rest.eq_ignore_ascii_case(suffix)
+    suffix.len() > 1 && !label.is_empty() && !label.contains('.') && rest.eq_ignore_ascii_case(suffix)
 }
 
 fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
@@ -107,9 +93,7 @@ mod tests {
     fn certificate(common_name: &str, names: &[&str]) -> Vec<u8> {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
         let mut params = CertificateParams::new(names).unwrap();
-        params
-            .distinguished_name
-            .push(DnType::CommonName, common_name);
+        params.distinguished_name.push(DnType::CommonName, common_name);
         let key = KeyPair::generate().unwrap();
         params.self_signed(&key).unwrap().der().to_vec()
     }
@@ -117,18 +101,12 @@ mod tests {
     fn checked(common_name: &str, names: &[&str], host: &str) -> Result<(), String> {
         let der = certificate(common_name, names);
         let certificate = Certificate::parse(&der).unwrap();
-        check(
-            &certificate,
-            &ServerName::try_from(host.to_owned()).unwrap(),
-        )
+        check(&certificate, &ServerName::try_from(host.to_owned()).unwrap())
     }
 
     #[test]
     fn alternative_names_decide_before_the_common_name() {
-        assert_eq!(
-            checked("cn.example", &["a.example", "B.example"], "b.EXAMPLE"),
-            Ok(())
-        );
+        assert_eq!(checked("cn.example", &["a.example", "B.example"], "b.EXAMPLE"), Ok(()));
         assert_eq!(checked("cn.example", &[], "cn.example"), Ok(()));
         assert_eq!(
             checked("cn.example", &["a.example"], "cn.example").unwrap_err(),

@@ -59,8 +59,7 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
 /// # Errors
 /// [`TlsError::HostName`] if the host is neither an address nor a possible DNS name.
 pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, TlsError> {
-    ServerName::try_from(endpoint.host_name.clone())
-        .map_err(|_| TlsError::HostName(endpoint.host_name.clone()))
+    ServerName::try_from(endpoint.host_name.clone()).map_err(|_| TlsError::HostName(endpoint.host_name.clone()))
 }
 
 /// Says why a handshake failed, in libpq's words where it has some.
@@ -73,10 +72,7 @@ pub fn handshake_failure(error: &rustls::Error) -> String {
 }
 
 fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
-    let known = [
-        (TlsVersion::V1_3, &rustls::version::TLS13),
-        (TlsVersion::V1_2, &rustls::version::TLS12),
-    ];
+    let known = [(TlsVersion::V1_3, &rustls::version::TLS13), (TlsVersion::V1_2, &rustls::version::TLS12)];
     let versions: Vec<_> = known
         .into_iter()
         .filter(|(version, _)| (tls.min_version..=tls.max_version).contains(version))
@@ -93,5 +89,5 @@ fn algorithms(provider: &CryptoProvider) -> rustls::crypto::WebPkiSupportedAlgor
     provider.signature_verification_algorithms
 }
 
-#[cfg(test)]
+#[cfg(all(test, unix))]
 mod tests;

@@ -5,9 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
 use rcgen::{
-    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType,
-    IsCa, KeyIdMethod, KeyPair, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SerialNumber,
-    SigningKey, date_time_ymd,
+    BasicConstraints, CertificateParams, CertificateRevocationListParams, CertifiedIssuer, DnType, IsCa, KeyIdMethod,
+    KeyPair, KeyUsagePurpose, PublicKeyData, RevokedCertParams, SerialNumber, SigningKey, date_time_ymd,
 };
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer};
 use rustls::server::{NoServerSessionStorage, WebPkiClientVerifier};
@@ -29,14 +28,9 @@ impl Authority {
         let mut params = CertificateParams::default();
         params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
-        params
-            .distinguished_name
-            .push(DnType::CommonName, "authority");
+        params.distinguished_name.push(DnType::CommonName, "authority");
         let issuer = CertifiedIssuer::self_signed(params, KeyPair::generate().unwrap()).unwrap();
-        let authority = Self {
-            folder: tempfile::tempdir().unwrap(),
-            issuer,
-        };
+        let authority = Self { folder: tempfile::tempdir().unwrap(), issuer };
         authority.write("root.crt", &authority.issuer.pem());
         authority
     }
@@ -73,22 +67,13 @@ impl Authority {
                 &[0x02, 0x01, 0x05],
                 &algorithm,
                 authority.subject,
-                &encoded(
-                    0x30,
-                    &[
-                        &encoded(0x17, &[b"200101000000Z"]),
-                        &encoded(0x18, &[b"29991231235959Z"]),
-                    ],
-                ),
+                &encoded(0x30, &[&encoded(0x17, &[b"200101000000Z"]), &encoded(0x18, &[b"29991231235959Z"])]),
                 &encoded(0x30, &[&encoded(0x31, &[&pair])]),
                 &key.subject_public_key_info(),
             ],
         );
         let signature = self.issuer.key().sign(&signed).unwrap();
-        let der = encoded(
-            0x30,
-            &[&signed, &algorithm, &encoded(0x03, &[&[0], &signature])],
-        );
+        let der = encoded(0x30, &[&signed, &algorithm, &encoded(0x03, &[&[0], &signature])]);
         Identity::new(der.into(), &key)
     }
 
@@ -125,10 +110,7 @@ struct Identity {
 impl Identity {
     fn new(cert: CertificateDer<'static>, key: &KeyPair) -> Self {
         let key = PrivatePkcs8KeyDer::from(key.serialize_der());
-        Self {
-            cert,
-            key: key.into(),
-        }
+        Self { cert, key: key.into() }
     }
 
     fn self_signed(host: &str) -> (Self, String) {
@@ -143,9 +125,8 @@ impl Identity {
     /// A server that asks for certificates of an authority, if one is given.
     fn serve(&self, clients_of: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let builder = ServerConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .unwrap();
+        let builder =
+            ServerConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions().unwrap();
         let builder = match clients_of {
             Some(authority) => {
                 let mut roots = RootCertStore::empty();
@@ -170,12 +151,7 @@ fn provider_key(key: &PrivateKeyDer<'static>) -> Arc<dyn rustls::sign::SigningKe
 }
 
 fn endpoint(host: &str) -> Endpoint {
-    Endpoint {
-        address: Address::Tcp(host.to_owned()),
-        host_name: host.to_owned(),
-        port: 5432,
-        password: None,
-    }
+    Endpoint { address: Address::Tcp(host.to_owned()), host_name: host.to_owned(), port: 5432, password: None }
 }
 
 /// Shakes hands and returns both ends, or why the client would not.
@@ -192,15 +168,11 @@ fn handshake(
         let mut wire = Vec::new();
         client.write_tls(&mut wire).unwrap();
         server.read_tls(&mut wire.as_slice()).unwrap();
-        server
-            .process_new_packets()
-            .map_err(|error| format!("server: {error}"))?;
+        server.process_new_packets().map_err(|error| format!("server: {error}"))?;
         let mut wire = Vec::new();
         server.write_tls(&mut wire).unwrap();
         client.read_tls(&mut wire.as_slice()).unwrap();
-        client
-            .process_new_packets()
-            .map_err(|error| handshake_failure(&error))?;
+        client.process_new_packets().map_err(|error| handshake_failure(&error))?;
     }
     Ok((client, server))
 }
@@ -219,28 +191,15 @@ fn each_mode_checks_what_it_says() {
     let authority = Authority::new();
     let stranger = Authority::new().server("db.example");
     let server = authority.server("db.example");
-    for mode in [
-        SslMode::Prefer,
-        SslMode::Require,
-        SslMode::VerifyCa,
-        SslMode::VerifyFull,
-    ] {
+    for mode in [SslMode::Prefer, SslMode::Require, SslMode::VerifyCa, SslMode::VerifyFull] {
         let tls = authority.tls(mode);
         assert_eq!(outcome(&tls, "db.example", &server), Ok(()));
         // A root file that exists is used in every mode.
         assert!(refused(&tls, "db.example", &stranger));
     }
+    assert_eq!(outcome(&authority.tls(SslMode::VerifyCa), "other.example", &server), Ok(()));
     assert_eq!(
-        outcome(&authority.tls(SslMode::VerifyCa), "other.example", &server),
-        Ok(())
-    );
-    assert_eq!(
-        outcome(
-            &authority.tls(SslMode::VerifyFull),
-            "other.example",
-            &server
-        )
-        .unwrap_err(),
+        outcome(&authority.tls(SslMode::VerifyFull), "other.example", &server).unwrap_err(),
         "server certificate for \"db.example\" does not match host name \"other.example\""
     );
 }
@@ -250,15 +209,9 @@ fn without_a_root_file_only_the_modes_that_verify_fail() {
     let authority = Authority::new();
     let stranger = Authority::new().server("db.example");
     fs::remove_file(authority.path("root.crt")).unwrap();
-    assert_eq!(
-        outcome(&authority.tls(SslMode::Require), "x", &stranger),
-        Ok(())
-    );
+    assert_eq!(outcome(&authority.tls(SslMode::Require), "x", &stranger), Ok(()));
     let message = outcome(&authority.tls(SslMode::VerifyCa), "x", &stranger).unwrap_err();
-    let expected = format!(
-        "root certificate file \"{}\" does not exist\n",
-        authority.path("root.crt").display()
-    );
+    let expected = format!("root certificate file \"{}\" does not exist\n", authority.path("root.crt").display());
     assert!(message.starts_with(&expected), "{message}");
     authority.write("root.crt", "nothing");
     let message = outcome(&authority.tls(SslMode::Require), "x", &stranger).unwrap_err();
@@ -270,17 +223,10 @@ fn a_self_signed_certificate_is_its_own_authority() {
     let authority = Authority::new();
     let (server, pem) = Identity::self_signed("db.example");
     authority.write("root.crt", &pem);
-    assert_eq!(
-        outcome(&authority.tls(SslMode::VerifyFull), "db.example", &server),
-        Ok(())
-    );
+    assert_eq!(outcome(&authority.tls(SslMode::VerifyFull), "db.example", &server), Ok(()));
     assert!(outcome(&authority.tls(SslMode::VerifyFull), "x.example", &server).is_err());
     let (other, _) = Identity::self_signed("db.example");
-    assert!(refused(
-        &authority.tls(SslMode::VerifyCa),
-        "db.example",
-        &other
-    ));
+    assert!(refused(&authority.tls(SslMode::VerifyCa), "db.example", &other));
 }
 
 #[test]
@@ -289,19 +235,11 @@ fn certificates_of_version_1_work_in_both_versions_of_tls() {
     let server = authority.version_1_server("db.example");
     let stranger = Authority::new().version_1_server("db.example");
     for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
-        let tls = TlsParams {
-            min_version: version,
-            max_version: version,
-            ..authority.tls(SslMode::VerifyFull)
-        };
+        let tls = TlsParams { min_version: version, max_version: version, ..authority.tls(SslMode::VerifyFull) };
         assert_eq!(outcome(&tls, "db.example", &server), Ok(()));
         assert!(outcome(&tls, "x.example", &server).is_err());
         assert!(refused(&tls, "db.example", &stranger));
-        let plain = TlsParams {
-            mode: SslMode::Require,
-            root_cert: None,
-            ..tls
-        };
+        let plain = TlsParams { mode: SslMode::Require, root_cert: None, ..tls };
         assert_eq!(outcome(&plain, "db.example", &stranger), Ok(()));
     }
 }
@@ -338,10 +276,7 @@ fn revoked_certificates_are_refused() {
         params.signed_by(&authority.issuer).unwrap().pem().unwrap()
     };
     authority.write("root.crl", &list(vec![]));
-    assert_eq!(
-        outcome(&authority.tls(SslMode::VerifyCa), "db.example", &server),
-        Ok(())
-    );
+    assert_eq!(outcome(&authority.tls(SslMode::VerifyCa), "db.example", &server), Ok(()));
     let revoked = RevokedCertParams {
         serial_number: SerialNumber::from(SERIAL),
         revocation_time: date_time_ymd(2020, 1, 1),
@@ -350,11 +285,8 @@ fn revoked_certificates_are_refused() {
     };
     authority.write("root.crl", &list(vec![revoked]));
     assert!(refused(&authority.tls(SslMode::VerifyCa), "db.example", &server));
-    let tls = TlsParams {
-        crl: None,
-        crl_dir: Some(authority.folder.path().to_owned()),
-        ..authority.tls(SslMode::VerifyCa)
-    };
+    let tls =
+        TlsParams { crl: None, crl_dir: Some(authority.folder.path().to_owned()), ..authority.tls(SslMode::VerifyCa) };
     fs::remove_file(authority.path("root.crl")).unwrap();
     assert_eq!(outcome(&tls, "db.example", &server), Ok(()));
 }
@@ -364,9 +296,7 @@ fn the_clients_certificate_is_sent_if_it_is_there() {
     let authority = Authority::new();
     let server = authority.server("db.example");
     let client_key = KeyPair::generate().unwrap();
-    let client = CertificateParams::default()
-        .signed_by(&client_key, &authority.issuer)
-        .unwrap();
+    let client = CertificateParams::default().signed_by(&client_key, &authority.issuer).unwrap();
     let tls = authority.tls(SslMode::VerifyFull);
 
     let without = handshake(&tls, "db.example", server.serve(Some(&authority)));
@@ -374,18 +304,9 @@ fn the_clients_certificate_is_sent_if_it_is_there() {
     authority.write("postgresql.crt", &client.pem());
     let key_file = authority.path("postgresql.key").display().to_string();
     let message = |tls: &TlsParams| client_config(tls).unwrap_err().to_string();
-    assert_eq!(
-        message(&tls),
-        format!("certificate present, but not private key file \"{key_file}\"")
-    );
-    authority.write(
-        "postgresql.key",
-        &KeyPair::generate().unwrap().serialize_pem(),
-    );
-    assert_eq!(
-        message(&tls),
-        format!("certificate does not match private key file \"{key_file}\"")
-    );
+    assert_eq!(message(&tls), format!("certificate present, but not private key file \"{key_file}\""));
+    authority.write("postgresql.key", &KeyPair::generate().unwrap().serialize_pem());
+    assert_eq!(message(&tls), format!("certificate does not match private key file \"{key_file}\""));
     authority.write("postgresql.key", "nothing");
     assert!(message(&tls).starts_with("could not load private key file"));
     authority.write("postgresql.key", &client_key.serialize_pem());
@@ -394,10 +315,7 @@ fn the_clients_certificate_is_sent_if_it_is_there() {
 
     fs::set_permissions(&key_file, fs::Permissions::from_mode(0o604)).unwrap();
     assert!(message(&tls).contains("has group or world access"));
-    let silent = TlsParams {
-        send_cert: false,
-        ..tls
-    };
+    let silent = TlsParams { send_cert: false, ..tls };
     assert!(client_config(&silent).is_ok());
 }
 
@@ -421,24 +339,15 @@ fn versions_of_tls_stay_within_their_bounds() {
     let mut tls = authority.tls(SslMode::VerifyFull);
     tls.max_version = TlsVersion::V1_2;
     let (client, _) = handshake(&tls, "127.0.0.1", server.serve(None)).unwrap();
-    assert_eq!(
-        client.protocol_version(),
-        Some(rustls::ProtocolVersion::TLSv1_2)
-    );
+    assert_eq!(client.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_2));
     tls.min_version = TlsVersion::Obsolete;
     tls.max_version = TlsVersion::Obsolete;
-    assert!(matches!(
-        client_config(&tls),
-        Err(TlsError::ObsoleteVersions)
-    ));
+    assert!(matches!(client_config(&tls), Err(TlsError::ObsoleteVersions)));
 }
 
 #[test]
 fn hosts_that_tls_cannot_name_are_refused() {
     assert!(server_name(&endpoint("::1")).is_ok());
     assert!(server_name(&endpoint("under_score.example")).is_ok());
-    assert_eq!(
-        server_name(&endpoint("a b")).unwrap_err().to_string(),
-        "host name \"a b\" cannot be used with SSL"
-    );
+    assert_eq!(server_name(&endpoint("a b")).unwrap_err().to_string(), "host name \"a b\" cannot be used with SSL");
 }

@@ -24,10 +24,7 @@ pub(super) struct Trust {
 }
 
 /// Loads the authorities; `None` if there are none and the mode can do without.
-pub(super) fn load(
-    tls: &TlsParams,
-    provider: &Arc<CryptoProvider>,
-) -> Result<Option<Trust>, TlsError> {
+pub(super) fn load(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, TlsError> {
     let must_verify = tls.mode >= SslMode::VerifyCa;
     let (roots, own, file) = match &tls.root_cert {
         Some(RootCert::System) => (system_roots()?, Vec::new(), None),
@@ -51,11 +48,7 @@ pub(super) fn load(
             file: file.cloned().unwrap_or_default(),
             reason: error.to_string(),
         })?;
-    Ok(Some(Trust {
-        chains,
-        own,
-        revocations,
-    }))
+    Ok(Some(Trust { chains, own, revocations }))
 }
 
 fn system_roots() -> Result<RootCertStore, TlsError> {
@@ -66,17 +59,12 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
         return Ok(roots);
     }
     let reason = found.errors.first().map(ToString::to_string);
-    Err(TlsError::SystemRoots(
-        reason.unwrap_or_else(|| "no certificate found".to_owned()),
-    ))
+    Err(TlsError::SystemRoots(reason.unwrap_or_else(|| "no certificate found".to_owned())))
 }
 
 /// The certificates of a PEM file, at least one of them usable as an authority.
 fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
-    let unreadable = |reason: String| TlsError::RootUnreadable {
-        file: file.to_owned(),
-        reason,
-    };
+    let unreadable = |reason: String| TlsError::RootUnreadable { file: file.to_owned(), reason };
     let own = CertificateDer::pem_file_iter(file)
         .and_then(Iterator::collect::<Result<Vec<_>, _>>)
         .map_err(|error| unreadable(error.to_string()))?;
@@ -90,17 +78,10 @@ fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'stat
 
 /// All lists of revoked certificates; as with libpq, files that do not exist revoke nothing.
 fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
-    let mut files: Vec<PathBuf> = tls
-        .crl
-        .iter()
-        .filter(|file| file.exists())
-        .cloned()
-        .collect();
+    let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
     if let Some(directory) = tls.crl_dir.as_deref().filter(|path| path.exists()) {
-        let failed = |error: std::io::Error| TlsError::Revocations {
-            file: directory.to_owned(),
-            reason: error.to_string(),
-        };
+        let failed =
+            |error: std::io::Error| TlsError::Revocations { file: directory.to_owned(), reason: error.to_string() };
         for entry in std::fs::read_dir(directory).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             files.extend(path.is_file().then_some(path));
@@ -110,10 +91,7 @@ fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'stat
     for file in files {
         let of_file = CertificateRevocationListDer::pem_file_iter(&file)
             .and_then(Iterator::collect::<Result<Vec<_>, _>>)
-            .map_err(|error| TlsError::Revocations {
-                file,
-                reason: error.to_string(),
-            })?;
+            .map_err(|error| TlsError::Revocations { file, reason: error.to_string() })?;
         lists.extend(of_file);
     }
     Ok(lists)

@@ -1,9 +1,7 @@
 //! Verification of the server's certificate as `sslmode` asks for it.
 
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::{
-    CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key,
-};
+use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
@@ -25,11 +23,7 @@ impl Verifier {
     /// A verifier that checks the chain if there is someone to trust, as libpq does in every mode, and the host's name
     /// under `verify-full`.
     pub(super) fn new(trust: Option<Trust>, mode: SslMode, provider: &CryptoProvider) -> Self {
-        Self {
-            trust,
-            check_host: mode == SslMode::VerifyFull,
-            algorithms: algorithms(provider),
-        }
+        Self { trust, check_host: mode == SslMode::VerifyFull, algorithms: algorithms(provider) }
     }
 
     fn check_chain(
@@ -45,10 +39,7 @@ impl Verifier {
             // The user's file holds this very certificate: a self-signed server.
             return check_time(&certificate, now);
         }
-        let chain =
-            trust
-                .chains
-                .verify_server_cert(end_entity, intermediates, server_name, &[], now);
+        let chain = trust.chains.verify_server_cert(end_entity, intermediates, server_name, &[], now);
         match chain {
             Ok(_) => Ok(()),
             // The name is judged after the chain, and here by PostgreSQL's rules instead.
@@ -66,12 +57,7 @@ impl Verifier {
     }
 
     /// Checks a certificate of version 1, which must come straight from an authority in the user's own file.
-    fn check_issuer(
-        &self,
-        trust: &Trust,
-        certificate: &Certificate<'_>,
-        now: UnixTime,
-    ) -> Result<(), Error> {
+    fn check_issuer(&self, trust: &Trust, certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
         check_time(certificate, now)?;
         let issued_by = |authority: &Certificate<'_>| {
             authority.subject == certificate.issuer
@@ -91,9 +77,7 @@ impl Verifier {
         self.algorithms.all.iter().any(|algorithm| {
             algorithm.signature_alg_id().as_ref() == certificate.signature_algorithm
                 && algorithm.public_key_alg_id().as_ref() == authority.key_algorithm
-                && algorithm
-                    .verify_signature(authority.key, certificate.signed, certificate.signature)
-                    .is_ok()
+                && algorithm.verify_signature(authority.key, certificate.signed, certificate.signature).is_ok()
         })
     }
 }
@@ -131,16 +115,8 @@ impl ServerCertVerifier for Verifier {
             .filter(|(scheme, _)| *scheme == dss.scheme)
             .flat_map(|(_, algorithms)| algorithms.iter())
             .filter(|algorithm| algorithm.public_key_alg_id().as_ref() == certificate.key_algorithm)
-            .any(|algorithm| {
-                algorithm
-                    .verify_signature(certificate.key, message, dss.signature())
-                    .is_ok()
-            });
-        if valid {
-            Ok(HandshakeSignatureValid::assertion())
-        } else {
-            Err(CertificateError::BadSignature.into())
-        }
+            .any(|algorithm| algorithm.verify_signature(certificate.key, message, dss.signature()).is_ok());
+        if valid { Ok(HandshakeSignatureValid::assertion()) } else { Err(CertificateError::BadSignature.into()) }
     }
 
     fn verify_tls13_signature(
@@ -163,9 +139,5 @@ fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<Certificate<'a>, Error> {
 }
 
 fn check_time(certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
-    if certificate.is_valid_at(now.as_secs()) {
-        Ok(())
-    } else {
-        Err(CertificateError::Expired.into())
-    }
+    if certificate.is_valid_at(now.as_secs()) { Ok(()) } else { Err(CertificateError::Expired.into()) }
 }

@@ -1,17 +1,15 @@
 //! A benchmark run: from the options to the exit status.
 
-use std::io::Write;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::sync::atomic::AtomicBool;
 
 use super::messages::{self, Failure};
-use super::options::{Events, Options, Seed};
+use super::options::{Events, Options};
 use super::progress::Watcher;
-use super::{PGBENCH_VERSION, results, setup_session, target};
+use super::{PGBENCH_VERSION, results, session, target};
 use crate::connection::error::ConnectionError;
 use crate::connection::session::Session;
-use crate::connection::target::Target;
+use crate::connection::target::{Target, plain_io_message};
 use crate::event::{EventWriter, Hello};
 use crate::plan::{Limit, Plan, Seeds};
 use crate::program::pgbench::{Scripts, Source};
@@ -19,6 +17,12 @@ use crate::reactor::{self, Clock, Outcome, RunError};
 
 /// Exit status of a run that an interrupt ended.
 const INTERRUPTED: u8 = 130;
+
+/// Exit status when events could not be written, whatever became of the run.
+const EVENTS_LOST: u8 = 1;
+
+/// What the first connection is for.
+const PURPOSE: &str = "setup";
 
 /// How many transactions each client runs when neither `-t` nor `-T` is given.
 const DEFAULT_TRANSACTIONS: u64 = 10;
@@ -33,36 +37,31 @@ pub struct Facts {
 /// Runs the benchmark; the exit status is pgbench's.
 pub fn run(options: &Options) -> Result<u8, Failure> {
     let clock = Clock::start();
-    let seed = draw_seed(options.seed);
-    let target = target(options)?;
-    let mut session = setup_session(&target)?;
+    let target = target(options, PURPOSE)?;
+    let mut session = session(&target, PURPOSE)?;
     let to_stdout = options.events != Some(Events::Stdout);
     if to_stdout {
         print_version(&session.server.version);
     }
     let facts = survey(&mut session, options, &target)?;
-    let plan = make_plan(options, &facts, seed, Arc::clone(&target))?;
-    let mut events = open_events(options, &plan, &facts, seed, clock, &session)?;
-    vacuum(&mut session, options)?;
+    let plan = make_plan(options, &facts, Arc::clone(&target))?;
+    let mut events = open_events(options, &plan, &facts, clock, &session)?;
+    vacuum(&mut session, options);
     drop(session);
 
     let interrupt = catch_interrupt()?;
-    let mut watcher = Watcher::new(options, clock, events.as_mut());
+    let mut watcher = Watcher::new(options, clock, events.as_mut(), &interrupt);
     let outcome = reactor::run(&plan, clock, &interrupt, &mut watcher).map_err(describe_run_error)?;
-    watcher.finish_line();
     let status = exit_status(&outcome);
-    if let Some(events) = &mut events {
-        events.done(clock, &outcome, status).map_err(|error| Failure::error(format!("could not write events: {error}")))?;
-    }
+    watcher.done(&outcome, status);
+    let status = if watcher.events_lost() { EVENTS_LOST } else { status };
     if to_stdout {
-        print!("{}", results::report(options, &plan, &facts, &outcome));
-        // A closed pipe behind us is no reason to fail after the run.
-        let _ = std::io::stdout().flush();
+        messages::print(results::report(options, &plan, &facts, &outcome));
     }
     if outcome.aborted > 0 {
         messages::error("Run was aborted; the above results are incomplete.");
     }
-    if outcome.interrupted {
+    if outcome.interrupted && to_stdout {
         let seconds = outcome.elapsed_s;
         messages::error(format!("interrupted after {seconds:.1} s; the above results are of that time"));
     }
@@ -81,32 +80,9 @@ fn exit_status(outcome: &Outcome) -> u8 {
 fn print_version(server: &str) {
     let same = server.split('.').next() == Some(PGBENCH_VERSION);
     if same {
-        println!("pgbench ({PGBENCH_VERSION})");
+        messages::print(format_args!("pgbench ({PGBENCH_VERSION})\n"));
     } else {
-        println!("pgbench ({PGBENCH_VERSION}, server {server})");
-    }
-    // Before anything that follows on standard error.
-    let _ = std::io::stdout().flush();
-}
-
-fn draw_seed(seed: Seed) -> u64 {
-    let seed_of_time = || {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-        since.as_micros() as u64
-    };
-    match seed {
-        Seed::Time => seed_of_time(),
-        Seed::Number(number) => {
-            messages::info(format!("setting random seed to {number}"));
-            number
-        }
-        Seed::Strong => {
-            use std::hash::{BuildHasher, Hasher};
-            // The standard library seeds its hashers from the system's entropy.
-            let number = std::collections::hash_map::RandomState::new().build_hasher().finish();
-            messages::info(format!("setting random seed to {number}"));
-            number
-        }
+        messages::print(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
     }
 }
 
@@ -125,15 +101,15 @@ fn survey(session: &mut Session, options: &Options, target: &Target) -> Result<F
     let scale = count
         .parse()
         .ok()
-        .filter(|scale| (1..=i32::MAX as u32).contains(scale))
+        .filter(|scale| *scale <= i32::MAX as u32)
         .ok_or_else(|| Failure::error(format!("invalid count(*) from pgbench_branches: \"{count}\"")))?;
-    if options.scale.is_some_and(|given| given != scale) {
+    if options.scale.is_some() {
         messages::warning(format!("scale option ignored, using count from pgbench_branches table ({scale})"));
     }
-    Ok(Facts { scale, partitions: partitions(session)? })
+    Ok(Facts { scale, partitions: partitions(session, &target.params.dbname)? })
 }
 
-fn partitions(session: &mut Session) -> Result<Option<(String, u32)>, Failure> {
+fn partitions(session: &mut Session, dbname: &str) -> Result<Option<(String, u32)>, Failure> {
     let sql = "select p.partstrat, pg_catalog.count(i.inhparent) \
                from pg_catalog.pg_class as c \
                left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) \
@@ -142,7 +118,7 @@ fn partitions(session: &mut Session) -> Result<Option<(String, u32)>, Failure> {
     let rows = session.query(sql).map_err(Failure::error)?;
     let Some([strategy, count]) = rows.first().map(Vec::as_slice) else {
         return Err(Failure::error("no pgbench_accounts table found in \"search_path\"")
-            .hint("Perhaps you need to do initialization (\"pgbench -i\") in the database."));
+            .hint(format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\".")));
     };
     let method = match strategy.as_deref() {
         None => return Ok(None),
@@ -154,7 +130,7 @@ fn partitions(session: &mut Session) -> Result<Option<(String, u32)>, Failure> {
     Ok(Some((method.to_owned(), count)))
 }
 
-fn make_plan(options: &Options, facts: &Facts, seed: u64, target: Arc<Target>) -> Result<Plan, Failure> {
+fn make_plan(options: &Options, facts: &Facts, target: Arc<Target>) -> Result<Plan, Failure> {
     let sources: Vec<_> = options
         .builtins
         .iter()
@@ -164,7 +140,7 @@ fn make_plan(options: &Options, facts: &Facts, seed: u64, target: Arc<Target>) -
             text: builtin.text.to_owned(),
         })
         .collect();
-    let variables = [("scale", i64::from(facts.scale)), ("random_seed", seed as i64)];
+    let variables = [("scale", i64::from(facts.scale)), ("random_seed", options.seed as i64)];
     let scripts = Scripts::compile(&sources, &variables, options.report_per_command).map_err(Failure::error)?;
     Ok(Plan {
         target,
@@ -179,7 +155,7 @@ fn make_plan(options: &Options, facts: &Facts, seed: u64, target: Arc<Target>) -
         warmup: options.warmup,
         reconnect: options.reconnect,
         timed_commands: options.report_per_command,
-        seeds: Seeds::derive(seed, options.clients, options.jobs),
+        seeds: Seeds::derive(options.seed, options.clients, options.jobs),
     })
 }
 
@@ -187,37 +163,44 @@ fn open_events(
     options: &Options,
     plan: &Plan,
     facts: &Facts,
-    seed: u64,
     clock: Clock,
     session: &Session,
 ) -> Result<Option<EventWriter>, Failure> {
-    let failed = |error| Failure::error(format!("could not write events: {error}"));
+    let reason = |error: std::io::Error| plain_io_message(&error);
     let mut writer = match &options.events {
         None => return Ok(None),
         Some(Events::Stdout) => EventWriter::stdout(),
-        Some(Events::File(path)) => EventWriter::file(path)
-            .map_err(|error| Failure::error(format!("could not open events file \"{}\": {error}", path.display())))?,
+        Some(Events::File(path)) => EventWriter::file(path).map_err(|error| {
+            Failure::error(format!("could not open events file \"{}\": {}", path.display(), reason(error)))
+        })?,
     };
-    let hello = Hello { frontend: "pgbench", plan, scale: facts.scale, seed, server: &session.server.version };
-    writer.hello(clock, &hello).map_err(failed)?;
+    let hello =
+        Hello { frontend: "pgbench", plan, scale: facts.scale, seed: options.seed, server: &session.server.version };
+    writer
+        .hello(clock, &hello)
+        .map_err(|error| Failure::error(format!("could not write events: {}", reason(error))))?;
     Ok(Some(writer))
 }
 
-fn vacuum(session: &mut Session, options: &Options) -> Result<(), Failure> {
-    let mut run = |sql: &str| session.query(sql).map(drop).map_err(Failure::error);
-    if !options.no_vacuum {
-        eprint!("starting vacuum...");
-        for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
-            run(sql)?;
+/// Tidies up before the run; a table that cannot be is told of and left as it is.
+fn vacuum(session: &mut Session, options: &Options) {
+    let mut try_to = |sql: &str| {
+        if let Err(error) = session.query(sql) {
+            messages::error(format_args!("{error}\npgbench: detail: (ignoring this error and continuing anyway)"));
         }
-        eprintln!("end.");
+    };
+    if !options.no_vacuum {
+        messages::tell("starting vacuum...");
+        for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
+            try_to(sql);
+        }
+        messages::tell("end.\n");
         if options.vacuum_all {
-            eprint!("starting vacuum pgbench_accounts...");
-            run("vacuum analyze pgbench_accounts")?;
-            eprintln!("end.");
+            messages::tell("starting vacuum pgbench_accounts...");
+            try_to("vacuum analyze pgbench_accounts");
+            messages::tell("end.\n");
         }
     }
-    Ok(())
 }
 
 /// The first Ctrl-C ends the run with what was measured so far; the second one kills as usual.
@@ -228,7 +211,6 @@ fn catch_interrupt() -> Result<Arc<AtomicBool>, Failure> {
             .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
             .map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
     }
-    flag.store(false, Ordering::Relaxed);
     Ok(flag)
 }
 

@@ -13,11 +13,12 @@ Usage:
 
 Initialization options:
   -i, --initialize         invokes initialization mode
-  -I, --init-steps=[dtgvpf]+ (default \"dtgvp\")
+  -I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")
                            run selected initialization steps, in the specified order
                            d: drop any existing pgbench tables
                            t: create the tables used by the standard pgbench scenario
                            g: generate data, client-side
+                           G: generate data, server-side
                            v: invoke VACUUM on the standard tables
                            p: create primary key indexes on the standard tables
                            f: create foreign keys between the standard tables

@@ -1,6 +1,7 @@
 //! Messages as PostgreSQL's client programs write them.
 
 use std::fmt;
+use std::io::Write;
 
 /// A refusal or a failure: one or more messages, each prefixed with the program's name, and what follows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,9 +43,9 @@ impl Failure {
         self
     }
 
-    /// Adds text that stands without the program's name.
+    /// Adds text that stands without the program's name; it ends with a line feed like the other lines.
     pub fn plain(mut self, text: &str) -> Self {
-        self.lines.push(text.to_owned());
+        self.lines.push(text.strip_suffix('\n').unwrap_or(text).to_owned());
         self
     }
 }
@@ -57,15 +58,26 @@ impl fmt::Display for Failure {
 
 /// Says something worth knowing on standard error.
 pub fn info(message: impl fmt::Display) {
-    eprintln!("pgbench: {message}");
+    tell(format_args!("pgbench: {message}\n"));
 }
 
 /// Warns on standard error.
 pub fn warning(message: impl fmt::Display) {
-    eprintln!("pgbench: warning: {message}");
+    tell(format_args!("pgbench: warning: {message}\n"));
 }
 
 /// Reports an error that does not end the run.
 pub fn error(message: impl fmt::Display) {
-    eprintln!("pgbench: error: {message}");
+    tell(format_args!("pgbench: error: {message}\n"));
+}
+
+/// Writes on standard error as it is. That nobody reads it is no reason to stop.
+pub fn tell(text: impl fmt::Display) {
+    let _ = write!(std::io::stderr(), "{text}");
+}
+
+/// Writes on standard output as it is, before anything that follows on standard error.
+pub fn print(text: impl fmt::Display) {
+    let mut out = std::io::stdout();
+    let _ = write!(out, "{text}").and_then(|()| out.flush());
 }

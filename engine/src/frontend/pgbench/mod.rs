@@ -7,6 +7,7 @@ mod messages;
 mod options;
 mod progress;
 mod results;
+mod values;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,11 +26,11 @@ pub const PGBENCH_VERSION: &str = "18";
 pub fn main(args: Vec<String>) -> ExitCode {
     let failure = match options::parse(args) {
         Ok(Command::Print(text)) => {
-            print!("{text}");
+            messages::print(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::List(text)) => {
-            eprint!("{text}");
+            messages::tell(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::Initialize(options)) => initialize::run(&options),
@@ -39,14 +40,17 @@ pub fn main(args: Vec<String>) -> ExitCode {
     match failure {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            eprintln!("{failure}");
+            messages::tell(format_args!("{failure}\n"));
             ExitCode::from(1)
         }
     }
 }
 
+/// What a connection outside the run is for: `setup` or `initialization`, as it is called when it fails.
+type Purpose = &'static str;
+
 /// The server that the options and the environment name.
-fn target(options: &Options) -> Result<Arc<Target>, Failure> {
+fn target(options: &Options, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let given = Given {
         host: options.host.clone(),
         port: options.port.clone(),
@@ -54,15 +58,19 @@ fn target(options: &Options) -> Result<Arc<Target>, Failure> {
         dbname: options.dbname.clone(),
         fallback_application_name: "pgbench".to_owned(),
     };
-    let setup = |error: String| Failure::lines(&[&error, "could not create connection for setup"]);
+    let setup = |error: String| no_connection(&error, purpose);
     let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| setup(error.to_string()))?;
     for warning in &params.warnings {
-        eprintln!("{warning}");
+        messages::tell(format_args!("{warning}\n"));
     }
-    Ok(Arc::new(Target::resolve(params).map_err(|error| setup(error.to_string()))?))
+    Ok(Arc::new(Target::resolve(params)))
 }
 
-/// A session for the work around the run.
-fn setup_session(target: &Arc<Target>) -> Result<Session, Failure> {
-    Session::open(target).map_err(|error| Failure::lines(&[&error.message, "could not create connection for setup"]))
+/// A session for the work outside the run.
+fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
+    Session::open(target).map_err(|error| no_connection(&error.message, purpose))
+}
+
+fn no_connection(reason: &str, purpose: Purpose) -> Failure {
+    Failure::lines(&[reason, &format!("could not create connection for {purpose}")])
 }

@@ -4,6 +4,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::messages::Failure;
+use super::values::{
+    builtin_script, check_steps, client_count, count, integer, mode, random_seed, script_named, warmup,
+};
 use super::{PGBENCH_VERSION, help};
 use crate::connection::statement::QueryMode;
 use crate::frontend::getopt::{Getopt, LongOption, ShortOption};
@@ -48,7 +51,7 @@ pub struct Options {
     pub progress: Option<u32>,
     pub percentiles: bool,
     pub events: Option<Events>,
-    pub seed: Seed,
+    pub seed: u64,
 }
 
 /// Where the JSON Lines go.
@@ -56,14 +59,6 @@ pub struct Options {
 pub enum Events {
     Stdout,
     File(PathBuf),
-}
-
-/// Where the random seed comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Seed {
-    Time,
-    Strong,
-    Number(u64),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,7 +70,6 @@ enum Id {
     Events,
     Fillfactor,
     ForeignKeys,
-    Help,
     Host,
     InitSteps,
     Initialize,
@@ -96,17 +90,15 @@ enum Id {
     Transactions,
     Username,
     VacuumAll,
-    Version,
     Warmup,
 }
 
-const SHORTS: [ShortOption<Id>; 24] = [
+const SHORTS: [ShortOption<Id>; 22] = [
     ('b', true, Id::Builtin),
     ('c', true, Id::Client),
     ('C', false, Id::Connect),
     ('d', true, Id::Dbname),
     ('F', true, Id::Fillfactor),
-    ('?', false, Id::Help),
     ('h', true, Id::Host),
     ('I', true, Id::InitSteps),
     ('i', false, Id::Initialize),
@@ -124,40 +116,37 @@ const SHORTS: [ShortOption<Id>; 24] = [
     ('t', true, Id::Transactions),
     ('U', true, Id::Username),
     ('v', false, Id::VacuumAll),
-    ('V', false, Id::Version),
 ];
 
-const LONGS: [LongOption<Id>; 31] = [
+/// In pgbench's order, in which an ambiguous abbreviation's possibilities are named; what pgtrial adds comes last.
+const LONGS: [LongOption<Id>; 28] = [
     LongOption { name: "builtin", value: true, id: Id::Builtin },
     LongOption { name: "client", value: true, id: Id::Client },
     LongOption { name: "connect", value: false, id: Id::Connect },
     LongOption { name: "dbname", value: true, id: Id::Dbname },
-    LongOption { name: "events", value: true, id: Id::Events },
     LongOption { name: "fillfactor", value: true, id: Id::Fillfactor },
-    LongOption { name: "foreign-keys", value: false, id: Id::ForeignKeys },
-    LongOption { name: "help", value: false, id: Id::Help },
     LongOption { name: "host", value: true, id: Id::Host },
-    LongOption { name: "init-steps", value: true, id: Id::InitSteps },
     LongOption { name: "initialize", value: false, id: Id::Initialize },
+    LongOption { name: "init-steps", value: true, id: Id::InitSteps },
     LongOption { name: "jobs", value: true, id: Id::Jobs },
     LongOption { name: "no-vacuum", value: false, id: Id::NoVacuum },
-    LongOption { name: "percentiles", value: false, id: Id::Percentiles },
     LongOption { name: "port", value: true, id: Id::Port },
     LongOption { name: "progress", value: true, id: Id::Progress },
     LongOption { name: "protocol", value: true, id: Id::Protocol },
     LongOption { name: "quiet", value: false, id: Id::Quiet },
-    LongOption { name: "random-seed", value: true, id: Id::RandomSeed },
-    LongOption { name: "report-latencies", value: false, id: Id::ReportPerCommand },
     LongOption { name: "report-per-command", value: false, id: Id::ReportPerCommand },
     LongOption { name: "scale", value: true, id: Id::Scale },
     LongOption { name: "select-only", value: false, id: Id::SelectOnly },
-    LongOption { name: "show-script", value: true, id: Id::ShowScript },
     LongOption { name: "skip-some-updates", value: false, id: Id::SkipSomeUpdates },
     LongOption { name: "time", value: true, id: Id::Time },
     LongOption { name: "transactions", value: true, id: Id::Transactions },
     LongOption { name: "username", value: true, id: Id::Username },
     LongOption { name: "vacuum-all", value: false, id: Id::VacuumAll },
-    LongOption { name: "version", value: false, id: Id::Version },
+    LongOption { name: "foreign-keys", value: false, id: Id::ForeignKeys },
+    LongOption { name: "random-seed", value: true, id: Id::RandomSeed },
+    LongOption { name: "show-script", value: true, id: Id::ShowScript },
+    LongOption { name: "events", value: true, id: Id::Events },
+    LongOption { name: "percentiles", value: false, id: Id::Percentiles },
     LongOption { name: "warmup", value: true, id: Id::Warmup },
 ];
 
@@ -187,18 +176,24 @@ impl Default for Options {
             progress: None,
             percentiles: false,
             events: None,
-            seed: Seed::Time,
+            seed: 0,
         }
     }
 }
 
 /// Reads the command line (without the program's name). The first mistake is reported, in the order of the options.
+/// Help and version are asked for by the first argument or not at all, as in pgbench.
 pub fn parse(args: Vec<String>) -> Result<Command, Failure> {
-    let mut reader = Reader::default();
-    if let Some(seed) = std::env::var("PGBENCH_RANDOM_SEED").ok().filter(|seed| !seed.is_empty()) {
-        reader.options.seed = parse_seed(&seed)
-            .map_err(|failure| failure.and("error while setting random seed from PGBENCH_RANDOM_SEED environment variable"))?;
+    match args.first().map(String::as_str) {
+        Some("--help" | "-?") => return Ok(Command::Print(help::text())),
+        Some("--version" | "-V") => return Ok(Command::Print(version())),
+        _ => {}
     }
+    let mut reader = Reader::default();
+    let seed = std::env::var("PGBENCH_RANDOM_SEED").ok();
+    reader.options.seed = random_seed(seed.as_deref()).map_err(|failure| {
+        failure.and("error while setting random seed from PGBENCH_RANDOM_SEED environment variable")
+    })?;
     let mut getopt = Getopt::new("pgbench", args, &SHORTS, &LONGS);
     for option in getopt.by_ref() {
         let (id, value) = option.map_err(Failure::usage)?;
@@ -228,15 +223,14 @@ impl Reader {
         self.for_benchmarking |= is_for_benchmarking(id);
         match id {
             Id::Builtin if value == "list" => return Ok(Some(Command::List(builtin::listing()))),
-            Id::Builtin => options.builtins.push(parse_builtin(&value)?),
-            Id::Client => options.clients = count(&value, "-c/--client")? as usize,
+            Id::Builtin => options.builtins.push(builtin_script(&value)?),
+            Id::Client => options.clients = client_count(&value)?,
             Id::Connect => options.reconnect = true,
             Id::Dbname => options.dbname = Some(value),
             Id::Events if value == "-" => options.events = Some(Events::Stdout),
             Id::Events => options.events = Some(Events::File(value.into())),
             Id::Fillfactor => options.fillfactor = integer(&value, "-F/--fillfactor", 10, 100)?,
             Id::ForeignKeys => options.foreign_keys = true,
-            Id::Help => return Ok(Some(Command::Print(help::text()))),
             Id::Host => options.host = Some(value),
             Id::InitSteps => options.init_steps = check_steps(value)?,
             Id::Initialize => self.initialize = true,
@@ -245,27 +239,26 @@ impl Reader {
             Id::Percentiles => options.percentiles = true,
             Id::Port => options.port = Some(value),
             Id::Progress => options.progress = Some(count(&value, "-P/--progress")?),
-            Id::Protocol => options.mode = parse_mode(&value)?,
+            Id::Protocol => options.mode = mode(&value)?,
             Id::Quiet => options.quiet = true,
             Id::RandomSeed => {
-                options.seed = parse_seed(&value)
+                options.seed = random_seed(Some(&value))
                     .map_err(|failure| failure.and("error while setting random seed from --random-seed option"))?;
             }
             Id::ReportPerCommand => options.report_per_command = true,
             Id::Scale => options.scale = Some(count(&value, "-s/--scale")?),
-            Id::SelectOnly => options.builtins.push(parse_builtin("select-only")?),
+            Id::SelectOnly => options.builtins.push(builtin_script("select-only")?),
             Id::ShowScript => {
-                let script = find_builtin(&value)?;
+                let script = script_named(&value)?;
                 let text = format!("-- {}: {}\n{}\n", script.name, script.description, script.text);
                 return Ok(Some(Command::List(text)));
             }
-            Id::SkipSomeUpdates => options.builtins.push(parse_builtin("simple-update")?),
+            Id::SkipSomeUpdates => options.builtins.push(builtin_script("simple-update")?),
             Id::Time => options.duration = Some(Duration::from_secs(u64::from(count(&value, "-T/--time")?))),
             Id::Transactions => options.transactions = Some(u64::from(count(&value, "-t/--transactions")?)),
             Id::Username => options.user = Some(value),
             Id::VacuumAll => options.vacuum_all = true,
-            Id::Version => return Ok(Some(Command::Print(version()))),
-            Id::Warmup => options.warmup = parse_warmup(&value)?,
+            Id::Warmup => options.warmup = warmup(&value)?,
         }
         Ok(None)
     }
@@ -273,7 +266,7 @@ impl Reader {
     fn finish(mut self, positional: Vec<String>) -> Result<Command, Failure> {
         let options = &mut self.options;
         if options.builtins.is_empty() {
-            options.builtins.push(parse_builtin("tpcb-like")?);
+            options.builtins.push(builtin_script("tpcb-like")?);
         }
         if !self.initialize && options.builtins.iter().all(|(_, weight)| *weight == 0) {
             return Err(Failure::error("total script weight must not be zero"));
@@ -325,80 +318,8 @@ fn is_for_benchmarking(id: Id) -> bool {
             | Id::Host
             | Id::Port
             | Id::Username
-            | Id::Help
-            | Id::Version
             | Id::ShowScript
     )
-}
-
-fn integer(text: &str, option: &str, min: u32, max: u32) -> Result<u32, Failure> {
-    let number: i128 = text
-        .trim_start()
-        .parse()
-        .map_err(|_| Failure::error(format!("invalid value \"{text}\" for option {option}")))?;
-    u32::try_from(number)
-        .ok()
-        .filter(|number| (min..=max).contains(number))
-        .ok_or_else(|| Failure::error(format!("{option} must be in range {min}..{max}")))
-}
-
-fn count(text: &str, option: &str) -> Result<u32, Failure> {
-    integer(text, option, 1, i32::MAX as u32)
-}
-
-fn parse_mode(text: &str) -> Result<QueryMode, Failure> {
-    [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared]
-        .into_iter()
-        .find(|mode| mode.name() == text)
-        .ok_or_else(|| Failure::error(format!("invalid query mode (-M): \"{text}\"")))
-}
-
-fn parse_warmup(text: &str) -> Result<Duration, Failure> {
-    let seconds: f64 =
-        text.parse().map_err(|_| Failure::error(format!("invalid value \"{text}\" for option --warmup")))?;
-    if !(0.0..=86_400.0).contains(&seconds) {
-        return Err(Failure::error("--warmup must be in range 0..86400 seconds"));
-    }
-    Ok(Duration::from_secs_f64(seconds))
-}
-
-fn check_steps(steps: String) -> Result<String, Failure> {
-    if steps.is_empty() {
-        return Err(Failure::error("no initialization steps specified"));
-    }
-    match steps.chars().find(|step| !"dtgvpf ".contains(*step)) {
-        Some(unknown) => Err(Failure::error(format!("unrecognized initialization step \"{unknown}\""))
-            .detail("Allowed step characters are: \"dtgvpf\".")),
-        None => Ok(steps),
-    }
-}
-
-fn find_builtin(name: &str) -> Result<&'static Builtin, Failure> {
-    builtin::find(name).map_err(|message| Failure::error(message).plain(&builtin::listing()))
-}
-
-/// `NAME` or `NAME@WEIGHT`.
-fn parse_builtin(text: &str) -> Result<(&'static Builtin, u64), Failure> {
-    let Some((name, weight)) = text.rsplit_once('@') else {
-        return Ok((find_builtin(text)?, 1));
-    };
-    let number: i64 =
-        weight.parse().map_err(|_| Failure::error(format!("invalid weight specification: @{weight}")))?;
-    let weight = u64::try_from(number).ok().filter(|weight| *weight <= i32::MAX as u64).ok_or_else(|| {
-        Failure::error(format!("weight specification out of range (0 .. {}): {number}", i32::MAX))
-    })?;
-    Ok((find_builtin(name)?, weight))
-}
-
-fn parse_seed(text: &str) -> Result<Seed, Failure> {
-    match text {
-        "time" => Ok(Seed::Time),
-        "rand" => Ok(Seed::Strong),
-        number => number.parse().map(Seed::Number).map_err(|_| {
-            Failure::error(format!("unrecognized random seed option \"{text}\""))
-                .detail("Expecting an unsigned integer, \"time\" or \"rand\".")
-        }),
-    }
 }
 
 #[cfg(test)]
@@ -448,7 +369,8 @@ mod tests {
             assert_eq!(parse_words(line).unwrap_err().to_string(), message, "{line}");
         }
         let usage = parse_words("--bogus").unwrap_err().to_string();
-        let expected = "pgbench: unrecognized option '--bogus'\npgbench: hint: Try \"pgbench --help\" for more information.";
+        let expected =
+            "pgbench: unrecognized option '--bogus'\npgbench: hint: Try \"pgbench --help\" for more information.";
         assert_eq!(usage, expected);
     }
 

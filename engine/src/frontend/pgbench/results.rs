@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::benchmark::Facts;
 use super::options::Options;
 use super::progress::results_failed;
-use crate::ledger::{Account, ScriptAccount, Tally};
+use crate::ledger::{Account, Moments, ScriptAccount, Tally};
 use crate::plan::{Limit, Plan};
 use crate::program::ScriptInfo;
 use crate::reactor::Outcome;
@@ -87,14 +87,13 @@ fn write_latency(
     outcome: &Outcome,
     total: &Tally,
 ) -> std::fmt::Result {
-    let committed = total.transactions();
+    let failed = results_failed(total);
     if options.progress.is_some() {
-        writeln!(out, "latency average = {:.3} ms", total.moments.mean() / 1000.0)?;
-        writeln!(out, "latency stddev = {:.3} ms", total.moments.stddev() / 1000.0)?;
+        write_moments(out, "", &total.moments)?;
     } else {
         // Without measurements pgbench computes the average from the run time; the line says so by having no deviation.
-        let average = outcome.elapsed_s * 1000.0 * plan.clients as f64 / committed as f64;
-        let note = if results_failed(total) > 0 { " (including failures)" } else { "" };
+        let average = outcome.elapsed_s * 1000.0 * plan.clients as f64 / (total.transactions() + failed) as f64;
+        let note = if failed > 0 { " (including failures)" } else { "" };
         writeln!(out, "latency average = {average:.3} ms{note}")?;
     }
     if let (true, Some(found)) = (options.percentiles, total.latencies.percentiles()) {
@@ -145,12 +144,18 @@ fn write_script(out: &mut String, account: &ScriptAccount, elapsed_s: f64, total
     let all = committed + failed;
     let of_total = 100.0 * all as f64 / total as f64;
     writeln!(out, " - {all} transactions ({of_total:.1}% of total)")?;
-    let tps = committed as f64 / elapsed_s;
-    writeln!(out, " - number of transactions actually processed: {committed} (tps = {tps:.6})")?;
-    writeln!(out, " - number of failed transactions: {}", share(failed, all))?;
-    if committed > 0 {
-        writeln!(out, " - latency average = {:.3} ms", account.whole.moments.mean() / 1000.0)?;
-        writeln!(out, " - latency stddev = {:.3} ms", account.whole.moments.stddev() / 1000.0)?;
+    if all > 0 {
+        let tps = committed as f64 / elapsed_s;
+        writeln!(out, " - number of transactions actually processed: {committed} (tps = {tps:.6})")?;
+        writeln!(out, " - number of failed transactions: {}", share(failed, all))?;
+    }
+    write_moments(out, " - ", &account.whole.moments)
+}
+
+fn write_moments(out: &mut String, prefix: &str, moments: &Moments) -> std::fmt::Result {
+    if moments.count > 0 {
+        writeln!(out, "{prefix}latency average = {:.3} ms", moments.mean() / 1000.0)?;
+        writeln!(out, "{prefix}latency stddev = {:.3} ms", moments.stddev() / 1000.0)?;
     }
     Ok(())
 }

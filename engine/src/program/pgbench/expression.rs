@@ -34,7 +34,6 @@ impl Expression {
             Expression::Variable(slot) => match &values[*slot] {
                 Value::Int(number) => Ok(*number),
                 Value::Unset => Err(format!("undefined variable \"{}\"", symbols.name(*slot))),
-                other => Err(format!("cannot coerce \"{other}\" to int")),
             },
             Expression::Negate(operand) => {
                 let number = operand.evaluate(values, symbols, random)?;
@@ -230,7 +229,10 @@ mod tests {
         assert_eq!(evaluate("1 / 0").unwrap_err(), "division by zero");
         assert_eq!(evaluate("(-9223372036854775807 - 1) % -1"), Ok(0));
         assert_eq!(evaluate("random(2, 1)").unwrap_err(), "empty range given to random");
-        assert_eq!(evaluate("random(-9223372036854775807, 9223372036854775807)").unwrap_err(), "random range is too large");
+        assert_eq!(
+            evaluate("random(-9223372036854775807, 9223372036854775807)").unwrap_err(),
+            "random range is too large"
+        );
         assert_eq!(evaluate(":nothing").unwrap_err(), "undefined variable \"nothing\"");
     }
 

@@ -40,9 +40,8 @@ impl Scripts {
         let mut symbols = Symbols::default();
         let mut scripts = Vec::new();
         let mut statements = 0;
-        for (index, source) in sources.iter().enumerate() {
-            let script =
-                script::compile(index, &source.description, source.weight, &source.text, statements, &mut symbols)?;
+        for source in sources {
+            let script = script::compile(&source.description, source.weight, &source.text, statements, &mut symbols)?;
             statements += script.commands.iter().filter(|c| matches!(c.operation, Operation::Sql(_))).count();
             scripts.push(script);
         }
@@ -139,8 +138,7 @@ mod tests {
 
     fn builtin(name: &str, timed: bool) -> Arc<Scripts> {
         let builtin = builtin::find(name).unwrap();
-        let source =
-            Source { description: builtin.description.into(), weight: 1, text: builtin.text.into() };
+        let source = Source { description: builtin.description.into(), weight: 1, text: builtin.text.into() };
         Arc::new(Scripts::compile(&[source], &[("scale", 3)], timed).unwrap())
     }
 

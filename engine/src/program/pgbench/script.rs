@@ -38,9 +38,8 @@ pub struct ScriptError {
     pub message: String,
 }
 
-/// Compiles script number `index` of a run; statement ids count on from `first_statement`.
+/// Compiles a script; the run's statements are numbered through, those of this script from `first_statement`.
 pub fn compile(
-    index: usize,
     description: &str,
     weight: u64,
     text: &str,
@@ -54,7 +53,7 @@ pub fn compile(
         let operation = if let Some(meta) = source.strip_prefix('\\') {
             compile_meta(meta, symbols).map_err(error)?
         } else {
-            let name = format!("P{index}_{}", commands.len());
+            let name = format!("P_{statements}");
             let statement = compile_sql(&source, statements, &name, symbols);
             statements += 1;
             Operation::Sql(statement)
@@ -164,15 +163,15 @@ mod tests {
 
     #[test]
     fn statements_may_span_lines_and_report_their_first() {
-        let script = compile(0, "s", 1, "\\set a 1\n\nSELECT\n  :a;\nSELECT 2", 0, &mut Symbols::default()).unwrap();
+        let script = compile("s", 1, "\\set a 1\n\nSELECT\n  :a;\nSELECT 2", 0, &mut Symbols::default()).unwrap();
         let lines: Vec<_> = script.commands.iter().map(|c| c.first_line.as_str()).collect();
         assert_eq!(lines, ["\\set a 1", "SELECT", "SELECT 2"]);
     }
 
     #[test]
     fn errors_name_the_line() {
-        let error = compile(0, "my.sql", 1, "SELECT 1;\n\\frobnicate\n", 0, &mut Symbols::default()).unwrap_err();
+        let error = compile("my.sql", 1, "SELECT 1;\n\\frobnicate\n", 0, &mut Symbols::default()).unwrap_err();
         assert_eq!(error.to_string(), "my.sql:2: invalid command in command \"frobnicate\"");
-        assert!(compile(0, "e", 1, "\n", 0, &mut Symbols::default()).is_err());
+        assert!(compile("e", 1, "\n", 0, &mut Symbols::default()).is_err());
     }
 }

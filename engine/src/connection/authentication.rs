@@ -1,0 +1,180 @@
+//! Answers to the server's authentication requests: clear text, MD5, SCRAM-SHA-256 with and without channel binding.
+
+use bytes::BytesMut;
+use postgres_protocol::authentication::md5_hash;
+use postgres_protocol::authentication::sasl::{self, ScramSha256};
+use postgres_protocol::message::frontend;
+
+use super::error::ConnectionError;
+use super::params::{AuthMethod, ChannelBinding, Params, Password};
+
+/// Codes of authentication requests.
+mod code {
+    pub const OK: u32 = 0;
+    pub const KERBEROS_5: u32 = 2;
+    pub const CLEAR_TEXT: u32 = 3;
+    pub const MD5: u32 = 5;
+    pub const GSS: u32 = 7;
+    pub const SSPI: u32 = 9;
+    pub const SASL: u32 = 10;
+    pub const SASL_CONTINUE: u32 = 11;
+    pub const SASL_FINAL: u32 = 12;
+}
+
+/// How far the exchange has come.
+#[derive(Default)]
+pub struct Authentication {
+    scram: Option<ScramSha256>,
+    /// The server's certificate hash, if TLS is on and the certificate has one.
+    end_point: Option<Vec<u8>>,
+    binds_channel: bool,
+    used_password: bool,
+    /// Whether we have proved our identity, and under SCRAM the server its own.
+    proved: bool,
+    done: bool,
+}
+
+impl Authentication {
+    /// Binds SCRAM to a TLS channel, by the hash of the server's certificate.
+    pub fn bind_to(&mut self, end_point: Option<Vec<u8>>) {
+        self.end_point = end_point;
+    }
+
+    /// Whether the server has let us in.
+    pub fn is_done(&self) -> bool {
+        self.done
+    }
+
+    /// Whether the password was needed.
+    pub fn has_used_password(&self) -> bool {
+        self.used_password
+    }
+
+    /// Answers one request, of which `body` is what follows the message's length.
+    pub fn request(
+        &mut self,
+        body: &[u8],
+        params: &Params,
+        password: Option<&Password>,
+        out: &mut BytesMut,
+    ) -> Result<(), ConnectionError> {
+        let (number, data) =
+            body.split_first_chunk::<4>().ok_or_else(|| refused("received invalid authentication request"))?;
+        let number = u32::from_be_bytes(*number);
+        if self.done {
+            return Err(refused("received an authentication request after the end of authentication"));
+        }
+        self.check(number, params)?;
+        match number {
+            code::OK => self.done = true,
+            code::CLEAR_TEXT => {
+                frontend::password_message(self.reveal(password)?.as_bytes(), out)?;
+                self.proved = true;
+            }
+            code::MD5 => {
+                let salt = data.try_into().map_err(|_| refused("received invalid authentication request"))?;
+                let hash = md5_hash(params.user.as_bytes(), self.reveal(password)?.as_bytes(), salt);
+                frontend::password_message(hash.as_bytes(), out)?;
+                self.proved = true;
+            }
+            code::SASL => self.start_scram(data, params.channel_binding, password, out)?,
+            code::SASL_CONTINUE => {
+                let scram = self.scram.as_mut().ok_or_else(|| refused("SASL answer without a question"))?;
+                scram.update(data).map_err(scram_error)?;
+                frontend::sasl_response(scram.message(), out)?;
+            }
+            code::SASL_FINAL => {
+                let scram = self.scram.as_mut().ok_or_else(|| refused("SASL end without a start"))?;
+                scram.finish(data).map_err(scram_error)?;
+                self.proved = true;
+            }
+            code::KERBEROS_5 => return Err(refused("Kerberos 5 authentication not supported")),
+            code::GSS => return Err(refused("GSSAPI authentication not supported")),
+            code::SSPI => return Err(refused("SSPI authentication not supported")),
+            other => return Err(refused(&format!("authentication method {other} not supported"))),
+        }
+        Ok(())
+    }
+
+    /// Whether the user accepts this request at all: by `require_auth`, and by `channel_binding=require`, which nothing
+    /// but SCRAM can meet and which must not give the password away to anything else.
+    fn check(&self, number: u32, params: &Params) -> Result<(), ConnectionError> {
+        let method = match number {
+            code::OK if self.proved => None,
+            code::OK => Some(AuthMethod::None),
+            code::CLEAR_TEXT => Some(AuthMethod::Password),
+            code::MD5 => Some(AuthMethod::Md5),
+            code::GSS => Some(AuthMethod::Gss),
+            code::SSPI => Some(AuthMethod::Sspi),
+            code::SASL | code::SASL_CONTINUE | code::SASL_FINAL => Some(AuthMethod::ScramSha256),
+            _ => None,
+        };
+        if let Some(method) = method {
+            params.require_auth.check(method).map_err(ConnectionError::Authentication)?;
+        }
+        if number == code::OK && self.scram.is_some() && !self.proved {
+            return Err(refused("server did not complete authentication"));
+        }
+        if params.channel_binding != ChannelBinding::Require {
+            return Ok(());
+        }
+        match number {
+            code::SASL | code::SASL_CONTINUE | code::SASL_FINAL => Ok(()),
+            code::OK if self.proved && self.binds_channel => Ok(()),
+            code::OK => {
+                Err(refused("channel binding required, but server authenticated client without channel binding"))
+            }
+            _ => Err(refused("channel binding required but not supported by server's authentication request")),
+        }
+    }
+
+    fn start_scram(
+        &mut self,
+        mechanisms: &[u8],
+        binding: ChannelBinding,
+        password: Option<&Password>,
+        out: &mut BytesMut,
+    ) -> Result<(), ConnectionError> {
+        if self.scram.is_some() {
+            return Err(refused("duplicate SASL authentication request"));
+        }
+        let offers = |name: &str| mechanisms.split(|byte| *byte == 0).any(|offered| offered == name.as_bytes());
+        let (mechanism, channel) = match &self.end_point {
+            Some(hash) if offers(sasl::SCRAM_SHA_256_PLUS) && binding != ChannelBinding::Disable => {
+                self.binds_channel = true;
+                (sasl::SCRAM_SHA_256_PLUS, sasl::ChannelBinding::tls_server_end_point(hash.clone()))
+            }
+            None if binding == ChannelBinding::Require => {
+                return Err(refused("channel binding required, but SSL not in use"));
+            }
+            _ if binding == ChannelBinding::Require => {
+                return Err(refused(
+                    "channel binding is required, but server did not offer an authentication method that supports channel binding",
+                ));
+            }
+            Some(_) if binding != ChannelBinding::Disable => (sasl::SCRAM_SHA_256, sasl::ChannelBinding::unrequested()),
+            _ => (sasl::SCRAM_SHA_256, sasl::ChannelBinding::unsupported()),
+        };
+        if !offers(mechanism) {
+            return Err(refused("none of the server's SASL authentication mechanisms are supported"));
+        }
+        let scram = ScramSha256::new(self.reveal(password)?.as_bytes(), channel);
+        frontend::sasl_initial_response(mechanism, scram.message(), out)?;
+        self.scram = Some(scram);
+        Ok(())
+    }
+
+    fn reveal<'p>(&mut self, password: Option<&'p Password>) -> Result<&'p str, ConnectionError> {
+        self.used_password = true;
+        password.map(Password::reveal).ok_or(ConnectionError::NoPassword)
+    }
+}
+
+fn refused(message: &str) -> ConnectionError {
+    ConnectionError::Authentication(message.to_owned())
+}
+
+/// A server that does not know the password, or that is not one.
+fn scram_error(error: std::io::Error) -> ConnectionError {
+    refused(&format!("SCRAM authentication failed: {error}"))
+}

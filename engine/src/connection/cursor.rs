@@ -1,0 +1,103 @@
+//! The line of a statement that an error speaks of, with a mark below the place, as libpq shows it.
+
+use unicode_width::UnicodeWidthChar;
+
+/// The longest piece of a line that is shown, columns.
+const WIDEST: usize = 60;
+
+/// How far from the piece's right end the mark is kept, columns.
+const RIGHT_MARGIN: usize = 10;
+
+/// `LINE 2: ...` and, in a second line, `^` below the character at `position`, counted from 1 over the whole statement.
+///
+/// A line that is too wide is cut to 60 columns around the place. `None` if the place is outside of the statement.
+pub fn mark(statement: &str, position: usize) -> Option<String> {
+    let characters: Vec<char> = statement.chars().collect();
+    let place = position.checked_sub(1).filter(|place| *place <= characters.len())?;
+    let (before, after) = characters.split_at(place);
+    let first = before.iter().rposition(is_break).map_or(0, |at| at + 1);
+    let last = after.iter().position(is_break).map_or(characters.len(), |at| place + at);
+    let (begin, end) = window(&characters, first, place, last);
+
+    let piece: String = characters[begin..end].iter().map(|c| if *c == '\t' { ' ' } else { *c }).collect();
+    let cut = |is_cut| if is_cut { "..." } else { "" };
+    let head = format!("LINE {}: {}", line_number(before), cut(begin > first));
+    let indent = head.len() + width(&characters[begin..place]);
+    Some(format!("{head}{piece}{}\n{:indent$}^", cut(end < last), ""))
+}
+
+/// Cuts the line `first..last` at its right if that suffices, else at both ends.
+fn window(characters: &[char], first: usize, place: usize, last: usize) -> (usize, usize) {
+    let is_too_wide = |begin: usize, end: usize| width(&characters[begin..end]) > WIDEST;
+    let (mut begin, mut end) = (first, last);
+    if is_too_wide(begin, end) {
+        if width(&characters[begin..place]) + RIGHT_MARGIN > WIDEST {
+            while width(&characters[place..end]) > RIGHT_MARGIN {
+                end -= 1;
+            }
+            while is_too_wide(begin, end) {
+                begin += 1;
+            }
+        } else {
+            while is_too_wide(begin, end) {
+                end -= 1;
+            }
+        }
+    }
+    (begin, end)
+}
+
+/// Each of carriage return and line feed begins a line, but the two together one.
+fn line_number(before: &[char]) -> usize {
+    let pairs = before.windows(2).filter(|pair| *pair == ['\r', '\n']).count();
+    1 + before.iter().filter(|c| is_break(c)).count() - pairs
+}
+
+fn is_break(character: &char) -> bool {
+    matches!(character, '\r' | '\n')
+}
+
+/// Columns on a screen; whatever has no width of its own counts one.
+fn width(characters: &[char]) -> usize {
+    characters.iter().map(|c| c.width().unwrap_or(1).max(1)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_place_is_marked_in_its_line() {
+        assert_eq!(mark("select 1\nfrom x\n", 15).as_deref(), Some("LINE 2: from x\n             ^"));
+        assert_eq!(mark("a\r\nb\rc", 6).as_deref(), Some("LINE 3: c\n        ^"));
+        assert_eq!(mark("a\tb", 3).as_deref(), Some("LINE 1: a b\n          ^"));
+        assert_eq!(mark("ab", 3).as_deref(), Some("LINE 1: ab\n          ^"));
+        assert_eq!(mark("ab", 4), None);
+        assert_eq!(mark("ab", 0), None);
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        assert_eq!(mark("'日本' x", 6).as_deref(), Some("LINE 1: '日本' x\n               ^"));
+        assert_eq!(mark("'é' x", 5).as_deref(), Some("LINE 1: 'é' x\n            ^"));
+    }
+
+    #[test]
+    fn a_long_line_is_cut_around_the_place() {
+        let line: String = ('a'..='z').chain('A'..='Z').chain('a'..='z').collect();
+        let shown = |position| mark(&line, position).unwrap();
+        assert_eq!(shown(1), format!("LINE 1: {}...\n        ^", &line[..60]));
+        assert_eq!(shown(51), format!("LINE 1: {}...\n{:58}^", &line[..60], ""));
+        assert_eq!(shown(52), format!("LINE 1: ...{}...\n{:61}^", &line[1..61], ""));
+        assert_eq!(shown(78), format!("LINE 1: ...{}\n{:70}^", &line[18..], ""));
+    }
+
+    proptest! {
+        #[test]
+        fn any_place_in_any_text_is_marked_or_not(text in "[a\\r\\n\\t日é]{0,150}", position in 0usize..160) {
+            let marked = mark(&text, position);
+            prop_assert_eq!(marked.is_some(), (1..=text.chars().count() + 1).contains(&position));
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! The way to a session: which attempt follows a failed one, and what is said when none is left.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::OpenError;
+use super::error::ConnectionError;
+use super::params::TargetSessionAttrs;
+use super::startup::Startup;
+use super::stream::Stream;
+use super::target::{Attempt, Target};
+
+/// SQLSTATE of a server that is starting up, shutting down or a standby that takes no sessions.
+const CANNOT_CONNECT_NOW: &str = "57P03";
+
+/// A connection that is not ready yet.
+pub struct Opening {
+    target: Arc<Target>,
+    route: Arc<[Attempt]>,
+    /// Index of the attempt that is being made.
+    at: usize,
+    wanted: TargetSessionAttrs,
+    failures: Vec<String>,
+    /// When the attempt is given up.
+    deadline: Option<Instant>,
+    pub startup: Startup,
+}
+
+impl Opening {
+    /// Starts the first attempt.
+    pub fn begin(target: &Arc<Target>) -> Result<(Self, Stream), OpenError> {
+        let search = Search {
+            route: target.route(),
+            target: Arc::clone(target),
+            wanted: target.params.target_session_attrs,
+            failures: Vec::new(),
+        };
+        let first = if search.route.is_empty() { Next::Nothing } else { Next::At(0) };
+        search.go_on(first, "08001")
+    }
+
+    /// Notes why the attempt failed and starts the next one, if libpq would.
+    pub fn fail(self, error: &ConnectionError) -> Result<(Self, Stream), OpenError> {
+        let Self { target, route, mut at, wanted, mut failures, startup, .. } = self;
+        let mut line = target.describe_failure(&route[at], error);
+        if let Some(file) = startup.rejected_password_file(error) {
+            line.push_str(&format!("\npassword retrieved from file \"{}\"", file.display()));
+        }
+        failures.push(line);
+        if startup.went_on_without_tls() {
+            at += 1;
+        }
+        let next = next_attempt(&route, at, step_after(error, startup.is_authenticated()));
+        Search { target, route, wanted, failures }.go_on(next, error.sqlstate())
+    }
+
+    /// When the attempt is given up, if ever.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.deadline
+    }
+}
+
+/// What all attempts for one connection share.
+struct Search {
+    target: Arc<Target>,
+    route: Arc<[Attempt]>,
+    wanted: TargetSessionAttrs,
+    failures: Vec<String>,
+}
+
+impl Search {
+    fn go_on(mut self, mut next: Next, sqlstate: &str) -> Result<(Opening, Stream), OpenError> {
+        let mut sqlstate = sqlstate.to_owned();
+        loop {
+            let at = match next {
+                Next::At(at) => at,
+                Next::Nothing if self.wanted == TargetSessionAttrs::PreferStandby && !self.route.is_empty() => {
+                    self.wanted = TargetSessionAttrs::Any;
+                    0
+                }
+                Next::Nothing | Next::GiveUp => {
+                    return Err(OpenError { message: self.failures.join("\n"), sqlstate });
+                }
+            };
+            let attempt = self.route[at].clone();
+            let stream = match &attempt.place {
+                Ok(address) => Stream::connect(address, &self.target.params).map_err(ConnectionError::Connect),
+                Err(reason) => Err(ConnectionError::Unresolved(reason.clone())),
+            };
+            match stream {
+                Ok(stream) => {
+                    let Self { target, route, wanted, failures } = self;
+                    let deadline = target.params.connect_timeout.map(|timeout| Instant::now() + timeout);
+                    let startup = Startup::new(Arc::clone(&target), attempt, wanted);
+                    return Ok((Opening { target, route, at, wanted, failures, deadline, startup }, stream));
+                }
+                Err(error) => {
+                    sqlstate = error.sqlstate().to_owned();
+                    self.failures.push(self.target.describe_failure(&attempt, &error));
+                    next = next_attempt(&self.route, at, step_after(&error, false));
+                }
+            }
+        }
+    }
+}
+
+/// What to try after a failure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    /// The same address with the other choice of encryption.
+    Encryption,
+    /// The same host's next address, then the next host.
+    Address,
+    Host,
+    GiveUp,
+}
+
+/// The attempt that a step leads to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    At(usize),
+    /// The route is at its end.
+    Nothing,
+    GiveUp,
+}
+
+/// What libpq does after each kind of failure: it goes on to another server only where the first does not answer or is
+/// of the wrong kind, not where it refuses.
+fn step_after(error: &ConnectionError, authenticated: bool) -> Step {
+    match error {
+        ConnectionError::Connect(_) | ConnectionError::Timeout => Step::Address,
+        ConnectionError::Unresolved(_) | ConnectionError::WrongSession(_) => Step::Host,
+        ConnectionError::Server(refusal) if !authenticated => {
+            if refusal.sqlstate == CANNOT_CONNECT_NOW {
+                Step::Host
+            } else {
+                Step::Encryption
+            }
+        }
+        ConnectionError::Tls(_) if !authenticated => Step::Encryption,
+        _ => Step::GiveUp,
+    }
+}
+
+fn next_attempt(route: &[Attempt], at: usize, step: Step) -> Next {
+    let failed = &route[at];
+    let same_place = |next: &Attempt| next.endpoint == failed.endpoint && next.place == failed.place;
+    let later = at + 1;
+    let found = match step {
+        Step::GiveUp => return Next::GiveUp,
+        Step::Encryption => {
+            let other = route.get(later).is_some_and(same_place);
+            return if other { Next::At(later) } else { Next::GiveUp };
+        }
+        Step::Address => route[later..].iter().position(|next| !same_place(next)),
+        Step::Host => route[later..].iter().position(|next| next.endpoint != failed.endpoint),
+    };
+    found.map_or(Next::Nothing, |offset| Next::At(later + offset))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::error::ServerError;
+    use super::super::stream::SocketAddress;
+    use super::*;
+
+    /// Two hosts, the first with two addresses, each to be tried with TLS and without.
+    fn route() -> Vec<Attempt> {
+        [(0, "127.0.0.1:1"), (0, "127.0.0.2:1"), (1, "127.0.0.1:1")]
+            .into_iter()
+            .flat_map(|(endpoint, address)| {
+                let place = Ok(SocketAddress::Tcp(address.parse().unwrap()));
+                [true, false].map(|tls| Attempt { endpoint, place: place.clone(), tls })
+            })
+            .collect()
+    }
+
+    fn refusal(sqlstate: &str) -> ConnectionError {
+        ConnectionError::Server(Box::new(ServerError { sqlstate: sqlstate.to_owned(), ..ServerError::default() }))
+    }
+
+    fn after(at: usize, error: &ConnectionError, authenticated: bool) -> Next {
+        next_attempt(&route(), at, step_after(error, authenticated))
+    }
+
+    #[test]
+    fn a_server_that_does_not_answer_is_left_for_the_next_address() {
+        let refused = ConnectionError::Connect(std::io::ErrorKind::ConnectionRefused.into());
+        assert_eq!(after(0, &refused, false), Next::At(2));
+        assert_eq!(after(2, &ConnectionError::Timeout, false), Next::At(4));
+        assert_eq!(after(4, &refused, false), Next::Nothing);
+    }
+
+    #[test]
+    fn a_server_of_the_wrong_kind_is_left_for_the_next_host() {
+        assert_eq!(after(0, &refusal(CANNOT_CONNECT_NOW), false), Next::At(4));
+        assert_eq!(after(1, &ConnectionError::WrongSession("session is read-only"), true), Next::At(4));
+        assert_eq!(after(5, &ConnectionError::WrongSession("session is read-only"), true), Next::Nothing);
+    }
+
+    #[test]
+    fn a_refusal_is_final_but_for_the_other_encryption() {
+        assert_eq!(after(0, &refusal("28000"), false), Next::At(1));
+        assert_eq!(after(1, &refusal("28000"), false), Next::GiveUp);
+        assert_eq!(after(0, &refusal("3D000"), true), Next::GiveUp);
+        assert_eq!(after(0, &ConnectionError::Tls(String::new()), false), Next::At(1));
+        assert_eq!(after(0, &ConnectionError::NoPassword, false), Next::GiveUp);
+        assert_eq!(after(0, &ConnectionError::Closed, false), Next::GiveUp);
+    }
+}

@@ -1,0 +1,253 @@
+"""The rule P8: at planned looks, an exact signed-rank interval of the block log-ratios; all looks together err in 5%.
+
+Why it is exact. The order of the arms within a block is a fair coin of the lab. If the arms do not differ, each block's
+log-ratio therefore has a random sign whatever the noise is: drifting, autocorrelated, heavy-tailed. The signed-rank
+statistic (Wilcoxon 1945) has one known distribution under such signs, and inverting the test gives an interval of the
+log-ratio (Hodges and Lehmann 1963; Hollander, Wolfe, Chicken: Nonparametric Statistical Methods, 3rd ed., 3.1 to 3.3).
+The looks share the 5% by the union bound, so every verdict read off the interval at any planned look, and all of them
+together, are wrong in at most 5% of studies. Ties and zeros make the rule more cautious, never less.
+
+Log-ratios are natural logarithms of goodput(arm) / goodput(baseline); positive means that the arm is faster.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import chain, count, islice
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+from scipy.stats import norm
+
+Floats = npt.NDArray[np.float64]
+Verdict = Literal["better", "worse", "equivalent", "undecided"]
+
+WORST = math.log(1000.0)
+"""Magnitude of the log-ratio of a failed trial, and the cap of all others: the worst possible rank, never dropped."""
+
+LOOKS = (8, 12, 18, 27, 40, 60, 90, 135, 200, 300)
+ALPHAS = (0.00782, 0.0085, 0.0080, 0.0070, 0.0060, 0.0045, 0.0027, 0.0018, 0.0012, 0.0008)
+"""The frozen table. The levels attained (the statistic is discrete) sum to 0.0461; the open end adds at most 0.0017."""
+
+_OPEN_END_GROWTH = 1.5
+_OPEN_END_ALPHA = 0.00085
+
+_ROUNDING = 1e-12
+"""Slack for comparing a sum of probabilities with a level; the smallest step of the null at 8 blocks is 0.004."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A number of blocks at which a verdict may be read, and the error that it may spend on all its claims."""
+
+    blocks: int
+    alpha: float
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """Hodges-Lehmann estimate of the log-ratio with its interval; infinite bounds mean that nothing is established."""
+
+    low: float
+    estimate: float
+    high: float
+
+    def verdict(self, margin: float) -> Verdict:
+        """What the interval says when differences below `margin` (a share) count as equivalent.
+
+        An interval that excludes no difference and also lies within the margin is better or worse: see `within`.
+        """
+        if self.low > 0:
+            return "better"
+        if self.high < 0:
+            return "worse"
+        return "equivalent" if self.within(margin) else "undecided"
+
+    def within(self, margin: float) -> bool:
+        """Whether the whole interval lies inside (1 - margin, 1 + margin), as ratios."""
+        return math.log1p(-margin) < self.low and self.high < math.log1p(margin)
+
+    def supports(self, verdict: Verdict, margin: float) -> bool:
+        """Whether this interval alone would carry that verdict."""
+        return self.within(margin) if verdict == "equivalent" else self.verdict(margin) == verdict
+
+    @property
+    def established_margin(self) -> float:
+        """The smallest margin, a share, within which this interval would be equivalent; infinite if there is none."""
+        return max(-math.expm1(self.low), math.expm1(self.high)) if math.isfinite(self.low) else math.inf
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """What one look said about one claim."""
+
+    look: Look
+    level: float
+    """Error of this claim at this look: the look's alpha divided by the claims that share it."""
+    interval: Interval
+    verdict: Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """All looks reached so far. The first that decided fixes the verdict; later ones only sharpen the interval."""
+
+    readings: tuple[Reading, ...]
+    verdict: Verdict
+    shown: Reading | None
+    """The last look that carries the verdict; the last look reached when undecided; None before the first look."""
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether a later look no longer carries the verdict: the effect itself changes from block to block."""
+        return bool(self.readings) and self.readings[-1] is not self.shown
+
+
+def open_ended_looks() -> Iterator[Look]:
+    """All looks there can ever be: the frozen table, then half as many blocks again for half the error, without end."""
+    table = (Look(blocks, alpha) for blocks, alpha in zip(LOOKS, ALPHAS, strict=True))
+    return chain(table, _open_end())
+
+
+def _open_end() -> Iterator[Look]:
+    blocks = LOOKS[-1]
+    for step in count():
+        blocks = math.ceil(blocks * _OPEN_END_GROWTH)
+        yield Look(blocks, _OPEN_END_ALPHA * 0.5**step)
+
+
+def looks(max_blocks: int) -> list[int]:
+    """The looks, in blocks, of a study that ends after `max_blocks` at the latest.
+
+    An end that is fixed beforehand and falls between two looks of the table is a look too, with the error of the next.
+    """
+    planned: list[int] = []
+    for look in open_ended_looks():
+        if look.blocks >= max_blocks:
+            break
+        planned.append(look.blocks)
+    return [*planned, max_blocks] if max_blocks >= LOOKS[0] else planned
+
+
+def schedule(planned: Sequence[int]) -> list[Look]:
+    """The planned looks with their errors: the first look spends the first alpha of the table, and so on."""
+    return [Look(blocks, look.alpha) for blocks, look in zip(planned, open_ended_looks(), strict=False)]
+
+
+@lru_cache(maxsize=64)
+def null_distribution(blocks: int) -> Floats:
+    """P(W <= w) for w = 0 .. n(n+1)/2 of the signed-rank statistic when all signs are fair coins; exact.
+
+    Adds one rank at a time: rank r is in the sum with probability 1/2 (Hollander, Wolfe and Chicken, 3.1, comment 6).
+    """
+    density = np.ones(1)
+    for rank in range(1, blocks + 1):
+        grown = np.zeros(len(density) + rank)
+        grown[: len(density)] += density / 2
+        grown[rank:] += density / 2
+        density = grown
+    cumulative: Floats = np.cumsum(density)
+    cumulative.flags.writeable = False
+    return cumulative
+
+
+def rejection_threshold(blocks: int, alpha: float) -> int:
+    """The largest w with P(min(W+, W-) <= w) <= alpha, two-sided; -1 if not even w = 0 is rare enough."""
+    return int(np.searchsorted(null_distribution(blocks), alpha / 2 + _ROUNDING, side="right")) - 1
+
+
+def attained_level(blocks: int, alpha: float) -> float:
+    """The two-sided error really spent at nominal `alpha`; the statistic is discrete, so at most alpha."""
+    threshold = rejection_threshold(blocks, alpha)
+    return 2 * float(null_distribution(blocks)[threshold]) if threshold >= 0 else 0.0
+
+
+def walsh_averages(log_ratios: Sequence[float] | Floats) -> Floats:
+    """The means of all n(n+1)/2 pairs, each value with itself included, ascending (Walsh 1949)."""
+    values = np.clip(np.asarray(log_ratios, dtype=np.float64), -WORST, WORST)
+    first, second = np.triu_indices(len(values))
+    return np.sort((values[first] + values[second]) / 2)
+
+
+def interval(log_ratios: Sequence[float] | Floats, alpha: float) -> Interval:
+    """Estimate and exact interval at level 1 - alpha: the (k+1)-th lowest and highest Walsh average, k the threshold.
+
+    Infinite bounds when so few blocks cannot reach the level. Raises ValueError without any block or with a NaN.
+    """
+    averages = walsh_averages(log_ratios)
+    if not len(averages) or np.isnan(averages[-1]):
+        raise ValueError("an interval needs the log-ratio of at least one block, and every one a number")
+    estimate = float(np.median(averages))
+    threshold = rejection_threshold(len(log_ratios), alpha)
+    if threshold < 0:
+        return Interval(-math.inf, estimate, math.inf)
+    return Interval(float(averages[threshold]), estimate, float(averages[-1 - threshold]))
+
+
+def decide(
+    log_ratios: Sequence[float] | Floats, margin: float, *, claims: int = 1, planned: Sequence[int] | None = None
+) -> Decision:
+    """Reads the claim at every planned look reached; `claims` is the number of claims that share each look's error."""
+    values = np.asarray(log_ratios, dtype=np.float64)
+    readings = []
+    for look in open_ended_looks() if planned is None else schedule(planned):
+        if look.blocks > len(values):
+            break
+        found = interval(values[: look.blocks], look.alpha / claims)
+        readings.append(Reading(look, look.alpha / claims, found, found.verdict(margin)))
+    verdict: Verdict = next((r.verdict for r in readings if r.verdict != "undecided"), "undecided")
+    carrying = [reading for reading in readings if reading.interval.supports(verdict, margin)]
+    return Decision(tuple(readings), verdict, carrying[-1] if carrying else None)
+
+
+def can_decide(look: Look, claims: int) -> bool:
+    """Whether so many blocks can reach the level at all: even with all signs equal the error is 2^(1 - blocks)."""
+    return rejection_threshold(look.blocks, look.alpha / claims) >= 0
+
+
+def fewest_blocks(claims: int, planned: Sequence[int] | None = None) -> int:
+    """The first look, planned or later, at which any of `claims` that share the error can be decided at all."""
+    return next(look.blocks for look in _plan_and_beyond(planned) if can_decide(look, claims))
+
+
+def blocks_needed(
+    log_ratios: Sequence[float] | Floats, margin: float, *, claims: int = 1, planned: Sequence[int] | None = None
+) -> int | None:
+    """Blocks in total at which the present estimate and spread would decide; None if not within the frozen table.
+
+    The forecast: the later look N with z(alpha_N / 2) s / sqrt(N) below the gap, where s is the spread that the present
+    interval implies and the gap the larger of the distances to no difference and to the margin. Needs three blocks.
+    """
+    if len(log_ratios) < 3:
+        return None
+    ahead = list(_plan_and_beyond(planned))
+    reached = next((look for look in reversed(ahead) if look.blocks <= len(log_ratios)), Look(len(log_ratios), 0.0))
+    n = reached.blocks
+    # Where the look's own interval is infinite, the widest that n blocks can have stands in for it.
+    level = max(reached.alpha / claims, 2.0 ** (1 - n))
+    now = interval(np.asarray(log_ratios, dtype=np.float64)[:n], level)
+    spread = (now.high - now.low) * math.sqrt(n) / (2 * _quantile(level))
+    to_margin = min(math.log1p(margin) - now.estimate, now.estimate - math.log1p(-margin))
+    gap = max(abs(now.estimate), to_margin)
+    for look in ahead:
+        deciding = _quantile(look.alpha / claims) * spread / math.sqrt(look.blocks) < gap
+        if look.blocks > n and deciding and can_decide(look, claims):
+            return look.blocks
+    return None
+
+
+def _quantile(alpha: float) -> float:
+    return float(norm.isf(alpha / 2))
+
+
+def _plan_and_beyond(planned: Sequence[int] | None) -> Iterator[Look]:
+    """The planned looks, then those of the frozen table that come later, each with the next error still unspent."""
+    own = schedule(planned or ())
+    yield from own
+    later = (blocks for blocks in LOOKS if not own or blocks > own[-1].blocks)
+    for blocks, unspent in zip(later, islice(open_ended_looks(), len(own), None), strict=False):
+        yield Look(blocks, unspent.alpha)

@@ -1,0 +1,273 @@
+"""An arm on a server that somebody else runs, reached by its connection string."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
+from pgtrial.arm.connect import CONNECT_TIMEOUT_S, Target
+from pgtrial.arm.journal import alter_system, restore
+from pgtrial.arm.lab_settings import check_settings
+from pgtrial.arm.workspace import Workspace
+from pgtrial.data.tables import Contents, find_tables, load_tables, reset_tables
+from pgtrial.errors import ArmError, StudyError
+from pgtrial.study.spec import SetUp
+
+_RELOAD_TIMEOUT_S = 15.0
+_Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+@arm_kind(lambda setup: setup.dsn is not None)
+class GivenArm:
+    """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
+
+    def __init__(self, name: str, setup: SetUp, needs: Needs, workspace: Workspace) -> None:
+        check_settings(name, setup.settings)
+        if setup.reset == "copy":
+            raise StudyError(
+                f'arms.{name}: reset = "copy" is for embedded servers, a given server\'s data directory is not '
+                'ours to replace; use "vacuum" or "none"'
+            )
+        self.name = name
+        self.setup = setup
+        self.data_directory: Path | None = None
+        self._needs = needs
+        self._workspace = workspace
+        self._target: Target | None = None
+        self.kind = f"given {without_password(setup.dsn or '')}"
+
+    def check(self, needs: Needs) -> None:
+        """Connect, and look at connections, tables and settings. Raises StudyError."""
+        with self._connect() as connection:
+            check_clients(self.name, needs, *_connections(connection))
+            self._previous(connection)
+            self._check_tables(connection, needs)
+
+    def prepare(self, scale: int, on_progress: Callable[[str], None]) -> None:
+        """Load the tables unless they are there at this scale. Raises StudyError rather than replace someone's."""
+        wanted = Contents(scale, self._needs.fillfactor, self._needs.foreign_keys)
+        with self._connect() as connection:
+            found = find_tables(connection)
+            if found is not None and found.contents == wanted:
+                return
+            self._check_tables(connection, Needs(1, [scale], wanted.fillfactor, wanted.foreign_keys))
+        on_progress(f"{self.target.label}: loading scale {scale}")
+        load_tables(self.target, wanted, on_progress)
+
+    @contextmanager
+    def serve(self, scale: int, log: Path, timings: dict[str, float]) -> Iterator[Target]:
+        """The server with the study's settings in force and the tables reset; the settings are put back on exit."""
+        log.write_text(f"The log of the given server {self.target.label} stays there.\n")
+        if scale > 0:
+            with timed(timings, "restore"):
+                self.prepare(scale, lambda line: None)
+                with self._connect() as connection:
+                    reset_tables(connection, "none" if self.setup.reset == "none" else "vacuum")
+        with timed(timings, "start"):
+            undo = self._apply_settings()
+        try:
+            yield self.target
+        finally:
+            with timed(timings, "stop"):
+                undo()
+
+    def close(self) -> None:
+        """Nothing outlives a trial."""
+
+    @property
+    def target(self) -> Target:
+        """Where the connection string led, with the password that libpq found. Raises StudyError."""
+        if self._target is None:
+            with self._open() as connection:
+                self._target = _target_of(connection)
+        return self._target
+
+    @contextmanager
+    def _connect(self) -> Iterator[_Connection]:
+        try:
+            connection = self.target.connect()
+        except psycopg.OperationalError as error:
+            raise ArmError(self._unreachable(error)) from None
+        with connection:
+            yield connection
+
+    def _open(self) -> _Connection:
+        try:
+            # the user's own PG* variables, service file and .pgpass may complete the connection string
+            return psycopg.connect(self.setup.dsn or "", connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+        except psycopg.ProgrammingError as error:
+            raise StudyError(
+                f"arms.{self.name}: the dsn is no connection string ({_one_line(error)}); "
+                'write for example "postgresql://user@host:5432/database"'
+            ) from None
+        except psycopg.OperationalError as error:
+            raise StudyError(self._unreachable(error)) from None
+
+    def _unreachable(self, error: psycopg.Error) -> str:
+        said = _one_line(error)
+        where = without_password(self.setup.dsn or "")
+        if "password" in said:
+            cure = "set PGPASSWORD or put the password into ~/.pgpass"
+        elif "does not exist" in said:
+            cure = "correct the dsn"
+        else:
+            cure = "check that the server runs, and the host and port of the dsn"
+        return f"arms.{self.name}: cannot connect to {where}: {said}; {cure}"
+
+    def _check_tables(self, connection: _Connection, needs: Needs) -> None:
+        found = find_tables(connection)
+        if found is None or found.ours:
+            return
+        wanted = [Contents(scale, needs.fillfactor, needs.foreign_keys) for scale in needs.scales]
+        if any(contents != found.contents for contents in wanted):
+            raise StudyError(
+                f"arms.{self.name}: {found.where} already holds pgbench tables of scale {found.contents.scale}, "
+                f"fillfactor {found.contents.fillfactor}, that pgtrial did not make and will not replace; "
+                f"ask for scale = {found.contents.scale} alone, drop them, or name another database in the dsn"
+            )
+
+    def _previous(self, connection: _Connection) -> dict[str, str | None]:
+        """The present ALTER SYSTEM values of the settings that the study changes. Raises StudyError if it may not."""
+        return {name: _previous_value(connection, self.name, name) for name in self.setup.settings}
+
+    def _apply_settings(self) -> Callable[[], None]:
+        if not self.setup.settings:
+            return _nothing
+        target = self.target
+        with self._connect() as connection:
+            previous = self._previous(connection)
+            journal = self._workspace.journal()
+            entry = journal.write(self.name, target, previous)
+
+            def undo() -> None:
+                try:
+                    restore(target, previous)
+                except psycopg.Error as error:
+                    raise ArmError(
+                        f"arms.{self.name}: the server's settings could not be put back ({_one_line(error)}); "
+                        "pgtrial cleanup will try again"
+                    ) from None
+                journal.done(entry)
+
+            try:
+                loaded = self._load_time()
+                for name, value in self.setup.settings.items():
+                    connection.execute(alter_system(name, value))
+                connection.execute("SELECT pg_reload_conf()")
+                self._wait_until_in_force(loaded)
+            except psycopg.Error as error:
+                undo()
+                raise ArmError(f"arms.{self.name}: the settings are refused: {_one_line(error)}") from None
+            except BaseException:
+                undo()
+                raise
+        return undo
+
+    def _load_time(self) -> Any:
+        """When a new session's configuration files were read."""
+        with self._connect() as fresh:
+            row = fresh.execute("SELECT pg_conf_load_time()").fetchone()
+            return row and row[0]
+
+    def _wait_until_in_force(self, loaded: Any) -> None:
+        """Until new sessions have read the files again, and our values are the ones that count."""
+        deadline = time.monotonic() + _RELOAD_TIMEOUT_S
+        while self._load_time() == loaded:
+            if time.monotonic() > deadline:
+                raise ArmError(f"arms.{self.name}: {self.target.label} did not reload its settings; see its log")
+            time.sleep(0.05)
+        with self._connect() as fresh:
+            overridden = [name for name in self.setup.settings if not _in_force(fresh, name)]
+        if overridden:
+            raise ArmError(
+                f"arms.{self.name}: {', '.join(overridden)} did not take effect on {self.target.label}; "
+                "a value set for the role or the database, or on the server's command line, goes before it"
+            )
+
+
+def without_password(dsn: str) -> str:
+    """The connection string without secrets, in key=value form; an unreadable one is not repeated."""
+    try:
+        parameters = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        return "(an unreadable connection string)"
+    shown = {name: value for name, value in parameters.items() if "password" not in name}
+    return make_conninfo("", **shown) or "the default server"
+
+
+def _target_of(connection: _Connection) -> Target:
+    info = connection.info
+    named = {"host", "port", "user", "dbname", "hostaddr", "passfile", "service", "servicefile", "application_name"}
+    extra = {name: value for name, value in info.get_parameters().items() if name not in named and value}
+    host = info.get_parameters().get("hostaddr") or info.host
+    return Target(host, info.port, info.user, info.dbname, info.password or None, extra)
+
+
+def _connections(connection: _Connection) -> tuple[int, int]:
+    """max_connections, and what this role may not use of it: reserved slots and the sessions of others."""
+    rows = connection.execute(
+        "SELECT name, setting::int FROM pg_settings WHERE name IN "
+        "('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
+    ).fetchall()
+    values: dict[str, int] = dict(rows)
+    others = connection.execute(
+        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+    ).fetchone()
+    reserved = values.get("superuser_reserved_connections", 0) + values.get("reserved_connections", 0)
+    return values["max_connections"], reserved + (others[0] if others else 0)
+
+
+def _previous_value(connection: _Connection, arm: str, name: str) -> str | None:
+    row = connection.execute(
+        "SELECT context, source, sourcefile, reset_val FROM pg_settings WHERE lower(name) = lower(%s)", (name,)
+    ).fetchone()
+    if row is None:
+        raise StudyError(f"arms.{arm}: the server knows no setting {name}; correct it, or install what defines it")
+    context, source, file, value = row
+    if context in ("internal", "postmaster"):
+        raise StudyError(
+            f"arms.{arm}: {name} takes effect at a restart only, and pgtrial does not restart given servers; "
+            "set it there yourself and remove it from the study"
+        )
+    if not _may_alter(connection, name) or (source == "configuration file" and file is None):
+        raise StudyError(
+            f"arms.{arm}: the role {connection.info.user} may not set {name} by ALTER SYSTEM and see its former value; "
+            "grant it (GRANT ALTER SYSTEM ON PARAMETER, pg_read_all_settings), or remove the setting from the study"
+        )
+    return str(value) if file is not None and file.endswith("postgresql.auto.conf") else None
+
+
+def _may_alter(connection: _Connection, name: str) -> bool:
+    if connection.info.server_version >= 150000:
+        query = "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')"
+        row = connection.execute(query, (name,)).fetchone()
+    else:
+        row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+    return bool(row and row[0])
+
+
+def _in_force(connection: _Connection, name: str) -> bool:
+    row = connection.execute(
+        "SELECT source = 'configuration file' AND coalesce(sourcefile LIKE '%%postgresql.auto.conf', true) "
+        "FROM pg_settings WHERE lower(name) = lower(%s)",
+        (name,),
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _one_line(error: psycopg.Error) -> str:
+    """What the server or libpq said, without the hints and the repeated address."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    told = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
+    return told.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().removesuffix(".")
+
+
+def _nothing() -> None:
+    return

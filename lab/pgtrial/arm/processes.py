@@ -1,0 +1,57 @@
+"""Finding and ending PostgreSQL servers by their data directory, never by name alone."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import psutil
+
+_PATIENCE_S = 15.0
+
+
+def stop_servers_below(directory: Path) -> int:
+    """Stop at once every server whose data directory lies below `directory`; returns how many processes there were.
+
+    A postmaster is asked first (immediate shutdown, so that it removes its shared memory); what remains is killed.
+    """
+    found = server_processes(directory)
+    for process in found:
+        if _is_postmaster(process):
+            _signal(process, signal.SIGQUIT)
+    psutil.wait_procs(found, timeout=_PATIENCE_S if any(map(_is_postmaster, found)) else 0)
+    remaining = server_processes(directory)
+    for process in remaining:
+        _signal(process, signal.SIGKILL)
+    psutil.wait_procs(remaining, timeout=_PATIENCE_S)
+    return len(found)
+
+
+def server_processes(directory: Path) -> list[psutil.Process]:
+    """Processes named postgres that work in `directory` or below: each one sits in its data directory."""
+    wanted = directory.resolve()
+    return [process for process in psutil.process_iter() if _works_below(process, wanted)]
+
+
+def _works_below(process: psutil.Process, directory: Path) -> bool:
+    try:
+        if process.name() not in ("postgres", "postmaster"):
+            return False
+        return Path(process.cwd().removesuffix(" (deleted)")).is_relative_to(directory)
+    except psutil.Error:
+        return False
+
+
+def _is_postmaster(process: psutil.Process) -> bool:
+    try:
+        recorded = (Path(process.cwd()) / "postmaster.pid").read_text().split("\n", 1)[0]
+        return recorded.strip() == str(process.pid)
+    except (psutil.Error, OSError):
+        return False
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    try:
+        process.send_signal(number)
+    except psutil.NoSuchProcess:
+        return

@@ -1,0 +1,201 @@
+"""The lab's private directories: one run per process, held by a lock, and what a crashed lab left behind."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Self
+
+from pgtrial.arm import installs, journal
+from pgtrial.arm.account import Account, find_account
+from pgtrial.arm.processes import stop_servers_below
+from pgtrial.arm.servers import ServerBinaries
+from pgtrial.data.template import Templates
+from pgtrial.errors import ArmError
+
+_SOCKET_PATH_MAX = 107
+_SOCKET_NAME = "/99999/.s.PGSQL.65535"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something on this machine that no running lab holds."""
+
+    path: Path
+    what: str
+
+
+class Workspace:
+    """Directories of one lab process below the state root; a context manager that removes them on exit.
+
+    Opening it stops the servers and removes the directories of labs that crashed. Raises ArmError when the state
+    root cannot be written, or cannot be reached by the account that servers run as.
+    """
+
+    def __init__(self, state: Path | None = None) -> None:
+        self.state = (state or state_root()).absolute()
+        self.account: Account = find_account()
+        _make_state(self.state, self.account)
+        self.notices: list[str] = clean(self.state)
+        self.run = self.state / "runs" / f"{os.getpid()}-{secrets.token_hex(2)}"
+        self._lock = self._claim()
+        self._count = 0
+        self._sockets = _socket_directory(self.run)
+        self._private(self._sockets)
+        self.templates = Templates(self.state / "templates")
+
+    def directory(self, name: str) -> Path:
+        """A fresh path for a private directory in this run, not yet made, on the file system of the templates."""
+        self._count += 1
+        return self.run / f"{self._count:03}-{name}"
+
+    def socket_directory(self) -> Path:
+        """A new directory for one server's Unix socket: short, and open to root and the run's account alone."""
+        self._count += 1
+        return self._private(self._sockets / str(self._count))
+
+    def journal(self) -> journal.Journal:
+        """Where a change to a given server is written down before it is made."""
+        return journal.Journal(self.run)
+
+    def reachable(self, server: ServerBinaries) -> ServerBinaries:
+        """The installation, or a copy of it below the state root when the account cannot run it where it is."""
+        return installs.reachable(server, self.account, self.state / "installs", self.run)
+
+    def close(self) -> None:
+        """Stop every server that this run started and remove its directories."""
+        stop_servers_below(self.run)
+        shutil.rmtree(self._sockets, ignore_errors=True)
+        shutil.rmtree(self.run, ignore_errors=True)
+        self._lock.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _claim(self) -> IO[bytes]:
+        with _registry(self.state):
+            self.run.mkdir(mode=0o711)
+            lock = (self.run / "lock").open("wb")
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        return lock
+
+    def _private(self, path: Path) -> Path:
+        path.mkdir(mode=0o700)
+        self.account.own(path)
+        return path
+
+
+def state_root() -> Path:
+    """$PGTRIAL_STATE, else /var/lib/pgtrial for root, else the user's XDG state directory."""
+    if chosen := os.environ.get("PGTRIAL_STATE"):
+        return Path(chosen).expanduser()
+    if os.geteuid() == 0:
+        return Path("/var/lib/pgtrial")
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "pgtrial"
+
+
+def leftovers(state: Path | None = None) -> list[Leftover]:
+    """What crashed labs left: run directories (with servers that may still run) and damaged templates."""
+    root = state or state_root()
+    if not root.is_dir():
+        return []
+    with _registry(root):
+        return [Leftover(path, "directories and servers of a lab that ended abruptly") for path in _abandoned(root)] + [
+            Leftover(path, "template without its mark") for path in Templates(root / "templates").unmarked()
+        ]
+
+
+def clean(state: Path | None = None, *, templates: bool = False) -> list[str]:
+    """Stop and remove what crashed labs left; with `templates` also loaded data. Returns sentences on what was done.
+
+    Raises ArmError when the templates are asked for while another lab runs.
+    """
+    root = state or state_root()
+    if not root.is_dir():
+        return []
+    with _registry(root):
+        notices = [notice for path in _abandoned(root) for notice in _remove_run(path)]
+        store = Templates(root / "templates")
+        for path in store.unmarked():
+            shutil.rmtree(path, ignore_errors=True)
+            notices.append(f"Removed the unfinished template {path}.")
+        if templates:
+            if any((root / "runs").iterdir()):
+                raise ArmError(
+                    f"the templates in {store.root} are in use by a running pgtrial; try again when it has ended"
+                )
+            for path in store.present():
+                shutil.rmtree(path, ignore_errors=True)
+                notices.append(f"Removed the template {path}.")
+    return notices
+
+
+def _abandoned(root: Path) -> list[Path]:
+    return [path for path in sorted((root / "runs").glob("*")) if path.is_dir() and not _locked(path / "lock")]
+
+
+def _locked(lock: Path) -> bool:
+    try:
+        with lock.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except FileNotFoundError:
+        pass  # killed between making the directory and locking it
+    return False
+
+
+def _remove_run(path: Path) -> list[str]:
+    stopped = stop_servers_below(path)
+    servers = f" and stopped {stopped} of its processes" if stopped else ""
+    kept = journal.undo(path)
+    if kept:
+        return kept
+    sockets = _socket_directory(path)
+    if sockets.is_dir() and not sockets.is_symlink() and sockets.stat().st_uid in (os.geteuid(), find_account().uid):
+        shutil.rmtree(sockets, ignore_errors=True)
+    shutil.rmtree(path, ignore_errors=True)
+    return [f"Removed {path}, left by a pgtrial that ended abruptly{servers}."]
+
+
+def _socket_directory(run: Path) -> Path:
+    inside = run / "s"
+    fits = len(os.fsencode(inside)) + len(_SOCKET_NAME) <= _SOCKET_PATH_MAX
+    return inside if fits else Path("/tmp") / f"pgtrial-{run.name}"
+
+
+@contextmanager
+def _registry(root: Path) -> Iterator[None]:
+    """Hold off other labs while runs are claimed or cleaned."""
+    with (root / "lock").open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _make_state(root: Path, account: Account) -> None:
+    try:
+        for directory in (root, root / "runs", root / "templates", root / "installs"):
+            directory.mkdir(parents=True, exist_ok=True)
+        (root / "lock").touch()
+    except OSError as error:
+        raise ArmError(
+            f"cannot write to pgtrial's state directory {root}: {error.strerror}; "
+            "set PGTRIAL_STATE to a directory that you own"
+        ) from None
+    if account.run(["test", "-x", root / "runs"]).returncode != 0:
+        raise ArmError(
+            f"servers run as the user {account.name}, who cannot reach the state directory {root}: "
+            "set PGTRIAL_STATE to a directory that everyone may enter (mode 755, and all above it)"
+        )

@@ -1,0 +1,106 @@
+"""The `pgtrial` command: one module per command, imported when the command is called.
+
+A command is a module `pgtrial.cli.NAME` with a function `command` in Typer's style, and a line in COMMANDS.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+import traceback
+from typing import Any
+
+import typer
+
+from pgtrial import __version__
+from pgtrial.errors import PgtrialError
+
+COMMANDS = {
+    "demo": "Compare synchronous_commit on with off here and now, in about three minutes.",
+    "run": "Run a study, or go on with one that was interrupted.",
+    "compare": "Compare set-ups named on the command line, without a study file.",
+    "plan": "Show what a study would do and how long it takes, without running it.",
+    "verdict": "Print the verdict of a study; the exit status tells a regression.",
+    "report": "Write the report of a study anew from its stored trials.",
+    "facts": "Show what this machine and its servers are.",
+    "studies": "List the bundled studies.",
+    "list": "List the PostgreSQL servers, the workloads and the bundled studies found here.",
+    "cleanup": "Remove what an interrupted lab left behind.",
+    "pgbench": "Run the load engine as pgbench; all arguments are pgbench's.",
+}
+"""Name and short help of every command, so that `pgtrial --help` imports none of them."""
+
+_USAGE_ERROR = 3
+_PASSED_ON = "pgbench"
+_SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
+
+
+def _show_version(asked: bool) -> None:
+    if asked:
+        print(f"pgtrial {__version__}")
+        raise typer.Exit
+
+
+def _root(
+    context: typer.Context,
+    debug: bool = typer.Option(False, "--debug", help="Show a traceback with an error."),
+    version: bool = typer.Option(False, "--version", help="Show the version.", callback=_show_version, is_eager=True),
+) -> None:
+    """Put PostgreSQL set-ups on trial: the same load, fairly, and a verdict that says how sure it is."""
+    if context.invoked_subcommand is None:
+        print(context.get_help())
+
+
+def _listed_only() -> None:
+    """Stands for a command that is listed but not called."""
+
+
+def _application(called: str | None) -> typer.Typer:
+    """The command line, with the module of the command that is called and no other imported."""
+    app = typer.Typer(add_completion=False, rich_markup_mode="markdown", context_settings=_SETTINGS)
+    app.callback(invoke_without_command=True)(_root)
+    for name, summary in COMMANDS.items():
+        if name == called:
+            app.command(name)(importlib.import_module(f"pgtrial.cli.{name}").command)
+        else:
+            app.command(name, help=summary)(_listed_only)
+    return app
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Entry point of the `pgtrial` script. Exits with the command's status; an error is one line on stderr."""
+    given = sys.argv[1:] if arguments is None else arguments
+    if given[:1] == [_PASSED_ON]:
+        debug = False
+    else:
+        # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
+        debug = "--debug" in given
+        given = [argument for argument in given if argument != "--debug"]
+    sys.exit(_status_of(given, debug=debug))
+
+
+def _status_of(arguments: list[str], *, debug: bool) -> int:
+    try:
+        if arguments[:1] == [_PASSED_ON]:
+            importlib.import_module("pgtrial.cli.pgbench").execute(arguments[1:])
+        called = next((argument for argument in arguments if not argument.startswith("-")), None)
+        command = typer.main.get_command(_application(called))
+        outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
+    except PgtrialError as error:
+        if debug:
+            traceback.print_exc()
+        print(f"pgtrial: error: {error}", file=sys.stderr)
+        return error.exit_status
+    except typer.TyperException as error:
+        command_name = f"pgtrial {called}" if called in COMMANDS else "pgtrial"
+        print(f"pgtrial: error: {error.format_message().rstrip('.')} (see `{command_name} --help`)", file=sys.stderr)
+        return _USAGE_ERROR
+    except (KeyboardInterrupt, typer.Abort):
+        print("pgtrial: interrupted", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        # the reader of our output, e.g. `head`, is gone: nothing is wrong
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    return outcome if isinstance(outcome, int) else 0

@@ -1,0 +1,26 @@
+"""`pgtrial cleanup`: stop and remove what a lab that ended abruptly left behind."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from pgtrial.arm.workspace import clean, leftovers, state_root
+from pgtrial.data.template import Templates
+
+
+def command(
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
+    templates: Annotated[
+        bool, typer.Option("--templates", help="Remove the loaded data kept between studies too.")
+    ] = False,
+) -> None:
+    """Stop servers and remove directories that an interrupted lab left; put back settings of given servers."""
+    if dry_run:
+        found = [f"{leftover.path}: {leftover.what}" for leftover in leftovers()]
+        if templates:
+            found += [f"{path}: template" for path in Templates(state_root() / "templates").present()]
+    else:
+        found = clean(templates=templates)
+    print("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")

@@ -1,0 +1,163 @@
+"""`pgtrial compare`: a study from the command line, the same as a study file would make."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import psycopg
+import typer
+from psycopg.conninfo import conninfo_to_dict
+
+from pgtrial.cli.conduct import start
+from pgtrial.errors import StudyError
+from pgtrial.study.load import build_study
+
+_DSN_KEYS = {"host", "hostaddr", "port", "user", "dbname", "service", "password"}
+_NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
+_DEFAULT = "default"
+
+
+def command(
+    arms: Annotated[
+        list[str],
+        typer.Argument(
+            help="Two or more set-ups, the baseline first: settings (NAME=VALUE[,NAME=VALUE...]), postgres=VERSION, "
+            "a connection string, or `default` for the server as it is.",
+            show_default=False,
+        ),
+    ],
+    *,
+    workload: Annotated[
+        str | None, typer.Option(help="tpcb-like, simple-update, select-only; several with commas.")
+    ] = None,
+    scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,
+    clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,
+    jobs: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
+    protocol: Annotated[str | None, typer.Option(help="simple, extended or prepared.")] = None,
+    fillfactor: Annotated[int | None, typer.Option(help="Fill factor of the tables, percent.")] = None,
+    foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="Load tables with foreign keys.")] = False,
+    warmup: Annotated[str | None, typer.Option(help="Load before the measured part, e.g. 10s.")] = None,
+    duration: Annotated[str | None, typer.Option(help="The measured part of each trial, e.g. 30s.")] = None,
+    blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
+    budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min.")] = None,
+    margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,
+    server: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="What all arms share, in the form of an arm, e.g. postgres=17; repeatable.", show_default=False
+        ),
+    ] = None,
+    question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
+    results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+) -> int:
+    """Compare set-ups without a study file; the study is written to its directory and can be run again from there.
+
+    Example: pgtrial compare shared_buffers=128MB shared_buffers=2GB --workload select-only --clients 1,8,32
+    """
+    load = {
+        "workload": _words(workload),
+        "scale": _numbers("--scale", scale),
+        "clients": _numbers("--clients", clients),
+        "jobs": jobs,
+        "protocol": protocol,
+        "fillfactor": fillfactor,
+        "foreign_keys": foreign_keys or None,
+        "warmup": warmup,
+        "duration": duration,
+    }
+    verdict = {"blocks": blocks, "budget": budget, "margin": margin}
+    named = name_arms(arms)
+    data = {
+        "study": _given(
+            {"question": question or f"Which is faster: {' or '.join(named)}?", "name": "compare", "seed": seed}
+        ),
+        "load": _given(load),
+        "server": _merged(server or []),
+        "arms": named,
+        "verdict": _given(verdict),
+    }
+    return start(build_study(data, "the command line"), results, anew=new, as_json=json)
+
+
+def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """The arms by name, as a study file would hold them; the names are the texts, numbered where they repeat."""
+    named: dict[str, dict[str, Any]] = {}
+    for text in texts:
+        setup = parse_setup(text)
+        stem = (_server_name(setup["dsn"]) if "dsn" in setup else " ".join(text.split()) or _DEFAULT)[:56]
+        name, count = stem, 1
+        while name in named:
+            count += 1
+            name = f"{stem} ({count})"
+        named[name] = setup
+    return named
+
+
+def parse_setup(text: str) -> dict[str, Any]:
+    """One set-up of the command line as keys of a study file. Raises StudyError."""
+    text = text.strip()
+    if text in ("", _DEFAULT):
+        return {}
+    if re.match(r"postgres(ql)?://", text):
+        return {"dsn": text}
+    if text.partition("=")[0].strip() in _DSN_KEYS:
+        return {"dsn": text}
+    setup: dict[str, Any] = {}
+    for part in _NEXT_KEY.split(text):
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key:
+            raise StudyError(
+                f"{part.strip()!r} is no set-up; "
+                f"write NAME=VALUE, postgres=VERSION, a connection string, or {_DEFAULT!r}"
+            )
+        match key:
+            case "postgres" | "reset":
+                setup[key] = value
+            case "initdb":
+                setup[key] = value.split()
+            case _:
+                setup.setdefault("settings", {})[key] = value
+    return setup
+
+
+def _merged(texts: Sequence[str]) -> dict[str, Any]:
+    shared: dict[str, Any] = {}
+    for text in texts:
+        setup = parse_setup(text)
+        settings = {**shared.get("settings", {}), **setup.pop("settings", {})}
+        shared = {**shared, **setup, **({"settings": settings} if settings else {})}
+    return shared
+
+
+def _server_name(dsn: str) -> str:
+    try:
+        parts = conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        # said properly when the study is checked, without the password
+        return "server"
+    host = str(parts.get("host") or parts.get("service") or "local")
+    port = f":{parts['port']}" if "port" in parts else ""
+    return f"{host}{port}/{parts.get('dbname', '')}".rstrip("/")
+
+
+def _given(values: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if value is not None}
+
+
+def _words(text: str | None) -> list[str] | None:
+    return None if text is None else [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _numbers(option: str, text: str | None) -> list[int] | None:
+    try:
+        return None if text is None else [int(word) for word in _words(text) or []]
+    except ValueError:
+        raise StudyError(
+            f"{option} {text!r} is not a list of whole numbers; write for example {option} 1,8,32"
+        ) from None

@@ -1,0 +1,66 @@
+"""What `run`, `compare` and `demo` share: run the study in view of the user, then report."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+from rich.console import Console
+
+from pgtrial.cli.place import find_or_create
+from pgtrial.cli.progress import shown
+from pgtrial.errors import PgtrialError
+from pgtrial.report.build import build_report
+from pgtrial.report.terminal import summary
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.study.frozen import has_secrets
+from pgtrial.study.plan import warnings
+from pgtrial.study.spec import StudySpec
+from pgtrial.trial.interrupt import Interrupted, interruptible
+from pgtrial.trial.run_study import run_study
+
+
+def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json: bool = False) -> int:
+    """Begin the study, or go on with the same one."""
+    study, there = find_or_create(spec, results, anew=anew)
+    if there:
+        _say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.trials)} trials are stored")
+    if has_secrets(spec):
+        warn(f"the password of the study file is not kept in {study.path}; use PGPASSWORD or .pgpass to go on later")
+    try:
+        return conduct(study, spec, as_json=as_json)
+    except PgtrialError:
+        if not there and not study.trials():
+            # refused before its first trial: nothing worth keeping, and nothing to go on with
+            shutil.rmtree(study.path, ignore_errors=True)
+        raise
+
+
+def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) -> int:
+    """Run what is missing of a study and report; the exit status: 0 when it is complete, 128 + signal when stopped."""
+    console = Console()
+    for warning in warnings(spec, study.plan):
+        warn(warning)
+    try:
+        with interruptible():
+            with shown(console, as_json=as_json) as listener:
+                run_study(study, listener, spec=spec)
+            result = build_report(study)
+    except Interrupted as interrupted:
+        stored, planned = len(study.trials()), len(study.plan.trials)
+        _say(f"stopped by {interrupted}: {stored} of {planned} trials are stored; go on with: pgtrial run {study.path}")
+        return interrupted.exit_status
+    if not as_json:
+        console.print(summary(result))
+        console.print(f"report: {study.path / 'report.html'}", highlight=False, soft_wrap=True)
+    return 0
+
+
+def _say(text: str) -> None:
+    print(f"pgtrial: {text}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Print a warning, one sentence, on stderr."""
+    _say(f"warning: {text}")

@@ -1,0 +1,97 @@
+"""`pgtrial facts`: what this machine, or each arm of a study, is."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from pgtrial.arm.base import Needs, make_arms
+from pgtrial.arm.workspace import Workspace, state_root
+from pgtrial.facts.audit import audit
+from pgtrial.facts.collect import collect, collect_machine
+from pgtrial.store.records import Audit, Facts
+from pgtrial.study.load import read_study
+from pgtrial.study.plan import make_plan
+
+_NOT_SHOWN = "defaults"
+
+
+def command(
+    study: Annotated[
+        str | None,
+        typer.Argument(help="A study file or @NAME: its arms are started and looked at; default: this machine."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every setting.")] = False,
+) -> None:
+    """Show what this machine is, or what the arms of a study are and what that says about fairness."""
+    if study is None:
+        found, audited = {"this machine": collect_machine(_existing(state_root()))}, None
+    else:
+        found, audited = _of_study(study)
+    if as_json:
+        print(_json(found, audited))
+    else:
+        _show(found, audited)
+
+
+def _of_study(name: str) -> tuple[dict[str, Facts], Audit]:
+    spec = read_study(name)
+    found = {}
+    with Workspace() as workspace, tempfile.TemporaryDirectory() as logs:
+        arms = make_arms(spec, workspace)
+        for arm in arms.values():
+            arm.check(Needs.of(spec))
+            # an empty cluster tells as much as a loaded one, and at once
+            with arm.serve(0, Path(logs) / "server.log", {}) as target:
+                found[arm.name] = collect(arm.name, target, arm.data_directory)
+    plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
+    return found, audit(plan, found, spec)
+
+
+def _existing(path: Path) -> Path:
+    return next(part for part in (path, *path.absolute().parents) if part.exists())
+
+
+def _json(found: dict[str, Facts], audited: Audit | None) -> str:
+    content: dict[str, Any] = {"facts": {arm: facts.model_dump() for arm, facts in found.items()}}
+    if audited is not None:
+        content["audit"] = audited.model_dump()
+    return json.dumps(content, indent=2, ensure_ascii=False)
+
+
+def _show(found: dict[str, Facts], audited: Audit | None) -> None:
+    console = Console()
+    table = Table(box=None, pad_edge=False)
+    table.add_column("fact", style="bold", overflow="fold")
+    for arm in found:
+        table.add_column(arm, overflow="fold")
+    for group in next(iter(found.values())).facts:
+        if group == _NOT_SHOWN:
+            continue
+        names = dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {}))
+        for name in names:
+            values = [_text(_value(facts, group, name)) for facts in found.values()]
+            table.add_row(f"{group}.{name}", *values, style="yellow" if len(set(values)) > 1 else None)
+    console.print(table)
+    for finding in audited.findings if audited is not None else ():
+        console.print(f"\n[bold]{finding.severity}[/]: ", end="")
+        console.print(f"{finding.message} {finding.cure}", markup=False)
+
+
+def _value(facts: Facts, group: str, name: str) -> Any:
+    if group == "settings" and name not in facts.facts["settings"]:
+        return facts.facts["defaults"].get(name)
+    return facts.facts.get(group, {}).get(name)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return "unknown"
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)

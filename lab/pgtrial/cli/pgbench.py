@@ -1,0 +1,16 @@
+"""`pgtrial pgbench ...`: becomes the engine, with all arguments untouched."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from pgtrial.engine import engine_path
+
+
+def execute(arguments: list[str]) -> NoReturn:
+    """Replace this process by the engine. Raises StudyError when there is none."""
+    engine = str(engine_path())
+    sys.stdout.flush()
+    os.execv(engine, [engine, "pgbench", *arguments])

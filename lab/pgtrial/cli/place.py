@@ -1,0 +1,70 @@
+"""Where a study lives, and whether a call starts a new one or goes on with one that is there."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import UTC, datetime
+from pathlib import Path
+
+from pgtrial.errors import StoreError
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import slug
+from pgtrial.store.records import Plan
+from pgtrial.study.frozen import freeze
+from pgtrial.study.plan import make_plan
+from pgtrial.study.spec import StudySpec
+from pgtrial.trial.stopping import Stop, next_step
+
+RESULTS = Path("results")
+"""Where new studies are put, below the current directory."""
+
+
+def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tuple[StudyDirectory, bool]:
+    """The study's directory, and whether it was there already.
+
+    With `results` that very directory; else the newest unfinished one in results/ with the identical frozen study,
+    unless `anew`; else a new one named after the study and the time. Raises StoreError and StudyError.
+    """
+    if results is not None:
+        if (results / "study.toml").exists():
+            return _same_study(spec, results), True
+        return StudyDirectory.create(results, spec, plan_now(spec)), False
+    if not anew:
+        for path in reversed(_alike(spec)):
+            study = StudyDirectory.open(path)
+            if not isinstance(next_step(study.plan, spec.verdict.budget, study.trials()), Stop):
+                return study, True
+    plan = plan_now(spec)
+    return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
+
+
+def plan_now(spec: StudySpec) -> Plan:
+    """The plan of a study that starts now; its seed is the study's own or drawn."""
+    seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
+    return make_plan(spec, seed, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def _same_study(spec: StudySpec, results: Path) -> StudyDirectory:
+    study = StudyDirectory.open(results)
+    if freeze(study.spec) != freeze(spec):
+        raise StoreError(f"{results} holds another study than this one; choose another directory with --results")
+    return study
+
+
+def _alike(spec: StudySpec) -> list[Path]:
+    """Directories in results/ with the identical frozen study, the oldest first."""
+    frozen = freeze(spec)
+    found = []
+    for file in sorted(RESULTS.glob(f"{slug(spec.study.name or 'study')}-*/study.toml")):
+        if file.is_file() and file.read_text(errors="replace") == frozen:
+            found.append(file.parent)
+    return found
+
+
+def _fresh_path(name: str) -> Path:
+    stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
+    path, count = RESULTS / stem, 1
+    while path.exists():
+        count += 1
+        path = RESULTS / f"{stem}-{count}"
+    return path

@@ -1,0 +1,179 @@
+"""How a running study is shown: a live display in a terminal, a line per trial elsewhere, JSON Lines on request."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from pgtrial.store.records import Trial
+from pgtrial.study.units import format_duration
+from pgtrial.trial.progress import (
+    BlockEnds,
+    Listener,
+    Preparing,
+    ProgressEvent,
+    Second,
+    StudyBegins,
+    StudyEnds,
+    TrialBegins,
+    TrialEnds,
+)
+
+
+@contextmanager
+def shown(console: Console, *, as_json: bool) -> Iterator[Listener]:
+    """A listener that shows the study while it runs, in the way that fits where the output goes."""
+    if as_json:
+        yield _print_json
+    elif console.is_terminal:
+        display = _Display(console)
+        with Live(display, console=console, refresh_per_second=8, transient=True):
+            yield display.hear
+    else:
+        yield _Lines(console).hear
+
+
+def describe(trial: Trial) -> str:
+    """The outcome of a trial in a few words: tps and latency, or why it failed."""
+    if trial.status == "failed":
+        return f"failed: {trial.reason}"
+    measured = trial.measured
+    if measured is None:
+        return "completed"
+    failed = sum(measured.failures.values())
+    latency = f", latency {measured.latency_us.mean / 1000:.2f} ms" if measured.latency_us else ""
+    return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}"
+
+
+def running_estimate(event: BlockEnds) -> str:
+    """The differences so far, for people: `off +141.2%`."""
+    return ", ".join(f"{arm} {difference:+.1%}" for arm, difference in event.running.items())
+
+
+def _beginning(event: StudyBegins) -> str:
+    return (
+        f"{event.directory}: {event.planned - event.stored} of {event.planned} trials to run, "
+        f"{event.blocks} blocks, at most about {format_duration(event.left_s)}"
+    )
+
+
+def _print_json(event: ProgressEvent) -> None:
+    name = re.sub(r"(?<!^)(?=[A-Z])", "_", type(event).__name__).lower()
+    fields = {field.name: getattr(event, field.name) for field in dataclasses.fields(event)}
+    print(json.dumps({"event": name, **fields}, default=_plain), flush=True)
+
+
+def _plain(value: Any) -> Any:
+    return (
+        value.model_dump() if isinstance(value, BaseModel) else str(value) if isinstance(value, Path) else repr(value)
+    )
+
+
+class _Lines:
+    """One line for each trial and each block."""
+
+    def __init__(self, console: Console):
+        self._console = console
+        self._begun: TrialBegins | None = None
+        self._blocks = 0
+
+    def hear(self, event: ProgressEvent) -> None:
+        match event:
+            case Preparing(text):
+                self._print(text)
+            case StudyBegins():
+                self._blocks = event.blocks
+                self._print(_beginning(event))
+            case TrialBegins():
+                self._begun = event
+            case TrialEnds(trial):
+                number = f"{self._begun.number}/{self._begun.planned}" if self._begun else str(trial.index + 1)
+                self._print(
+                    f"trial {number}, block {trial.block + 1}, {trial.arm}: {trial.load_point.label}: {describe(trial)}"
+                )
+            case BlockEnds():
+                look = "; decided" if event.decided else "; look: not decided yet" if event.look else ""
+                self._print(
+                    f"block {event.block + 1}/{self._blocks} complete, "
+                    f"so far {running_estimate(event)} (provisional){look}"
+                )
+            case StudyEnds():
+                self._print(f"end: {event.reason}")
+
+    def _print(self, text: str) -> None:
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+        sys.stdout.flush()
+
+
+class _Display:
+    """The live display: trial, block, time left, tps of the running trial, the running estimate."""
+
+    def __init__(self, console: Console) -> None:
+        self._console = console
+        self._preparing = "preparing"
+        self._begun: TrialBegins | None = None
+        self._second: Second | None = None
+        self._last: Trial | None = None
+        self._block: BlockEnds | None = None
+        self._since = time.monotonic()
+
+    def hear(self, event: ProgressEvent) -> None:
+        match event:
+            case Preparing(text):
+                self._preparing = text
+            case StudyBegins():
+                self._keep(_beginning(event))
+            case TrialBegins():
+                self._begun, self._second, self._since = event, None, time.monotonic()
+            case Second():
+                self._second = event
+            case TrialEnds(trial):
+                self._last = trial
+                if trial.status == "failed":
+                    self._keep(f"trial {trial.index + 1}, {trial.arm}: {describe(trial)}")
+            case BlockEnds():
+                self._block = event
+
+    def __rich__(self) -> Group:
+        begun = self._begun
+        if begun is None:
+            return Group(Text(self._preparing, style="dim"))
+        rows = Table.grid(padding=(0, 2))
+        rows.add_column(style="dim")
+        rows.add_column()
+        rows.add_row("trial", f"{begun.number} of {begun.planned}, block {begun.trial.block + 1} of {begun.blocks}")
+        rows.add_row("arm", Text(begun.trial.arm, style="bold cyan"))
+        rows.add_row("load", begun.load_point.label)
+        rows.add_row("now", self._now())
+        if self._last is not None:
+            style = "red" if self._last.status == "failed" else ""
+            rows.add_row("last", Text(f"{self._last.arm}: {describe(self._last)}", style=style))
+        if self._block is not None:
+            rows.add_row("so far", f"{running_estimate(self._block)} (provisional until a planned look)")
+        left = max(0.0, begun.left_s - (time.monotonic() - self._since))
+        rows.add_row("left", f"at most about {format_duration(round(left) or 1)}")
+        return Group(ProgressBar(total=begun.planned, completed=begun.number - 1, width=60), rows)
+
+    def _keep(self, text: str) -> None:
+        """Print a line above the display that stays when it is gone."""
+        self._console.print(text, highlight=False, markup=False, soft_wrap=True)
+
+    def _now(self) -> str:
+        if self._second is None:
+            return "fresh data, starting the server"
+        phase = "measuring" if self._second.phase == "measure" else "warm-up"
+        return f"{phase}, second {self._second.second + 1}: {self._second.tps:,.0f} tps"

@@ -1,0 +1,56 @@
+"""`pgtrial run`: run a study, or go on with it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from pgtrial.cli.conduct import conduct, start
+from pgtrial.errors import StudyError
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.study.load import read_study
+
+
+def command(
+    study: Annotated[
+        str | None,
+        typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study to go on with."),
+    ] = None,
+    *,
+    results: Annotated[
+        Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
+    ] = None,
+    resume: Annotated[
+        Path | None, typer.Option(help="Go on with the study in this directory.", show_default=False)
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)
+    ] = None,
+    new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+) -> int:
+    """Run a study and write its report; started again, go on where it stopped.
+
+    A study that was interrupted, by Ctrl-C or by a crash, goes on when it is run again: the newest directory in
+    results/ whose frozen study.toml is identical to this study and which is not finished is taken up, and each planned
+    trial is run exactly once. --new starts another one instead. With the directory of a study as the argument, or with
+    --resume, that very study goes on, whatever has become of its file.
+
+    The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` tells the verdict.
+    """
+    directory = resume or (Path(study) if study and (Path(study) / "study.toml").is_file() else None)
+    if directory is not None:
+        if resume is not None and study is not None:
+            raise StudyError("name a study or --resume DIR, not both")
+        if seed is not None or results is not None or new:
+            raise StudyError(f"{directory} has its seed and its place already; leave out --seed, --results and --new")
+        there = StudyDirectory.open(directory)
+        return conduct(there, there.spec, as_json=json)
+    if study is None:
+        raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
+    spec = read_study(study)
+    if seed is not None:
+        spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
+    return start(spec, results, anew=new, as_json=json)

@@ -1,0 +1,239 @@
+"""The engine as the lab sees it: a process started with the flags a person would type, JSON Lines events out."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any
+
+from pgtrial.errors import ArmError, StudyError, TrialError
+from pgtrial.store.files import cannot_write
+
+PROTOCOL = 1
+"""Version of the event protocol that this lab reads."""
+
+Event = dict[str, Any]
+
+_NAME = "pgtrial-engine"
+_TAIL_LINES = 40
+_STOP_GRACE_S = 5.0
+
+
+def engine_path() -> Path:
+    """The engine's binary: $PGTRIAL_ENGINE, else beside this Python, else on PATH. Raises StudyError."""
+    chosen = os.environ.get("PGTRIAL_ENGINE")
+    if chosen:
+        if not os.access(chosen, os.X_OK):
+            raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
+        return Path(chosen)
+    beside = Path(sys.executable).with_name(_NAME)
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(_NAME)
+    if found is None:
+        raise StudyError(
+            f"the load engine {_NAME} is neither beside {sys.executable} nor on PATH; "
+            "reinstall pgtrial, or set PGTRIAL_ENGINE to the binary"
+        )
+    return Path(found)
+
+
+def environment(target: Mapping[str, str]) -> dict[str, str]:
+    """The engine's environment: this process's without stray PG* variables, then the target's PG* values."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
+    return kept | dict(target)
+
+
+def initialise(
+    env: Mapping[str, str],
+    scale: int,
+    *,
+    fillfactor: int = 100,
+    foreign_keys: bool = False,
+    on_line: Callable[[str], None] | None = None,
+) -> None:
+    """Load the tables at `scale` on the server that the PG* values of `env` name. Raises ArmError."""
+    steps = "dtgvpf" if foreign_keys else "dtgvp"
+    command = [str(engine_path()), "pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
+    with subprocess.Popen(
+        command,
+        env=environment(env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        errors="replace",
+        process_group=0 if os.name != "nt" else None,
+    ) as process:
+        tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
+        try:
+            for line in _lines(process.stderr):
+                tail.append(line)
+                if on_line is not None and not line.startswith("NOTICE:"):
+                    on_line(line)
+        except BaseException:
+            process.kill()
+            raise
+    if process.returncode != 0:
+        raise ArmError(f"loading the tables at scale {scale} failed: {_last_words(tail, process.returncode)}")
+
+
+class LoadRun:
+    """One run of the engine, from start to its last event; a context manager that leaves no process behind."""
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        options: Sequence[str],
+        *,
+        events_file: Path | None = None,
+    ):
+        """`options` are pgbench's and the engine's own --warmup; `events_file` receives a copy of every event."""
+        self._command = [str(engine_path()), "pgbench", *options, "--events", "-"]
+        self._env = environment(env)
+        self._events_file = events_file
+        self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._readers: list[threading.Thread] = []
+        self._process: subprocess.Popen[str] | None = None
+        self._copy_error: OSError | None = None
+
+    def __enter__(self) -> LoadRun:
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            # Ctrl-C in the terminal is for the lab, which stops the engine in its own time
+            process_group=0 if os.name != "nt" else None,
+        )
+        self._readers = [
+            threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read_messages, args=(self._process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._running()
+        if process.poll() is None:
+            self.interrupt()
+            try:
+                process.wait(_STOP_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for reader in self._readers:
+            reader.join()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id of the engine."""
+        return self._running().pid
+
+    def events(self, deadline: float) -> Iterator[Event]:
+        """The events up to the end of the output.
+
+        `deadline` is a time of time.monotonic(); an engine still running then is killed. Raises TrialError for that,
+        for a line that is not an event, StudyError for an engine of another protocol, StoreError when the copy fails.
+        """
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                self._running().kill()
+                raise TrialError("the engine did not finish in time and was killed") from None
+            if line is None:
+                if self._copy_error is not None and self._events_file is not None:
+                    raise cannot_write(self._events_file, self._copy_error)
+                return
+            yield _parse(line)
+
+    def interrupt(self) -> None:
+        """Ask the engine to stop; it still reports what it measured."""
+        process = self._running()
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT if os.name != "nt" else signal.SIGTERM)
+
+    def finish(self) -> int:
+        """Wait for the end of the process; the exit status, negative for a signal."""
+        process = self._running()
+        try:
+            status = process.wait(_STOP_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = process.wait()
+        for reader in self._readers:
+            reader.join(_STOP_GRACE_S)
+        return status
+
+    def last_words(self) -> str:
+        """Why the engine ended, in one sentence: its last message, or the signal that killed it."""
+        return _last_words(self._tail, self._running().poll())
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            raise RuntimeError("the engine has not been started")
+        return self._process
+
+    def _read_events(self, stream: IO[str]) -> None:
+        try:
+            with self._events_file.open("w", encoding="utf-8") if self._events_file else nullcontext() as copy:
+                for line in stream:
+                    if copy is not None:
+                        copy.write(line)
+                    self._lines.put(line)
+        except OSError as error:
+            self._copy_error = error
+        finally:
+            self._lines.put(None)
+
+    def _read_messages(self, stream: IO[str]) -> None:
+        self._tail.extend(_lines(stream))
+
+
+def _parse(line: str) -> Event:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        raise TrialError(f"the engine wrote a line that is no event: {line.strip()[:120]!r}")
+    if event["event"] == "hello" and event.get("protocol") != PROTOCOL:
+        raise StudyError(
+            f"{engine_path()} speaks version {event.get('protocol')} of the event protocol and this lab version "
+            f"{PROTOCOL}; install the engine and the lab from the same pgtrial release"
+        )
+    return event
+
+
+def _lines(stream: IO[str] | None) -> Iterator[str]:
+    # text mode ends a line at a carriage return too, with which progress is redrawn
+    yield from (line.strip() for line in stream or () if line.strip())
+
+
+def _last_words(tail: Sequence[str], status: int | None) -> str:
+    if status is not None and status < 0:
+        return f"the engine was killed by {signal.Signals(-status).name}"
+    spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
+    return spoken[-1] if spoken else f"the engine ended with status {status} and said nothing"

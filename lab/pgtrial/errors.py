@@ -1,0 +1,25 @@
+"""The one family of errors that a user may see: a sentence saying what happened, where, and what to do now."""
+
+
+class PgtrialError(Exception):
+    """Base of all errors that are shown as one sentence and never as a traceback. Exit status 3 unless overridden."""
+
+    exit_status = 3
+
+
+class StudyError(PgtrialError):
+    """The study file or the command line asks for something that cannot be; found before anything runs."""
+
+    exit_status = 1
+
+
+class ArmError(PgtrialError):
+    """An arm could not be made, reached, started or put back."""
+
+
+class TrialError(PgtrialError):
+    """A trial failed. The study counts it as the worst possible rank and goes on."""
+
+
+class StoreError(PgtrialError):
+    """A study directory cannot be read or written."""

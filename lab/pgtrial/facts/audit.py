@@ -1,0 +1,104 @@
+"""What the facts say about fairness; the rules are functions that register themselves here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pgtrial.discover import load_modules
+from pgtrial.store.records import Audit, Facts, Finding, Plan
+from pgtrial.study.spec import StudySpec
+
+_ORDER = {"withhold": 0, "warning": 1, "info": 2}
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One fact in which an arm is not as the baseline; both values are known."""
+
+    arm: str
+    group: str
+    name: str
+    baseline_value: Any
+    value: Any
+
+    @property
+    def key(self) -> str:
+        """As a study declares it: `settings.work_mem`, `storage.filesystem`."""
+        return f"{self.group}.{self.name}"
+
+
+@dataclass(frozen=True)
+class Case:
+    """What a rule looks at."""
+
+    plan: Plan
+    facts: Mapping[str, Facts]
+    spec: StudySpec
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms whose facts are known, the baseline first."""
+        return [arm for arm in self.plan.arms if arm in self.facts]
+
+    def value(self, arm: str, group: str, name: str) -> Any:
+        """A fact, None if unknown; a setting is found whether or not it is at its default."""
+        facts = self.facts[arm].facts
+        if group == "settings" and name not in facts.get("settings", {}):
+            return facts.get("defaults", {}).get(name)
+        return facts.get(group, {}).get(name)
+
+    def declared(self, arm: str, *keys: str) -> bool:
+        """Whether the study says that this arm differs from the baseline in one of the keys."""
+        return any(key in self.plan.declared.get(arm, []) for key in keys)
+
+    def differences(self) -> list[Difference]:
+        """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
+        if not self.arms or self.plan.baseline not in self.facts:
+            return []
+        return [
+            found
+            for arm in self.arms
+            if arm != self.plan.baseline
+            for found in _compared(self, self.plan.baseline, arm)
+        ]
+
+
+Rule = Callable[[Case], Iterable[Finding]]
+_rules: list[Rule] = []
+
+
+def rule(function: Rule) -> Rule:
+    """Register a rule."""
+    _rules.append(function)
+    return function
+
+
+def audit(plan: Plan, facts: Mapping[str, Facts], spec: StudySpec) -> Audit:
+    """All findings, those that withhold the verdict first."""
+    load_modules("pgtrial.facts")
+    case = Case(plan, facts, spec)
+    findings = [finding for function in _rules for finding in function(case)]
+    return Audit(findings=sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.rule)))
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def _compared(case: Case, baseline: str, arm: str) -> Iterable[Difference]:
+    for group in case.facts[baseline].facts:
+        if group == "defaults":
+            continue
+        for name in _names(case, group, baseline, arm):
+            first, second = case.value(baseline, group, name), case.value(arm, group, name)
+            if first is not None and second is not None and first != second:
+                yield Difference(arm, group, name, first, second)
+
+
+def _names(case: Case, group: str, *arms: str) -> list[str]:
+    groups = ("settings", "defaults") if group == "settings" else (group,)
+    return sorted({name for arm in arms for part in groups for name in case.facts[arm].facts.get(part, {})})

@@ -1,0 +1,155 @@
+"""Rules on differences between the arms: what the study did not declare is said, above the verdict."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from pgtrial.facts.audit import Case, Difference, listed, rule
+from pgtrial.store.records import Finding
+
+_BY_INITDB = frozenset(
+    {
+        "data_checksums",
+        "wal_segment_size",
+        "encoding",
+        "locale_provider",
+        "collate",
+        "ctype",
+        "provider_locale",
+        "collation_version",
+    }
+)
+_LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
+_WORKED_OUT = frozenset(
+    {
+        "commit_timestamp_buffers",
+        "num_os_semaphores",
+        "shared_memory_size",
+        "shared_memory_size_in_huge_pages",
+        "subtransaction_buffers",
+        "transaction_buffers",
+        "wal_buffers",
+    }
+)
+"""Settings that a server works out from others; they differ where those were declared to."""
+
+_OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
+_DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
+_SHOWN = 80
+
+
+@rule
+def undeclared_differences(case: Case) -> Iterator[Finding]:
+    """A difference that nobody declared and that follows from nothing declared; one finding a fact."""
+    by_key: dict[str, list[Difference]] = defaultdict(list)
+    for difference in case.differences():
+        if _origin(case, difference) is None and not _told_elsewhere(difference):
+            by_key[difference.key].append(difference)
+    for key, found in by_key.items():
+        first = found[0]
+        values = {case.plan.baseline: first.baseline_value} | {one.arm: one.value for one in found}
+        told = listed(f"{_short(value)} in {arm}" for arm, value in values.items())
+        yield Finding(
+            rule="undeclared_difference",
+            severity="warning",
+            arms=list(values),
+            message=f"The arms differ in {key}, which the study does not declare: {told}.",
+            cure=f"Make {key} equal, or declare it in the study; as it is, the verdict is for all differences at once.",
+        )
+
+
+@rule
+def following_differences(case: Case) -> Iterator[Finding]:
+    """Differences that follow from one that the study declares, told together."""
+    by_origin: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for difference in case.differences():
+        origin = _origin(case, difference)
+        if origin is not None and origin != difference.key and not _told_elsewhere(difference):
+            by_origin[difference.arm, origin].append(difference.key)
+    for (arm, origin), keys in by_origin.items():
+        yield Finding(
+            rule="following_difference",
+            severity="info",
+            arms=[case.plan.baseline, arm],
+            message=f"From the declared {origin} of {arm} follow differences in {listed(keys)}.",
+            cure="Nothing to do: they are part of what is compared; set those that should not be in [server].",
+        )
+
+
+@rule
+def data_checksums(case: Case) -> Iterator[Finding]:
+    """Checksums cost time; since PostgreSQL 18 they are on by default, so versions differ in silence."""
+    for difference in case.differences():
+        if difference.key == "server.data_checksums" and not case.declared(difference.arm, "server.initdb"):
+            yield Finding(
+                rule="data_checksums",
+                severity="warning",
+                arms=[case.plan.baseline, difference.arm],
+                message=f"Data checksums are {difference.baseline_value} in {case.plan.baseline} and "
+                f"{difference.value} in {difference.arm}: that is part of the difference measured.",
+                cure='Set [server] initdb = ["--data-checksums"] to have them on in all arms '
+                "(off: --no-data-checksums for PostgreSQL 18 and later).",
+            )
+
+
+@rule
+def locale(case: Case) -> Iterator[Finding]:
+    """Collations differ in speed, and in the order of rows."""
+    by_arm: dict[str, list[str]] = defaultdict(list)
+    for difference in case.differences():
+        if difference.group == "server" and difference.name in _LOCALE:
+            by_arm[difference.arm].append(
+                f"{difference.name} ({_short(difference.baseline_value)} and {_short(difference.value)})"
+            )
+    for arm, told in by_arm.items():
+        if not case.declared(arm, "server.initdb"):
+            yield Finding(
+                rule="locale",
+                severity="warning",
+                arms=[case.plan.baseline, arm],
+                message=f"{case.plan.baseline} and {arm} differ in {listed(told)}: "
+                "comparing text costs more in some locales.",
+                cure='Give all arms one locale: [server] initdb = ["--locale=C", "--encoding=UTF8"].',
+            )
+
+
+def _origin(case: Case, difference: Difference) -> str | None:
+    """The declared key that a difference is or follows from, or None if it is undeclared."""
+    arm = difference.arm
+    if case.declared(arm, difference.key):
+        return difference.key
+    for key in _possible_origins(case, difference):
+        if case.declared(arm, key):
+            return key
+    if difference.name in _WORKED_OUT or difference.name == "huge_pages_status":
+        changed = [key for key in case.plan.declared.get(arm, []) if key.startswith("settings.")]
+        return listed(changed) if changed else None
+    return None
+
+
+def _possible_origins(case: Case, difference: Difference) -> list[str]:
+    if difference.group == "settings":
+        chosen = any(
+            difference.name in case.spec.resolved(name).settings for name in (case.plan.baseline, difference.arm)
+        )
+        # what the study sets is not the version's doing
+        return [] if chosen else ["server.version", "server.dsn"]
+    if difference.group == "server":
+        if difference.name == "extensions":
+            return ["server.setup_sql", "server.version", "server.dsn"]
+        by_initdb = ["server.initdb"] if difference.name in _BY_INITDB else []
+        return [*by_initdb, "server.version", "server.dsn"]
+    return ["server.dsn"]
+
+
+def _told_elsewhere(difference: Difference) -> bool:
+    return difference.key in _DURABILITY or (difference.group == "server" and difference.name in _OTHER_RULES)
+
+
+def _short(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text or "''"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

@@ -1,0 +1,88 @@
+"""Rules on what disturbs or distorts any measurement, whether or not the arms differ in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from pgtrial.facts.audit import Case, listed, rule
+from pgtrial.store.records import Finding
+
+
+def _where(case: Case, group: str, name: str, *values: Any) -> list[str]:
+    return [arm for arm in case.arms if case.value(arm, group, name) in values]
+
+
+@rule
+def transparent_huge_pages(case: Case) -> Iterator[Finding]:
+    """`always` lets the kernel merge pages behind the server's back, with stalls."""
+    arms = _where(case, "memory", "thp", "always")
+    if arms:
+        yield Finding(
+            rule="thp",
+            severity="warning",
+            arms=arms,
+            message=f"Transparent huge pages are always on for {listed(arms)}: "
+            "the kernel may stall the server to make them.",
+            cure="echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, as PostgreSQL's documentation advises.",
+        )
+
+
+@rule
+def debug_build(case: Case) -> Iterator[Finding]:
+    """Assertions and unoptimised code are no measure of PostgreSQL."""
+    for arm in case.arms:
+        marks = _debug_marks(case, arm)
+        if marks:
+            yield Finding(
+                rule="debug_build",
+                severity="warning",
+                arms=[arm],
+                message=f"The server of {arm} is a debugging build ({listed(marks)}), much slower than a release.",
+                cure="Use a build without --enable-cassert and with the default optimisation.",
+            )
+
+
+def _debug_marks(case: Case, arm: str) -> list[str]:
+    configure = case.value(arm, "server", "build_configure") or ""
+    flags = (case.value(arm, "server", "build_flags") or "").split()
+    levels = [flag for flag in flags if flag.startswith("-O")]
+    return [
+        mark
+        for mark, found in {
+            "assertions on": case.value(arm, "server", "debug_assertions") == "on" or "--enable-cassert" in configure,
+            "compiled without optimisation": bool(levels) and levels[-1] == "-O0",
+        }.items()
+        if found
+    ]
+
+
+@rule
+def pending_restart(case: Case) -> Iterator[Finding]:
+    """A changed setting that waits for a restart is in the file and not in force."""
+    for arm in case.arms:
+        names = case.value(arm, "server", "pending_restart")
+        if names:
+            yield Finding(
+                rule="pending_restart",
+                severity="warning",
+                arms=[arm],
+                message=f"The server of {arm} runs with former values of {listed(names)}: "
+                "their change waits for a restart.",
+                cure="Restart that server before the study, or put the settings back.",
+            )
+
+
+@rule
+def frequency_governor(case: Case) -> Iterator[Finding]:
+    """A governor that follows the load makes the clock a part of the measurement."""
+    arms = _where(case, "cpu", "governor", "powersave", "ondemand", "conservative", "schedutil")
+    if arms:
+        governor = case.value(arms[0], "cpu", "governor")
+        yield Finding(
+            rule="governor",
+            severity="info",
+            arms=arms,
+            message=f"The CPU frequency follows the load (governor {governor}) for {listed(arms)}, which adds noise.",
+            cure="cpupower frequency-set -g performance, for the time of the study.",
+        )

@@ -1,0 +1,78 @@
+"""The server: version, build, checksums, locale, extensions; and the program that makes the load."""
+
+from __future__ import annotations
+
+import subprocess
+from typing import Any
+
+from pgtrial import __version__
+from pgtrial.engine import engine_path
+from pgtrial.errors import PgtrialError
+from pgtrial.facts.collect import Subject, collector
+
+_BUILD = {"build_configure": "CONFIGURE", "build_compiler": "CC", "build_flags": "CFLAGS"}
+
+
+@collector("server")
+def server(subject: Subject) -> dict[str, Any]:
+    """What initdb and the build decided. pg_config is for privileged roles; otherwise the build is unknown."""
+    if subject.connection is None:
+        return {}
+    pg_config = dict(subject.rows("SELECT name, setting FROM pg_config()") or [])
+    return {
+        "version": (_setting(subject, "server_version") or "").split(" ")[0] or None,  # without the packager's words
+        "version_full": subject.value("SELECT version()"),
+        **{name: pg_config.get(key) for name, key in _BUILD.items()},
+        "debug_assertions": _setting(subject, "debug_assertions"),
+        "data_checksums": _setting(subject, "data_checksums"),
+        "block_size": _setting(subject, "block_size"),
+        "wal_block_size": _setting(subject, "wal_block_size"),
+        "wal_segment_size": _setting(subject, "wal_segment_size"),
+        "huge_pages_status": _setting(subject, "huge_pages_status"),
+        **_locale(subject),
+        "extensions": _extensions(subject),
+        "pending_restart": [row[0] for row in subject.rows("SELECT name FROM pg_settings WHERE pending_restart") or []],
+    }
+
+
+@collector("client")
+def client(subject: Subject) -> dict[str, Any]:
+    """The load's side."""
+    return {
+        "pgtrial": __version__,
+        "engine": _engine_version(),
+        "connection": "this machine" if subject.here else "over the network",
+    }
+
+
+def _setting(subject: Subject, name: str) -> Any:
+    return subject.value("SELECT current_setting(%s, true)", name)
+
+
+def _locale(subject: Subject) -> dict[str, Any]:
+    # the column of the provider's locale has another name in each version, the row as JSON has them all
+    row = subject.value("SELECT to_json(d) FROM pg_database d WHERE datname = current_database()") or {}
+    providers = {"c": "libc", "i": "icu", "b": "builtin"}
+    return {
+        "encoding": _setting(subject, "server_encoding"),
+        "locale_provider": providers.get(row.get("datlocprovider", "")),
+        "collate": row.get("datcollate"),
+        "ctype": row.get("datctype"),
+        "provider_locale": row.get("datlocale") or row.get("daticulocale"),
+        "collation_version": row.get("datcollversion"),
+    }
+
+
+def _extensions(subject: Subject) -> list[str] | None:
+    rows = subject.rows("SELECT extname || ' ' || extversion FROM pg_extension ORDER BY extname")
+    return None if rows is None else [row[0] for row in rows]
+
+
+def _engine_version() -> str | None:
+    try:
+        said = subprocess.run(
+            [engine_path(), "--version"], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError, PgtrialError):
+        return None
+    return next(iter(said.stdout.split("\n")), None) or None

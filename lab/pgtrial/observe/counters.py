@@ -1,0 +1,100 @@
+"""Counters of pg_stat_* over the measured part of a trial, named alike for PostgreSQL 15 to 18.
+
+A server process reports its counters at most once a second and when it ends, so a delta that starts inside a load holds
+up to one second of warm-up besides the measured part. Ratios within one delta, such as WAL bytes per transaction, are
+not touched by that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any
+
+import psycopg
+
+Counters = dict[str, dict[str, float]]
+"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter."""
+
+Session = psycopg.Connection[tuple[Any, ...]]
+
+_QUERIES = {
+    "database": "SELECT * FROM pg_stat_database WHERE datname = current_database()",
+    "wal": "SELECT * FROM pg_stat_wal",
+    "bgwriter": "SELECT * FROM pg_stat_bgwriter",
+}
+_CHECKPOINTER_17 = "SELECT * FROM pg_stat_checkpointer"
+_CHECKPOINTER_OLD = """SELECT checkpoints_timed AS num_timed, checkpoints_req AS num_requested,
+    checkpoint_write_time AS write_time, checkpoint_sync_time AS sync_time, buffers_checkpoint AS buffers_written
+    FROM pg_stat_bgwriter"""
+_WAL_IO_18 = "SELECT sum(writes) AS wal_write, sum(fsyncs) AS wal_sync FROM pg_stat_io WHERE object = 'wal'"
+_NOT_COUNTERS = {"datid", "numbackends"}
+_MOVED = {"checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint"}
+
+_TABLES = """SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid), s.n_live_tup, s.n_dead_tup
+    FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
+    WHERE c.relkind IN ('r', 'p') AND c.relname LIKE 'pgbench\\_%' AND pg_table_is_visible(c.oid)
+    ORDER BY c.relname"""
+_CLIENTS = """SELECT count(*) FROM pg_stat_activity
+    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+
+
+def read_counters(session: Session) -> Counters:
+    """The counters now. Raises psycopg.Error."""
+    session.execute("SELECT pg_stat_clear_snapshot()")
+    queries = dict(_QUERIES)
+    queries["checkpointer"] = _CHECKPOINTER_17 if session.info.server_version >= 170000 else _CHECKPOINTER_OLD
+    counters = {view: _numbers(session, query) for view, query in queries.items()}
+    if session.info.server_version >= 180000:
+        counters["wal"] |= _numbers(session, _WAL_IO_18)
+    for name in _MOVED:
+        counters["bgwriter"].pop(name, None)
+    return counters
+
+
+def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mapping[str, float]]) -> Counters:
+    """The changes of every counter that is in both; a counter that was reset in between is left out."""
+    return {
+        view: {
+            name: value - before[view][name]
+            for name, value in now.items()
+            if value >= before[view].get(name, value + 1)
+        }
+        for view, now in after.items()
+        if view in before
+    }
+
+
+def count_clients(session: Session) -> int:
+    """Client processes of this database besides this session."""
+    row = session.execute(_CLIENTS).fetchone()
+    return int(row[0]) if row else 0
+
+
+def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:
+    """Wait until at most `remaining` client processes are left: each reports its last counters when it ends."""
+    deadline = time.monotonic() + timeout_s
+    while count_clients(session) > remaining and time.monotonic() < deadline:
+        time.sleep(0.02)
+
+
+def read_relations(session: Session) -> Counters:
+    """Size and estimated tuples of every pgbench table: bytes_table, bytes_indexes, live_tuples, dead_tuples."""
+    session.execute("SELECT pg_stat_clear_snapshot()")
+    names = ("bytes_table", "bytes_indexes", "live_tuples", "dead_tuples")
+    rows = session.execute(_TABLES).fetchall()
+    return {row[0]: {name: float(value) for name, value in zip(names, row[1:], strict=True)} for row in rows}
+
+
+def _numbers(session: Session, query: str) -> dict[str, float]:
+    cursor = session.execute(query)
+    row = cursor.fetchone()
+    if row is None or cursor.description is None:
+        return {}
+    pairs = zip((column.name for column in cursor.description), row, strict=True)
+    return {
+        name: float(value)
+        for name, value in pairs
+        if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and name not in _NOT_COUNTERS
+    }

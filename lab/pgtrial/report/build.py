@@ -1,0 +1,22 @@
+"""Writes a study's report: verdict.json, report.md and report.html."""
+
+from __future__ import annotations
+
+from pgtrial.analyse.results import StudyResult
+from pgtrial.report import html, markdown
+from pgtrial.report.data import read_data
+from pgtrial.report.sections import sections
+from pgtrial.store.directory import StudyDirectory
+
+
+def build_report(directory: StudyDirectory) -> StudyResult:
+    """Analyses the stored trials anew and writes the report's files into the study directory; returns the result.
+
+    The same files give the same report. Raises StoreError.
+    """
+    data = read_data(directory)
+    parts = sections(data)
+    directory.write_file("verdict.json", data.result.model_dump_json(indent=1) + "\n")
+    directory.write_file("report.md", markdown.render(data, parts))
+    directory.write_file("report.html", html.render(data, parts))
+    return data.result

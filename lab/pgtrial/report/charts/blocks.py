@@ -1,0 +1,104 @@
+"""The unit of analysis made visible: one mark per block, its shape saying which arm the coin put first."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+
+from pgtrial.analyse.records import BlockRatio, Claim
+from pgtrial.analyse.words import percent
+from pgtrial.report.charts import Figure, chart
+from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
+from pgtrial.report.data import StudyData
+
+
+@chart("blocks")
+def block_charts(data: StudyData) -> list[Figure]:
+    """Per arm against the baseline: all blocks of a claim, which one being chosen where there are several."""
+    return [figure for claim in data.result.primary if (figure := _figure(data, claim)) is not None]
+
+
+def _figure(data: StudyData, primary: Claim) -> Figure | None:
+    several = len(data.plan.load_points) > 1
+    claims = [primary, *data.result.claims(primary.arm)] if several else data.result.claims(primary.arm)
+    rows = [row for claim in claims for row in _rows(data, claim)]
+    if not rows:
+        return None
+    names = list(dict.fromkeys(row["claim"] for row in rows))
+    chosen = alt.param(
+        name="claim", value=names[0], bind=alt.binding_select(options=names, name="Show ") if several else alt.Undefined
+    )
+    of_chosen = "datum.claim === claim"
+    y = alt.Y("value:Q", title=None, axis=alt.Axis(format="+.1~%", labelExpr=ZERO_LABEL), scale=alt.Scale(zero=True))
+    blocks = sorted({row["block"] for row in rows})
+    orders = list(dict.fromkeys(row["order"] for row in rows))
+    canvas = Canvas()
+    dot = (
+        canvas.chart(rows)
+        .transform_filter(of_chosen)
+        .mark_point(size=90, opacity=1, color="--accent", fill="--accent")
+        .encode(
+            x=alt.X(
+                "block:Q",
+                title="block",
+                axis=alt.Axis(grid=False, values=blocks, format="d", labelOverlap=True),
+                scale=alt.Scale(domain=[blocks[0] - 0.5, blocks[-1] + 0.5], nice=False),
+            ),
+            y=y,
+            shape=alt.Shape(
+                "order:N", title=None, sort=orders, legend=alt.Legend(symbolFillColor="transparent", labelLimit=320)
+            ),
+            fillOpacity=alt.FillOpacity("fill:Q", scale=None, legend=None),
+            tooltip=["block:Q", alt.Tooltip("text:N", title="difference"), "order:N", "counted:N"],
+        )
+        .add_params(chosen)
+    )
+    zero = canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q")
+    layers: list[Any] = [zero]
+    intervals = [row for claim in claims if (row := _interval(data, claim)) is not None]
+    if intervals:
+        base = canvas.chart(intervals).transform_filter(of_chosen)
+        layers.insert(0, base.mark_rect(color="--band", opacity=1).encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
+        layers.append(base.mark_rule(color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q"))
+    told = ", ".join(row["text"] for row in rows if row["claim"] == names[0])
+    alt_text = f"Difference of {primary.arm} against {primary.baseline} block by block, {names[0]}: {told}."
+    return Figure(
+        f"{primary.arm} against {primary.baseline}",
+        alt_text,
+        canvas.finish([*layers, dot], 240, alt_text),
+        "difference",
+    )
+
+
+def _name(data: StudyData, claim: Claim) -> str:
+    return "mean over all load points" if claim.load_point is None else data.plan.load_points[claim.load_point].label
+
+
+def _rows(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
+    return [
+        {
+            "claim": _name(data, claim),
+            "block": ratio.block + 1,
+            "value": math.expm1(ratio.log_ratio),
+            "text": percent(math.expm1(ratio.log_ratio), sign=True),
+            "order": _order(claim, ratio),
+            "counted": "yes" if ratio.counted else "no",
+            "fill": float(ratio.counted),
+        }
+        for ratio in claim.ratios
+        if ratio.log_ratio is not None
+    ]
+
+
+def _order(claim: Claim, ratio: BlockRatio) -> str:
+    pair = [arm for arm in ratio.order if arm in (claim.arm, claim.baseline)]
+    return f"{pair[0]} ran first" if pair else "order drawn at each load point"
+
+
+def _interval(data: StudyData, claim: Claim) -> dict[str, Any] | None:
+    found = claim.difference
+    if found is None or found.low is None:
+        return None
+    return {"claim": _name(data, claim), "low": found.low, "value": found.value, "high": found.high}

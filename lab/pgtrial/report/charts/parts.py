@@ -1,0 +1,54 @@
+"""What several charts share: scales by arm, and the making of a Vega-Lite specification."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+SHAPES = ["circle", "square", "triangle-up", "diamond", "cross", "triangle-down"]
+DASHES = [[1, 0], [6, 3], [2, 2], [8, 3, 2, 3], [10, 4], [4, 2, 1, 2]]
+
+ZERO_LABEL = "datum.value === 0 ? '0' : datum.label"
+"""Axis of signed differences: no sign before zero."""
+
+Rows = Sequence[Mapping[str, Any]]
+
+
+class Canvas:
+    """Charts that are laid over each other, and their data, which stays apart: checking it would take seconds."""
+
+    def __init__(self) -> None:
+        self._datasets: dict[str, list[dict[str, Any]]] = {}
+
+    def chart(self, rows: Rows) -> alt.Chart:
+        """A chart of these rows."""
+        name = f"rows{len(self._datasets)}"
+        self._datasets[name] = [dict(row) for row in rows]
+        return alt.Chart(alt.NamedData(name=name))
+
+    def finish(self, layers: Sequence[alt.Chart], height: int, description: str) -> dict[str, Any]:
+        """The specification, as wide as the page allows."""
+        sized = alt.LayerChart(layer=list(layers)).properties(width="container", height=height, description=description)
+        spec: dict[str, Any] = sized.to_dict()
+        # the page brings its own looks for light and dark
+        spec.pop("config", None)
+        return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}, "datasets": self._datasets}
+
+
+def arm_colour(arms: list[str], **options: Any) -> alt.Color:
+    """Colour by arm, the same in all charts; the palette is the page's."""
+    return alt.Color("arm:N", scale=alt.Scale(domain=arms), title=None, sort=None, **options)
+
+
+def arm_shape(arms: list[str], **options: Any) -> alt.Shape:
+    """Shape by arm, so that colour is never the only sign."""
+    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(arms))]
+    return alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=shapes), title=None, sort=None, **options)
+
+
+def arm_dash(arms: list[str]) -> alt.StrokeDash:
+    """Line pattern by arm."""
+    dashes = [DASHES[i % len(DASHES)] for i in range(len(arms))]
+    return alt.StrokeDash("arm:N", scale=alt.Scale(domain=arms, range=dashes), title=None, sort=None)

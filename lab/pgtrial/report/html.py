@@ -1,0 +1,106 @@
+"""The page: one file with its styles, scripts, charts and data inside, which asks no network for anything."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pgtrial.analyse import words
+from pgtrial.analyse.records import Claim
+from pgtrial.report.data import StudyData
+from pgtrial.report.sections import Section
+from pgtrial.report.tables import design
+
+_ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
+
+
+def render(data: StudyData, parts: Sequence[Section]) -> str:
+    """The whole page."""
+    environment = Environment(
+        loader=PackageLoader("pgtrial.report", "page"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return environment.get_template("report.html.j2").render(
+        data=data,
+        result=data.result,
+        claims=[
+            card(data, claim, text) for claim, text in zip(data.result.primary, data.result.sentences, strict=True)
+        ],
+        sections=parts,
+        design=design(data),
+        styles=_inline("report.css"),
+        scripts=_inline("report.js"),
+        vega=_vega(),
+        specs=_specs(parts),
+    )
+
+
+def card(data: StudyData, claim: Claim, sentence: str) -> dict[str, Any]:
+    """What the head of the page shows of one claim."""
+    difference = claim.difference
+    value = difference.value if difference else claim.running
+    bounded = difference is not None and difference.low is not None
+    return {
+        "claim": claim,
+        "icon": _ICONS[claim.verdict],
+        "headline": words.headline(claim, data.plan),
+        "number": words.percent(value, words.decimals_for(_numbers(claim)), sign=True) if value is not None else "–",
+        "interval": words.interval_text(difference, sign=True) if difference else "",
+        "sentence": sentence,
+        "strip": _strip(claim, data.plan.margin) if bounded else None,
+    }
+
+
+def _numbers(claim: Claim) -> list[float]:
+    found = claim.difference
+    bounds = [found.low, found.value, found.high] if found else [claim.running]
+    return [value for value in bounds if value is not None]
+
+
+def _strip(claim: Claim, margin: float) -> dict[str, float]:
+    """Positions, in percent of its width, of the strip that draws a claim's interval against zero and the margin."""
+    low, value, high = _numbers(claim)
+    reach = max(abs(low), abs(high), 1.5 * margin)
+    left, right = min(low, -0.25 * reach), max(high, 0.25 * reach)
+    pad = 0.08 * (right - left)
+    left, right = left - pad, right + pad
+
+    def at(share: float) -> float:
+        return round(100 * (min(max(share, left), right) - left) / (right - left), 2)
+
+    return {
+        "low": at(low),
+        "value": at(value),
+        "high": at(high),
+        "zero": at(0.0),
+        "margin_low": at(-margin),
+        "margin_high": at(margin),
+    }
+
+
+def _inline(name: str) -> Markup:
+    return Markup(files("pgtrial.report").joinpath("page", name).read_text(encoding="utf-8"))
+
+
+@cache
+def _vega() -> Markup:
+    """Vega, Vega-Lite and Vega-Embed in one script."""
+    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    return Markup(bundle.replace("</script", "<\\/script"))
+
+
+def _specs(parts: Sequence[Section]) -> Markup:
+    """The charts as JSON that cannot end the script element it stands in."""
+    specs = {f"{part.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
+    text = json.dumps(specs, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

@@ -1,0 +1,61 @@
+"""report.md: the same words and tables as the page, for terminals, reviews and mail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pgtrial.report.data import StudyData
+from pgtrial.report.sections import Section
+from pgtrial.report.tables import Table, design
+
+
+def render(data: StudyData, parts: Sequence[Section]) -> str:
+    """The whole report as Markdown; charts are replaced by the tables they draw."""
+    return "\n".join(_lines(data, parts)).rstrip() + "\n"
+
+
+def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
+    result = data.result
+    yield f"# {_text(data.spec.study.question)}\n"
+    for finding in result.findings:
+        if finding.severity != "info":
+            yield f"> **{finding.severity}** {_text(finding.message)} {_text(finding.cure)}\n"
+    for sentence in result.sentences:
+        yield f"**{_text(sentence)}**\n"
+    for note in result.notes:
+        yield f"- {_text(note)}"
+    yield ""
+    for section in parts:
+        yield f"## {section.title}\n"
+        if section.key == "method":
+            for word, what in design(data):
+                yield f"- {word}: {_text(what)}"
+            yield ""
+        for table in section.tables:
+            yield from _table(table)
+        if not section.tables and section.figures:
+            yield "Drawn in report.html from each trial's timeline.parquet.\n"
+    infos = [finding for finding in result.findings if finding.severity == "info"]
+    if infos:
+        yield "## Remarks of the audit\n"
+        yield from (f"- {_text(finding.message)} {_text(finding.cure)}" for finding in infos)
+
+
+def _table(table: Table) -> Iterator[str]:
+    yield f"{_text(table.caption)}\n"
+    yield f"| {' | '.join(map(_cell, table.heads))} |"
+    yield f"|{'|'.join('---:' if i in table.numeric else '---' for i in range(len(table.heads)))}|"
+    for row in table.rows:
+        yield f"| {' | '.join(map(_cell, row))} |"
+    yield ""
+
+
+def _text(text: str) -> str:
+    """Text of others with the characters escaped that Markdown or HTML would take as theirs."""
+    for character in "\\`*_<>[]":
+        text = text.replace(character, f"\\{character}")
+    return " ".join(text.split())
+
+
+def _cell(text: str) -> str:
+    return _text(text).replace("|", "\\|")

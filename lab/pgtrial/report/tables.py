@@ -1,0 +1,339 @@
+"""The report's tables as data: the page and the Markdown show the same ones."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from statistics import median
+from typing import Any
+
+from pgtrial.analyse import p8
+from pgtrial.analyse.records import Claim, Level
+from pgtrial.analyse.words import as_written, interval_text, percent, plural
+from pgtrial.report.data import StudyData
+from pgtrial.study.units import format_duration
+
+
+@dataclass(frozen=True)
+class Table:
+    """A caption, column heads and rows of text; `numeric` columns are set flush right; `marked` rows stand out."""
+
+    caption: str
+    heads: list[str]
+    rows: list[list[str]]
+    numeric: frozenset[int] = frozenset()
+    marked: frozenset[int] = field(default_factory=frozenset)
+
+
+NONE = "–"
+
+
+def ratio_table(data: StudyData) -> Table:
+    """Every claim with its interval, the primary ones first."""
+    result = data.result
+    several = len(data.plan.load_points) > 1
+    claims = [c for primary in result.primary for c in [primary, *(result.claims(primary.arm) if several else [])]]
+    rows = [
+        [
+            f"{claim.arm} / {claim.baseline}",
+            _subject(data, claim),
+            percent(claim.difference.value, sign=True) if claim.difference else _running(claim),
+            interval_text(claim.difference, sign=True) if claim.difference else NONE,
+            claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else ""),
+            _mean(claim),
+            percent(claim.totals, sign=True) if claim.totals is not None else NONE,
+            str(claim.blocks),
+            str(claim.family),
+        ]
+        for claim in claims
+    ]
+    heads = ["arms", "load point", "difference", "95% interval", "verdict", "mean (95% t)",
+             "in total", "blocks", "claims"]  # fmt: skip
+    caption = (
+        "Goodput of each arm against the baseline. The difference is the Hodges-Lehmann estimate over blocks with its "
+        "sequential interval. The intervals of one comparison's load points hold together (the last column counts "
+        "them), and so do those of the primary claims."
+    )
+    marked = frozenset(i for i, claim in enumerate(claims) if claim.load_point is None and several)
+    return Table(caption, heads, rows, frozenset({2, 3, 5, 6, 7, 8}), marked)
+
+
+def _subject(data: StudyData, claim: Claim) -> str:
+    points = data.plan.load_points
+    if claim.load_point is not None:
+        return points[claim.load_point].label
+    return points[0].label if len(points) == 1 else f"mean over {len(points)} load points (primary)"
+
+
+def _running(claim: Claim) -> str:
+    return f"{percent(claim.running, sign=True)} (running)" if claim.running is not None else NONE
+
+
+def _mean(claim: Claim) -> str:
+    if claim.mean is None:
+        return NONE
+    bounded = claim.mean.low is not None
+    return percent(claim.mean.value, sign=True) + (f" ({interval_text(claim.mean, sign=True)})" if bounded else "")
+
+
+def level_table(data: StudyData) -> Table:
+    """tps of each arm at each load point."""
+    rows = []
+    for level in data.result.levels:
+        if level.tps is None:
+            spread = [NONE, NONE, NONE]
+        else:
+            known = level.tps_low is not None and level.tps_high is not None
+            between = f"{level.tps_low:,.0f} to {level.tps_high:,.0f}" if known else NONE
+            spread = [f"{level.tps.median:,.0f}", between, f"{level.tps.lowest:,.0f} to {level.tps.highest:,.0f}"]
+        label = data.plan.load_points[level.load_point].label
+        rows.append([label, level.arm, *spread, str(level.trials), str(level.failed_trials)])
+    caption = (
+        "Throughput of each arm: the median trial with a distribution-free interval of at least 95%. It describes an "
+        "arm; arms are compared within blocks, so overlapping intervals here say nothing."
+    )
+    heads = ["load point", "arm", "median tps", "95% interval", "lowest to highest", "trials", "failed"]
+    return Table(caption, heads, rows, frozenset({2, 3, 4, 5, 6}))
+
+
+def latency_table(data: StudyData) -> Table:
+    """Latency of each arm at each load point."""
+    names = list(data.result.levels[0].latency_us) if data.result.levels else []
+    rows = [
+        [data.plan.load_points[level.load_point].label, level.arm, *(_latency(level, name) for name in names)]
+        for level in data.result.levels
+    ]
+    caption = (
+        "Latency of committed transactions in milliseconds: the median trial, in brackets the lowest and highest "
+        "trial. A percentile stands only where every trial has 100 slower transactions. Under a closed loop as here, "
+        "latency repeats the throughput comparison (Little's law) and is no second finding."
+    )
+    return Table(caption, ["load point", "arm", *names], rows, frozenset(range(2, 2 + len(names))))
+
+
+def _latency(level: Level, name: str) -> str:
+    spread = level.latency_us[name]
+    if spread is None:
+        return NONE
+    return f"{_ms(spread.median)} ({_ms(spread.lowest)} to {_ms(spread.highest)})"
+
+
+def _ms(microseconds: float) -> str:
+    value = microseconds / 1000
+    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{places}f}"
+
+
+def block_table(data: StudyData) -> Table:
+    """The unit of analysis: every block's log-ratios, with the order that the coin drew."""
+    claims = data.result.by_load_point
+    blocks = sorted({ratio.block for claim in claims for ratio in claim.ratios})
+    rows = []
+    for block in blocks:
+        for claim in claims:
+            for ratio in claim.ratios:
+                if ratio.block != block or claim.load_point is None:
+                    continue
+                value = "void" if ratio.log_ratio is None else f"{ratio.log_ratio:+.4f}"
+                remarks = [f"{', '.join(ratio.failed)} failed"] if ratio.failed else []
+                remarks += [] if ratio.counted else ["provisional"]
+                label = data.plan.load_points[claim.load_point].label
+                pair = f"{claim.arm} / {claim.baseline}"
+                rows.append([str(block + 1), label, pair, ", ".join(ratio.order), value, "; ".join(remarks)])
+    caption = "Each block's ln(goodput / goodput of the baseline), and the order of the arms as drawn before the study."
+    return Table(caption, ["block", "load point", "arms", "order", "log-ratio", "remark"], rows, frozenset({0, 4}))
+
+
+def failure_table(data: StudyData) -> Table:
+    """Failures by arm."""
+    rows = [
+        [
+            entry.arm,
+            f"{entry.failed_trials} of {entry.trials}",
+            f"{entry.transactions:,}",
+            f"{entry.failed_transactions:,}",
+            percent(entry.share),
+            ", ".join(f"{kind}: {number:,}" for kind, number in entry.by_kind.items()) or NONE,
+            str(entry.aborted_clients),
+        ]
+        for entry in data.result.failures
+    ]
+    heads = ["arm", "failed trials", "committed", "failed", "share failed", "by SQLSTATE or kind", "aborted clients"]
+    return Table(
+        "Failures over all trials. Failed transactions are not goodput.", heads, rows, frozenset({1, 2, 3, 4, 6})
+    )
+
+
+def failed_trial_table(data: StudyData) -> Table:
+    """Every failed trial with its reason."""
+    rows = [
+        [
+            str(failed.index + 1),
+            str(failed.block + 1),
+            failed.arm,
+            data.plan.load_points[failed.load_point].label,
+            failed.reason,
+            "void: both failed" if failed.void else "counts as the worst rank",
+        ]
+        for failed in data.result.failed_trials
+    ]
+    return Table("Failed trials.", ["trial", "block", "arm", "load point", "reason", "effect"], rows, frozenset({0, 1}))
+
+
+def steadiness_table(data: StudyData) -> Table:
+    """Whether tps still moved within the measured part."""
+    rows = [
+        [
+            entry.arm,
+            entry.state,
+            percent(entry.trend, sign=True) if entry.trend is not None else NONE,
+            str(entry.rising),
+            str(entry.falling),
+            str(entry.blocks),
+        ]
+        for entry in data.result.steadiness
+    ]
+    caption = (
+        "Trend of tps from start to end of the measured part (Theil-Sen slope per trial, averaged within a block; sign "
+        "test over blocks). Trends below 1% are not called trends."
+    )
+    heads = ["arm", "state", "median trend", "blocks rising", "blocks falling", "blocks"]
+    return Table(caption, heads, rows, frozenset({2, 3, 4, 5}))
+
+
+def look_table(data: StudyData) -> Table:
+    """The planned looks and the error that each may spend."""
+    primary = len(data.result.primary)
+    rows = []
+    for look in data.result.looks:
+        threshold = p8.rejection_threshold(look.blocks, look.alpha / primary)
+        rows.append(
+            [
+                str(look.blocks),
+                f"{look.alpha:.5f}",
+                f"{look.alpha / primary:.5f}",
+                str(threshold) if threshold >= 0 else "too few blocks",
+                "yes" if look.secondary_possible else "too few blocks",
+                "reached" if look.reached else "not reached",
+            ]
+        )
+    caption = (
+        f"Planned looks of the rule P8. The errors of all looks, now or later, sum to 5% over "
+        f"{plural(primary, 'primary claim')}; a claim is decided when the smaller sum of signed "
+        "ranks is at most the threshold."
+    )
+    heads = ["blocks", "error of the look", "per primary claim", "threshold", "load points decidable", "state"]
+    return Table(caption, heads, rows, frozenset({0, 1, 2, 3}))
+
+
+def phase_table(data: StudyData) -> Table:
+    """Where the wall time of a trial goes."""
+    names = list(dict.fromkeys(name for trial in data.trials for name in trial.phases_s))
+    rows = []
+    for arm in data.plan.arms:
+        own = [trial for trial in data.trials if trial.arm == arm]
+        spent = [[t.phases_s[name] for t in own if name in t.phases_s] for name in names]
+        rows.append([arm, *(f"{median(values):.2f}" if values else NONE for values in spent), str(len(own))])
+    return Table("Median wall time of a trial's phases, seconds.", ["arm", *names, "trials"], rows,
+                 frozenset(range(1, len(names) + 2)))  # fmt: skip
+
+
+def trial_table(data: StudyData) -> Table:
+    """Every trial in the order of execution."""
+    rows = []
+    for t in data.trials:
+        measured = t.measured
+        latency = measured.latency_us if measured else None
+        rows.append(
+            [
+                str(t.index + 1),
+                str(t.block + 1),
+                t.load_point.label,
+                t.arm,
+                t.status,
+                f"{measured.tps:,.1f}" if measured else NONE,
+                f"{measured.transactions:,}" if measured else NONE,
+                f"{sum(measured.failures.values()):,}" if measured else NONE,
+                _ms(latency.mean) if latency else NONE,
+                _ms(latency.p50) if latency else NONE,
+                _ms(latency.p99) if latency else NONE,
+                f"{t.client.busiest_thread_share:.0%}" if t.client else NONE,
+                str(t.seed),
+                t.started.replace("T", " ")[:19],
+                " ".join(f"{name} {seconds:.1f}" for name, seconds in t.phases_s.items()),
+                "; ".join([*([t.reason] if t.reason else []), *t.notes]),
+            ]
+        )
+    heads = ["trial", "block", "load point", "arm", "status", "tps", "committed", "failed", "mean ms", "p50 ms",
+             "p99 ms", "busiest thread", "seed", "started (UTC)", "phases, s", "remarks"]  # fmt: skip
+    return Table("Every trial in the order of execution.", heads, rows, frozenset({0, 1, *range(5, 13)}))
+
+
+def facts_tables(data: StudyData) -> list[Table]:
+    """First the facts in which the arms differ, side by side; then, group by group, those that are the same in all."""
+    arms = [arm for arm in data.plan.arms if arm in data.facts]
+    declared = {key for keys in data.plan.declared.values() for key in keys}
+    differing: list[list[str]] = []
+    same: list[Table] = []
+    for group in dict.fromkeys(group for arm in arms for group in data.facts[arm].facts):
+        of_arms = [data.facts[arm].facts.get(group, {}) for arm in arms]
+        shared: list[list[str]] = []
+        for name in dict.fromkeys(name for facts in of_arms for name in facts):
+            values = [_fact(facts.get(name)) for facts in of_arms]
+            key = f"{group}.{name}"
+            if len(set(values)) > 1:
+                differing.append([key, *values, "yes" if key in declared else "no"])
+            else:
+                shared.append([name, values[0]])
+        same.append(Table(f"{group}: {plural(len(shared), 'fact')} the same in all arms", ["fact", "value"], shared))
+    caption = "Facts that differ between the arms, and whether the study declares that very difference."
+    return [Table(caption, ["fact", *arms, "declared"], differing, marked=frozenset(range(len(differing)))), *same]
+
+
+def _fact(value: Any) -> str:
+    match value:
+        case None:
+            return "unknown"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value
+        case int() | float():
+            return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def design(data: StudyData) -> list[tuple[str, str]]:
+    """How the study was made, as pairs of a word and what it was."""
+    plan, load, result = data.plan, data.spec.load, data.result
+    points = len(plan.load_points)
+    return [
+        ("baseline", plan.baseline),
+        ("arms", ", ".join(plan.arms)),
+        ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
+        ("load", f"{plural(points, 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"),
+        ("trial", f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"),
+        (
+            "blocks",
+            f"{result.blocks_complete} complete of {plan.max_blocks} planned, {format_duration(result.block_s)} each",
+        ),
+        ("trials", f"{result.trials_stored} of {result.trials_planned}"),
+        ("margin", as_written(plan.margin)),
+        ("stopping", "at the first planned look that decides" if plan.stop_early else "after all planned blocks"),
+        ("order", f"each arm once per load point and block, drawn by NumPy's Philox from seed {plan.seed}"),
+        ("scope", plan.scope),
+        ("planned", f"{plan.created.replace('T', ' ')} by pgtrial {plan.pgtrial}"),
+    ]
+
+
+SECTIONS: dict[str, list[Callable[[StudyData], Table]]] = {
+    "tps": [level_table],
+    "ratio": [ratio_table],
+    "latency": [latency_table],
+    "blocks": [block_table],
+    "failures": [failure_table, failed_trial_table],
+    "method": [look_table, steadiness_table, phase_table],
+    "trials": [trial_table],
+}
+"""The tables of each section of the report, in order."""

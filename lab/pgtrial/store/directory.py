@@ -1,0 +1,256 @@
+"""A study directory: the frozen study and plan, the trials as they are completed, the facts; plain files.
+
+A trial's directory is written under a hidden temporary name and renamed when it is complete, so that a crash of the
+lab loses at most the trial that was running, and no trial is there twice.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import polars as pl
+from pydantic import ValidationError
+
+from pgtrial.errors import StoreError
+from pgtrial.store.files import cannot_write, slug, sync_directory, sync_tree, write_atomically
+from pgtrial.store.records import FORMAT, Audit, Facts, Plan, PlannedTrial, Record, Trial
+from pgtrial.study.frozen import freeze, thaw
+from pgtrial.study.spec import StudySpec
+
+_R = TypeVar("_R", bound=Record)
+
+TIMELINE_SCHEMA: dict[str, pl.DataType] = {
+    "phase": pl.String(),
+    "second": pl.Int64(),
+    "transactions": pl.Int64(),
+    "failures": pl.Int64(),
+    "mean_us": pl.Float64(),
+    "p50_us": pl.Float64(),
+    "p95_us": pl.Float64(),
+    "p99_us": pl.Float64(),
+    "max_us": pl.Float64(),
+}
+"""Columns of timeline.parquet; records.TimelineRow says what they mean."""
+
+
+class StudyDirectory:
+    """One study on disk. `spec` and `plan` are frozen; the rest is read from the files at each call."""
+
+    def __init__(self, path: Path, spec: StudySpec, plan: Plan):
+        self.path = path
+        self.spec = spec
+        self.plan = plan
+
+    @classmethod
+    def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
+        """Make a new study directory; `path` must be absent or empty. Raises StoreError."""
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+            if any(path.iterdir()):
+                raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
+            (path / "trials").mkdir()
+            (path / "facts").mkdir()
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        write_atomically(path / "plan.json", plan.model_dump_json(indent=1))
+        # written last: a directory with a study.toml has all that a study needs
+        write_atomically(path / "study.toml", freeze(spec))
+        return cls(path, thaw(freeze(spec)), plan)
+
+    @classmethod
+    def open(cls, path: Path) -> StudyDirectory:
+        """Read an existing study directory. Raises StoreError."""
+        if not (path / "study.toml").is_file():
+            raise StoreError(f"{path} is not a study directory: it has no study.toml; `pgtrial run` makes one")
+        try:
+            spec = thaw((path / "study.toml").read_text())
+        except (OSError, ValueError) as error:
+            raise StoreError(
+                f"{path / 'study.toml'} is damaged ({_first_line(error)}); restore it from a copy"
+            ) from error
+        return cls(path, spec, _read(path / "plan.json", Plan, "restore it from a copy, or run the study anew"))
+
+    # ---- trials
+
+    def trials(self) -> list[Trial]:
+        """All stored trials in the order of execution. Raises StoreError naming a damaged one and the cure."""
+        found = [self._read_trial(path) for path in sorted((self.path / "trials").glob("[0-9]*"))]
+        seen: set[int] = set()
+        for trial in found:
+            if trial.index in seen:
+                raise StoreError(f"{self.path / 'trials'} holds trial {trial.index} twice; delete one of the two")
+            seen.add(trial.index)
+        return sorted(found, key=lambda trial: trial.index)
+
+    def missing(self) -> list[PlannedTrial]:
+        """The planned trials that are not stored yet, in the order of execution."""
+        stored = {trial.index for trial in self.trials()}
+        return [planned for planned in self.plan.trials if planned.index not in stored]
+
+    def trial_path(self, trial: Trial | PlannedTrial) -> Path:
+        """Directory of one trial, e.g. trials/0007-b03-2MB-tpcb-like-s50-c8."""
+        point = trial.load_point if isinstance(trial, Trial) else self.plan.load_points[trial.load_point]
+        name = f"{trial.index:04d}-b{trial.block:02d}-{slug(trial.arm)}-{point.slug}"
+        return self.path / "trials" / name
+
+    def timeline(self, trial: Trial) -> pl.DataFrame:
+        """The trial's seconds (columns of TIMELINE_SCHEMA); empty for a failed trial without any. Raises StoreError."""
+        path = self.trial_path(trial) / "timeline.parquet"
+        if not path.exists() and trial.status == "failed":
+            return pl.DataFrame(schema=TIMELINE_SCHEMA)
+        try:
+            frame = pl.read_parquet(path, glob=False)
+        except (OSError, pl.exceptions.PolarsError) as error:
+            raise _damaged(path, error, _again(path.parent)) from error
+        if frame.schema != pl.Schema(TIMELINE_SCHEMA):
+            raise _damaged(path, ValueError("other columns than a timeline's"), _again(path.parent))
+        return frame
+
+    def histogram(self, trial: Trial) -> str | None:
+        """The latency histogram of the measured part: HdrHistogram V2, base64; None when the trial has none."""
+        path = self.trial_path(trial) / "latency.hdr"
+        if not path.exists():
+            return None
+        try:
+            text = path.read_text().strip()
+            base64.b64decode(text, validate=True)
+        except (OSError, ValueError) as error:
+            raise _damaged(path, error, _again(path.parent)) from error
+        return text
+
+    def begin_trial(self, planned: PlannedTrial) -> Path:
+        """A fresh hidden directory in which one trial is written before `write_trial` completes it."""
+        temporary = _hidden(self.trial_path(planned))
+        try:
+            shutil.rmtree(temporary, ignore_errors=True)
+            temporary.mkdir(parents=True)
+        except OSError as error:
+            raise cannot_write(temporary, error) from error
+        return temporary
+
+    def write_trial(self, trial: Trial) -> Path:
+        """Complete the trial begun with `begin_trial`: all its files reach the disk, then it gets its name."""
+        final = self.trial_path(trial)
+        temporary = _hidden(final)
+        write_atomically(temporary / "trial.json", trial.model_dump_json(indent=1))
+        try:
+            sync_tree(temporary)
+            temporary.rename(final)
+            sync_directory(final.parent)
+        except OSError as error:
+            raise cannot_write(final, error) from error
+        return final
+
+    def unfinished(self) -> list[Path]:
+        """Hidden directories of trials that were interrupted."""
+        return sorted((self.path / "trials").glob(".*"))
+
+    # ---- facts
+
+    def facts(self) -> dict[str, Facts]:
+        """The facts collected so far, by arm in the plan's order. Raises StoreError."""
+        paths = {arm: self._facts_path(arm) for arm in self.plan.arms}
+        return {arm: _read(path, Facts, f"delete {path} and run again") for arm, path in paths.items() if path.exists()}
+
+    def write_facts(self, facts: Facts) -> None:
+        """Store what one arm is."""
+        self._write(self._facts_path(facts.arm), facts.model_dump_json(indent=1))
+
+    def audit(self) -> Audit | None:
+        """What the facts say about fairness; None before the facts are complete. Raises StoreError."""
+        path = self.path / "facts" / "audit.json"
+        return _read(path, Audit, f"delete {path} and run again") if path.exists() else None
+
+    def write_audit(self, audit: Audit) -> None:
+        """Store the audit."""
+        self._write(self.path / "facts" / "audit.json", audit.model_dump_json(indent=1))
+
+    def write_file(self, name: str, data: str | bytes) -> Path:
+        """Store a file beside the study, e.g. report.html; returns its path."""
+        self._write(self.path / name, data)
+        return self.path / name
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the directory for one running lab. Raises StoreError when another one holds it."""
+        with contextlib.ExitStack() as stack:
+            try:
+                file = stack.enter_context((self.path / ".lock").open("a"))
+            except OSError as error:
+                raise cannot_write(self.path, error) from error
+            if not _try_lock(file.fileno()):
+                raise StoreError(f"another pgtrial is running this study in {self.path}; wait for it or stop it")
+            yield
+
+    def _facts_path(self, arm: str) -> Path:
+        twins = [name for name in self.plan.arms if slug(name) == slug(arm)]
+        suffix = f"-{twins.index(arm) + 1}" if len(twins) > 1 or slug(arm) == "audit" else ""
+        return self.path / "facts" / f"{slug(arm)}{suffix}.json"
+
+    def _write(self, path: Path, data: str | bytes) -> None:
+        try:
+            path.parent.mkdir(exist_ok=True)
+        except OSError as error:
+            raise cannot_write(path, error) from error
+        write_atomically(path, data)
+
+    def _read_trial(self, path: Path) -> Trial:
+        trial = _read(path / "trial.json", Trial, _again(path))
+        planned = self.plan.trials[trial.index] if 0 <= trial.index < len(self.plan.trials) else None
+        if planned is None or path != self.trial_path(trial) or (planned.arm, planned.seed) != (trial.arm, trial.seed):
+            raise StoreError(f"{path} is not a trial of this study's plan; move it away and run again")
+        return trial
+
+
+def _hidden(path: Path) -> Path:
+    return path.with_name(f".{path.name}.tmp")
+
+
+def _read(path: Path, kind: type[_R], cure: str) -> _R:
+    try:
+        text = path.read_text()
+    except (OSError, ValueError) as error:
+        raise _damaged(path, error, cure) from error
+    try:
+        record = kind.model_validate_json(text)
+    except ValidationError as error:
+        raise _damaged(path, error, cure) from error
+    if getattr(record, "format", FORMAT) > FORMAT:
+        raise StoreError(f"{path} was written by a newer pgtrial (format {getattr(record, 'format', '?')}); upgrade")
+    return record
+
+
+def _damaged(path: Path, error: Exception, cure: str) -> StoreError:
+    return StoreError(f"{path} is damaged or missing ({_first_line(error)}); {cure}")
+
+
+def _again(trial: Path) -> str:
+    return f"delete the directory {trial} and run the study again: only that trial is repeated"
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"{where}: {first['msg']}" if where else first["msg"]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
+
+
+def _try_lock(descriptor: int) -> bool:
+    if os.name == "nt":
+        return True
+    import fcntl  # noqa: PLC0415  (not on Windows)
+
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True

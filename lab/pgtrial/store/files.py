@@ -1,0 +1,55 @@
+"""Files that are complete or absent: written under a temporary name, flushed to the disk, renamed."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+from pgtrial.errors import StoreError
+
+
+def write_atomically(path: Path, data: str | bytes) -> None:
+    """Replace `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError."""
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            file.write(data.encode() if isinstance(data, str) else data)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def sync_tree(directory: Path) -> None:
+    """Flush every file of a directory, and the directory, to the disk."""
+    for path in directory.rglob("*"):
+        if path.is_file():
+            with path.open("rb") as file:
+                os.fsync(file.fileno())
+    sync_directory(directory)
+
+
+def sync_directory(directory: Path) -> None:
+    """Flush a directory's entries to the disk, where the system lets one open a directory."""
+    if os.name == "nt":
+        return
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def cannot_write(path: Path, error: OSError) -> StoreError:
+    """The sentence for a results directory that cannot be written."""
+    return StoreError(
+        f"cannot write {path}: {error.strerror or error}; choose a writable place with --results, or free some space"
+    )
+
+
+def slug(text: str) -> str:
+    """A name that any filesystem takes: letters, digits, `.`, `_`, `=` and `-`, at most 40 characters."""
+    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.")[:40] or "arm"

@@ -1,0 +1,1 @@
+"""The bundled studies, TOML files that `pgtrial run @NAME` runs."""

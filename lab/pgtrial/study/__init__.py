@@ -1,0 +1,1 @@
+"""The question: the study file, its check, and the plan that follows from it."""

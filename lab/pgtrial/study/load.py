@@ -1,0 +1,143 @@
+"""From a study file to a checked spec, with errors that name the file, the key and the nearest known key."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.resources
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pgtrial.errors import StudyError
+from pgtrial.study.frozen import without_secrets
+from pgtrial.study.spec import LoadSection, SetUp, StudySection, StudySpec, VerdictSection
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "study": StudySection,
+    "load": LoadSection,
+    "server": SetUp,
+    "arms": SetUp,
+    "verdict": VerdictSection,
+}
+
+
+def read_study(source: str | Path) -> StudySpec:
+    """The spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError."""
+    if isinstance(source, str) and source.startswith("@"):
+        name, text = source[1:], _bundled_text(source[1:])
+    else:
+        name, text = Path(source).stem, _text(Path(source))
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{source} is not valid TOML: {error}") from None
+    section = data.setdefault("study", {})
+    if isinstance(section, dict):
+        section["name"] = section.get("name") or name
+    return build_study(data, str(source))
+
+
+def build_study(data: Mapping[str, Any], source: str) -> StudySpec:
+    """A checked spec from parsed keys; `source` is what errors name, a file or the command line. Raises StudyError."""
+    try:
+        spec = StudySpec.model_validate(data)
+    except ValidationError as error:
+        raise StudyError(f"{source}: {_explain(error)}") from None
+    _check_arms(spec, source)
+    # a connection string that cannot be parsed is an error here, not at the first trial
+    without_secrets(spec)
+    return spec
+
+
+def bundled_studies() -> dict[str, str]:
+    """The studies that come with pgtrial: name -> question."""
+    folder = importlib.resources.files("pgtrial") / "studies"
+    names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    return {name: read_study(f"@{name}").study.question for name in names}
+
+
+def _bundled_text(name: str) -> str:
+    folder = importlib.resources.files("pgtrial") / "studies"
+    names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    if name not in names:
+        raise StudyError(f"no bundled study is called @{name}; {_nearest(name, names, 'the bundled ones are')}")
+    return (folder / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file") from None
+    except IsADirectoryError:
+        raise StudyError(
+            f"{path} is a directory without a study.toml; name a study file or a study's directory"
+        ) from None
+    except FileNotFoundError:
+        raise StudyError(f"there is no study file {path}; `pgtrial studies` lists the bundled ones (@name)") from None
+    except OSError as error:
+        raise StudyError(f"cannot read the study file {path}: {error.strerror}") from None
+
+
+def _check_arms(spec: StudySpec, source: str) -> None:
+    for name, own in [("server", spec.server), *((f"arms.{arm}", own) for arm, own in spec.arms.items())]:
+        if own.dsn is not None and own.postgres is not None:
+            raise StudyError(f"{source}: [{name}] has both dsn and postgres; a given server brings its own version")
+    for arm in spec.arms:
+        if not arm.strip() or len(arm) > 60 or not arm.isprintable():
+            raise StudyError(f"{source}: [arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters")
+        setup = spec.resolved(arm)
+        if setup.setup_sql and setup.reset != "copy":
+            raise StudyError(
+                f"{source}: [arms.{arm}] has setup_sql, which needs a fresh copy for every trial: "
+                'use an embedded server (no dsn) with reset = "copy"'
+            )
+        if setup.dsn is not None and setup.reset == "copy":
+            raise StudyError(f'{source}: [arms.{arm}] reset = "copy" needs an embedded server; use "vacuum" or "none"')
+
+
+def _explain(error: ValidationError) -> str:
+    """The first error as one sentence, with the number of the others; inputs are not quoted, they may hold secrets."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    # an unknown key is more often the cause than what follows from it
+    first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return _sentence(first["type"], first["loc"], first["msg"].removeprefix("Value error, ")) + more
+
+
+def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:
+    path, key = location[:-1], str(location[-1])
+    if kind == "extra_forbidden":
+        where = f" in [{'.'.join(map(str, path))}]" if path else ""
+        noun = "key" if path else "section or key"
+        return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
+    if location == ("arms",) or (location and location[0] == "arms" and len(location) == 1):
+        return "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
+    return f"{_where(location)}: {message[:1].lower()}{message[1:]}"
+
+
+def _known_keys(path: Sequence[int | str], key: str) -> str:
+    if not path:
+        return _nearest(key, list(StudySpec.model_fields), "known are")
+    section = _SECTIONS[str(path[0])]
+    known = list(section.model_fields)
+    if section is SetUp and not difflib.get_close_matches(key, known, n=1, cutoff=0.6):
+        return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"
+    return _nearest(key, known, "known are")
+
+
+def _nearest(word: str, known: list[str], otherwise: str) -> str:
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(known)}"
+
+
+def _where(location: Sequence[int | str]) -> str:
+    """A location as TOML would name it: `("load", "clients", 1)` is `[load] clients, item 2`."""
+    depth = 2 if location and location[0] == "arms" else 1
+    section, rest = location[:depth], location[depth:]
+    keys = ".".join(str(part) for part in rest if isinstance(part, str))
+    items = "".join(f", item {part + 1}" for part in rest if isinstance(part, int))
+    return f"[{'.'.join(map(str, section))}] {keys}{items}".strip()

@@ -1,0 +1,164 @@
+"""The study file: one question, the load, the arms and the rule of the verdict, every default written down here."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from pgtrial.study.units import Seconds, Share
+
+
+def _as_list(value: Any) -> Any:
+    return value if isinstance(value, list) else [value]
+
+
+def _as_setting(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, int | float) else value
+
+
+Setting = Annotated[str, BeforeValidator(_as_setting)]
+"""A value of postgresql.conf; TOML booleans and numbers are accepted and kept as PostgreSQL would write them."""
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+"""A scale factor or a number of clients."""
+
+Protocol = Literal["simple", "extended", "prepared"]
+
+
+WORKLOADS = ("tpcb-like", "simple-update", "select-only")
+"""The built-in workloads, named as pgbench names its scripts."""
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    repeated = sorted({str(value) for value in values if values.count(value) > 1})
+    if repeated:
+        raise ValueError(f"lists {', '.join(repeated)} more than once; each value makes its own load points")
+    return values
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class StudySection(_Section):
+    """What is asked."""
+
+    question: str = Field("Which arm is faster?", description="The question, in words; the report's title.")
+    name: str = Field("", description="Short name for directories; default: the file's name.")
+    seed: int | None = Field(
+        None, ge=0, lt=2**63, description="Seed of the order and of the load; default: drawn at planning and recorded."
+    )
+
+
+class LoadSection(_Section):
+    """What every arm has to serve. Lists are crossed with each other into load points."""
+
+    workload: Annotated[list[str], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
+        ["tpcb-like"], min_length=1, description="Built-in workloads: tpcb-like, simple-update, select-only."
+    )
+    scale: Annotated[list[Count], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
+        [10], min_length=1, description="Scale factors; one unit is 100,000 accounts, about 15 MB."
+    )
+    clients: Annotated[list[Count], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
+        [8], min_length=1, description="Concurrent database clients."
+    )
+    jobs: int | None = Field(
+        None, ge=1, description="Engine threads; default: one per 16 clients, at most half the CPUs."
+    )
+    protocol: Protocol = Field("prepared", description="Query protocol: simple, extended or prepared.")
+    fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")
+    foreign_keys: bool = Field(False, description="Whether the tables carry foreign keys.")
+    warmup: Seconds = Field(10.0, ge=0, description="Load before the measured part; measured apart.")
+    duration: Seconds = Field(30.0, ge=1, description="The measured part of each trial; whole seconds.")
+
+    @field_validator("workload")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in WORKLOADS:
+                near = difflib.get_close_matches(name, WORKLOADS, n=1, cutoff=0.4)
+                hint = f"did you mean {near[0]}?" if near else f"the built-in ones are {', '.join(WORKLOADS)}"
+                raise ValueError(f"{name!r} is no built-in workload; {hint}")
+        return names
+
+    @field_validator("duration")
+    @classmethod
+    def _whole(cls, seconds: float) -> float:
+        if seconds != int(seconds):
+            raise ValueError(f"{seconds:g}s is not a whole number of seconds, which pgbench's -T requires")
+        return seconds
+
+
+class SetUp(_Section):
+    """How a server comes to be; `[server]` says what all arms share, an arm overrides key by key."""
+
+    postgres: Setting | None = Field(
+        None, description='A major version ("15" to "18") or a bin directory; default: "18", the embedded server.'
+    )
+    dsn: str | None = Field(
+        None, description="A given server: connection string or URI without password; excludes postgres and initdb."
+    )
+    settings: dict[str, Setting] = Field(
+        {}, description="postgresql.conf settings; an arm's are added to the server's."
+    )
+    initdb: list[str] | None = Field(None, description="Extra initdb options; an arm's replace the server's.")
+    setup_sql: list[str] = Field(
+        [],
+        description="SQL run on a fresh copy before each trial's load, e.g. an index or a trigger; an arm's follows "
+        "the server's. Only for embedded servers.",
+    )
+    reset: Literal["copy", "vacuum", "none"] | None = Field(
+        None,
+        description="State before each trial: a fresh copy of the template (embedded servers' default), "
+        "VACUUM of the tables after emptying the history (given servers' default), or none.",
+    )
+
+
+class VerdictSection(_Section):
+    """The rule, fixed before the first trial."""
+
+    margin: Share = Field(0.01, gt=0, lt=1, description="Differences smaller than this count as equivalent.")
+    blocks: int | None = Field(
+        None, ge=1, description="Blocks at most; default: as many as the budget holds, at the planned looks."
+    )
+    budget: Seconds = Field(
+        3600.0,
+        gt=0,
+        description="Wall time for running blocks: sets their number at planning. A study that turns out slower ends "
+        "before the first block that would take it a quarter beyond.",
+    )
+    stop_early: bool = Field(
+        True, description="Whether to end at the first planned look that decides every primary claim."
+    )
+
+
+class StudySpec(_Section):
+    """A whole study, as read from TOML or built from a command line."""
+
+    study: StudySection = StudySection()
+    load: LoadSection = LoadSection()
+    server: SetUp = SetUp()
+    arms: dict[str, SetUp] = Field(min_length=2, description="The arms; the first is the baseline.")
+    verdict: VerdictSection = VerdictSection()
+
+    @property
+    def baseline(self) -> str:
+        """Name of the first arm."""
+        return next(iter(self.arms))
+
+    def resolved(self, arm: str) -> SetUp:
+        """The set-up of one arm with what all arms share filled in; settings are merged, the arm's win."""
+        shared, own = self.server, self.arms[arm]
+        given = own.dsn is not None or (shared.dsn is not None and own.postgres is None)
+        return SetUp(
+            postgres=None if given else own.postgres or shared.postgres or "18",
+            dsn=(own.dsn or shared.dsn) if given else None,
+            settings={**shared.settings, **own.settings},
+            initdb=None if given else (own.initdb if own.initdb is not None else shared.initdb) or [],
+            setup_sql=[*shared.setup_sql, *own.setup_sql],
+            reset=own.reset or shared.reset or ("vacuum" if given else "copy"),
+        )

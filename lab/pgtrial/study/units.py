@@ -1,0 +1,67 @@
+"""Quantities as people write them in a study file: durations ("90s", "10min"), shares ("1%") and their parsers."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated
+
+from pydantic import BeforeValidator
+
+_DURATION_UNITS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hours": 3600.0,
+    "d": 86400.0,
+}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+def parse_duration(value: object) -> float:
+    """Seconds from a number (seconds) or a text such as `500ms`, `90s`, `1h 30min`. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{value!r} is not a duration; write for example 10s, 5min or 1h")
+    if isinstance(value, int | float):
+        return float(value)
+    text = value.strip().lower()
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip() or any(unit not in {*_DURATION_UNITS, ""} for _, unit in parts):
+        raise ValueError(f"{value!r} is not a duration; write for example 10s, 5min or 1h")
+    return sum(float(number) * _DURATION_UNITS.get(unit, 1.0) for number, unit in parts)
+
+
+def parse_share(value: object) -> float:
+    """A fraction from a number (0.01) or a text with a percent sign (`1%`). Raises ValueError."""
+    if isinstance(value, str):
+        text = value.strip()
+        number, scale = (text[:-1], 0.01) if text.endswith("%") else (text, 1.0)
+        try:
+            return float(number) * scale
+        except ValueError:
+            raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01") from None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01")
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
+    if hours:
+        return f"{hours}h {minutes}min" if minutes else f"{hours}h"
+    if minutes:
+        return f"{minutes}min {rest}s" if rest else f"{minutes}min"
+    return f"{seconds:.0f}s" if seconds == whole else f"{seconds:.1f}s"
+
+
+Seconds = Annotated[float, BeforeValidator(parse_duration)]
+"""A duration in seconds, written as a number or as `10s`, `5min`, `1h`."""
+
+Share = Annotated[float, BeforeValidator(parse_share)]
+"""A fraction of one, written as a number or as `1%`."""

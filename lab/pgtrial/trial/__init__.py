@@ -1,0 +1,1 @@
+"""Running: one trial, and the study that is made of them."""

@@ -1,0 +1,119 @@
+"""From the engine's events to the records of a trial: phases, timeline, and whether the trial failed and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from pgtrial.engine import Event
+from pgtrial.store.directory import TIMELINE_SCHEMA
+from pgtrial.store.records import ClientUse, Latency, Phase
+
+PHASES = ("warmup", "measure")
+"""The phases of a trial; what is still under way when the time is up belongs to neither."""
+
+_WHOLE_SECOND = 0.9
+
+
+class Outcome:
+    """Gathers events as they arrive. The rules that call a trial failed are not told which arm it is."""
+
+    def __init__(self) -> None:
+        self.ticks: list[Event] = []
+        self.done: Event | None = None
+        self.first_error: str | None = None
+        self.clients = 0
+
+    def add(self, event: Event) -> None:
+        """Take note of one event; unknown ones are ignored, as the protocol demands."""
+        match event["event"]:
+            case "tick" if event["phase"] in PHASES:
+                self.ticks.append(event)
+            case "connected":
+                self.clients = int(event["clients"])
+            case "error":
+                self.first_error = self.first_error or str(event.get("message", "unknown error"))
+            case "done":
+                self.done = event
+
+    def failure(self, status: int, last_words: str) -> str | None:
+        """Why the trial failed, one sentence, from the engine's exit status and messages; None when it did not."""
+        if self.done is None:
+            return f"the engine ended before its report: {last_words}"
+        aborted = self.aborted_clients
+        if aborted:
+            cause = self.first_error or last_words
+            return f"{aborted} of {self.clients or 'the'} clients were cut off: {_one_line(cause)}"
+        if status != 0:
+            return f"the engine ended with status {status}: {_one_line(self.first_error or last_words)}"
+        if self.done.get("interrupted"):
+            return "the engine was interrupted by something other than the lab"
+        measured = self.measured
+        if measured is None or measured.transactions == 0:
+            return "not one transaction was committed in the measured part"
+        return None
+
+    @property
+    def warmup(self) -> Phase | None:
+        """The warm-up as the engine summed it up."""
+        return _phase(self.done and self.done.get("warmup"))
+
+    @property
+    def measured(self) -> Phase | None:
+        """The measured part as the engine summed it up."""
+        return _phase(self.done and self.done.get("measure"))
+
+    @property
+    def aborted_clients(self) -> int:
+        """Clients that could not go on, e.g. because their connection broke."""
+        return int(self.done.get("clients_aborted", 0)) if self.done else 0
+
+    @property
+    def client(self) -> ClientUse | None:
+        """What the engine used."""
+        use = self.done and self.done.get("client")
+        return ClientUse(**{name: use[name] for name in ClientUse.model_fields}) if use else None
+
+    @property
+    def histogram(self) -> str | None:
+        """Latency of the measured part: HdrHistogram V2, base64."""
+        measured = self.done and self.done.get("measure")
+        return measured.get("histogram") if measured else None
+
+    def timeline(self) -> pl.DataFrame:
+        """One row per whole second; the rest after the last whole second is left to the summaries."""
+        whole = [tick for tick in self.ticks if tick.get("seconds", 1.0) >= _WHOLE_SECOND]
+        return pl.DataFrame([_row(tick) for tick in whole], schema=TIMELINE_SCHEMA, orient="row")
+
+
+def _row(tick: Event) -> list[Any]:
+    latency = tick.get("latency_us") or {}
+    percentiles = [latency.get(name) for name in ("mean", "p50", "p95", "p99", "max")]
+    return [
+        tick["phase"],
+        tick["second"],
+        tick["transactions"],
+        sum(tick.get("failures", {}).values()),
+        *(None if value is None else float(value) for value in percentiles),
+    ]
+
+
+def _phase(summary: Mapping[str, Any] | None) -> Phase | None:
+    if not summary:
+        return None
+    latency = summary.get("latency_us")
+    return Phase(
+        duration_s=summary["duration_s"],
+        transactions=summary["transactions"],
+        failures=summary.get("failures", {}),
+        tps=summary["tps"],
+        latency_us=Latency(**{name: latency[name.replace("p999", "p99.9")] for name in Latency.model_fields})
+        if latency
+        else None,
+    )
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]

@@ -1,0 +1,99 @@
+"""A study from its plan to its last trial; started again, it goes on where it was, whoever stopped it and how."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+from pgtrial.analyse.results import StudyResult, analyse_study
+from pgtrial.arm.base import Arm, Needs, make_arms
+from pgtrial.arm.connect import Target
+from pgtrial.arm.workspace import Workspace
+from pgtrial.engine import engine_path
+from pgtrial.facts.audit import audit
+from pgtrial.facts.collect import collect
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.records import PlannedTrial
+from pgtrial.study.spec import StudySpec
+from pgtrial.trial.leftovers import discard_unfinished
+from pgtrial.trial.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
+from pgtrial.trial.run_trial import ENGINE_GRACE_S, run_trial
+from pgtrial.trial.stopping import Stop, next_step, time_left
+
+
+def run_study(
+    study: StudyDirectory, listener: Listener, *, spec: StudySpec | None = None, engine_grace_s: float = ENGINE_GRACE_S
+) -> StudyResult:
+    """Run every planned trial that is not stored yet, until the stopping rule ends the study.
+
+    `spec` is the study as the user gave it, with passwords that the frozen one does not hold. Raises StudyError and
+    ArmError before the first trial for what can be known then.
+    """
+    given = spec or study.spec
+    engine_path()
+    with ExitStack() as stack:
+        stack.enter_context(study.locked())
+        discard_unfinished(study)
+        if isinstance(next_step(study.plan, given.verdict.budget, study.trials()), Stop):
+            return _end(study, given, listener)
+        workspace = stack.enter_context(Workspace())
+        for notice in workspace.notices:
+            listener(Preparing(notice))
+        arms = make_arms(given, workspace)
+        for arm in arms.values():
+            stack.callback(arm.close)
+        _prepare(given, arms, listener)
+        _run_trials(study, given, arms, listener, engine_grace_s)
+        return _end(study, given, listener)
+
+
+def _prepare(spec: StudySpec, arms: dict[str, Arm], listener: Listener) -> None:
+    needs = Needs.of(spec)
+    for arm in arms.values():
+        listener(Preparing(f"{arm.name}: checking the set-up"))
+        arm.check(needs)
+    for arm in arms.values():
+        for scale in spec.load.scale:
+            arm.prepare(scale, lambda text: listener(Preparing(text)))
+
+
+def _run_trials(
+    study: StudyDirectory, spec: StudySpec, arms: dict[str, Arm], listener: Listener, engine_grace_s: float
+) -> None:
+    plan = study.plan
+    trials = study.trials()
+    known = set(study.facts())
+
+    def collect_facts(arm: Arm, target: Target) -> None:
+        if arm.name not in known:
+            study.write_facts(collect(arm.name, target, arm.data_directory))
+            known.add(arm.name)
+
+    listener(StudyBegins(study.path, len(plan.trials), len(trials), plan.max_blocks, time_left(plan, trials)))
+    while isinstance(planned := next_step(plan, spec.verdict.budget, trials), PlannedTrial):
+        point = plan.load_points[planned.load_point]
+        left = time_left(plan, trials)
+        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.trials), plan.max_blocks, left))
+        trial = run_trial(
+            study, planned, arms[planned.arm], listener, while_served=collect_facts, engine_grace_s=engine_grace_s
+        )
+        trials.append(trial)
+        listener(TrialEnds(trial))
+        if study.audit() is None and known >= set(plan.arms):
+            study.write_audit(audit(plan, study.facts(), spec))
+        per_block = len(plan.load_points) * len(plan.arms)
+        if sum(stored.block == planned.block for stored in trials) == per_block:
+            listener(_block_ends(study, len(trials) // per_block, planned.block))
+
+
+def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
+    result = analyse_study(study.plan, study.trials())
+    running = {claim.arm: claim.running for claim in result.primary if claim.running is not None}
+    return BlockEnds(block, look=complete in study.plan.looks, decided=result.decided, running=running)
+
+
+def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> StudyResult:
+    trials = study.trials()
+    step = next_step(study.plan, spec.verdict.budget, trials)
+    result = analyse_study(study.plan, trials, study.audit())
+    listener(StudyEnds(step.reason if isinstance(step, Stop) else "", result.blocks_complete))
+    return result

@@ -1,0 +1,259 @@
+"""Given servers: one clear sentence for each way of not reaching them, and nothing of theirs left changed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pgtrial.arm.base import Needs, make_arms
+from pgtrial.arm.given import without_password
+from pgtrial.arm.workspace import clean
+from pgtrial.errors import ArmError, StudyError
+from pgtrial.study.spec import StudySpec
+from tests.conftest import require_engine
+
+_PASSWORD = "correct horse"
+
+
+def _spec(dsn, settings=None, reset=None, **load):
+    server = {"dsn": dsn, "settings": settings or {}} | ({"reset": reset} if reset else {})
+    return StudySpec.model_validate(
+        {"load": {"scale": 1, "clients": 2, **load}, "server": server, "arms": {"A": {}, "B": {}}}
+    )
+
+
+def _silent(line):
+    del line
+
+
+def _dsn(cluster, dbname="postgres", user="postgres"):
+    return f"host={cluster.socket_directory} port={cluster.port} dbname={dbname} user={user}"
+
+
+@pytest.fixture
+def given(start_cluster):
+    """A server of somebody else's."""
+    return start_cluster()
+
+
+@pytest.fixture
+def guarded(start_cluster, free_port):
+    """A server on TCP that asks for passwords, with the role ann."""
+    cluster = start_cluster(
+        settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
+        hba="local all all trust\nhost all all 127.0.0.1/32 scram-sha-256\n",
+    )
+    with cluster.target.connect() as connection:
+        connection.execute(f"CREATE ROLE ann LOGIN PASSWORD '{_PASSWORD}'")
+    return f"postgresql://ann@127.0.0.1:{free_port}/postgres"
+
+
+def _arm(spec, workspace):
+    return make_arms(spec, workspace)["A"]
+
+
+def _checked(spec, workspace):
+    arm = _arm(spec, workspace)
+    arm.check(Needs.of(spec))
+    return arm
+
+
+def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
+    require_engine()
+    arm = _checked(_spec(_dsn(given)), workspace)
+    arm.prepare(1, _silent)
+    lines: list[str] = []
+    arm.prepare(1, lines.append)
+    assert lines == []
+    for _ in range(2):
+        with arm.serve(1, tmp_path / "log", {}) as target, target.connect() as connection:
+            assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
+            connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
+    arm.prepare(2, _silent)
+    with given.target.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM pgbench_branches").fetchone() == (2,)
+
+
+def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, tmp_path):
+    require_engine()
+    arm = _checked(_spec(_dsn(given)), workspace)
+    arm.prepare(1, _silent)
+    with given.target.connect() as connection:
+        connection.execute("COMMENT ON TABLE pgbench_accounts IS NULL")
+        connection.execute("UPDATE pgbench_accounts SET filler = 'precious' WHERE aid = 1")
+    _checked(_spec(_dsn(given)), workspace).prepare(1, _silent)
+    spec = _spec(_dsn(given), scale=2)
+    arm = _arm(spec, workspace)
+    with pytest.raises(StudyError, match=r"already holds pgbench tables of scale 1.*ask for scale = 1"):
+        arm.check(Needs.of(spec))
+    with pytest.raises(StudyError, match="will not replace"):
+        arm.prepare(2, _silent)
+    with given.target.connect() as connection:
+        row = connection.execute("SELECT filler FROM pgbench_accounts WHERE aid = 1").fetchone()
+        assert row is not None
+        assert row[0].strip() == "precious"
+
+
+def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_path):
+    with given.target.connect() as connection:
+        connection.execute("ALTER SYSTEM SET work_mem = '3MB'")
+        connection.execute("SELECT pg_reload_conf()")
+    settings = {"work_mem": "21MB", "maintenance_work_mem": "33MB"}
+    arm = _checked(_spec(_dsn(given), settings), workspace)
+    with arm.serve(0, tmp_path / "log", {}) as target, target.connect() as connection:
+        assert connection.execute("SHOW work_mem").fetchone() == ("21MB",)
+        assert connection.execute("SHOW maintenance_work_mem").fetchone() == ("33MB",)
+    automatic = (given.data_directory / "postgresql.auto.conf").read_text()
+    assert "work_mem = '3072'" in automatic
+    assert "maintenance_work_mem" not in automatic
+    assert list(workspace.run.glob("given-settings-*")) == []
+
+
+def test_settings_are_put_back_when_the_trial_fails(given, workspace, tmp_path):
+    arm = _checked(_spec(_dsn(given), {"work_mem": "21MB"}), workspace)
+    with pytest.raises(RuntimeError), arm.serve(0, tmp_path / "log", {}):
+        raise RuntimeError
+    assert "work_mem" not in (given.data_directory / "postgresql.auto.conf").read_text()
+
+
+def test_settings_of_a_killed_lab_are_put_back_by_the_next_cleaning(given, fresh_state):
+    script = """
+import json, os, signal, sys
+from pathlib import Path
+from pgtrial.arm.base import make_arms
+from pgtrial.arm.workspace import Workspace
+from pgtrial.study.spec import StudySpec
+workspace = Workspace(Path(sys.argv[1]))
+arm = make_arms(StudySpec.model_validate(json.loads(sys.argv[2])), workspace)["A"]
+with arm.serve(0, workspace.run / "log", {}):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    spec = _spec(_dsn(given), {"work_mem": "21MB"}).model_dump(exclude_none=True)
+    subprocess.run([sys.executable, "-c", script, str(fresh_state), json.dumps(spec)], check=False)
+    automatic = given.data_directory / "postgresql.auto.conf"
+    assert "work_mem" in automatic.read_text()
+    assert any("ended abruptly" in notice for notice in clean(fresh_state))
+    assert "work_mem" not in automatic.read_text()
+    assert list((fresh_state / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"shared_buffers": "1GB"}, "takes effect at a restart only"),
+        ({"work_memory": "1GB"}, "the server knows no setting work_memory"),
+        ({"block_size": "4096"}, "takes effect at a restart only"),
+    ],
+)
+def test_settings_that_cannot_be_made_are_refused_before_the_first_trial(given, workspace, settings, words):
+    with pytest.raises(StudyError, match=words):
+        _checked(_spec(_dsn(given), settings), workspace)
+
+
+def test_a_role_that_may_not_set_is_told_so(given, workspace):
+    with given.target.connect() as connection:
+        connection.execute("CREATE ROLE bob LOGIN")
+    with pytest.raises(StudyError, match="the role bob may not set work_mem"):
+        _checked(_spec(_dsn(given, user="bob"), {"work_mem": "8MB"}), workspace)
+
+
+def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, workspace, tmp_path):
+    arm = _checked(_spec(_dsn(given), {"maintenance_work_mem": "20MB", "work_mem": "plenty"}), workspace)
+    with pytest.raises(ArmError, match="invalid value for parameter"), arm.serve(0, tmp_path / "log", {}):
+        pass
+    assert "work_mem" not in (given.data_directory / "postgresql.auto.conf").read_text()
+
+
+def test_a_value_overridden_for_the_role_is_told(given, workspace, tmp_path):
+    with given.target.connect() as connection:
+        connection.execute("ALTER ROLE postgres SET work_mem = '5MB'")
+    arm = _checked(_spec(_dsn(given), {"work_mem": "8MB"}), workspace)
+    with pytest.raises(ArmError, match="work_mem did not take effect"), arm.serve(0, tmp_path / "log", {}):
+        pass
+
+
+def test_the_password_comes_from_the_environment_and_stays_out_of_everything_written(guarded, workspace, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", _PASSWORD)
+    arm = _checked(_spec(guarded), workspace)
+    target = arm.target
+    assert target.environment()["PGPASSWORD"] == _PASSWORD
+    written = repr(target) + repr(arm.__dict__) + arm.kind + target.label
+    written += "".join(path.read_text() for path in workspace.run.rglob("*.json"))
+    assert _PASSWORD not in written
+
+
+def test_the_password_comes_from_a_password_file(guarded, workspace, tmp_path, monkeypatch):
+    passwords = tmp_path / "pgpass"
+    passwords.write_text(f"127.0.0.1:*:*:ann:{_PASSWORD}\n")
+    passwords.chmod(0o600)
+    monkeypatch.setenv("PGPASSFILE", str(passwords))
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    assert _checked(_spec(guarded), workspace).target.password == _PASSWORD
+
+
+def test_a_wrong_password_is_told_without_repeating_it(guarded, workspace, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", "battery staple")
+    with pytest.raises(StudyError) as error:
+        _checked(_spec(guarded), workspace)
+    assert 'password authentication failed for user "ann"' in str(error.value)
+    assert "set PGPASSWORD" in str(error.value)
+    assert "battery staple" not in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_missing_password_is_told(guarded, workspace, monkeypatch, tmp_path):
+    monkeypatch.delenv("PGPASSWORD", raising=False)
+    monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
+    with pytest.raises(StudyError, match="set PGPASSWORD"):
+        _checked(_spec(guarded), workspace)
+
+
+def test_a_refused_connection_is_told(workspace, free_port):
+    with pytest.raises(StudyError, match="Connection refused; check that the server runs"):
+        _checked(_spec(f"host=127.0.0.1 port={free_port} user=ann dbname=x"), workspace)
+
+
+def test_a_socket_that_is_not_there_is_told(workspace, tmp_path):
+    with pytest.raises(StudyError, match="No such file or directory; check that the server runs"):
+        _checked(_spec(f"host={tmp_path} user=ann dbname=x"), workspace)
+
+
+def test_an_absent_database_is_told(given, workspace):
+    with pytest.raises(StudyError, match='database "absent" does not exist; correct the dsn'):
+        _checked(_spec(_dsn(given, dbname="absent")), workspace)
+
+
+def test_a_dsn_that_is_none_is_told_without_repeating_it(workspace):
+    with pytest.raises(StudyError, match="the dsn is no connection string") as error:
+        _checked(_spec("hst=x passwort=geheim"), workspace)
+    assert "geheim" not in str(error.value)
+
+
+def test_more_clients_than_connections_are_found_before_the_first_trial(given, workspace):
+    with pytest.raises(StudyError, match="500 clients need max_connections of at least"):
+        _checked(_spec(_dsn(given), clients=500), workspace)
+
+
+def test_a_fresh_copy_of_a_given_server_is_refused(given, workspace):
+    with pytest.raises(StudyError, match='use "vacuum" or "none"'):
+        _arm(_spec(_dsn(given), reset="copy"), workspace)
+
+
+def test_no_setting_is_touched_when_the_study_gives_none(given, workspace, tmp_path):
+    automatic = given.data_directory / "postgresql.auto.conf"
+    before = automatic.read_text(), os.stat(automatic).st_mtime_ns
+    arm = _checked(_spec(_dsn(given)), workspace)
+    with arm.serve(0, tmp_path / "log", {}):
+        pass
+    assert (automatic.read_text(), os.stat(automatic).st_mtime_ns) == before
+
+
+def test_connection_strings_are_shown_without_secrets():
+    shown = without_password("postgresql://ann:geheim@db.example:5433/shop?sslpassword=auchgeheim")
+    assert "geheim" not in shown
+    assert "host=db.example" in shown
+    assert "geheim" not in without_password("nonsense geheim")

@@ -1,0 +1,123 @@
+"""The command line: quick help, one line for an error, the engine's arguments untouched."""
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import require_engine
+
+
+def pgtrial(*arguments, env=None, cwd=None):
+    return subprocess.run(
+        [sys.executable, "-c", "from pgtrial.cli import main; main()", *arguments],
+        capture_output=True,
+        text=True,
+        cwd=cwd,
+        env={**os.environ, **(env or {}), "COLUMNS": "200"},
+        check=False,
+    )
+
+
+def test_help_names_every_command_without_importing_them():
+    code = (
+        "import sys, contextlib\nfrom pgtrial.cli import main\n"
+        "with contextlib.suppress(SystemExit): main(['--help'])\n"
+        "heavy = {'polars', 'scipy', 'altair', 'psycopg', 'numpy'} & sys.modules.keys()\n"
+        "assert not heavy, heavy"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for command in (
+        "demo",
+        "run",
+        "compare",
+        "plan",
+        "verdict",
+        "report",
+        "facts",
+        "studies",
+        "list",
+        "cleanup",
+        "pgbench",
+    ):
+        assert command in done.stdout
+
+
+@pytest.mark.parametrize(
+    "command", ["demo", "run", "compare", "plan", "verdict", "report", "facts", "studies", "list", "cleanup"]
+)
+def test_every_command_explains_itself(command):
+    done = pgtrial(command, "--help")
+    assert done.returncode == 0, done.stderr
+    assert f"pgtrial {command}" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "status"),
+    [
+        (["run", "absent.toml"], "there is no study file absent.toml", 1),
+        (["plan", "@dmo"], "did you mean 'demo'", 1),
+        (["run"], "name a study file or a bundled study", 1),
+        (["run", "--resume", "nowhere"], "nowhere is not a study directory", 3),
+        (["nonsense"], "No such command 'nonsense'", 3),
+        (["run", "--no-such-option"], "No such option: --no-such-option", 3),
+        (["compare", "jit=on"], "at least two arms", 1),
+        (["compare", "jit=on", "jit=off", "--clients", "eight"], "not a list of whole numbers", 1),
+        (["compare", "jit=on", "jit=off", "--budget", "1s"], "a verdict needs at least 8 blocks", 1),
+    ],
+)
+def test_an_error_is_one_line_and_a_status(arguments, message, status, tmp_path):
+    done = pgtrial(*arguments, cwd=tmp_path)
+    assert done.returncode == status
+    assert done.stderr.startswith("pgtrial: error: ")
+    assert done.stderr.count("\n") == 1
+    assert message in done.stderr
+    assert list(tmp_path.iterdir()) == [], "nothing is left behind"
+
+
+def test_a_study_that_is_refused_before_its_first_trial_leaves_no_directory(tmp_path):
+    require_engine()
+    done = pgtrial("compare", "default", "work_mem=lots", "--blocks", "8", "--scale", "1", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "work_mem" in done.stderr.splitlines()[-1]
+    assert list(tmp_path.glob("results/*")) == []
+
+
+def test_debug_shows_the_traceback(tmp_path):
+    assert "Traceback" in pgtrial("run", "absent.toml", "--debug", cwd=tmp_path).stderr
+
+
+def test_pgbench_receives_its_arguments_untouched(tmp_path):
+    engine = tmp_path / "engine"
+    engine.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
+    engine.chmod(0o755)
+    arguments = ["--help", "-c", "8", "--debug", "a b", "*"]
+    done = pgtrial("pgbench", *arguments, env={"PGTRIAL_ENGINE": str(engine)})
+    assert done.stdout.splitlines() == ["pgbench", *arguments]
+    assert done.returncode == 7
+
+
+def test_a_missing_engine_is_named_with_the_cure(tmp_path):
+    done = pgtrial("pgbench", env={"PGTRIAL_ENGINE": str(tmp_path / "absent")})
+    assert done.returncode == 1
+    assert "PGTRIAL_ENGINE names" in done.stderr
+
+
+def test_plan_shows_what_a_study_would_do():
+    done = pgtrial("plan", "@demo", "--seed", "7")
+    assert done.returncode == 0, done.stderr
+    for words in (
+        "on (baseline), off",
+        "settings.synchronous_commit",
+        "= 16",
+        "after block 8",
+        "block 1:",
+        "MB while it runs",
+    ):
+        assert words in done.stdout
+    first, second = (json.loads(pgtrial("plan", "@demo", "--seed", "7", "--json").stdout) for _ in range(2))
+    assert first["trials"] == 16
+    assert first["plan"]["trials"] == second["plan"]["trials"]

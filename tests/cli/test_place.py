@@ -1,0 +1,102 @@
+"""Running a study again goes on with the unfinished one that is the same, and with no other."""
+
+import pytest
+
+from pgtrial.cli import place
+from pgtrial.errors import StoreError
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.records import Phase, Trial
+from pgtrial.study.load import build_study
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def spec(clients=8, **study):
+    arms = {"a": {}, "b": {"settings": {"jit": "off"}}}
+    data = {"study": {"name": "jit", **study}, "load": {"clients": clients}, "arms": arms, "verdict": {"blocks": 1}}
+    return build_study(data, "test")
+
+
+def complete(study):
+    for planned in study.plan.trials:
+        study.begin_trial(planned)
+        study.write_trial(
+            Trial(
+                index=planned.index,
+                block=planned.block,
+                arm=planned.arm,
+                load_point=study.plan.load_points[planned.load_point],
+                seed=planned.seed,
+                status="completed",
+                started="2026-11-20T14:12:00+00:00",
+                ended="2026-11-20T14:12:07+00:00",
+                phases_s={"load": 7.0},
+                measured=Phase(duration_s=5, transactions=500, failures={}, tps=100, latency_us=None),
+            )
+        )
+
+
+def test_the_same_unfinished_study_is_taken_up():
+    first, there = place.find_or_create(spec(), None, anew=False)
+    assert not there
+    again, there = place.find_or_create(spec(), None, anew=False)
+    assert there
+    assert again.path == first.path
+    assert again.plan == first.plan
+
+
+def test_a_changed_study_is_another_one():
+    first, _ = place.find_or_create(spec(), None, anew=False)
+    for changed in (spec(clients=9), spec(seed=5)):
+        other, there = place.find_or_create(changed, None, anew=False)
+        assert not there
+        assert other.path != first.path
+
+
+def test_a_finished_study_is_run_anew():
+    first, _ = place.find_or_create(spec(), None, anew=False)
+    complete(first)
+    again, there = place.find_or_create(spec(), None, anew=False)
+    assert not there
+    assert again.path != first.path
+
+
+def test_a_new_one_is_started_on_request():
+    first, _ = place.find_or_create(spec(), None, anew=False)
+    other, there = place.find_or_create(spec(), None, anew=True)
+    assert not there
+    assert other.path != first.path
+    newest, there = place.find_or_create(spec(), None, anew=False)
+    assert there
+    assert newest.path == other.path
+
+
+def test_a_chosen_directory_is_used_and_taken_up_by_the_same_study_only(tmp_path):
+    chosen = tmp_path / "deep" / "mine"
+    first, there = place.find_or_create(spec(), chosen, anew=False)
+    assert not there
+    assert first.path == chosen
+    again, there = place.find_or_create(spec(), chosen, anew=False)
+    assert there
+    assert again.plan == first.plan
+    with pytest.raises(StoreError, match="holds another study than this one"):
+        place.find_or_create(spec(clients=9), chosen, anew=False)
+
+
+def test_the_studys_own_seed_is_used_and_otherwise_one_is_drawn():
+    assert place.plan_now(spec(seed=5)).seed == 5
+    assert place.plan_now(spec()).seed != place.plan_now(spec()).seed
+
+
+def test_a_password_does_not_keep_a_study_from_being_taken_up(tmp_path):
+    arms = {"a": {"dsn": "host=one password=hunter2"}, "b": {"dsn": "host=two"}}
+    given = build_study({"study": {"name": "p"}, "arms": arms, "verdict": {"blocks": 1}}, "test")
+    first, _ = place.find_or_create(given, None, anew=False)
+    _, there = place.find_or_create(given, None, anew=False)
+    assert there
+    assert StudyDirectory.open(first.path).spec.arms["a"].dsn == "host=one"
+    for file in tmp_path.rglob("*"):
+        assert not file.is_file() or "hunter2" not in file.read_text()

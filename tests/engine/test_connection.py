@@ -1,0 +1,239 @@
+"""How the engine finds a server and is let in, and what it says when it is not: as pgbench 18."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import socket
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.engine.guarded import (
+    ADDRESS,
+    PASSWORD,
+    closed_port,
+    run,
+    serving,
+    variables,
+    write_private,
+)
+from tests.engine.programs import TIMEOUT_S, assert_alike, ours
+
+HBA = """
+local all all scram-sha-256
+host all trusty 127.0.0.1/32 trust
+host all clara 127.0.0.1/32 password
+host all mildred 127.0.0.1/32 md5
+host all ann 127.0.0.1/32 scram-sha-256
+host all barred 127.0.0.1/32 reject
+"""
+ROLES = ("trusty", "clara", "mildred", "ann", "barred")
+SHORT = ("-n", "-S", "-t", "2", "-c", "2", "--random-seed=1")
+
+
+@pytest.fixture(scope="module")
+def guarded(workspace):
+    """A server on TCP and a socket with a role for each way of authentication, loaded at scale 1."""
+    with serving(workspace, 18, HBA, {"max_connections": "10", "password_encryption": "scram-sha-256"}) as cluster:
+        with cluster.target.connect() as connection:
+            connection.execute("SET md5_password_warnings = off")
+            for role in ROLES:
+                encryption = "md5" if role == "mildred" else "scram-sha-256"
+                connection.execute(f"SET password_encryption = '{encryption}'")
+                connection.execute(f"CREATE ROLE {role} LOGIN PASSWORD '{PASSWORD}'")
+        ours().load(cluster.target)
+        with cluster.target.connect() as connection:
+            connection.execute("GRANT pg_read_all_data TO " + ", ".join(ROLES))
+        yield cluster
+
+
+def same(peers, *args, **env):
+    """Run both with the same variables; they have to say the same. Hands back what ours said."""
+    original, engine = (run(program, *args, **env) for program in peers)
+    # away from a terminal the original asks nevertheless, and takes the end of its input for the answer
+    original = replace(original, stderr=original.stderr.replace("Password: \n", ""))
+    assert_alike(original, engine)
+    assert engine.stderr == original.stderr
+    return engine
+
+
+@pytest.mark.parametrize("user", ["trusty", "clara", "mildred", "ann"])
+def test_each_way_of_authentication_lets_a_role_in(peers, guarded, user):
+    for args in (SHORT, (*SHORT, "-C"), (*SHORT, "-j", "2", "-M", "prepared")):
+        assert same(peers, *args, **variables(guarded, user, PGPASSWORD=PASSWORD)).status == 0
+
+
+def test_a_password_works_on_a_socket(peers, guarded):
+    env = variables(guarded, "ann", PGPASSWORD=PASSWORD, PGHOST=str(guarded.socket_directory))
+    assert same(peers, *SHORT, **env).status == 0
+
+
+REFUSALS = {
+    "wrong scram password": ("ann", {"PGPASSWORD": "wrong"}),
+    "wrong md5 password": ("mildred", {"PGPASSWORD": "wrong"}),
+    "wrong clear password": ("clara", {"PGPASSWORD": "wrong"}),
+    "no password": ("ann", {}),
+    "no such role": ("nobodyhere", {"PGPASSWORD": "x"}),
+    "barred": ("barred", {"PGPASSWORD": PASSWORD}),
+    "no such database": ("trusty", {"PGDATABASE": "nosuch"}),
+    "scram demanded, trust met": ("trusty", {"PGREQUIREAUTH": "scram-sha-256"}),
+    "scram demanded, md5 met": ("mildred", {"PGREQUIREAUTH": "scram-sha-256", "PGPASSWORD": PASSWORD}),
+    "password refused": ("clara", {"PGREQUIREAUTH": "!password", "PGPASSWORD": PASSWORD}),
+    "channel binding without TLS": ("ann", {"PGCHANNELBINDING": "require", "PGPASSWORD": PASSWORD}),
+    "channel binding with trust": ("trusty", {"PGCHANNELBINDING": "require"}),
+    "channel binding with md5": ("mildred", {"PGCHANNELBINDING": "require", "PGPASSWORD": PASSWORD}),
+    "no standby": ("trusty", {"PGTARGETSESSIONATTRS": "standby"}),
+    "not read-only": ("trusty", {"PGTARGETSESSIONATTRS": "read-only"}),
+    "read-only": ("trusty", {"PGTARGETSESSIONATTRS": "read-write", "PGOPTIONS": "-cdefault_transaction_read_only=on"}),
+    "no such host": ("trusty", {"PGHOST": "nosuch.invalid"}),
+    "no such socket": ("trusty", {"PGHOST": "/tmp/nosuch"}),
+    "refused": ("trusty", {"PGPORT": "1"}),
+    "refused by name": ("trusty", {"PGHOST": "localhost", "PGHOSTADDR": ADDRESS, "PGPORT": "1"}),
+    "all of several refused": ("trusty", {"PGHOST": "nosuch.invalid,127.0.0.1,/tmp/nosuch", "PGPORT": "1"}),
+    "bad port": ("trusty", {"PGPORT": "many"}),
+}
+
+
+@pytest.mark.parametrize("case", REFUSALS)
+def test_a_refusal_is_told_in_the_same_words(peers, guarded, case):
+    user, env = REFUSALS[case]
+    assert same(peers, *SHORT, **variables(guarded, user, **env)).status == 1
+
+
+def test_a_server_that_never_answers_is_given_up_after_the_timeout(peers):
+    with socket.create_server((ADDRESS, 0)) as silent:
+        env = {"PGHOST": ADDRESS, "PGPORT": str(silent.getsockname()[1]), "PGUSER": "u", "PGCONNECT_TIMEOUT": "1"}
+        assert "timeout expired" in same(peers, *SHORT, **env).stderr
+
+
+def test_each_client_passes_over_a_server_that_never_answers(guarded):
+    port = closed_port()
+    env = variables(guarded, "trusty", PGHOST=f"{ADDRESS},{ADDRESS}", PGPORT=f"{port},{guarded.port}")
+    with socket.create_server((ADDRESS, port)):
+        done = run(ours(), *SHORT, PGCONNECT_TIMEOUT="1", **env)
+    assert done.status == 0, done.stderr
+
+
+def test_more_clients_than_the_server_takes(peers, guarded):
+    done = [run(program, "-n", "-S", "-c", "12", **variables(guarded, "trusty")) for program in peers]
+    refusals = [re.sub(r"client \d+", "client #", ended.stderr) for ended in done]
+    assert refusals[0] == refusals[1]
+    assert "could not create connection for client #" in refusals[1]
+    assert [ended.status for ended in done] == [1, 1]
+
+
+def test_a_dead_first_host_is_passed_over(peers, guarded):
+    ports = f"1,{guarded.port}"
+    env = variables(guarded, "ann", PGHOST=f"{ADDRESS},{ADDRESS}", PGPORT=ports, PGPASSWORD=PASSWORD)
+    for more in ({}, {"PGLOADBALANCEHOSTS": "random"}, {"PGTARGETSESSIONATTRS": "prefer-standby"}):
+        assert same(peers, *SHORT, **env, **more).status == 0
+
+
+def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(peers, guarded):
+    env = variables(guarded, "trusty", PGDATABASE="nosuch", PGTARGETSESSIONATTRS="prefer-standby")
+    assert same(peers, *SHORT, **env).status == 1
+    assert same(peers, *SHORT, **{**env, "PGDATABASE": "postgres"}).status == 0
+
+
+def test_connection_strings_and_uris_are_databases(peers, guarded):
+    host, port = guarded.socket_directory, guarded.port
+    for dbname in (
+        f"host={ADDRESS} port={port} user=ann password='{PASSWORD}' dbname=postgres",
+        f"postgresql://ann:correct%20horse@{ADDRESS}:{port}/postgres?application_name=x",
+        f"postgresql:///postgres?host={host}&port={port}&user=postgres",
+    ):
+        assert same(peers, *SHORT, dbname).status == 0
+        assert same(peers, *SHORT, "-d", dbname).status == 0
+    for wrong in ("nosuch=1", "host='x", "postgresql://[::1", "postgresql://u:secret@h/d?x=1"):
+        assert "secret" not in same(peers, *SHORT, wrong).stderr
+
+
+def test_a_service_leads_to_the_server(peers, guarded, tmp_path):
+    service = f"[bench]\nhost={ADDRESS}\nport={guarded.port}\nuser=ann\npassword={PASSWORD}\ndbname=postgres\n"
+    (tmp_path / ".pg_service.conf").write_text(service)
+    assert same(peers, *SHORT, "service=bench", HOME=str(tmp_path)).status == 0
+    assert same(peers, *SHORT, "service=nosuch", HOME=str(tmp_path)).status == 1
+    assert run(ours(), *SHORT, HOME=str(tmp_path), PGSERVICE="bench", PGDATABASE="postgres").status == 0
+
+
+def test_the_password_file_is_used_and_named_when_it_is_wrong(peers, guarded, tmp_path):
+    line = f"{ADDRESS}:{guarded.port}:postgres:ann:"
+    env = variables(guarded, "ann", HOME=str(tmp_path))
+    path = write_private(tmp_path / ".pgpass", f"# passwords\n{line}{PASSWORD}\n")
+    assert same(peers, *SHORT, **env).status == 0
+    write_private(path, f"{line}wrong\n")
+    assert f'password retrieved from file "{path}"' in same(peers, *SHORT, **env).stderr
+    elsewhere = write_private(tmp_path / "elsewhere", f"*:*:*:*:{PASSWORD}\n")
+    assert same(peers, *SHORT, **env, PGPASSFILE=str(elsewhere)).status == 0
+
+
+def test_a_password_file_that_others_can_read_is_ignored_with_a_warning(guarded, tmp_path):
+    path = write_private(tmp_path / ".pgpass", f"*:*:*:*:{PASSWORD}\n")
+    path.chmod(0o644)
+    done = run(ours(), *SHORT, **variables(guarded, "ann", HOME=str(tmp_path)))
+    assert done.status == 1
+    assert f'WARNING: password file "{path}" has group or world access; permissions should be u=rw' in done.stderr
+    assert "fe_sendauth: no password supplied" in done.stderr
+
+
+def test_a_user_at_a_terminal_is_asked_for_the_password_once(guarded):
+    env = {"PATH": os.environ["PATH"], **variables(guarded, "ann")}
+    command = [*ours().command, *SHORT]
+    process, terminal = pty.fork()
+    if process == 0:
+        os.execve(command[0], command, env)
+    shown = b""
+    typed = False
+    while True:
+        try:
+            piece = os.read(terminal, 4096)
+        except OSError:  # how Linux tells the end of the other side
+            break
+        if not piece:
+            break
+        shown += piece
+        if not typed and b"Password: " in shown:
+            os.write(terminal, f"{PASSWORD}\n".encode())
+            typed = True
+    os.close(terminal)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    text = shown.decode()
+    assert status == 0, text
+    assert text.count("Password: ") == 1
+    assert PASSWORD not in text
+    assert "number of transactions actually processed: 4/4" in text
+
+
+def test_the_password_is_seen_nowhere(guarded, tmp_path):
+    events = tmp_path / "events.jsonl"
+    env = {"PATH": os.environ["PATH"], **variables(guarded, "ann", PGPASSWORD=PASSWORD)}
+    command = [*ours().command, "-S", "-n", "-T", "1", "-P", "1", "--events", str(events)]
+    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        listed = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode()
+        stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    assert process.returncode == 0, stderr
+    assert "--events" in listed
+    assert "tps = " in stdout
+    assert '"event":"done"' in events.read_text()
+    assert PASSWORD not in listed + stdout + stderr + events.read_text()
+
+
+def test_the_place_of_an_error_in_the_statement_is_shown(peers, guarded):
+    with guarded.target.connect() as connection:
+        connection.execute("CREATE DATABASE bare TEMPLATE template0")
+    env = variables(guarded, "trusty", PGDATABASE="bare")
+    assert "\nLINE 1: select count(*) from pgbench_branches\n" in same(peers, *SHORT, **env).stderr
+    with replace(guarded.target, dbname="bare").connect() as connection:
+        connection.execute("CREATE TABLE pgbench_branches AS SELECT 1 AS bid")
+        connection.execute("CREATE TABLE pgbench_accounts (aid int)")
+    for mode in ("simple", "extended"):
+        assert (
+            "\nLINE 1: SELECT abalance FROM"
+            in same(peers, "-n", "-S", "-t", "1", "--random-seed=1", "-M", mode, **env).stderr
+        )
+    prepared = run(ours(), "-n", "-S", "-M", "prepared", **env)
+    assert "\nLINE 1: SELECT abalance FROM pgbench_accounts WHERE aid = $1;\n               ^\n" in prepared.stderr

@@ -1,0 +1,163 @@
+"""The report's files: what they say, in which order, and that the same study gives the same files."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+from rich.console import Console
+
+from pgtrial.analyse.records import StudyResult
+from pgtrial.cli import report as report_command
+from pgtrial.cli import verdict as verdict_command
+from pgtrial.errors import StoreError
+from pgtrial.report.build import build_report
+from pgtrial.report.charts import draw
+from pgtrial.report.data import committed_per_second, read_data
+from pgtrial.report.tables import facts_tables
+from pgtrial.report.terminal import summary
+
+from ..analyse.studies import make_plan, run
+from .conftest import Studies, timeline
+
+
+def _text(reports: Studies, name: str, file: str) -> str:
+    return (reports(name).path / file).read_text()
+
+
+def test_the_same_study_gives_the_same_files(reports):
+    first = {file: _text(reports, "demo", file) for file in ("report.html", "report.md", "verdict.json")}
+    build_report(reports("demo"))
+    again = {file: _text(reports, "demo", file) for file in first}
+    assert first == again
+
+
+def test_the_verdict_file_reads_back_as_the_result(reports):
+    text = _text(reports, "grid", "verdict.json")
+    assert StudyResult.model_validate_json(text) == read_data(reports("grid")).result
+    assert len(json.loads(text)["by_load_point"]) == 18
+
+
+@pytest.mark.parametrize("file", ["report.html", "report.md"])
+def test_undeclared_differences_stand_above_the_verdict(reports, file):
+    text = _text(reports, "demo", file)
+    body = text[text.find("<body>") :] if file.endswith("html") else text
+    finding = body.index("the study did not declare it")
+    assert 0 < finding < body.index("% faster than on")
+
+
+@pytest.mark.parametrize("file", ["report.html", "report.md"])
+def test_a_withheld_verdict_says_why_and_claims_nothing(reports, file):
+    text = _text(reports, "withheld", file)
+    assert "No verdict on off against on" in text
+    assert "fsync is off in one arm only" in text
+    assert "faster than on" not in text
+
+
+def test_the_page_refers_to_nothing_outside_itself(reports):
+    found: list[str] = []
+
+    class References(HTMLParser):
+        def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+            found.extend(f"{tag} {value}" for name, value in attrs if name in ("src", "href") and value)
+
+    References().feed(_text(reports, "demo", "report.html"))
+    assert [ref for ref in found if not ref.split(" ")[1].startswith(("#", "data:"))] == []
+
+
+def test_a_page_of_hundreds_of_trials_stays_small(reports):
+    assert len(reports("grid").plan.trials) == 288
+    assert len(_text(reports, "grid", "report.html")) < 3_000_000
+
+
+def test_words_of_others_do_not_break_out(reports):
+    page = _text(reports, "hostile", "report.html")
+    assert "<script>alert" not in page
+    assert "<img src=x" not in page
+    markdown = _text(reports, "hostile", "report.md")
+    assert "<script>" not in markdown.replace("\\<script\\>", "")
+    rows = [line for line in markdown.splitlines() if line.startswith("| 1 |")]
+    assert all(
+        line.replace("\\|", "").count("|") == rows[0].replace("\\|", "").count("|")
+        for line in rows
+        if line[:20] == rows[0][:20]
+    )
+
+
+def test_failed_trials_are_listed_with_what_became_of_them(reports):
+    markdown = _text(reports, "failing", "report.md")
+    assert "the server closed the connection" in markdown
+    assert "void: both failed" in markdown
+    assert "counts as the worst rank" in markdown
+
+
+def test_facts_that_differ_stand_side_by_side_and_say_whether_it_was_declared(studies):
+    differing, *same = facts_tables(read_data(studies("demo")))
+    assert differing.heads == ["fact", "on", "off", "declared"]
+    assert differing.rows == [["settings.synchronous_commit", "on", "off", "yes"]]
+    assert same[0].caption == "cpu: 3 facts the same in all arms"
+    assert ["governor", "unknown"] in same[0].rows
+
+
+def test_the_markdown_holds_a_row_for_every_trial(reports):
+    markdown = _text(reports, "grid", "report.md")
+    table = markdown[markdown.index("Every trial in the order of execution") :]
+    assert sum(line.startswith("| ") for line in table.splitlines()) == 288 + 1
+
+
+def test_the_timeline_holds_every_second_of_every_trial(studies):
+    figure = draw("timeline", read_data(studies("demo")))[0]
+    rows = next(rows for rows in figure.spec["datasets"].values() if len(rows) == 16)
+    assert {row["trial"] for row in rows} == set(range(1, 17))
+    assert all(row["s"] == list(range(-2, 6)) for row in rows)
+
+
+def test_long_trials_are_averaged_in_the_timeline(studies):
+    plan = make_plan(duration_s=900.0)
+    trials = run(plan, lambda planned: 2000.0, upto=2)
+    data = replace(
+        read_data(studies("demo")), plan=plan, trials=trials, timelines={t.index: timeline(t) for t in trials}
+    )
+    rows = next(rows for rows in draw("timeline", data)[0].spec["datasets"].values() if "tps" in rows[0])
+    assert all(len(row["s"]) == len(row["tps"]) <= 150 for row in rows)
+    assert all(abs(tps - 2000) < 200 for row in rows for tps in row["tps"][1:])
+
+
+def test_a_second_without_a_row_had_no_transaction(studies):
+    frame = timeline(studies("demo").trials()[0])
+    gap = frame.filter(~((frame["phase"] == "measure") & (frame["second"] == 2)))
+    assert committed_per_second(gap)[2] == 0
+    assert len(committed_per_second(gap)) == 6
+
+
+@pytest.mark.parametrize("name", ["demo", "grid", "withheld", "failing", "began", "empty"])
+def test_the_terminal_says_the_verdict_without_colour(studies, name):
+    result = read_data(studies(name)).result
+    console = Console(width=100, no_color=True, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
+    console.print(summary(result))
+    text = " ".join(console.export_text().split())
+    for claim, sentence in zip(result.primary, result.sentences, strict=True):
+        assert claim.verdict.upper() in text
+        assert sentence in text
+
+
+class TestCommands:
+    def test_report_writes_the_files_and_names_the_page(self, studies, capsys):
+        study = studies("demo")
+        assert report_command.command(study.path) == 0
+        assert capsys.readouterr().out.strip() == str(study.path / "report.html")
+
+    @pytest.mark.parametrize(("name", "status"), [("demo", 0), ("grid", 1), ("withheld", 2), ("began", 2)])
+    def test_verdict_ends_with_the_status_for_scripts(self, studies, capsys, name, status):
+        assert verdict_command.command(studies(name).path) == status
+        assert capsys.readouterr().out
+
+    def test_verdict_as_json_is_the_verdict_file(self, studies, capsys):
+        verdict_command.command(studies("demo").path, json=True)
+        assert StudyResult.model_validate_json(capsys.readouterr().out) == read_data(studies("demo")).result
+
+    def test_a_directory_that_is_no_study_is_refused(self, tmp_path):
+        with pytest.raises(StoreError, match="not a study directory"):
+            report_command.command(tmp_path)

@@ -1,0 +1,131 @@
+"""The report in a real browser, offline: every chart draws, nothing is asked of the network, nothing complains."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+from selenium.webdriver.chrome.options import Options
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+MARKS = ":scope svg g.mark-symbol path, :scope svg g.mark-line path, :scope svg g.mark-rule line"
+
+
+def _program(*names: str) -> str:
+    found = next((path for name in names if (path := shutil.which(name))), None)
+    if found:
+        return found
+    if os.environ.get("CI") == "true":
+        pytest.fail(f"CI has none of {', '.join(names)}; install chromium and chromium-driver")
+    pytest.skip(f"none of {', '.join(names)} is installed; the report is not looked at in a browser")
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
+    options = Options()
+    options.binary_location = _program("chromium", "chromium-browser", "google-chrome")
+    driver = _program("chromedriver")
+    profile = tmp_path_factory.mktemp("profile")
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
+                 "--disable-dev-shm-usage", f"--user-data-dir={profile}"):  # fmt: skip
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    chrome = webdriver.Chrome(options=options, service=Service(driver))
+    chrome.execute_cdp_cmd("Network.enable", {})
+    chrome.execute_cdp_cmd(
+        "Network.emulateNetworkConditions",
+        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+    )
+    yield chrome
+    chrome.quit()
+
+
+def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "light") -> None:
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride", {"width": width, "height": 1000, "deviceScaleFactor": 1, "mobile": False}
+    )
+    browser.execute_cdp_cmd(
+        "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    )
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get((path / "report.html").as_uri())
+    WebDriverWait(browser, 60).until(
+        lambda page: page.execute_script("return document.documentElement.dataset.charts") == "drawn"
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "charts"), [("demo", 5), ("grid", 20), ("withheld", 5), ("failing", 5), ("hostile", 5)]
+)
+def test_every_chart_draws_marks_without_network_or_complaint(browser, reports, name, charts):
+    _open(browser, reports(name).path)
+    marks = browser.execute_script(
+        "return [...document.querySelectorAll('[data-chart]')]"
+        ".map((c) => [c.dataset.chart, c.querySelectorAll(arguments[0]).length])",
+        MARKS,
+    )
+    assert len(marks) == charts
+    assert [chart for chart, drawn in marks if not drawn] == []
+    assert browser.get_log("browser") == []
+    assert browser.execute_script("return performance.getEntriesByType('resource').map((r) => r.name)") == []
+
+
+@pytest.mark.parametrize("width", [420, 1400])
+def test_the_page_never_scrolls_sideways(browser, reports, width):
+    _open(browser, reports("grid").path, width=width)
+    assert browser.execute_script("return document.documentElement.scrollWidth") <= width
+
+
+def test_the_charts_follow_the_readers_colour_scheme(browser, reports):
+    path = reports("demo").path
+    colours = []
+    for scheme in ("light", "dark"):
+        _open(browser, path, scheme=scheme)
+        colours.append(
+            browser.execute_script(
+                "return [getComputedStyle(document.body).backgroundColor,"
+                " document.querySelector('[data-chart] svg text').getAttribute('fill')]"
+            )
+        )
+    assert colours[0][0] != colours[1][0]
+    assert colours[0][1] != colours[1][1]
+
+
+def test_a_block_can_be_singled_out_in_the_timeline(browser, reports):
+    _open(browser, reports("demo").path)
+    lines = "return document.querySelectorAll('[data-chart=\"timeline-0\"] g.mark-line path').length"
+    every = browser.execute_script(lines)
+    browser.execute_script(
+        "const s = document.querySelector('[data-chart=\"timeline-0\"] select');"
+        "s.selectedIndex = 3; s.dispatchEvent(new Event('input')); s.dispatchEvent(new Event('change'));"
+    )
+    WebDriverWait(browser, 30).until(lambda page: page.execute_script(lines) == 4)
+    assert every == 18
+
+
+def test_words_of_others_stay_words(browser, reports):
+    _open(browser, reports("hostile").path)
+    heading = browser.execute_script("return document.querySelector('h1').textContent")
+    assert heading == "<script>alert(3)</script> & `code`?"
+    assert browser.execute_script("return document.querySelectorAll('main img, main script').length") == 0
+
+
+def test_every_chart_and_table_has_its_words(browser, reports):
+    _open(browser, reports("grid").path)
+    assert browser.execute_script("return [...document.querySelectorAll('[data-chart]')].every((c) => c.ariaLabel)")
+    assert browser.execute_script("return [...document.querySelectorAll('table')].every((t) => t.caption?.textContent)")
+    assert browser.execute_script("return document.querySelectorAll('h1').length") == 1
+
+
+@pytest.mark.parametrize("name", ["began", "empty"])
+def test_a_study_that_has_just_begun_has_a_page_without_complaint(browser, reports, name):
+    _open(browser, reports(name).path)
+    assert browser.get_log("browser") == []
+    assert "undecided" in browser.execute_script("return document.querySelector('.verdict').textContent")

@@ -1,0 +1,200 @@
+"""A study directory holds each trial once, whole, or says in one sentence what is damaged and what to do."""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from pgtrial.errors import StoreError
+from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
+from pgtrial.store.records import Audit, Facts, Finding, Phase, Trial
+from pgtrial.study.load import build_study
+from pgtrial.study.plan import make_plan
+
+SPEC = build_study({"arms": {"old one/2": {}, "new": {"settings": {"jit": "off"}}}, "verdict": {"blocks": 8}}, "test")
+
+
+@pytest.fixture
+def study(tmp_path):
+    return StudyDirectory.create(tmp_path / "s", SPEC, make_plan(SPEC, 5, "2026-11-20T14:12:00+00:00"))
+
+
+def store(study, index, **changes):
+    planned = study.plan.trials[index]
+    directory = study.begin_trial(planned)
+    rows = [["measure", second, 100, 0, 1.0, 1.0, 1.0, 1.0, 1.0] for second in range(3)]
+    pl.DataFrame(rows, schema=TIMELINE_SCHEMA, orient="row").write_parquet(directory / "timeline.parquet")
+    (directory / "latency.hdr").write_text("SElTVA==\n")
+    trial = Trial(
+        index=planned.index,
+        block=planned.block,
+        arm=planned.arm,
+        load_point=study.plan.load_points[planned.load_point],
+        seed=planned.seed,
+        status="completed",
+        started="2026-11-20T14:12:00+00:00",
+        ended="2026-11-20T14:12:07+00:00",
+        phases_s={"load": 7.0},
+        measured=Phase(duration_s=5, transactions=500, failures={}, tps=100, latency_us=None),
+    ).model_copy(update=changes)
+    return study.write_trial(trial), trial
+
+
+def test_what_is_stored_reads_back_the_same(study):
+    _, trial = store(study, 0)
+    again = StudyDirectory.open(study.path)
+    assert again.spec == SPEC
+    assert again.plan == study.plan
+    assert again.trials() == [trial]
+    assert again.timeline(trial)["transactions"].sum() == 300
+    assert again.histogram(trial) == "SElTVA=="
+
+
+def test_only_missing_trials_are_left_to_run(study):
+    store(study, 0)
+    store(study, 2)
+    assert [planned.index for planned in study.missing()] == [1, *range(3, 16)]
+
+
+def test_a_trial_that_was_not_completed_is_no_trial(study):
+    directory = study.begin_trial(study.plan.trials[0])
+    (directory / "engine.jsonl").write_text("{}\n")
+    assert study.trials() == []
+    assert study.unfinished() == [directory]
+    assert len(study.missing()) == 16
+
+
+def test_a_trial_cannot_be_stored_twice(study):
+    store(study, 0)
+    with pytest.raises(StoreError, match="cannot write"):
+        store(study, 0)
+
+
+def _write_trials_for_ever(path):
+    study = StudyDirectory.open(path)
+    for index in range(16):
+        store(study, index)
+
+
+def test_a_writer_killed_at_any_moment_leaves_whole_trials_only(study):
+    for _ in range(8):
+        writer = multiprocessing.get_context("fork").Process(target=_write_trials_for_ever, args=(study.path,))
+        writer.start()
+        # where it is by then is up to chance, and that is the point
+        writer.join(0.02)
+        writer.kill()
+        writer.join()
+        for trial in study.trials():
+            assert study.timeline(trial).height == 3
+        for path in (study.path / "trials").iterdir():
+            for file in sorted(path.iterdir(), reverse=True):
+                file.unlink()
+            path.rmdir()
+
+
+@pytest.mark.parametrize("damage", ["{", "", '{"index": 0}', None], ids=["half", "empty", "fields", "absent"])
+def test_a_damaged_trial_is_named_with_the_cure(study, damage):
+    path, _ = store(study, 0)
+    if damage is None:
+        (path / "trial.json").unlink()
+    else:
+        (path / "trial.json").write_text(damage)
+    with pytest.raises(StoreError) as told:
+        study.trials()
+    message = str(told.value)
+    assert str(path / "trial.json") in message
+    assert f"delete the directory {path}" in message
+    assert "\n" not in message
+
+
+def test_a_damaged_timeline_and_histogram_are_named(study):
+    path, trial = store(study, 0)
+    (path / "timeline.parquet").write_bytes(b"PAR1 no parquet")
+    (path / "latency.hdr").write_text("not base64!")
+    with pytest.raises(StoreError, match=r"timeline\.parquet is damaged"):
+        study.timeline(trial)
+    with pytest.raises(StoreError, match=r"latency\.hdr is damaged"):
+        study.histogram(trial)
+
+
+def test_a_failed_trial_may_have_no_timeline(study):
+    path, trial = store(study, 0, status="failed", reason="the server was killed")
+    (path / "timeline.parquet").unlink()
+    assert study.timeline(trial).is_empty()
+
+
+def test_a_trial_of_another_plan_is_not_taken_for_ours(study, tmp_path):
+    other = StudyDirectory.create(tmp_path / "other", SPEC, make_plan(SPEC, 6, "2026-11-20T14:12:00+00:00"))
+    foreign, _ = store(other, 0)
+    foreign.rename(study.path / "trials" / foreign.name)
+    with pytest.raises(StoreError, match="not a trial of this study's plan"):
+        study.trials()
+
+
+def test_a_newer_format_is_refused(study):
+    plan = study.path / "plan.json"
+    plan.write_text(plan.read_text().replace('"format": 1', '"format": 99', 1))
+    with pytest.raises(StoreError, match="newer pgtrial"):
+        StudyDirectory.open(study.path)
+
+
+def test_facts_and_audit_are_kept_per_arm_in_the_plans_order(study):
+    for arm in reversed(study.plan.arms):
+        study.write_facts(Facts(arm=arm, collected="2026-11-20T14:12:00+00:00", facts={"server": {"version": "18.6"}}))
+    finding = Finding(rule="thp", severity="info", arms=["new"], message="m", cure="c")
+    study.write_audit(Audit(findings=[finding]))
+    assert list(study.facts()) == ["old one/2", "new"]
+    assert study.audit() == Audit(findings=[finding])
+
+
+def test_arms_whose_names_make_the_same_file_name_are_kept_apart(tmp_path):
+    spec = build_study({"arms": {"a/b": {}, "a b": {}, "audit": {}}, "verdict": {"blocks": 8}}, "test")
+    study = StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 5, "2026-11-20T14:12:00+00:00"))
+    for arm in spec.arms:
+        study.write_facts(Facts(arm=arm, collected="now", facts={}))
+    study.write_audit(Audit(findings=[]))
+    assert [facts.arm for facts in study.facts().values()] == ["a/b", "a b", "audit"]
+
+
+def test_a_directory_in_use_or_full_of_other_things_is_not_taken(study, tmp_path):
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").touch()
+    with pytest.raises(StoreError, match="not empty"):
+        StudyDirectory.create(tmp_path / "home", SPEC, study.plan)
+    with pytest.raises(StoreError, match=r"no study\.toml"):
+        StudyDirectory.open(tmp_path / "home")
+
+
+def test_a_results_directory_that_cannot_be_written_is_named(study, tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"cannot write .*file/s: .*--results"):
+        StudyDirectory.create(tmp_path / "file" / "s", SPEC, study.plan)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
+def test_a_read_only_results_directory_is_named(study, tmp_path):
+    tmp_path.chmod(0o555)
+    with pytest.raises(StoreError, match="cannot write"):
+        StudyDirectory.create(tmp_path / "t", SPEC, study.plan)
+
+
+def _hold(path: Path, held, done):
+    with StudyDirectory.open(path).locked():
+        held.set()
+        done.wait()
+
+
+def test_two_labs_do_not_run_one_study(study):
+    context = multiprocessing.get_context("fork")
+    held, done = context.Event(), context.Event()
+    other = context.Process(target=_hold, args=(study.path, held, done))
+    other.start()
+    held.wait()
+    with pytest.raises(StoreError, match="another pgtrial is running this study"), study.locked():
+        pass
+    done.set()
+    other.join()
+    with study.locked():
+        pass

@@ -1,0 +1,57 @@
+"""The frozen study file holds everything but secrets, and reads back as the same study."""
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pgtrial.study.frozen import freeze, has_secrets, thaw
+from pgtrial.study.load import build_study
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=20)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=40)
+
+
+@settings(max_examples=60, deadline=None)
+@given(arms=st.lists(NAMES, min_size=2, max_size=3, unique=True), value=TEXTS, question=TEXTS)
+def test_any_study_survives_freezing(arms, value, question):
+    setups = {arm: {"settings": {"log_line_prefix": value}, "setup_sql": [value]} for arm in arms}
+    spec = build_study({"study": {"question": question}, "arms": setups}, "test")
+    assert thaw(freeze(spec)) == spec
+    assert list(thaw(freeze(spec)).arms) == arms
+
+
+def test_every_default_is_written_out():
+    frozen = freeze(build_study({"arms": {"a": {}, "b": {}}}, "test"))
+    for line in (
+        'protocol = "prepared"',
+        "warmup = 10.0",
+        "margin = 0.01",
+        "stop_early = true",
+        "foreign_keys = false",
+    ):
+        assert line in frozen
+
+
+def test_passwords_are_left_out_in_both_forms_of_a_connection_string():
+    spec = build_study(
+        {
+            "arms": {
+                "uri": {"dsn": "postgresql://me:hunter2@db:5433/shop?sslmode=require"},
+                "pairs": {"dsn": "host=db user=me password='hunter2 x'"},
+            }
+        },
+        "test",
+    )
+    frozen = freeze(spec)
+    assert has_secrets(spec)
+    assert "hunter2" not in frozen
+    assert not has_secrets(thaw(frozen))
+    for kept in ("5433", "shop", "sslmode=require", "user=me"):
+        assert kept in frozen
+
+
+def test_a_connection_string_without_password_is_kept_as_it_is():
+    spec = build_study(
+        {"arms": {"a": {"dsn": "postgresql://me@db/shop"}, "b": {"dsn": "postgresql://me@db2/shop"}}}, "test"
+    )
+    assert not has_secrets(spec)
+    assert '"postgresql://me@db/shop"' in freeze(spec)

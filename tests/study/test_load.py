@@ -1,0 +1,103 @@
+"""A wrong study file is told from a right one, in one sentence that says where and what to do."""
+
+import pytest
+
+from pgtrial.errors import StudyError
+from pgtrial.study.load import build_study, bundled_studies, read_study
+
+ARMS = "[arms.a]\n[arms.b]\nsettings = { work_mem = '64MB' }\n"
+
+WRONG = {
+    "unknown key names the nearest": (ARMS + "[load]\nclient = 8\n", ["unknown key 'client' in [load]", "'clients'"]),
+    "unknown section names the nearest": (ARMS + "[verdikt]\nmargin = '1%'\n", ["'verdikt'", "did you mean 'verdict'"]),
+    "unknown key of an arm": ("[arms.a]\nsetings = {}\n[arms.b]\n", ["in [arms.a]", "did you mean 'settings'"]),
+    "a setting outside settings": ("[arms.a]\nwork_mem = '1MB'\n[arms.b]\n", ["settings = { work_mem = ... }"]),
+    "no arms": ("[load]\nclients = 8\n", ["at least two arms"]),
+    "one arm": ("[arms.only]\n", ["at least two arms"]),
+    "unknown workload names the nearest": (ARMS + "[load]\nworkload = 'tpcb'\n", ["'tpcb'", "did you mean tpcb-like?"]),
+    "a workload like none": (ARMS + "[load]\nworkload = 'xyz'\n", ["'xyz'", "tpcb-like, simple-update, select-only"]),
+    "bad duration": (ARMS + "[load]\nduration = 'soon'\n", ["[load] duration", "'soon' is not a duration"]),
+    "part of a second": (ARMS + "[load]\nduration = '1500ms'\n", ["[load] duration", "whole number of seconds"]),
+    "bad share": (ARMS + "[verdict]\nmargin = 'small'\n", ["[verdict] margin", "'small' is not a share"]),
+    "no clients": (ARMS + "[load]\nclients = [8, 0]\n", ["[load] clients, item 2", "greater than or equal to 1"]),
+    "the same clients twice": (ARMS + "[load]\nclients = [8, 8]\n", ["[load] clients", "lists 8 more than once"]),
+    "unknown protocol": (
+        ARMS + "[load]\nprotocol = 'fast'\n",
+        ["[load] protocol", "'simple', 'extended' or 'prepared'"],
+    ),
+    "wrong type of a setting": ("[arms.a]\nsettings = { x = [1] }\n[arms.b]\n", ["[arms.a] settings.x", "string"]),
+    "bad TOML with its line": ("[load]\nclients = = 8\n", ["is not valid TOML", "line 2"]),
+    "version and connection string": (
+        "[arms.a]\npostgres = '18'\ndsn = 'host=db'\n[arms.b]\n",
+        ["[arms.a]", "both dsn and postgres"],
+    ),
+    "bad connection string": ("[arms.a]\ndsn = 'no equals sign'\n[arms.b]\n", ["[arms.a] dsn", "postgresql://"]),
+    "setup_sql on a given server": (
+        "[arms.a]\ndsn = 'host=db'\nsetup_sql = ['CREATE INDEX x ON y (z)']\n[arms.b]\n",
+        ["[arms.a]", "setup_sql", "fresh copy"],
+    ),
+    "copy of a given server": ("[arms.a]\ndsn = 'host=db'\nreset = 'copy'\n[arms.b]\n", ["[arms.a]", 'reset = "copy"']),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_study_is_refused_in_one_sentence_that_names_file_and_key(tmp_path, text, expected):
+    file = tmp_path / "question.toml"
+    file.write_text(text)
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    message = str(refused.value)
+    assert "\n" not in message
+    assert ("question.toml" in message) or "connection string" in message
+    for words in expected:
+        assert words in message
+
+
+def test_a_password_in_a_bad_connection_string_is_not_repeated(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text("[arms.a]\ndsn = 'host=db password=hunter2 oops'\n[arms.b]\n")
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_missing_file_and_a_missing_bundled_study_are_named(tmp_path):
+    with pytest.raises(StudyError, match=r"no study file .*absent\.toml.*pgtrial studies"):
+        read_study(tmp_path / "absent.toml")
+    with pytest.raises(StudyError, match=r"no bundled study is called @dem; did you mean 'demo'\?"):
+        read_study("@dem")
+
+
+def test_the_name_is_the_files_unless_the_study_has_its_own(tmp_path):
+    (tmp_path / "wal.toml").write_text(ARMS)
+    assert read_study(tmp_path / "wal.toml").study.name == "wal"
+    (tmp_path / "wal.toml").write_text("[study]\nname = 'log'\n" + ARMS)
+    assert read_study(tmp_path / "wal.toml").study.name == "log"
+
+
+def test_numbers_and_booleans_become_what_postgresql_would_write(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        "[arms.a]\npostgres = 17\nsettings = { jit = false, max_connections = 50, random_page_cost = 1.1 }\n[arms.b]\n"
+    )
+    setup = read_study(tmp_path / "s.toml").arms["a"]
+    assert setup.postgres == "17"
+    assert setup.settings == {"jit": "off", "max_connections": "50", "random_page_cost": "1.1"}
+
+
+def test_an_arm_overrides_the_server_setting_by_setting():
+    spec = build_study(
+        {
+            "server": {"settings": {"jit": "off", "work_mem": "4MB"}, "setup_sql": ["SELECT 1"]},
+            "arms": {"a": {}, "b": {"settings": {"work_mem": "64MB"}, "setup_sql": ["SELECT 2"]}},
+        },
+        "test",
+    )
+    assert spec.resolved("a").settings == {"jit": "off", "work_mem": "4MB"}
+    assert spec.resolved("b").settings == {"jit": "off", "work_mem": "64MB"}
+    assert spec.resolved("b").setup_sql == ["SELECT 1", "SELECT 2"]
+
+
+def test_every_bundled_study_is_valid_and_asks_a_question():
+    studies = bundled_studies()
+    assert {"demo", "postgres-versions", "synchronous-commit"} <= studies.keys()
+    assert all(question.endswith("?") for question in studies.values())

@@ -1,0 +1,22 @@
+"""The documentation of the study file is the spec's own words."""
+
+from pathlib import Path
+
+from pgtrial.study.reference import markdown
+from pgtrial.study.spec import LoadSection, SetUp, StudySection, VerdictSection
+
+PAGE = Path(__file__).parents[2] / "docs" / "study-file.md"
+
+
+def test_the_page_in_docs_is_written_from_the_spec() -> None:
+    command = (
+        "python -c 'from pgtrial.study.reference import markdown; print(markdown(), end=\"\")' > docs/study-file.md"
+    )
+    assert PAGE.read_text() == markdown(), f"docs/study-file.md is stale; write it anew: {command}"
+
+
+def test_every_key_is_described() -> None:
+    for model in (StudySection, LoadSection, SetUp, VerdictSection):
+        for name, field in model.model_fields.items():
+            assert field.description, f"{model.__name__}.{name}"
+            assert f"| `{name}` |" in markdown()

@@ -1,0 +1,46 @@
+"""Studies small enough for tests, on real servers with the real engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.study.load import build_study
+from pgtrial.study.plan import make_plan
+from pgtrial.trial.progress import ProgressEvent
+
+FAST = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "autovacuum": "off"}
+
+
+def small_study(path: Path, blocks: int = 2, seed: int = 11, **sections: Any) -> StudyDirectory:
+    """Two arms that differ in jit, trials of one second, in a new directory."""
+    data: dict[str, Any] = {
+        "load": {"workload": "simple-update", "scale": 1, "clients": 2, "warmup": "400ms", "duration": "1s"},
+        "server": {"settings": FAST},
+        "arms": {"base": {}, "no jit": {"settings": {"jit": "off"}}},
+        "verdict": {"blocks": blocks},
+    }
+    for section, values in sections.items():
+        data[section] = values if section == "arms" else {**data.get(section, {}), **values}
+    spec = build_study(data, "test")
+    return StudyDirectory.create(path, spec, make_plan(spec, seed, "2026-11-20T14:12:00+00:00"))
+
+
+def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Callable[[ProgressEvent], None]:
+    """A listener that acts on the first event that is wanted."""
+    done: list[ProgressEvent] = []
+
+    def hear(event: ProgressEvent) -> None:
+        if not done and wanted(event):
+            done.append(event)
+            act()
+
+    return hear
+
+
+def each_once(study: StudyDirectory) -> bool:
+    """Whether every planned trial is stored exactly once and nothing unfinished is left."""
+    indexes = [trial.index for trial in study.trials()]
+    return indexes == list(range(len(study.plan.trials))) and not study.unfinished()
