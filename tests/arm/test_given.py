@@ -227,9 +227,17 @@ def test_an_absent_database_is_told(given, workspace):
         _checked(_spec(_dsn(given, dbname="absent")), workspace)
 
 
-def test_a_dsn_that_is_none_is_told_without_repeating_it(workspace):
-    with pytest.raises(StudyError, match="the dsn is no connection string") as error:
-        _checked(_spec("hst=x passwort=geheim"), workspace)
+@pytest.mark.parametrize(
+    ("dsn", "words"),
+    [
+        ("hst=x passwort=geheim", "the dsn is no connection string"),
+        ("host=x password=very geheim", "the dsn is no connection string"),
+        ("postgresql://ann:with@geheim:x@127.0.0.1/db", "more than one @"),
+    ],
+)
+def test_a_dsn_that_is_none_is_told_without_repeating_it(workspace, dsn, words):
+    with pytest.raises(StudyError, match=words) as error:
+        _checked(_spec(dsn), workspace)
     assert "geheim" not in str(error.value)
 
 

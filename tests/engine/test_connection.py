@@ -7,6 +7,8 @@ import pty
 import re
 import socket
 import subprocess
+import termios
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -197,6 +199,8 @@ def test_a_user_at_a_terminal_is_asked_for_the_password_once(guarded):
             break
         shown += piece
         if not typed and b"Password: " in shown:
+            while termios.tcgetattr(terminal)[3] & termios.ECHO:  # the prompt comes before the echo goes
+                time.sleep(0.01)
             os.write(terminal, f"{PASSWORD}\n".encode())
             typed = True
     os.close(terminal)
@@ -213,6 +217,8 @@ def test_the_password_is_seen_nowhere(guarded, tmp_path):
     env = {"PATH": os.environ["PATH"], **variables(guarded, "ann", PGPASSWORD=PASSWORD)}
     command = [*ours().command, "-S", "-n", "-T", "1", "-P", "1", "--events", str(events)]
     with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+        while process.poll() is None and not (events.exists() and '"phase"' in events.read_text()):
+            time.sleep(0.01)
         listed = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode()
         stdout, stderr = process.communicate(timeout=TIMEOUT_S)
     assert process.returncode == 0, stderr

@@ -260,3 +260,23 @@ fn send_tls(tls: &mut ClientConnection, socket: &mut Socket) -> io::Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use socket2::{Domain, SockAddr, Type};
+
+    #[test]
+    fn a_full_queue_of_a_unix_listener_is_waited_for() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("socket");
+        let listener = socket2::Socket::new(Domain::UNIX, Type::STREAM, None).unwrap();
+        listener.bind(&SockAddr::unix(&path).unwrap()).unwrap();
+        listener.listen(0).unwrap();
+        let client = std::thread::spawn(move || (0..5).map(|_| connect_unix(&path)).collect::<io::Result<Vec<_>>>());
+        for _ in 0..5 {
+            listener.accept().unwrap();
+        }
+        assert_eq!(client.join().unwrap().unwrap().len(), 5);
+    }
+}

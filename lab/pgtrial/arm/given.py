@@ -99,12 +99,18 @@ class GivenArm:
             yield connection
 
     def _open(self) -> _Connection:
+        if _ambiguous(self.setup.dsn or ""):
+            raise StudyError(
+                f"arms.{self.name}: the dsn has more than one @ before its path; "
+                "write an @ in a user name as %40, and leave the password to PGPASSWORD or ~/.pgpass"
+            )
         try:
             # the user's own PG* variables, service file and .pgpass may complete the connection string
             return psycopg.connect(self.setup.dsn or "", connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
-        except psycopg.ProgrammingError as error:
+        except psycopg.ProgrammingError:
+            # libpq's own words may repeat a part of it, and that part may be a password
             raise StudyError(
-                f"arms.{self.name}: the dsn is no connection string ({_one_line(error)}); "
+                f"arms.{self.name}: the dsn is no connection string; "
                 'write for example "postgresql://user@host:5432/database"'
             ) from None
         except psycopg.OperationalError as error:
@@ -195,11 +201,19 @@ class GivenArm:
 def without_password(dsn: str) -> str:
     """The connection string without secrets, in key=value form; an unreadable one is not repeated."""
     try:
-        parameters = conninfo_to_dict(dsn)
+        parameters = {} if _ambiguous(dsn) else conninfo_to_dict(dsn)
     except psycopg.ProgrammingError:
+        parameters = {}
+    if dsn and not parameters:
         return "(an unreadable connection string)"
     shown = {name: value for name, value in parameters.items() if "password" not in name}
     return make_conninfo("", **shown) or "the default server"
+
+
+def _ambiguous(dsn: str) -> bool:
+    """Whether an @ in a password would be read as the start of the host, which messages show."""
+    _, scheme, rest = dsn.partition("://")
+    return bool(scheme) and rest.partition("/")[0].count("@") > 1
 
 
 def _target_of(connection: _Connection) -> Target:
