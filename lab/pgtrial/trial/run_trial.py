@@ -99,7 +99,7 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
         stack.callback(checkpoint.close)
         with _timed(course, "warm"):
             run_setup_sql(session, arm.name, arm.setup)
-            course.note(warm_relations(session, arm.setup))
+            warm_relations(session, arm.setup)
             if load.warmup == 0:
                 checkpoint.issue_now()
         others = counters.count_clients(session)

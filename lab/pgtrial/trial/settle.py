@@ -7,6 +7,7 @@ import time
 from typing import Any
 
 import psycopg
+from psycopg import sql
 
 from pgtrial.arm.connect import Target
 from pgtrial.errors import StudyError
@@ -20,6 +21,16 @@ _PREWARM = """SELECT sum(pg_prewarm(relation)) FROM (
     UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
         WHERE c.relname LIKE 'pgbench\\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)) AS warm(relation)"""
 
+_READ_BY_KEY = (
+    ("pgbench_accounts", "aid", "abalance"),
+    ("pgbench_branches", "bid", "bbalance"),
+    ("pgbench_tellers", "tid", "tbalance"),
+)
+"""Tables with their key and a column outside it, so that an index scan has to visit the table."""
+
+_BY_INDEX_ALONE = """SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off;
+    SET LOCAL max_parallel_workers_per_gather = 0"""
+
 
 def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
     """Run the arm's own SQL on its fresh copy. Raises StudyError naming the statement that PostgreSQL refuses."""
@@ -31,22 +42,38 @@ def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
             raise StudyError(f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed: {said}") from None
 
 
-def warm_relations(session: Session, setup: SetUp) -> str | None:
-    """Read tables and indexes into shared buffers by pg_prewarm; a note when that is not to be had.
+def warm_relations(session: Session, setup: SetUp) -> None:
+    """Read tables and indexes into shared buffers, by pg_prewarm where it is to be had.
 
-    A given server is not altered: there the extension is used only if it is installed already.
+    Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
+    buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
+    there the extension is used only if it is installed already.
     """
-    try:
-        if not session.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'").fetchone():
-            if setup.dsn is not None:
-                return "pg_prewarm is not installed on the given server: the warm-up alone fills its buffers"
-            if not session.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'").fetchone():
-                return "this server comes without pg_prewarm: the warm-up alone fills its buffers"
-            session.execute("CREATE EXTENSION pg_prewarm")
-        session.execute(_PREWARM)
-    except psycopg.errors.InsufficientPrivilege:
-        return "the role may not use pg_prewarm: the warm-up alone fills the buffers"
-    return None
+    if _has_prewarm(session, setup):
+        try:
+            session.execute(_PREWARM)
+        except psycopg.errors.InsufficientPrivilege:
+            _read_by_key(session)
+    else:
+        _read_by_key(session)
+
+
+def _has_prewarm(session: Session, setup: SetUp) -> bool:
+    if session.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'").fetchone():
+        return True
+    available = session.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'").fetchone()
+    if setup.dsn is not None or available is None:
+        return False
+    session.execute("CREATE EXTENSION pg_prewarm")
+    return True
+
+
+def _read_by_key(session: Session) -> None:
+    with session.transaction():
+        session.execute(_BY_INDEX_ALONE)
+        for table, key, other in _READ_BY_KEY:
+            query = sql.SQL("SELECT count({}) FROM {} WHERE {} >= 0")
+            session.execute(query.format(*map(sql.Identifier, (other, table, key))))
 
 
 class Checkpoint:
