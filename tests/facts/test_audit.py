@@ -80,7 +80,7 @@ def test_unequal_durability_that_is_not_declared_withholds_the_verdict(name):
 @pytest.mark.parametrize("name", ["fsync", "synchronous_commit", "full_page_writes"])
 def test_unequal_durability_that_is_declared_is_told(name):
     findings = _findings(_spec(b={"settings": {name: "off"}}), b={"settings": {name: "off"}})
-    assert _rules(findings) == {("durability", "info")}
+    assert _rules(findings) == {("durability", "warning")}
     assert "after a crash arm B may have lost" in findings[0].message
 
 
@@ -93,7 +93,7 @@ def test_the_weaker_arm_is_named_even_when_it_is_the_baseline():
 def test_declaring_one_durability_setting_does_not_cover_another():
     spec = _spec(b={"settings": {"synchronous_commit": "off"}})
     findings = _findings(spec, b={"settings": {"synchronous_commit": "off", "fsync": "off"}})
-    assert _rules(findings) == {("durability", "info"), ("durability", "withhold")}
+    assert _rules(findings) == {("durability", "warning"), ("durability", "withhold")}
     assert findings[0].severity == "withhold"
 
 

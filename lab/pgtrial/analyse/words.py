@@ -28,15 +28,14 @@ def decimals_for(shares: Iterable[float]) -> int:
     values = list(shares)
     width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
     places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
-    one_sided = min(values, default=0.0) >= 0 or max(values, default=0.0) <= 0
-    while places < 3 and any(_misread(value, places, zero_matters=one_sided) for value in values):
+    while places < 3 and any(_misread(value, places) for value in values):
         places += 1
     return places
 
 
-def _misread(share: float, places: int, *, zero_matters: bool) -> bool:
+def _misread(share: float, places: int) -> bool:
     rounded = round(share * 100, places)
-    return (zero_matters and rounded == 0 and share != 0) or (rounded == -100 and share > -1)
+    return (rounded == 0 and share != 0) or (rounded == -100 and share > -1)
 
 
 def interval_text(difference: Estimate, *, sign: bool = False) -> str:
@@ -103,7 +102,8 @@ def sentence(
     if claim.verdict == "undecided":
         evidence += f"; {outlook(claim)}"
     mean = f"; mean ratio {percent(claim.mean.value, sign=True)}" if claim.mean else ""
-    return f"{lead}{evidence}{tail}{mean}; regime: {regime(steady, plan)}."
+    of_pair = [entry for entry in steady if entry.arm in (claim.arm, claim.baseline)]
+    return f"{lead}{evidence}{tail}{mean}; regime: {regime(of_pair, plan)}."
 
 
 def measured_text(claim: Claim, plan: Plan) -> str:

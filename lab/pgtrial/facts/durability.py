@@ -89,7 +89,7 @@ def unequal_durability(case: Case) -> Iterator[Finding]:
             if case.declared(arm, own.key):
                 yield Finding(
                     rule="durability",
-                    severity="info",
+                    severity="warning",
                     arms=[baseline, arm],
                     message=f"The arms differ in durability, as the study declares: {difference}; "
                     f"after a crash arm {weaker} may have lost what it had acknowledged.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Group, JustifyMethod, RenderableType
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
@@ -32,29 +32,42 @@ def summary(result: StudyResult) -> RenderableType:
 
 
 def _levels(result: StudyResult) -> Table:
-    """tps of every arm by load point, and what each arm's difference is."""
+    """One line per load point and arm, so that any number of arms fits the width."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    table.add_column("load point")
-    for arm in result.arms:
-        table.add_column(f"{arm} tps", justify="right")
-    others = [arm for arm in result.arms if arm != result.baseline]
-    for arm in others:
-        table.add_column(f"{arm} / {result.baseline}", justify="right")
+    for title, justify in _COLUMNS:
+        table.add_column(title.format(baseline=result.baseline), justify=justify, no_wrap=title != "load point")
     for number, point in enumerate(result.load_points):
         tps = {level.arm: level.tps for level in result.levels if level.load_point == number}
-        cells = [f"{spread.median:,.0f}" if (spread := tps.get(arm)) else "-" for arm in result.arms]
         claims = {claim.arm: claim for claim in result.by_load_point if claim.load_point == number}
-        table.add_row(Text(point.label), *cells, *(_cell(claims[arm]) for arm in others))
+        for place, arm in enumerate(result.arms):
+            spread = tps.get(arm)
+            measured = f"{spread.median:,.0f}" if spread else "-"
+            table.add_row("" if place else point.label, arm, measured, *_cells(claims.get(arm)))
     if len(result.load_points) > 1:
-        blank = ["" for _ in result.arms]
-        table.add_row(Text("mean (primary)", style="bold"), *blank, *(_cell(claim) for claim in result.primary))
+        for place, claim in enumerate(result.primary):
+            title = "" if place else "mean (primary)"
+            table.add_row(Text(title, style="bold"), claim.arm, "", *_cells(claim))
     return table
 
 
-def _cell(claim: Claim) -> Text:
+_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
+    ("load point", "left"),
+    ("arm", "left"),
+    ("tps", "right"),
+    ("/ {baseline}", "right"),
+    ("95% interval", "right"),
+    ("verdict", "left"),
+)
+
+
+def _cells(claim: Claim | None) -> tuple[Text, Text, Text]:
+    """Difference, interval and verdict of a claim; the baseline has none."""
+    if claim is None:
+        return Text(""), Text(""), Text("")
+    style = _STYLES[claim.verdict]
     if claim.difference is None:
         running = f"{percent(claim.running, sign=True)} so far" if claim.running is not None else "-"
-        return Text(f"{running}, {claim.verdict}")
+        return Text(running), Text(""), Text(claim.verdict, style=style)
     value = percent(claim.difference.value, sign=True)
     interval = interval_text(claim.difference, sign=True)
-    return Text(f"{value} ({interval}) {claim.verdict}", style=_STYLES[claim.verdict])
+    return Text(value, style=style), Text(interval, style=style), Text(claim.verdict, style=style)
