@@ -46,7 +46,7 @@ def test_facts_of_a_study_come_with_the_audit(tmp_path, capsys):
     shown = json.loads(capsys.readouterr().out)
     assert shown["facts"]["B"]["facts"]["settings"]["fsync"] == "off"
     assert [finding["severity"] for finding in shown["audit"]["findings"] if finding["rule"] == "durability"] == [
-        "info"
+        "warning"
     ]
 
 
