@@ -29,11 +29,11 @@ from pgtrial.facts.collect import collect
 from pgtrial.study.spec import StudySpec
 
 ROUNDS = 7
-SECONDS = 5
+SECONDS = 3
 SCALE = 20
 PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
 LOADS = (("select-only", 1), ("select-only", 8), ("select-only", 64), ("tpcb-like", 8))
-INSTRUCTIONS = (("select-only", 2000, 12000), ("tpcb-like", 500, 3000))
+INSTRUCTIONS = (("select-only", 1000, 6000), ("tpcb-like", 200, 1200))
 
 
 @dataclass(frozen=True)
