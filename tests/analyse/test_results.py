@@ -103,7 +103,7 @@ def test_identical_arms_are_not_called_different(seed):
 
 
 def test_the_whole_pipeline_errs_in_at_most_five_percent_of_relabelled_runs_of_one_arm():
-    """METHODS' self-test: one recorded run of one arm, its labels drawn anew, the complete analysis each time."""
+    """The method checks itself: one recorded run of one arm, its labels drawn anew, the complete analysis each time."""
     rng = np.random.default_rng(11)
     level = np.cumsum(0.03 * rng.standard_normal(24)) - 0.05 * (np.arange(24) % 2) + 0.05 * rng.standard_t(2, 24)
     studies, false = 120, 0
