@@ -5,8 +5,8 @@ import pytest
 from pgtrial.cli import place
 from pgtrial.errors import StoreError
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import Phase, Trial
 from pgtrial.study.load import build_study
+from tests.store.samples import completed_trial
 
 
 @pytest.fixture(autouse=True)
@@ -23,20 +23,7 @@ def spec(clients=8, **study):
 def complete(study):
     for planned in study.plan.trials:
         study.begin_trial(planned)
-        study.write_trial(
-            Trial(
-                index=planned.index,
-                block=planned.block,
-                arm=planned.arm,
-                load_point=study.plan.load_points[planned.load_point],
-                seed=planned.seed,
-                status="completed",
-                started="2026-11-20T14:12:00+00:00",
-                ended="2026-11-20T14:12:07+00:00",
-                phases_s={"load": 7.0},
-                measured=Phase(duration_s=5, transactions=500, failures={}, tps=100, latency_us=None),
-            )
-        )
+        study.write_trial(completed_trial(study, planned))
 
 
 def test_the_same_unfinished_study_is_taken_up():

@@ -9,9 +9,10 @@ import pytest
 
 from pgtrial.errors import StoreError
 from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
-from pgtrial.store.records import Audit, Facts, Finding, Phase, Trial
+from pgtrial.store.records import Audit, Facts, Finding
 from pgtrial.study.load import build_study
 from pgtrial.study.plan import make_plan
+from tests.store.samples import completed_trial
 
 SPEC = build_study({"arms": {"old one/2": {}, "new": {"settings": {"jit": "off"}}}, "verdict": {"blocks": 8}}, "test")
 
@@ -27,18 +28,7 @@ def store(study, index, **changes):
     rows = [["measure", second, 100, 0, 1.0, 1.0, 1.0, 1.0, 1.0] for second in range(3)]
     pl.DataFrame(rows, schema=TIMELINE_SCHEMA, orient="row").write_parquet(directory / "timeline.parquet")
     (directory / "latency.hdr").write_text("SElTVA==\n")
-    trial = Trial(
-        index=planned.index,
-        block=planned.block,
-        arm=planned.arm,
-        load_point=study.plan.load_points[planned.load_point],
-        seed=planned.seed,
-        status="completed",
-        started="2026-11-20T14:12:00+00:00",
-        ended="2026-11-20T14:12:07+00:00",
-        phases_s={"load": 7.0},
-        measured=Phase(duration_s=5, transactions=500, failures={}, tps=100, latency_us=None),
-    ).model_copy(update=changes)
+    trial = completed_trial(study, planned).model_copy(update=changes)
     return study.write_trial(trial), trial
 
 

@@ -1,0 +1,22 @@
+"""Trials as a study directory may hold them, without having been run."""
+
+from __future__ import annotations
+
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.records import Phase, PlannedTrial, Trial
+
+
+def completed_trial(study: StudyDirectory, planned: PlannedTrial) -> Trial:
+    """The record of a planned trial that went well; not stored."""
+    return Trial(
+        index=planned.index,
+        block=planned.block,
+        arm=planned.arm,
+        load_point=study.plan.load_points[planned.load_point],
+        seed=planned.seed,
+        status="completed",
+        started="2026-11-20T14:12:00+00:00",
+        ended="2026-11-20T14:12:07+00:00",
+        phases_s={"load": 7.0},
+        measured=Phase(duration_s=5, transactions=500, failures={}, tps=100, latency_us=None),
+    )
