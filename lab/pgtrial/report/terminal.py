@@ -34,8 +34,8 @@ def summary(result: StudyResult) -> RenderableType:
 def _levels(result: StudyResult) -> Table:
     """One line per load point and arm, so that any number of arms fits the width."""
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
-    for title, justify in _COLUMNS:
-        table.add_column(title.format(baseline=result.baseline), justify=justify, no_wrap=title != "load point")
+    for title, justify, wraps in _COLUMNS:
+        table.add_column(title.format(baseline=result.baseline), justify=justify, no_wrap=not wraps, overflow="fold")
     for number, point in enumerate(result.load_points):
         tps = {level.arm: level.tps for level in result.levels if level.load_point == number}
         claims = {claim.arm: claim for claim in result.by_load_point if claim.load_point == number}
@@ -50,14 +50,15 @@ def _levels(result: StudyResult) -> Table:
     return table
 
 
-_COLUMNS: tuple[tuple[str, JustifyMethod], ...] = (
-    ("load point", "left"),
-    ("arm", "left"),
-    ("tps", "right"),
-    ("/ {baseline}", "right"),
-    ("95% interval", "right"),
-    ("verdict", "left"),
+_COLUMNS: tuple[tuple[str, JustifyMethod, bool], ...] = (
+    ("load point", "left", True),
+    ("arm", "left", True),
+    ("tps", "right", False),
+    ("/ {baseline}", "right", True),
+    ("95% interval", "right", False),
+    ("verdict", "left", False),
 )
+"""Title, justification and whether it may wrap: columns that hold names of arms may be of any length."""
 
 
 def _cells(claim: Claim | None) -> tuple[Text, Text, Text]:
