@@ -9,7 +9,8 @@ use std::time::SystemTime;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::ledger::Tally;
+use crate::frontend::self_check::Warning;
+use crate::ledger::{Counts, Latencies, Moments, ScriptAccount, Tally};
 use crate::plan::{Limit, Plan};
 use crate::reactor::{Abortion, Clock, Outcome, Phase, Tick};
 
@@ -19,6 +20,8 @@ pub const PROTOCOL: u32 = 1;
 /// Writes events; each line is flushed, so that a reader can follow the run.
 pub struct EventWriter {
     out: BufWriter<Box<dyn Write>>,
+    /// Whether the load has a rate.
+    paced: bool,
 }
 
 /// What the first event says.
@@ -33,17 +36,18 @@ pub struct Hello<'a> {
 impl EventWriter {
     /// Events on standard output.
     pub fn stdout() -> Self {
-        Self { out: BufWriter::new(Box::new(io::stdout())) }
+        Self { out: BufWriter::new(Box::new(io::stdout())), paced: false }
     }
 
     /// Events to a file, which is made anew.
     pub fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { out: BufWriter::new(Box::new(File::create(path)?)) })
+        Ok(Self { out: BufWriter::new(Box::new(File::create(path)?)), paced: false })
     }
 
     /// The run that follows.
     pub fn hello(&mut self, clock: Clock, hello: &Hello<'_>) -> io::Result<()> {
         let plan = hello.plan;
+        self.paced = plan.interval.is_some();
         let (duration, transactions) = match plan.limit {
             Limit::Time(duration) => (Some(duration.as_secs_f64()), None),
             Limit::Transactions(each) => (None, Some(each)),
@@ -86,19 +90,10 @@ impl EventWriter {
 
     /// A second is over.
     pub fn tick(&mut self, clock: Clock, tick: &Tick) -> io::Result<()> {
-        self.write(
-            clock,
-            "tick",
-            json!({
-                "phase": tick.phase,
-                "second": tick.second,
-                "seconds": tick.seconds,
-                "transactions": tick.tally.transactions(),
-                "failures": tick.tally.failures,
-                "latency_us": latency(&tick.tally),
-                "histogram": tick.tally.latencies.encode(),
-            }),
-        )
+        let mut body = json!({ "phase": tick.phase, "second": tick.second, "seconds": tick.seconds });
+        extend(&mut body, counts(&tick.tally.counts));
+        extend(&mut body, times(&tick.tally, self.paced));
+        self.write(clock, "tick", body)
     }
 
     /// A client is given up.
@@ -118,7 +113,9 @@ impl EventWriter {
     }
 
     /// The run is over.
-    pub fn done(&mut self, clock: Clock, outcome: &Outcome, status: u8) -> io::Result<()> {
+    pub fn done(&mut self, clock: Clock, outcome: &Outcome, status: u8, warnings: &[Warning]) -> io::Result<()> {
+        // With a single script the whole is the script.
+        let scripts: Vec<_> = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1).map(script).collect();
         self.write(
             clock,
             "done",
@@ -127,17 +124,20 @@ impl EventWriter {
                 "interrupted": outcome.interrupted,
                 "clients_aborted": outcome.aborted,
                 "connect_s": outcome.connect_s,
-                "warmup": (outcome.warmup_s > 0.0).then(|| summary(&outcome.warmup, outcome.warmup_s)),
-                "measure": (outcome.measure_s > 0.0).then(|| summary(&outcome.measure, outcome.measure_s)),
+                "warmup": (outcome.warmup_s > 0.0).then(|| summary(&outcome.warmup, outcome.warmup_s, self.paced)),
+                "measure": (outcome.measure_s > 0.0).then(|| summary(&outcome.measure, outcome.measure_s, self.paced)),
                 "drain": {
                     "duration_s": (outcome.elapsed_s - outcome.measure_s).max(0.0),
-                    "transactions": outcome.drain.transactions(),
-                    "failures": outcome.drain.failures,
+                    "transactions": outcome.drain.counts.transactions(),
+                    "failures": outcome.drain.counts.failures,
                 },
+                "scripts": scripts,
                 "client": {
                     "cpu_user_s": outcome.cpu.user.as_secs_f64(),
                     "cpu_system_s": outcome.cpu.system.as_secs_f64(),
                     "busiest_thread_share": outcome.busiest_thread,
+                    "cpu_per_transaction_us": cpu_per_transaction_us(outcome),
+                    "warnings": warnings,
                 },
             }),
         )
@@ -145,28 +145,74 @@ impl EventWriter {
 
     fn write(&mut self, clock: Clock, event: &str, body: Value) -> io::Result<()> {
         let mut line = json!({ "event": event, "t": clock.now() as f64 / 1e9 });
-        if let (Value::Object(line), Value::Object(body)) = (&mut line, body) {
-            line.extend(body);
-        }
+        extend(&mut line, body);
         serde_json::to_writer(&mut self.out, &line)?;
         self.out.write_all(b"\n")?;
         self.out.flush()
     }
 }
 
-fn summary(tally: &Tally, seconds: f64) -> Value {
+fn extend(object: &mut Value, other: Value) {
+    if let (Value::Object(object), Value::Object(other)) = (object, other) {
+        object.extend(other);
+    }
+}
+
+fn summary(tally: &Tally, seconds: f64, paced: bool) -> Value {
+    let mut summary = json!({ "duration_s": seconds });
+    extend(&mut summary, counts(&tally.counts));
+    extend(&mut summary, json!({ "tps": tally.counts.transactions() as f64 / seconds }));
+    extend(&mut summary, times(tally, paced));
+    summary
+}
+
+fn script(account: &ScriptAccount) -> Value {
+    let mut script = counts(&account.whole);
+    let Moments { count, min, max, .. } = account.whole.moments;
+    let (mean, stddev) = (account.whole.moments.mean(), account.whole.moments.stddev());
+    let latency = (count > 0).then(|| json!({ "mean": mean, "stddev": stddev, "min": min, "max": max }));
+    extend(&mut script, json!({ "latency_us": latency }));
+    script
+}
+
+fn counts(counts: &Counts) -> Value {
     json!({
-        "duration_s": seconds,
-        "transactions": tally.transactions(),
-        "failures": tally.failures,
-        "tps": tally.transactions() as f64 / seconds,
-        "latency_us": latency(tally),
-        "histogram": tally.latencies.encode(),
+        "transactions": counts.transactions(),
+        "failures": counts.failures,
+        "skipped": counts.skipped,
+        "late": counts.late,
+        "retried": counts.retried,
+        "retries": counts.retries,
     })
 }
 
+/// Latencies and, if the load is `paced` by a rate, service times and schedule lags.
+fn times(tally: &Tally, paced: bool) -> Value {
+    let mut times = json!({
+        "latency_us": distribution(&tally.counts.moments, &tally.latencies),
+        "histogram": tally.latencies.encode(),
+    });
+    if paced {
+        let pace = tally.pace.as_deref().cloned().unwrap_or_default();
+        let pace = json!({
+            "service_us": pace.service.percentiles(),
+            "service_histogram": pace.service.encode(),
+            "lag_us": pace.lags.percentiles(),
+            "lag_histogram": pace.lags.encode(),
+        });
+        extend(&mut times, pace);
+    }
+    times
+}
+
+/// CPU time of the load threads by committed transaction of the measured part.
+fn cpu_per_transaction_us(outcome: &Outcome) -> Option<f64> {
+    let transactions = outcome.measure.counts.transactions();
+    (transactions > 0).then(|| outcome.cpu.total().as_secs_f64() * 1e6 / transactions as f64)
+}
+
 #[derive(Serialize)]
-struct Latency {
+struct Distribution {
     mean: f64,
     stddev: f64,
     min: f64,
@@ -175,10 +221,10 @@ struct Latency {
     max: f64,
 }
 
-fn latency(tally: &Tally) -> Option<Latency> {
-    let moments = tally.moments;
-    let percentiles = tally.latencies.percentiles()?;
-    Some(Latency { mean: moments.mean(), stddev: moments.stddev(), min: moments.min, percentiles, max: moments.max })
+fn distribution(moments: &Moments, latencies: &Latencies) -> Option<Distribution> {
+    let percentiles = latencies.percentiles()?;
+    let (mean, stddev) = (moments.mean(), moments.stddev());
+    Some(Distribution { mean, stddev, min: moments.min, percentiles, max: moments.max })
 }
 
 /// UTC in ISO 8601 with microseconds.
@@ -207,7 +253,37 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::Pace;
     use std::time::Duration;
+
+    #[test]
+    fn service_times_and_lags_are_there_with_a_rate_only() {
+        let mut tally = Tally::default();
+        tally.commit(2_000_000);
+        assert!(times(&tally, false).get("lag_us").is_none());
+        assert!(times(&Tally::default(), true)["lag_us"].is_null());
+        let mut pace = Pace::default();
+        pace.service.record(1_500_000);
+        pace.lags.record(500_000);
+        tally.pace = Some(Box::new(pace));
+        let times = times(&tally, true);
+        assert_eq!(
+            (&times["latency_us"]["p50"], &times["service_us"]["p50"], &times["lag_us"]["p99"]),
+            (&json!(2000), &json!(1500), &json!(500))
+        );
+        assert!(times["lag_histogram"].is_string() && times["service_histogram"].is_string());
+    }
+
+    #[test]
+    fn the_cost_of_a_transaction_is_that_of_the_measured_part() {
+        let mut outcome = Outcome::default();
+        assert_eq!(cpu_per_transaction_us(&outcome), None);
+        outcome.measure.commit(1000);
+        outcome.measure.commit(1000);
+        outcome.cpu.user = Duration::from_micros(30);
+        outcome.cpu.system = Duration::from_micros(10);
+        assert_eq!(cpu_per_transaction_us(&outcome), Some(20.0));
+    }
 
     #[test]
     fn timestamps_are_iso_8601() {

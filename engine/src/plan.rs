@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use crate::connection::statement::QueryMode;
 use crate::connection::target::Target;
+use crate::ledger::log::LogPlan;
 use crate::program::Workload;
 use crate::program::random::Random;
 
@@ -23,7 +24,28 @@ pub struct Plan {
     pub reconnect: bool,
     /// Whether each command is timed.
     pub timed_commands: bool,
+    /// Mean time between the scheduled starts of two transactions of the whole run; `None` for a closed loop.
+    pub interval: Option<Duration>,
+    /// Transactions that take longer are late; with an `interval`, those that are late before they start are skipped.
+    pub latency_limit: Option<Duration>,
+    /// How often a transaction is tried after serialization failures and deadlocks; `None` without limit.
+    pub tries: Option<u32>,
+    /// Whether a client goes on after other errors of its statements.
+    pub continue_on_error: bool,
+    /// Whether one client's end by an error ends the run.
+    pub exit_on_abort: bool,
+    pub log: Option<LogPlan>,
+    pub notes: Notes,
     pub seeds: Seeds,
+}
+
+/// What is told of each client while the run goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Errors that are retried or counted.
+    pub failures: bool,
+    /// Every step.
+    pub steps: bool,
 }
 
 /// When a run ends.
@@ -35,28 +57,38 @@ pub enum Limit {
     Time(Duration),
 }
 
-/// The generators of a run: one for each client's values, one for each thread's choice of scripts.
+/// The generators of a run.
 #[derive(Debug, Clone)]
 pub struct Seeds {
+    /// Each client's values.
     pub clients: Vec<Random>,
-    pub threads: Vec<Random>,
+    /// The seed of hash functions that are given none.
+    pub hashes: u64,
+    pub threads: Vec<ThreadSeeds>,
+}
+
+/// The generators of a thread.
+#[derive(Debug, Clone)]
+pub struct ThreadSeeds {
+    /// Which script is next.
+    pub choose: Random,
+    /// Times between scheduled starts.
+    pub throttle: Random,
+    /// Which transactions are logged.
+    pub sample: Random,
 }
 
 impl Seeds {
     /// Derives all generators from one seed in pgbench's order: the clients, the default seed of hash functions, then
-    /// for each thread the choice of scripts, throttling and sampling.
-    pub fn derive(seed: u64, clients: usize, jobs: usize) -> Self {
+    /// for each thread the choice of scripts, throttling and sampling. A seed that is given for `hashes` is not drawn.
+    pub fn derive(seed: u64, clients: usize, jobs: usize, hashes: Option<u64>) -> Self {
         let mut base = Random::seeded(seed);
-        let clients = (0..clients).map(|_| base.derive()).collect();
-        let _default_seed_of_hashes = base.next_u64();
-        let threads = (0..jobs)
-            .map(|_| {
-                let choose = base.derive();
-                let _throttle = base.derive();
-                let _sample = base.derive();
-                choose
-            })
-            .collect();
-        Self { clients, threads }
+        Self {
+            clients: (0..clients).map(|_| base.derive()).collect(),
+            hashes: hashes.unwrap_or_else(|| base.next_u64()),
+            threads: (0..jobs)
+                .map(|_| ThreadSeeds { choose: base.derive(), throttle: base.derive(), sample: base.derive() })
+                .collect(),
+        }
     }
 }

@@ -191,6 +191,11 @@ class LoadRun:
         """Why the engine ended, in one sentence: its last message, or the signal that killed it."""
         return _last_words(self._tail, self._running().poll())
 
+    def message_about(self, name: str) -> str | None:
+        """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
+        found = next((line for line in self._tail if name in line), None)
+        return found and found.removeprefix("pgbench: error: ")
+
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
             raise RuntimeError("the engine has not been started")

@@ -11,7 +11,7 @@ import pytest
 from pgtrial.arm.cluster import Cluster
 from pgtrial.arm.connect import Target
 
-pytest.register_assert_rewrite("tests.engine.programs")
+pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.cases")
 
 from tests.engine.programs import Program, original, ours  # noqa: E402
 
@@ -48,6 +48,15 @@ def loaded(pristine: Callable[[int], Target]) -> Callable[[int], Target]:
             made[major] = _create(pristine(major), "loaded", "pristine")
         return made[major]
 
+    return target
+
+
+@pytest.fixture(scope="session")
+def corpus_database(pristine: Callable[[int], Target]) -> Target:
+    """A loaded database in which the schema that each run of the corpus makes anew comes first."""
+    target = _create(pristine(18), "corpus", "pristine")
+    with target.connect() as connection:
+        connection.execute("ALTER DATABASE corpus SET search_path = bench, public")
     return target
 
 

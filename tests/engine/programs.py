@@ -31,22 +31,37 @@ class Program:
     name: str
     command: tuple[str, ...] = field(repr=False)
 
-    def start(self, target: Target, args: Sequence[str], **env: str) -> subprocess.Popen[str]:
-        """Start it on a server; it is to be waited for."""
+    def start(
+        self,
+        target: Target,
+        args: Sequence[str],
+        *,
+        directory: Path | None = None,
+        typed: bool = False,
+        **env: str,
+    ) -> subprocess.Popen[str]:
+        """Start it on a server, in a directory; `typed` if something will be written to its standard input.
+
+        It is to be waited for. Bytes that are not UTF-8 come out as surrogates.
+        """
         return subprocess.Popen(
             [*self.command, *args],
+            cwd=directory,
             env=environment(target.environment()) | {"LC_ALL": "C"} | env,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if typed else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
-            text=True,
+            encoding="utf-8",
+            errors="surrogateescape",
         )
 
-    def run(self, target: Target, *args: str, **env: str) -> Ended:
-        """Run it to its end."""
-        with self.start(target, args, **env) as process:
+    def run(
+        self, target: Target, *args: str, directory: Path | None = None, typed: str | None = None, **env: str
+    ) -> Ended:
+        """Run it to its end, with `typed` on its standard input."""
+        with self.start(target, args, directory=directory, typed=typed is not None, **env) as process:
             try:
-                return ended(process)
+                return ended(process, typed)
             except subprocess.TimeoutExpired:
                 process.kill()
                 raise
@@ -57,9 +72,9 @@ class Program:
         assert done.status == 0, done.stderr
 
 
-def ended(process: subprocess.Popen[str]) -> Ended:
+def ended(process: subprocess.Popen[str], typed: str | None = None) -> Ended:
     """Wait for the end of a started program."""
-    stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+    stdout, stderr = process.communicate(typed, timeout=TIMEOUT_S)
     return Ended(process.returncode, stdout, stderr)
 
 
@@ -88,26 +103,30 @@ _MEASURED = [
     # transactions of a run that is limited by time
     (r"actually processed: \d+(?= \(tps|$)", "actually processed: #"),
     (r"^ - \d+ transactions \(\d+\.\d% of total\)", " - # transactions (#.0% of total)"),
-    (r"^progress: \d+\.0 s, \d+\.\d tps, lat \d+\.\d{3} ms stddev \d+\.\d{3}, \d+ failed$", "progress: #"),
-    # a latency in eleven columns, failures in ten
-    (r"^ {3}(?=[ \d.]{11} )[ ]*\d+\.\d{3}  (?=[ \d]{10} )[ ]*\d+ ", "   ########.000  ########## "),
+    (r"^progress: \d+\.\d s, \d+\.\d tps, lat \d+\.\d{3} ms stddev \d+\.\d{3}, \d+ failed", "progress: #"),
+    (r"^progress: \d{10}\.\d{3} s, \d+\.\d tps, lat \d+\.\d{3} ms stddev \d+\.\d{3}, \d+ failed", "progress: epoch #"),
+    (r"^(progress: .*, lag) \d+\.\d{3} ms", r"\1 #"),
+    (r"^(progress: .*), \d+ skipped", r"\1, # skipped"),
+    (r"^(progress: .*), \d+ retried, \d+ retries", r"\1, # retried, # retries"),
+    (r"schedule lag: avg \d+\.\d{3} \(max \d+\.\d{3}\) ms", "schedule lag: avg # (max #) ms"),
+    # a latency in eleven columns
+    (r"^ {3}(?=[ \d.]{11} )[ ]*\d+\.\d{3} ", "   ########.000 "),
     # which of the clients is the first to be refused is a race in both
     (r"could not create connection for client \d+", "could not create connection for client #"),
     (r"^pgbench: setting random seed to \d{6,}$", "pgbench: setting random seed to #"),
     # C libraries name the program as it was called
     (r"^\S*/pgbench: ", "pgbench: "),
 ]
-_PROGRESS = "progress: #\n"
 
 
 def settle(text: str) -> str:
     """`text` without what is measured.
 
-    Of consecutive progress lines one is left: the original misses one that falls on the end of the run, or does not.
+    Of consecutive like progress lines one is left: the original misses one that falls on the end of the run, or not.
     """
     for pattern, replacement in _MEASURED:
         text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
-    return re.sub(f"(?:{_PROGRESS})+", _PROGRESS, text)
+    return re.sub(r"^(progress: .*\n)\1+", r"\1", text, flags=re.MULTILINE)
 
 
 def assert_alike(original: Ended, ours: Ended) -> None:

@@ -56,8 +56,6 @@ def guarded(workspace):
 def same(peers, *args, **env):
     """Run both with the same variables; they have to say the same. Hands back what ours said."""
     original, engine = (run(program, *args, **env) for program in peers)
-    # away from a terminal the original asks nevertheless, and takes the end of its input for the answer
-    original = replace(original, stderr=original.stderr.replace("Password: \n", ""))
     assert_alike(original, engine)
     assert engine.stderr == original.stderr
     return engine
@@ -97,6 +95,13 @@ REFUSALS = {
     "refused by name": ("trusty", {"PGHOST": "localhost", "PGHOSTADDR": ADDRESS, "PGPORT": "1"}),
     "all of several refused": ("trusty", {"PGHOST": "nosuch.invalid,127.0.0.1,/tmp/nosuch", "PGPORT": "1"}),
     "bad port": ("trusty", {"PGPORT": "many"}),
+    "more ports than hosts": ("trusty", {"PGPORT": "1,2"}),
+    "more addresses than hosts": ("trusty", {"PGHOST": "one", "PGHOSTADDR": f"{ADDRESS},{ADDRESS}"}),
+    "bad session attributes": ("trusty", {"PGTARGETSESSIONATTRS": "writable"}),
+    "bad balancing": ("trusty", {"PGLOADBALANCEHOSTS": "perhaps"}),
+    "bad mode of TLS": ("trusty", {"PGSSLMODE": "perhaps"}),
+    "no such service": ("trusty", {"PGSERVICE": "nosuch"}),
+    "no such file of services": ("trusty", {"PGSERVICE": "nosuch", "PGSERVICEFILE": "/nosuch"}),
 }
 
 
@@ -141,6 +146,19 @@ def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(peers, guar
     assert same(peers, *SHORT, **{**env, "PGDATABASE": "postgres"}).status == 0
 
 
+def test_the_first_host_with_the_wanted_attributes_is_taken_by_each_client(peers, guarded):
+    port, dead = guarded.port, closed_port()
+    hosts = f"host={ADDRESS},{ADDRESS},localhost port={dead},{port},{port} user=trusty dbname=postgres"
+    for attributes in ("any", "read-write", "primary", "prefer-standby"):
+        for options in ((), ("-C",), ("-j", "2")):
+            done = same(peers, *SHORT, *options, f"{hosts} target_session_attrs={attributes}")
+            assert done.status == 0
+    for attributes in ("read-only", "standby"):
+        assert same(peers, *SHORT, f"{hosts} target_session_attrs={attributes}").status == 1
+    uri = f"postgresql://trusty@{ADDRESS}:{dead},{ADDRESS}:{port}/postgres?target_session_attrs=read-write"
+    assert same(peers, *SHORT, uri).status == 0
+
+
 def test_connection_strings_and_uris_are_databases(peers, guarded):
     host, port = guarded.socket_directory, guarded.port
     for dbname in (
@@ -160,6 +178,15 @@ def test_a_service_leads_to_the_server(peers, guarded, tmp_path):
     assert same(peers, *SHORT, "service=bench", HOME=str(tmp_path)).status == 0
     assert same(peers, *SHORT, "service=nosuch", HOME=str(tmp_path)).status == 1
     assert run(ours(), *SHORT, HOME=str(tmp_path), PGSERVICE="bench", PGDATABASE="postgres").status == 0
+    elsewhere = tmp_path / "services"
+    elsewhere.write_text(
+        service.replace("[bench]", "[other]").replace("user=ann", f"# user\nuser=ann\nport={guarded.port}")
+    )
+    assert same(peers, *SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 0
+    elsewhere.write_text("[other]\nnosuch=1\n")
+    assert same(peers, *SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 1
+    elsewhere.write_text("[other]\nhost\n")
+    assert same(peers, *SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 1
 
 
 def test_the_password_file_is_used_and_named_when_it_is_wrong(peers, guarded, tmp_path):

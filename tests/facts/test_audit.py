@@ -148,6 +148,38 @@ def test_what_the_server_works_out_from_a_declared_setting_is_information():
     spec = _spec(b={"settings": {"shared_buffers": "1GB"}})
     findings = _findings(spec, b={"settings": {"shared_buffers": "1GB"}, "defaults": {"wal_buffers": "16MB"}})
     assert _rules(findings) == {("following_difference", "info")}
+    assert "From the declared settings.shared_buffers of B follow differences in settings.wal_buffers" in (
+        findings[0].message
+    )
+
+
+def test_what_the_server_works_out_from_other_settings_than_the_declared_one_is_undeclared():
+    spec = _spec(b={"settings": {"work_mem": "64MB"}})
+    findings = _findings(spec, b={"settings": {"work_mem": "64MB"}, "defaults": {"wal_buffers": "16MB"}})
+    assert _rules(findings) == {("undeclared_difference", "warning")}
+
+
+def test_a_derivable_setting_that_an_arm_has_set_itself_does_not_hide_behind_a_declared_one():
+    spec = _spec(b={"settings": {"shared_buffers": "1GB"}})
+    findings = _findings(spec, b={"settings": {"shared_buffers": "1GB", "wal_buffers": "64MB"}})
+    assert _rules(findings) == {("undeclared_difference", "warning")}
+    assert "settings.wal_buffers" in findings[0].message
+
+
+@pytest.mark.parametrize("major", VERSIONS)
+@pytest.mark.parametrize("declared", [{"shared_buffers": "16MB"}, {"max_connections": "300"}], ids=["buffers", "slots"])
+def test_real_servers_with_one_declared_setting_differ_only_in_what_follows_from_it(
+    clusters, start_cluster, major, declared
+):
+    spec = _spec(b={"settings": declared})
+    one, other = clusters(major), start_cluster(major, settings=declared)
+    facts = {
+        "A": collect("A", one.target, one.data_directory),
+        "B": collect("B", other.target, other.data_directory),
+    }
+    findings = audit(make_plan(spec, 1, "2026-11-20T14:12:00Z"), facts, spec).findings
+    assert [finding.message for finding in findings if finding.rule == "undeclared_difference"] == []
+    assert ("following_difference", "info") in _rules(findings)
 
 
 def test_checksums_that_differ_by_version_are_a_warning_of_their_own():

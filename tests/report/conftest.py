@@ -12,7 +12,7 @@ import pytest
 
 from pgtrial.report.build import build_report
 from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
-from pgtrial.store.records import Audit, Facts, Finding, Plan, Trial
+from pgtrial.store.records import Audit, ClientWarning, Facts, Finding, Plan, Trial
 from pgtrial.study.spec import LoadSection, SetUp, StudySection, StudySpec
 
 from ..analyse.studies import LoadPoint, make_plan, noisy, run
@@ -136,6 +136,21 @@ def grid(path: Path) -> StudyDirectory:
     return write_study(path, plan, trials, Audit(findings=[THP]), "Has PostgreSQL become faster from 15 to 18?")
 
 
+def rated(path: Path) -> StudyDirectory:
+    """At two rates, with an engine that tells what it used; it warned in the first trial."""
+    points = [POINTS[1].model_copy(update={"rate": rate}) for rate in (500.0, 1000.0)]
+    plan = make_plan(points=points)
+    told = {"cpu_per_transaction_us": 3.25, "warnings": []}
+    warned = {**told, "warnings": [ClientWarning(kind="client-busy", message="The busiest thread was busy.")]}
+    trials = [
+        trial.model_copy(
+            update={"client": trial.client and trial.client.model_copy(update=told if trial.index else warned)}
+        )
+        for trial in run(plan, lambda planned: points[planned.load_point].rate)
+    ]
+    return write_study(path, plan, trials, Audit(findings=[]), "Which answers sooner?")
+
+
 def withheld(path: Path) -> StudyDirectory:
     plan = make_plan()
     return write_study(path, plan, run(plan, noisy({"off": 1.4})), Audit(findings=[THP, FSYNC]), "Is off faster?")
@@ -170,6 +185,7 @@ def empty(path: Path) -> StudyDirectory:
 _MAKERS = {
     "demo": demo,
     "grid": grid,
+    "rated": rated,
     "withheld": withheld,
     "hostile": hostile,
     "failing": failing,

@@ -161,3 +161,31 @@ class TestCommands:
     def test_a_directory_that_is_no_study_is_refused(self, tmp_path):
         with pytest.raises(StoreError, match="not a study directory"):
             report_command.command(tmp_path)
+
+
+def test_what_the_client_used_is_told_where_the_engine_told_it(reports):
+    text = _text(reports, "rated", "report.md")
+    assert "| client us per transaction | busiest thread | highest | trials with a warning |" in text
+    assert "| 3.25 | 20% | 20% | 0 of 8 |" in text
+    assert "| 3.25 | 20% | 20% | 1 of 8 |" in text
+    assert "| The busiest thread was busy. |" in text
+    older = _text(reports, "demo", "report.md")
+    assert "client us" not in older
+
+
+def test_at_a_rate_the_tables_are_about_response_times(reports):
+    text = _text(reports, "rated", "report.md")
+    assert "select-only, scale 20, 8 clients, 1,000/s" in text
+    assert "the baseline's mean response time by the arm's" in text
+    assert "ln(mean response time of the baseline / mean response time)" in text
+    assert "Little's law" not in text
+    console = Console(width=120)
+    with console.capture() as shown:
+        console.print(summary(read_data(reports("rated")).result))
+    assert "mean ms" in shown.get()
+    assert "16.000" in shown.get()
+
+
+def test_each_rate_has_its_own_chart_of_throughput(reports):
+    titles = [figure.title for figure in draw("tps", read_data(reports("rated")))]
+    assert titles == ["select-only, scale 20, 500/s", "select-only, scale 20, 1,000/s"]

@@ -133,3 +133,20 @@ def test_what_the_study_varies_is_declared_per_arm():
     assert declared(spec, "same in other words") == []
     assert declared(spec, "off") == ["settings.synchronous_commit"]
     assert declared(spec, "old") == ["server.version", "server.initdb", "server.setup_sql"]
+
+
+def test_a_rate_is_one_more_dimension_of_the_load_points_and_changes_what_is_compared():
+    closed = make_plan(study(verdict={"blocks": 1}), 1, NOW)
+    plan = make_plan(study(load={"clients": [1, 8], "rate": [50, 2500.5]}, verdict={"blocks": 1}), 1, NOW)
+    assert (closed.measure, plan.measure) == ("goodput", "mean response time")
+    assert [(point.label, point.slug) for point in plan.load_points[:2]] == [
+        ("tpcb-like, scale 10, 1 client, 50/s", "tpcb-like-s10-c1-r50"),
+        ("tpcb-like, scale 10, 1 client, 2,500.5/s", "tpcb-like-s10-c1-r2500.5"),
+    ]
+    assert len(plan.load_points) == 4
+
+
+def test_a_load_point_without_a_rate_is_stored_as_before_there_were_rates():
+    plan = make_plan(study(verdict={"blocks": 1}), 1, NOW)
+    assert set(plan.load_points[0].model_dump()) == {"workload", "scale", "clients", "protocol"}
+    assert type(plan).model_validate_json(plan.model_dump_json()) == plan

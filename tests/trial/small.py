@@ -14,8 +14,8 @@ from pgtrial.trial.progress import ProgressEvent
 FAST = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "autovacuum": "off"}
 
 
-def small_study(path: Path, blocks: int = 2, seed: int = 11, **sections: Any) -> StudyDirectory:
-    """Two arms that differ in jit, trials of one second, in a new directory."""
+def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
+    """Two arms that differ in jit, trials of one second, in a new directory; scripts are relative to `folder`."""
     data: dict[str, Any] = {
         "load": {"workload": "simple-update", "scale": 1, "clients": 2, "warmup": "400ms", "duration": "1s"},
         "server": {"settings": FAST},
@@ -24,7 +24,7 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, **sections: Any) ->
     }
     for section, values in sections.items():
         data[section] = values if section == "arms" else {**data.get(section, {}), **values}
-    spec = build_study(data, "test")
+    spec = build_study(data, "test", folder)
     return StudyDirectory.create(path, spec, make_plan(spec, seed, "2026-11-20T14:12:00+00:00"))
 
 

@@ -2,6 +2,7 @@
 
 import pytest
 
+from pgtrial.errors import StudyError
 from pgtrial.trial.outcome import Outcome
 
 LATENCY = {
@@ -23,7 +24,13 @@ DONE = {
     "clients_aborted": 0,
     "warmup": None,
     "measure": MEASURED,
-    "client": {"cpu_user_s": 1.0, "cpu_system_s": 0.5, "busiest_thread_share": 0.4},
+    "client": {
+        "cpu_user_s": 1.0,
+        "cpu_system_s": 0.5,
+        "busiest_thread_share": 0.4,
+        "cpu_per_transaction_us": 75.0,
+        "warnings": [],
+    },
 }
 
 
@@ -44,6 +51,22 @@ def test_a_run_that_reports_is_completed():
     assert done.measured.failures == {"40001": 1}
     assert done.client is not None
     assert done.warmup is None
+
+
+def test_what_the_engine_says_against_itself_is_kept():
+    warning = {"kind": "client-busy", "message": "the busiest thread was busy for 93% of the time", "new key": 1}
+    use = outcome({**DONE, "client": {**DONE["client"], "warnings": [warning]}}).client
+    assert use is not None
+    assert use.cpu_per_transaction_us == 75.0
+    assert [(each.kind, each.message) for each in use.warnings] == [("client-busy", warning["message"])]
+
+
+def test_an_engine_that_does_not_check_itself_is_not_taken_for_one_that_found_nothing():
+    silent = {"cpu_user_s": 1.0, "cpu_system_s": 0.5, "busiest_thread_share": 0.4}
+    with pytest.raises(
+        StudyError, match=r"says nothing of 'cpu_per_transaction_us'; install the engine and the lab from"
+    ):
+        outcome({**DONE, "client": silent}).client  # noqa: B018
 
 
 FAILED = {

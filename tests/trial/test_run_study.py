@@ -9,7 +9,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 
 from pgtrial.errors import ArmError, StudyError
-from pgtrial.trial.progress import BlockEnds, Second, StudyEnds, TrialBegins, TrialEnds
+from pgtrial.trial.progress import BlockEnds, ProgressEvent, Second, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.trial.run_study import run_study
 from tests.conftest import require_engine
 from tests.trial.small import each_once, once, small_study
@@ -201,3 +201,28 @@ def test_an_engine_of_another_protocol_is_refused(tmp_path, monkeypatch):
     with pytest.raises(StudyError, match="speaks version 99 of the event protocol and this lab version 1"):
         run_study(study, lambda event: None)
     assert study.trials() == []
+
+
+def test_a_script_of_the_studys_own_is_run(tmp_path):
+    (tmp_path / "own.sql").write_text("\\set aid random(1, 100000 * :scale)\nSELECT :aid;\n")
+    study = small_study(tmp_path / "study", blocks=1, folder=tmp_path, load={"workload": "own.sql", "max_tries": 2})
+    run_study(study, list[ProgressEvent]().append)
+    assert [(trial.status, trial.reason) for trial in study.trials()] == [("completed", None)] * 2
+    assert {trial.load_point.workload for trial in study.trials()} == {"own.sql"}
+
+
+def test_a_script_that_the_engine_refuses_stops_the_study_at_once(tmp_path):
+    (tmp_path / "own.sql").write_text("SELECT 1;\n\\oops\n")
+    study = small_study(tmp_path / "study", blocks=1, folder=tmp_path, load={"workload": "own.sql"})
+    with pytest.raises(StudyError, match=r'own\.sql:2: invalid command in command "oops"'):
+        run_study(study, list[ProgressEvent]().append)
+    assert study.trials() == []
+
+
+def test_a_rate_is_kept(tmp_path):
+    study = small_study(tmp_path, blocks=1, load={"rate": 100})
+    run_study(study, list[ProgressEvent]().append)
+    for trial in study.trials():
+        assert trial.measured is not None
+        # a Poisson count of 100 in the one second has a standard deviation of 10
+        assert 50 <= trial.measured.transactions <= 150

@@ -55,11 +55,6 @@ impl ServerError {
         self.statement = statement.filter(|_| self.position.is_some()).map(str::to_owned);
         self
     }
-
-    /// Whether pgbench retries or counts it instead of giving the client up: serialization failure and deadlock.
-    pub fn is_retryable(&self) -> bool {
-        matches!(self.sqlstate.as_str(), "40001" | "40P01")
-    }
 }
 
 /// As libpq at its default verbosity, without the last line's end.
@@ -121,6 +116,9 @@ pub enum ConnectionError {
     /// Something that protocol 3 does not allow, or that we do not speak.
     #[error("{0}")]
     Protocol(String),
+    /// A script's statement that copies data, for which a client has no means.
+    #[error("COPY is not supported in pgbench, aborting")]
+    Copy,
     /// TLS could not be agreed on.
     #[error("{0}")]
     Tls(String),
@@ -163,6 +161,7 @@ impl ConnectionError {
             Unresolved(_) | Connect(_) | Timeout | Tls(_) | WrongSession(_) => "08001",
             Receive(_) | Send(_) | Closed => "08006",
             LostSync { .. } | Protocol(_) => "08P01",
+            Copy => "0A000",
             Authentication(_) => "28000",
             NoPassword => "28P01",
         }
@@ -186,7 +185,6 @@ mod tests {
         let error =
             ServerError::parse(b"SERROR\0VERROR\0C40001\0Mcould not serialize\0DReason.\0HRetry.\0WSQL function\0\0");
         assert_eq!(error.sqlstate, "40001");
-        assert!(error.is_retryable());
         assert_eq!(
             error.to_string(),
             "ERROR:  could not serialize\nDETAIL:  Reason.\nHINT:  Retry.\nCONTEXT:  SQL function"

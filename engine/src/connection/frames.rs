@@ -38,8 +38,13 @@ pub struct Rest {
 pub const HEADER: usize = 5;
 
 impl Rest {
-    /// Reads from `stream` through the shared `buffer` until the sink says stop or nothing more is there.
+    /// Whether nothing is unfinished.
     #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.kept.is_empty() && self.skip == 0
+    }
+
+    /// Reads from `stream` through the shared `buffer` until the sink says stop or nothing more is there.
     pub fn receive<S: Sink>(
         &mut self,
         stream: &mut Stream,
@@ -52,27 +57,43 @@ impl Rest {
                 return Ok(Flow::Stop);
             }
         }
+        let read = stream.read(buffer);
+        self.receive_more(read, stream, buffer, sink)
+    }
+
+    /// The same when something has been `read` into the buffer already.
+    pub fn receive_more<S: Sink>(
+        &mut self,
+        mut read: io::Result<usize>,
+        stream: &mut Stream,
+        buffer: &mut [u8],
+        sink: &mut S,
+    ) -> Result<Flow, ConnectionError> {
         loop {
-            let read = match stream.read(buffer) {
+            match read {
                 Ok(0) => return Err(ConnectionError::Closed),
-                Ok(read) => read,
+                Ok(count) => {
+                    if self.take(&buffer[..count], sink)? == Flow::Stop {
+                        return Ok(Flow::Stop);
+                    }
+                }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(Flow::Continue),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(ConnectionError::receiving(error)),
-            };
-            let flow = if self.kept.is_empty() {
-                let (used, flow) = self.consume(&buffer[..read], sink)?;
-                self.kept.extend_from_slice(&buffer[used..read]);
-                flow
-            } else {
-                let mut joined = std::mem::take(&mut self.kept);
-                joined.extend_from_slice(&buffer[..read]);
-                self.consume_kept(joined, sink)?
-            };
-            if flow == Flow::Stop {
-                return Ok(Flow::Stop);
             }
+            read = stream.read(buffer);
         }
+    }
+
+    fn take<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<Flow, ConnectionError> {
+        if self.kept.is_empty() {
+            let (used, flow) = self.consume(bytes, sink)?;
+            self.kept.extend_from_slice(&bytes[used..]);
+            return Ok(flow);
+        }
+        let mut joined = std::mem::take(&mut self.kept);
+        joined.extend_from_slice(bytes);
+        self.consume_kept(joined, sink)
     }
 
     /// Hands on the complete messages in `bytes` and keeps what is left, where it is: a long message that comes in
@@ -86,7 +107,7 @@ impl Rest {
 
     /// Hands on the complete messages in `bytes` and tells how many bytes that took.
     #[inline]
-    fn consume<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(usize, Flow), ConnectionError> {
+    pub(super) fn consume<S: Sink>(&mut self, bytes: &[u8], sink: &mut S) -> Result<(usize, Flow), ConnectionError> {
         let mut rest = bytes;
         if self.skip > 0 {
             let skipped = self.skip.min(rest.len());

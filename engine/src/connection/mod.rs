@@ -6,8 +6,14 @@ pub mod error;
 mod frames;
 #[cfg(test)]
 mod hostile;
+pub mod int_field;
+pub mod measured;
+pub mod message;
 mod opening;
 pub mod params;
+mod prepared;
+mod reply;
+pub mod rows;
 pub mod session;
 mod session_kind;
 mod startup;
@@ -22,17 +28,26 @@ use std::time::Instant;
 
 use mio::{Registry, Token};
 
+use crate::program::Rows;
 use crate::program::value::Value;
-use error::{ConnectionError, ServerError};
-use frames::{Flow, Rest, Sink};
+use error::ConnectionError;
+use frames::{Flow, Rest};
+use message::Message;
 use opening::Opening;
+use prepared::Prepared;
+use reply::{Answer, ReplySink, Request};
+pub use reply::{Reply, StatementError};
+use rows::ResultSet;
 pub use startup::ServerInfo;
-use statement::{QueryMode, Statement};
+use statement::{DESCRIBE_PORTAL, EXECUTE_SYNC, QueryMode, SYNC, Statement};
 use stream::Stream;
 use target::Target;
 
 /// Size of the buffer that connections of one thread share for reading, bytes.
 pub const BUFFER_SIZE: usize = 64 * 1024;
+
+/// How much of a pipeline is collected before it is sent, bytes, as in libpq.
+const LONGEST_PIPELINE_PIECE: usize = 64 * 1024;
 
 /// One client's connection.
 pub struct Connection {
@@ -40,20 +55,24 @@ pub struct Connection {
     rest: Rest,
     /// What the socket has not taken yet.
     unsent: Vec<u8>,
-    /// Which statements this session has parsed, a bit for each.
-    prepared: Vec<u64>,
+    prepared: Prepared,
     request: Request,
-    /// An error of the reply that is being received.
-    error: Option<Box<ServerError>>,
+    /// Whether requests are collected until the pipeline's end.
+    in_pipeline: bool,
+    answer: Answer,
     opening: Option<Box<Opening>>,
     waits_for_write: bool,
 }
 
-/// The last request, kept as it was sent if it holds the text of a statement: an error may point into it.
-#[derive(Default)]
-struct Request {
-    bytes: Vec<u8>,
-    has_text: bool,
+/// What [`Connection::receive_whole`] came upon.
+pub enum Received {
+    /// The whole of a usual reply, that ends in this status.
+    Whole(u8),
+    /// So many bytes of something else.
+    Some(usize),
+    /// It has not read: there is something to be finished before.
+    Nothing,
+    Failed(io::Error),
 }
 
 /// How far a connection has come.
@@ -65,14 +84,6 @@ pub enum Progress {
     Reopened,
     /// Ready for statements.
     Ready(ServerInfo),
-}
-
-/// The server's answer to one request.
-#[derive(Debug)]
-pub struct Reply {
-    /// `I` idle, `T` in a transaction, `E` in a failed transaction.
-    pub status: u8,
-    pub error: Option<Box<ServerError>>,
 }
 
 /// Why no attempt led to a session: libpq's lines, and the SQLSTATE of the last.
@@ -94,9 +105,10 @@ impl Connection {
             stream,
             rest: Rest::default(),
             unsent: Vec::new(),
-            prepared: Vec::new(),
+            prepared: Prepared::default(),
             request: Request::default(),
-            error: None,
+            in_pipeline: false,
+            answer: Answer::default(),
             opening: Some(Box::new(opening)),
             waits_for_write: true,
         }
@@ -158,31 +170,109 @@ impl Connection {
         }
     }
 
-    /// Sends a statement with its values. `scratch` is the thread's buffer for encoding.
-    #[inline]
+    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's buffer for encoding.
+    #[inline(always)]
     pub fn send(
         &mut self,
         statement: &Statement,
         mode: QueryMode,
         values: &[Value],
-        scratch: &mut Vec<u8>,
+        rows: Rows,
+        scratch: &mut Message,
     ) -> Result<(), ConnectionError> {
         scratch.clear();
-        let (word, bit) = (statement.id / 64, 1u64 << (statement.id % 64));
-        let prepared = self.prepared.get(word).is_some_and(|bits| bits & bit != 0);
+        let prepared = mode == QueryMode::Prepared && self.prepared.has(statement.id);
         statement.encode(mode, prepared, values, scratch);
-        if !prepared && mode == QueryMode::Prepared {
-            if self.prepared.len() <= word {
-                self.prepared.resize(word + 1, 0);
+        if !prepared || rows == Rows::Kept || self.in_pipeline {
+            return self.send_unusual(statement, mode, rows, scratch);
+        }
+        self.request.has_text = false;
+        self.answer.expect(false);
+        self.send_bytes(scratch.as_bytes())
+    }
+
+    /// Sends a statement that is new to the server, whose rows are kept, or that is part of a pipeline.
+    fn send_unusual(
+        &mut self,
+        statement: &Statement,
+        mode: QueryMode,
+        rows: Rows,
+        scratch: &mut Message,
+    ) -> Result<(), ConnectionError> {
+        if mode == QueryMode::Prepared && !self.prepared.has(statement.id) {
+            self.prepared.expect(statement.id);
+        }
+        if self.in_pipeline {
+            scratch.cut(SYNC.len());
+            self.unsent.extend_from_slice(scratch.as_bytes());
+            return if self.unsent.len() > LONGEST_PIPELINE_PIECE { self.flush() } else { Ok(()) };
+        }
+        if rows == Rows::Kept && mode != QueryMode::Simple {
+            scratch.cut(EXECUTE_SYNC.len());
+            scratch.extend(&DESCRIBE_PORTAL);
+            scratch.extend(&EXECUTE_SYNC);
+        }
+        self.answer.expect(rows == Rows::Kept);
+        self.request.has_text = true;
+        self.request.bytes.clear();
+        self.request.bytes.extend_from_slice(scratch.as_bytes());
+        self.send_bytes(scratch.as_bytes())
+    }
+
+    /// Has the server parse those of `statements` that are new to it; false if there are none.
+    pub fn prepare(&mut self, statements: &[Statement]) -> Result<bool, ConnectionError> {
+        let mut messages = Vec::new();
+        for statement in statements {
+            if !self.prepared.has(statement.id) {
+                messages.extend_from_slice(statement.parse_message());
+                self.prepared.expect(statement.id);
             }
-            self.prepared[word] |= bit;
         }
-        let sent = self.send_bytes(scratch);
-        self.request.has_text = !prepared || mode != QueryMode::Prepared;
-        if self.request.has_text {
-            std::mem::swap(&mut self.request.bytes, scratch);
+        if messages.is_empty() {
+            return Ok(false);
         }
-        sent
+        messages.extend_from_slice(&SYNC);
+        self.answer.expect(false);
+        self.request = Request { bytes: messages.clone(), has_text: statements.len() == 1 };
+        self.send_bytes(&messages)?;
+        Ok(true)
+    }
+
+    /// Collects the requests that follow, until [`Connection::end_pipeline`].
+    pub fn start_pipeline(&mut self) {
+        self.in_pipeline = true;
+        self.answer.expect(false);
+        self.answer.awaited = 0;
+        self.request.has_text = false;
+    }
+
+    /// Ends a part of the pipeline.
+    pub fn sync_pipeline(&mut self) {
+        self.unsent.extend_from_slice(&SYNC);
+        self.answer.awaited += 1;
+    }
+
+    /// Sends what the pipeline holds; the reply is that to all of it.
+    pub fn end_pipeline(&mut self) -> Result<(), ConnectionError> {
+        self.sync_pipeline();
+        self.in_pipeline = false;
+        self.flush()
+    }
+
+    /// Whether requests are being collected.
+    #[inline]
+    pub fn in_pipeline(&self) -> bool {
+        self.in_pipeline
+    }
+
+    /// The text that was sent with the last request, if any was.
+    pub fn sent_text(&self) -> Option<&str> {
+        self.request.statement()
+    }
+
+    /// The results of the last query whose rows were to be kept.
+    pub fn take_results(&mut self) -> Vec<ResultSet> {
+        self.answer.take_results()
     }
 
     /// Sends one simple query without values.
@@ -190,10 +280,11 @@ impl Connection {
         let mut message = bytes::BytesMut::new();
         postgres_protocol::message::frontend::query(sql, &mut message)?;
         self.request = Request { bytes: message.to_vec(), has_text: true };
+        self.answer.expect(false);
         self.send_bytes(&message)
     }
 
-    #[inline]
+    #[inline(always)]
     fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
         if !self.unsent.is_empty() {
             self.unsent.extend_from_slice(bytes);
@@ -220,10 +311,27 @@ impl Connection {
         Ok(self.stream.flush()?)
     }
 
-    /// The reply to the last request, if it is complete. The error is the server's last word where it left one.
-    #[inline]
+    /// Reads what is there. Nearly always that is the whole of a reply without surprises, and all that is to be known of
+    /// it is the status; whatever else it is goes to [`Connection::receive`].
+    #[inline(always)]
+    pub fn receive_whole(&mut self, buffer: &mut [u8]) -> Received {
+        if self.waits_for_write || !self.rest.is_empty() || !self.unsent.is_empty() {
+            return Received::Nothing;
+        }
+        match self.stream.read(buffer) {
+            Ok(read) => match self.answer.status_of_whole(&buffer[..read]) {
+                Some(status) => Received::Whole(status),
+                None => Received::Some(read),
+            },
+            Err(error) => Received::Failed(error),
+        }
+    }
+
+    /// The reply to the last request, if it is complete; `received` is what has been read of it by now. The error is the
+    /// server's last word where it left one.
     pub fn receive(
         &mut self,
+        received: Received,
         buffer: &mut [u8],
         registry: &Registry,
         token: Token,
@@ -232,12 +340,23 @@ impl Connection {
             self.flush()?;
             self.update_interest(registry, token)?;
         }
-        let mut sink = ReplySink { status: 0, error: &mut self.error, request: &self.request };
-        match self.rest.receive(&mut self.stream, buffer, &mut sink) {
-            Ok(Flow::Stop) => Ok(Some(Reply { status: sink.status, error: self.error.take() })),
+        let mut sink =
+            ReplySink { status: 0, answer: &mut self.answer, prepared: &mut self.prepared, request: &self.request };
+        let flow = match received {
+            Received::Nothing => self.rest.receive(&mut self.stream, buffer, &mut sink),
+            Received::Some(read) => self.rest.receive_more(Ok(read), &mut self.stream, buffer, &mut sink),
+            Received::Failed(error) => self.rest.receive_more(Err(error), &mut self.stream, buffer, &mut sink),
+            Received::Whole(_) => Ok(Flow::Continue),
+        };
+        match flow {
+            Ok(Flow::Stop) => {
+                let status = sink.status;
+                self.prepared.forget_pending();
+                Ok(Some(Reply { status, error: self.answer.take_error() }))
+            }
             Ok(Flow::Continue) => Ok(None),
-            Err(error) => Err(match self.error.take() {
-                Some(last) => ConnectionError::Server(last),
+            Err(error) => Err(match self.answer.take_error() {
+                Some(last) => ConnectionError::Server(last.error),
                 None => error,
             }),
         }
@@ -258,52 +377,5 @@ impl Connection {
     pub fn terminate(&mut self) {
         // The server ends the session on the closed socket too, so a failure changes nothing.
         let _ = self.send_bytes(&[b'X', 0, 0, 0, 4]);
-    }
-}
-
-impl Request {
-    /// The statement's text: of a Query message, or of a Parse message, where it follows the statement's name.
-    fn statement(&self) -> Option<&str> {
-        let (header, body) = self.bytes.split_at_checked(frames::HEADER).filter(|_| self.has_text)?;
-        let mut texts = body.split(|byte| *byte == 0);
-        let text = if header[0] == b'P' { texts.nth(1) } else { texts.next() };
-        std::str::from_utf8(text?).ok()
-    }
-}
-
-/// Prints a notice as libpq's default does.
-fn notice(body: &[u8], statement: Option<&str>) {
-    // The context is for errors only.
-    eprintln!("{}", ServerError { context: None, ..ServerError::parse(body).of(statement) });
-}
-
-/// Reads up to ReadyForQuery and keeps only an error; rows and tags are skipped unread.
-struct ReplySink<'a> {
-    status: u8,
-    error: &'a mut Option<Box<ServerError>>,
-    request: &'a Request,
-}
-
-impl Sink for ReplySink<'_> {
-    #[inline]
-    fn wants(&self, kind: u8) -> bool {
-        matches!(kind, b'Z' | b'E' | b'N')
-    }
-
-    #[inline]
-    fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
-        match kind {
-            b'Z' => {
-                self.status = body.first().copied().unwrap_or(0);
-                return Ok(Flow::Stop);
-            }
-            b'E' => *self.error = Some(Box::new(ServerError::parse(body).of(self.request.statement()))),
-            b'N' => notice(body, self.request.statement()),
-            b'G' | b'W' => {
-                return Err(ConnectionError::Protocol("unexpected COPY from a script's statement".to_owned()));
-            }
-            _ => {}
-        }
-        Ok(Flow::Continue)
     }
 }

@@ -10,14 +10,35 @@ use postgres_protocol::message::frontend;
 
 use super::error::{ConnectionError, ServerError};
 use super::frames::{Flow, Sink};
+use super::reply::notice;
 use super::startup::INVALID_PASSWORD;
 use super::target::Target;
-use super::{BUFFER_SIZE, Connection, OpenError, Progress, ServerInfo, notice};
+use super::{BUFFER_SIZE, Connection, OpenError, Progress, ServerInfo};
 
 const TOKEN: Token = Token(0);
 
 /// One row of a result; NULL is `None`.
 pub type Row = Vec<Option<String>>;
+
+/// What follows a message of COPY data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fill {
+    More,
+    Done,
+    /// The data is given up, and so is the statement.
+    GiveUp,
+}
+
+/// Why a COPY failed.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// Before it took data.
+    #[error("{0}")]
+    Refused(ConnectionError),
+    /// When it had begun to take data.
+    #[error("{0}")]
+    Failed(ConnectionError),
+}
 
 /// A blocking session.
 pub struct Session {
@@ -70,19 +91,25 @@ impl Session {
         self.outcome(sink)
     }
 
-    /// Runs `COPY ... FROM STDIN`: `fill` appends data to the buffer and returns false when it has no more.
-    pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> bool) -> Result<(), ConnectionError> {
-        self.connection.send_query(sql)?;
+    /// Runs `COPY ... FROM STDIN`: `fill` appends one message's data to the buffer and says whether more will follow.
+    pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
         let mut sink = RowSink::default();
-        self.wait(&mut sink, |sink| sink.ready || sink.copying)?;
-        if sink.copying {
-            self.send_copy_data(&mut fill)?;
-            let mut end = BytesMut::new();
-            frontend::copy_done(&mut end);
-            self.send_all(&end)?;
-            self.wait(&mut sink, |sink| sink.ready)?;
+        let refused = |error| CopyError::Refused(error);
+        self.connection.send_query(sql).map_err(refused)?;
+        self.wait(&mut sink, |sink| sink.ready || sink.copying).map_err(refused)?;
+        if !sink.copying {
+            return self.outcome(sink).map(drop).map_err(refused);
         }
-        self.outcome(sink).map(drop)
+        match self.send_copy_data(&mut sink, &mut fill) {
+            // A server that ends the session may have said why before the socket broke.
+            Err(ConnectionError::Send(error)) => {
+                let said = self.wait(&mut sink, |sink| sink.ready);
+                Err(said.err().unwrap_or(ConnectionError::Send(error)))
+            }
+            Err(error) => Err(error),
+            Ok(()) => self.wait(&mut sink, |sink| sink.ready).and_then(|()| self.outcome(sink).map(drop)),
+        }
+        .map_err(CopyError::Failed)
     }
 
     /// The rows, or the error with the statement it is about.
@@ -93,22 +120,47 @@ impl Session {
         }
     }
 
-    fn send_copy_data(&mut self, fill: &mut impl FnMut(&mut Vec<u8>) -> bool) -> Result<(), ConnectionError> {
+    /// Sends data until there is no more or the server has reported an error; it skips what comes after that.
+    fn send_copy_data(
+        &mut self,
+        sink: &mut RowSink,
+        fill: &mut impl FnMut(&mut Vec<u8>) -> Fill,
+    ) -> Result<(), ConnectionError> {
         let mut message = Vec::with_capacity(BUFFER_SIZE * 2);
-        let mut more = true;
-        while more {
+        while sink.error.is_none() {
             message.clear();
             message.extend_from_slice(b"d\0\0\0\0");
-            while more && message.len() < BUFFER_SIZE {
-                more = fill(&mut message);
-            }
+            let next = fill(&mut message);
             let length = (message.len() - 1) as u32;
             message[1..5].copy_from_slice(&length.to_be_bytes());
-            if length > 4 {
-                self.send_all(&message)?;
+            let mut end = BytesMut::new();
+            match next {
+                Fill::More => {}
+                Fill::Done => frontend::copy_done(&mut end),
+                Fill::GiveUp => {
+                    message.clear();
+                    frontend::copy_fail("given up", &mut end)?;
+                }
             }
+            message.extend_from_slice(&end);
+            self.send_all(&message)?;
+            if next != Fill::More {
+                break;
+            }
+            self.take(sink)?;
         }
         Ok(())
+    }
+
+    /// Takes what the server has sent, without waiting.
+    fn take(&mut self, sink: &mut RowSink) -> Result<(), ConnectionError> {
+        let connection = &mut self.connection;
+        connection.rest.receive(&mut connection.stream, &mut self.buffer, sink).map(drop).map_err(|error| {
+            match (error, sink.error.take()) {
+                (ConnectionError::Closed, Some(last)) => ConnectionError::Server(last),
+                (error, _) => error,
+            }
+        })
     }
 
     fn send_all(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {

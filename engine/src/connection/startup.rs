@@ -11,11 +11,12 @@ use super::authentication::Authentication;
 use super::error::{ConnectionError, ServerError};
 use super::frames::{Flow, Rest, Sink};
 use super::params::{Password, SslMode, TargetSessionAttrs};
+use super::reply::notice;
 use super::session::parse_row;
 use super::session_kind::SessionKind;
 use super::stream::Stream;
 use super::target::{Attempt, Target};
-use super::{notice, tls};
+use super::tls;
 
 /// SQLSTATE of a wrong password.
 pub const INVALID_PASSWORD: &str = "28P01";

@@ -1,5 +1,7 @@
 //! A statement as the wire wants it: encoded once when the run is planned, values patched in on each use.
 
+use super::int_field::push_int;
+use super::message::Message;
 use crate::program::value::Value;
 
 /// How statements travel, as pgbench's `--protocol`.
@@ -25,7 +27,29 @@ impl QueryMode {
 }
 
 /// Execute of the unnamed portal without a row limit, then Sync.
-const EXECUTE_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+pub const EXECUTE_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+/// How many bytes of a Bind message follow its parameters.
+const RESULT_FORMATS: usize = 2;
+
+/// The end of a Bind message, that wants all results in text format, and what follows it.
+const TEXT_RESULTS_EXECUTE_SYNC: [u8; RESULT_FORMATS + EXECUTE_SYNC.len()] =
+    [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+/// Sync.
+pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
+
+/// Describe of the unnamed portal: the names of the columns are wanted.
+pub const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
+
+/// A place in a statement where a variable's value goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Hole {
+    /// The index of its value.
+    pub slot: usize,
+    /// The variable's name: in simple mode a variable without a value stays in the text as it was written.
+    pub name: String,
+}
 
 /// One SQL statement with holes for values.
 #[derive(Debug)]
@@ -33,114 +57,148 @@ pub struct Statement {
     /// Index among the run's statements; a connection remembers by it what it has prepared.
     pub id: usize,
     /// The text around the holes; one more than there are holes.
-    pieces: Vec<String>,
-    /// For each hole the index of its value.
-    holes: Vec<usize>,
+    pieces: Vec<Vec<u8>>,
+    holes: Vec<Hole>,
     parse: Vec<u8>,
-    bind: Vec<u8>,
+    bind: BindHead,
     parse_unnamed: Vec<u8>,
-    bind_unnamed: Vec<u8>,
+    bind_unnamed: BindHead,
 }
 
 impl Statement {
-    /// A statement from the text around its holes and the value index of each hole.
+    /// A statement from the text around its holes.
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
-    pub fn new(id: usize, name: &str, pieces: Vec<String>, holes: Vec<usize>) -> Self {
+    pub fn new(id: usize, name: &str, pieces: Vec<Vec<u8>>, holes: Vec<Hole>) -> Self {
         assert_eq!(pieces.len(), holes.len() + 1, "one piece of text more than holes");
         let mut text = pieces[0].clone();
         for (number, piece) in pieces[1..].iter().enumerate() {
-            text.push_str(&format!("${}{piece}", number + 1));
+            text.extend_from_slice(format!("${}", number + 1).as_bytes());
+            text.extend_from_slice(piece);
         }
         Self {
             id,
             parse: parse_message(name, &text),
-            bind: bind_head(name, holes.len()),
+            bind: BindHead::new(name, holes.len()),
             parse_unnamed: parse_message("", &text),
-            bind_unnamed: bind_head("", holes.len()),
+            bind_unnamed: BindHead::new("", holes.len()),
             pieces,
             holes,
         }
     }
 
+    /// The name under which it is prepared.
+    pub fn name(&self) -> &str {
+        let name = self.parse[5..].split(|byte| *byte == 0).next().unwrap_or_default();
+        std::str::from_utf8(name).unwrap_or_default()
+    }
+
+    /// The message that has the server prepare the statement.
+    pub fn parse_message(&self) -> &[u8] {
+        &self.parse
+    }
+
     /// Appends the messages of one execution. `prepared` tells whether this connection has parsed the statement before.
-    #[inline]
-    pub fn encode(&self, mode: QueryMode, prepared: bool, values: &[Value], out: &mut Vec<u8>) {
+    #[inline(always)]
+    pub fn encode(&self, mode: QueryMode, prepared: bool, values: &[Value], out: &mut Message) {
+        if !prepared || mode != QueryMode::Prepared {
+            return self.encode_text(mode, values, out);
+        }
+        self.encode_bind(&self.bind, values, out);
+    }
+
+    /// The same with the statement's text.
+    fn encode_text(&self, mode: QueryMode, values: &[Value], out: &mut Message) {
         match mode {
             QueryMode::Simple => self.encode_simple(values, out),
             QueryMode::Extended => {
-                out.extend_from_slice(&self.parse_unnamed);
+                out.extend(&self.parse_unnamed);
                 self.encode_bind(&self.bind_unnamed, values, out);
             }
             QueryMode::Prepared => {
-                if !prepared {
-                    out.extend_from_slice(&self.parse);
-                }
+                out.extend(&self.parse);
                 self.encode_bind(&self.bind, values, out);
             }
         }
     }
 
-    fn encode_simple(&self, values: &[Value], out: &mut Vec<u8>) {
+    fn encode_simple(&self, values: &[Value], out: &mut Message) {
         let start = out.len();
-        out.extend_from_slice(b"Q\0\0\0\0");
-        out.extend_from_slice(self.pieces[0].as_bytes());
+        out.extend(b"Q\0\0\0\0");
+        out.extend(&self.pieces[0]);
         for (hole, piece) in self.holes.iter().zip(&self.pieces[1..]) {
-            match &values[*hole] {
-                Value::Unset => out.extend_from_slice(b"NULL"),
-                value => value.write_text(out),
-            }
-            out.extend_from_slice(piece.as_bytes());
-        }
-        out.push(0);
-        patch_length(out, start);
-    }
-
-    #[inline]
-    fn encode_bind(&self, head: &[u8], values: &[Value], out: &mut Vec<u8>) {
-        let start = out.len();
-        out.extend_from_slice(head);
-        for hole in &self.holes {
-            let at = out.len();
-            match &values[*hole] {
-                Value::Unset => out.extend_from_slice(&(-1i32).to_be_bytes()),
+            match &values[hole.slot] {
+                Value::Unset => {
+                    out.extend(b":");
+                    out.extend(hole.name.as_bytes());
+                }
                 value => {
-                    out.extend_from_slice(&[0; 4]);
-                    value.write_text(out);
-                    let length = (out.len() - at - 4) as u32;
-                    out[at..at + 4].copy_from_slice(&length.to_be_bytes());
+                    out.extend_text(value);
                 }
             }
+            out.extend(piece);
         }
-        out.extend_from_slice(&[0, 0]); // all results in text format
-        patch_length(out, start);
-        out.extend_from_slice(&EXECUTE_SYNC);
+        out.extend(&[0]);
+        out.set_number(start + 1, (out.len() - start - 1) as u32);
+    }
+
+    #[inline(always)]
+    fn encode_bind(&self, head: &BindHead, values: &[Value], out: &mut Message) {
+        let start = out.len();
+        out.push(&head.bytes, head.length);
+        for hole in &self.holes {
+            match &values[hole.slot] {
+                Value::Int(number) => push_int(*number, out),
+                value => encode_other(value, out),
+            }
+        }
+        out.set_number(start + 1, (out.len() - start + RESULT_FORMATS - 1) as u32);
+        out.push(&TEXT_RESULTS_EXECUTE_SYNC, TEXT_RESULTS_EXECUTE_SYNC.len());
     }
 }
 
-fn patch_length(out: &mut [u8], start: usize) {
-    let length = (out.len() - start - 1) as u32;
-    out[start + 1..start + 5].copy_from_slice(&length.to_be_bytes());
+/// A parameter that is no whole number.
+fn encode_other(value: &Value, out: &mut Message) {
+    let at = out.len();
+    out.extend(&(-1i32).to_be_bytes());
+    if *value != Value::Unset {
+        let length = out.extend_text(value);
+        out.set_number(at, length as u32);
+    }
 }
 
-fn parse_message(name: &str, text: &str) -> Vec<u8> {
+fn parse_message(name: &str, text: &[u8]) -> Vec<u8> {
     let mut message = b"P\0\0\0\0".to_vec();
     message.extend_from_slice(name.as_bytes());
     message.push(0);
-    message.extend_from_slice(text.as_bytes());
+    message.extend_from_slice(text);
     message.extend_from_slice(&[0, 0, 0]); // end of text, no parameter types given
-    patch_length(&mut message, 0);
+    let length = (message.len() - 1) as u32;
+    message[1..5].copy_from_slice(&length.to_be_bytes());
     message
 }
 
 /// A Bind message up to the parameters; its length is patched when they are known.
-fn bind_head(name: &str, parameters: usize) -> Vec<u8> {
-    let mut message = b"B\0\0\0\0\0".to_vec(); // the last zero: the unnamed portal
-    message.extend_from_slice(name.as_bytes());
-    message.extend_from_slice(&[0, 0, 0]); // end of name, all parameters in text format
-    message.extend_from_slice(&(parameters as u16).to_be_bytes());
-    message
+#[derive(Debug)]
+struct BindHead {
+    bytes: [u8; BindHead::LONGEST],
+    length: usize,
+}
+
+impl BindHead {
+    /// Eleven bytes around a statement's name, which is a letter and a number.
+    const LONGEST: usize = 32;
+
+    fn new(name: &str, parameters: usize) -> Self {
+        let mut message = b"B\0\0\0\0\0".to_vec(); // the last zero: the unnamed portal
+        message.extend_from_slice(name.as_bytes());
+        message.extend_from_slice(&[0, 0, 0]); // end of name, all parameters in text format
+        message.extend_from_slice(&(parameters as u16).to_be_bytes());
+        let mut bytes = [0; Self::LONGEST];
+        bytes[..message.len()].copy_from_slice(&message);
+        Self { bytes, length: message.len() }
+    }
 }
 
 #[cfg(test)]
@@ -149,8 +207,17 @@ mod tests {
     use bytes::BytesMut;
     use postgres_protocol::{IsNull, message::frontend};
 
+    fn hole(slot: usize, name: &str) -> Hole {
+        Hole { slot, name: name.to_owned() }
+    }
+
     fn select() -> Statement {
-        Statement::new(0, "P0_1", vec!["SELECT a FROM t WHERE i = ".into(), " AND j = ".into(), ";".into()], vec![1, 0])
+        Statement::new(
+            0,
+            "P0_1",
+            vec![b"SELECT a FROM t WHERE i = ".to_vec(), b" AND j = ".to_vec(), b";".to_vec()],
+            vec![hole(1, "b"), hole(0, "a")],
+        )
     }
 
     /// The same messages by the library's own encoder.
@@ -190,25 +257,25 @@ mod tests {
             (QueryMode::Prepared, true, false, "P0_1"),
             (QueryMode::Extended, false, true, ""),
         ] {
-            let mut out = Vec::new();
+            let mut out = Message::default();
             select().encode(mode, prepared, &values, &mut out);
-            assert_eq!(out, reference(parse, name, &[Some("-42"), Some("7")]));
+            assert_eq!(out.as_bytes(), reference(parse, name, &[Some("-42"), Some("7")]));
         }
     }
 
     #[test]
     fn null_is_a_parameter_of_no_length() {
-        let mut out = Vec::new();
+        let mut out = Message::default();
         select().encode(QueryMode::Prepared, true, &[Value::Unset, Value::Unset], &mut out);
-        assert_eq!(out, reference(false, "P0_1", &[None, None]));
+        assert_eq!(out.as_bytes(), reference(false, "P0_1", &[None, None]));
     }
 
     #[test]
     fn simple_mode_writes_values_into_the_text() {
-        let mut out = Vec::new();
+        let mut out = Message::default();
         select().encode(QueryMode::Simple, false, &[Value::Int(7), Value::Int(3)], &mut out);
         let mut expected = BytesMut::new();
         frontend::query("SELECT a FROM t WHERE i = 3 AND j = 7;", &mut expected).unwrap();
-        assert_eq!(out, expected.to_vec());
+        assert_eq!(out.as_bytes(), expected.to_vec());
     }
 }

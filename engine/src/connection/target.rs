@@ -1,6 +1,7 @@
 //! The server to connect to: its parameters with names resolved, and the route of attempts that each connection makes.
 
-use std::io::{self, IsTerminal};
+use std::fs::File;
+use std::io;
 use std::net::ToSocketAddrs;
 use std::sync::{Arc, OnceLock};
 
@@ -86,14 +87,15 @@ impl Target {
         self.endpoint(attempt).password.as_ref().or_else(|| self.typed_password.get())
     }
 
-    /// Asks the user for the password, once, if none is known and there is a terminal; true if one was typed in.
+    /// Asks for the password, once, if none is known: at the terminal or, where there is none, on standard input; true if
+    /// there was one.
     pub fn ask_for_password(&self) -> bool {
         let is_known =
             self.typed_password.get().is_some() || self.params.endpoints.iter().any(|e| e.password.is_some());
-        if is_known || !io::stdin().is_terminal() {
+        if is_known {
             return false;
         }
-        match rpassword::prompt_password("Password: ") {
+        match prompt("Password: ") {
             Ok(text) if !text.is_empty() => self.typed_password.set(Password::new(text)).is_ok(),
             _ => false,
         }
@@ -122,6 +124,20 @@ impl Target {
         let question = if matches!(error, ConnectionError::Connect(_)) { question } else { "" };
         format!("connection to server {place} failed: {error}{question}")
     }
+}
+
+/// Reads a line that is not shown.
+fn prompt(text: &str) -> io::Result<String> {
+    if File::open("/dev/tty").is_ok() {
+        return rpassword::prompt_password(text);
+    }
+    eprint!("{text}");
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line);
+    // The line that was typed in is not shown, nor is its end.
+    eprintln!();
+    read?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
 }
 
 /// The system's words without Rust's error number, as `strerror` gives them.

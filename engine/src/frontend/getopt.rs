@@ -20,6 +20,8 @@ pub struct LongOption<Id> {
     pub value: bool,
     /// What it means; two names with the same meaning do not make an abbreviation ambiguous.
     pub id: Id,
+    /// Whether the original program lacks it: it never makes an abbreviation of the original's options ambiguous.
+    pub addition: bool,
 }
 
 /// A command line that names no known option or misuses one, in glibc's words.
@@ -159,7 +161,13 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         if let Some(exact) = self.longs.iter().find(|known| known.name == name) {
             return Ok(*exact);
         }
-        let mut candidates = self.longs.iter().filter(|known| known.name.starts_with(name));
+        let among = |addition| {
+            self.longs.iter().filter(move |known| known.addition == addition && known.name.starts_with(name))
+        };
+        let mut candidates = among(false).peekable();
+        if candidates.peek().is_none() {
+            candidates = among(true).peekable();
+        }
         let Some(first) = candidates.next() else {
             return Err(GetoptError::Unrecognized { program: self.program.to_owned(), option: written.to_owned() });
         };
@@ -223,7 +231,7 @@ mod tests {
     const SHORTS: &[ShortOption<Id>] = &[('c', true, Id::Client), ('n', false, Id::NoVacuum), ('l', false, Id::Log)];
 
     const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
-        LongOption { name, value, id }
+        LongOption { name, value, id, addition: false }
     }
 
     const LONGS: &[LongOption<Id>] = &[

@@ -2,3 +2,4 @@
 
 pub mod getopt;
 pub mod pgbench;
+pub mod self_check;

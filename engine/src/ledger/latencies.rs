@@ -1,4 +1,7 @@
 //! Latency histograms: three significant digits from 1 us to 1 h, mergeable across threads, seconds and machines.
+//!
+//! Counting is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>); percentiles and
+//! the encoded form are the library's.
 
 use base64::Engine;
 use hdrhistogram::Histogram;
@@ -9,10 +12,18 @@ use serde::Serialize;
 const LONGEST_US: u64 = 3_600_000_000;
 const DIGITS: u8 = 3;
 
+/// Values below 2 to the power of this have a bucket each; from there on each doubling has half as many buckets.
+const EXACT_BITS: u32 = 11;
+
+/// Buckets are made this many at a time.
+const STEP: usize = 1 << EXACT_BITS;
+
 /// Latencies of committed transactions.
-#[derive(Debug, Clone)]
+#[derive(Clone, Default)]
 pub struct Latencies {
-    histogram: Histogram<u64>,
+    /// As many buckets as the longest latency so far needs.
+    counts: Vec<u64>,
+    total: u64,
 }
 
 /// The percentiles that every report knows, microseconds.
@@ -26,11 +37,26 @@ pub struct Percentiles {
     pub p999: u64,
 }
 
-impl Default for Latencies {
-    fn default() -> Self {
-        let histogram = Histogram::new_with_bounds(1, LONGEST_US, DIGITS)
-            .unwrap_or_else(|error| unreachable!("the bounds of the histogram are constants: {error}"));
-        Self { histogram }
+/// The bucket of a latency in microseconds.
+#[inline]
+const fn bucket(us: u64) -> usize {
+    let doublings = u64::BITS - EXACT_BITS - (us | ((1 << EXACT_BITS) - 1)).leading_zeros();
+    ((doublings as usize) << (EXACT_BITS - 1)) + (us >> doublings) as usize
+}
+
+/// The lowest latency of a bucket, microseconds.
+const fn lowest(bucket: usize) -> u64 {
+    let half = 1 << (EXACT_BITS - 1);
+    if bucket < 2 * half {
+        return bucket as u64;
+    }
+    let doublings = bucket / half - 1;
+    ((bucket - doublings * half) as u64) << doublings
+}
+
+impl std::fmt::Debug for Latencies {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Latencies").field("total", &self.total).finish_non_exhaustive()
     }
 }
 
@@ -38,40 +64,57 @@ impl Latencies {
     /// Counts one latency, given in nanoseconds, rounded to microseconds.
     #[inline]
     pub fn record(&mut self, latency_ns: u64) {
-        self.histogram.saturating_record((latency_ns + 500) / 1000);
+        let us = ((latency_ns.saturating_add(500)) / 1000).min(LONGEST_US);
+        let bucket = bucket(us);
+        if bucket >= self.counts.len() {
+            self.grow(bucket + 1);
+        }
+        self.counts[bucket] += 1;
+        self.total += 1;
+    }
+
+    #[cold]
+    fn grow(&mut self, buckets: usize) {
+        self.counts.resize(buckets.next_multiple_of(STEP), 0);
     }
 
     /// Adds another histogram.
     pub fn merge(&mut self, other: &Latencies) {
-        if let Err(error) = self.histogram.add(&other.histogram) {
-            unreachable!("histograms of one range always add up: {error}");
+        if other.counts.len() > self.counts.len() {
+            self.grow(other.counts.len());
         }
-    }
-
-    /// How many latencies there are.
-    pub fn count(&self) -> u64 {
-        self.histogram.len()
+        for (mine, theirs) in self.counts.iter_mut().zip(&other.counts) {
+            *mine += theirs;
+        }
+        self.total += other.total;
     }
 
     /// The percentiles; `None` without latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
-        let at = |percentile| self.histogram.value_at_percentile(percentile);
-        (self.count() > 0).then(|| Percentiles {
-            p50: at(50.0),
-            p90: at(90.0),
-            p95: at(95.0),
-            p99: at(99.0),
-            p999: at(99.9),
-        })
+        if self.total == 0 {
+            return None;
+        }
+        let histogram = self.histogram();
+        let at = |percentile| histogram.value_at_percentile(percentile);
+        Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
     }
 
     /// The histogram in HdrHistogram's V2 format, deflated, in base64: readable by its libraries in any language.
     pub fn encode(&self) -> String {
         let mut bytes = Vec::new();
-        match V2DeflateSerializer::new().serialize(&self.histogram, &mut bytes) {
+        match V2DeflateSerializer::new().serialize(&self.histogram(), &mut bytes) {
             Ok(_) => base64::engine::general_purpose::STANDARD.encode(bytes),
             Err(error) => unreachable!("writing a histogram to memory cannot fail: {error}"),
         }
+    }
+
+    fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, LONGEST_US, DIGITS)
+            .unwrap_or_else(|error| unreachable!("the bounds of the histogram are constants: {error}"));
+        for (bucket, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            histogram.saturating_record_n(lowest(bucket), *count);
+        }
+        histogram
     }
 }
 
@@ -79,6 +122,7 @@ impl Latencies {
 mod tests {
     use super::*;
     use hdrhistogram::serialization::Deserializer;
+    use proptest::prelude::*;
 
     #[test]
     fn percentiles_are_within_a_thousandth() {
@@ -94,7 +138,7 @@ mod tests {
     fn a_latency_beyond_the_range_counts_as_the_longest() {
         let mut latencies = Latencies::default();
         latencies.record(u64::MAX - 1000);
-        assert_eq!(latencies.count(), 1);
+        assert_eq!(latencies.total, 1);
         assert!(latencies.percentiles().unwrap().p50 >= LONGEST_US);
     }
 
@@ -104,6 +148,20 @@ mod tests {
         (1..500u64).for_each(|us| latencies.record(us * us * 1000));
         let bytes = base64::engine::general_purpose::STANDARD.decode(latencies.encode()).unwrap();
         let read: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-        assert_eq!(read, latencies.histogram);
+        assert_eq!(read, latencies.histogram());
+    }
+
+    proptest! {
+        /// The library's own recording is the reference.
+        #[test]
+        fn buckets_are_the_librarys(latencies in prop::collection::vec(0..LONGEST_US * 1000, 1..50)) {
+            let mut ours = Latencies::default();
+            let mut reference: Histogram<u64> = Histogram::new_with_bounds(1, LONGEST_US, DIGITS).unwrap();
+            for latency in latencies {
+                ours.record(latency);
+                reference.saturating_record((latency + 500) / 1000);
+            }
+            prop_assert_eq!(ours.histogram(), reference);
+        }
     }
 }

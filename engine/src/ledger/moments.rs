@@ -6,18 +6,19 @@ pub struct Moments {
     pub count: u64,
     pub min: f64,
     pub max: f64,
-    sum: f64,
-    sum_of_squares: f64,
+    pub sum: f64,
+    pub sum_of_squares: f64,
 }
 
 impl Moments {
     /// Adds one value.
     #[inline]
     pub fn add(&mut self, value: f64) {
-        if self.count == 0 || value < self.min {
+        if self.count == 0 {
+            (self.min, self.max) = (value, value);
+        } else if value < self.min {
             self.min = value;
-        }
-        if self.count == 0 || value > self.max {
+        } else if value > self.max {
             self.max = value;
         }
         self.count += 1;

@@ -1,6 +1,6 @@
 //! The statements that make and unmake pgbench's tables, as pgbench sends them.
 
-use super::{Load, Step};
+use super::{Load, PartitionMethod, Step};
 
 /// Tellers of a branch, and accounts.
 pub const TELLERS: u64 = 10;
@@ -12,7 +12,7 @@ pub const TRUNCATE: &str = "truncate table pgbench_accounts, pgbench_branches, p
 /// From this scale on, account numbers need 64 bits.
 const SCALE_OF_BIGINT: u32 = 20_000;
 
-/// The statements of a step that needs no data from us.
+/// The statements of a step that needs no data from us; those of `t` make the tables without partitions.
 pub fn statements(step: Step, load: &Load) -> Vec<String> {
     match step {
         Step::DropTables => {
@@ -24,9 +24,12 @@ pub fn statements(step: Step, load: &Load) -> Vec<String> {
         Step::Vacuum => ["branches", "tellers", "accounts", "history"]
             .map(|table| format!("vacuum analyze pgbench_{table}"))
             .to_vec(),
-        Step::PrimaryKeys => [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")]
-            .map(|(table, key)| format!("alter table pgbench_{table} add primary key ({key})"))
-            .to_vec(),
+        Step::PrimaryKeys => {
+            let place = in_tablespace(" using index", load.index_tablespace.as_deref());
+            [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")]
+                .map(|(table, key)| format!("alter table pgbench_{table} add primary key ({key}){place}"))
+                .to_vec()
+        }
         Step::ForeignKeys => [
             ("tellers", "bid", "branches"),
             ("accounts", "bid", "branches"),
@@ -42,6 +45,32 @@ pub fn statements(step: Step, load: &Load) -> Vec<String> {
         })
         .to_vec(),
     }
+}
+
+/// The statements that make the partitions of accounts, none if there are to be none.
+pub fn partitions(load: &Load) -> Vec<String> {
+    let count = u64::from(load.partitions);
+    let unlogged = if load.unlogged { " unlogged" } else { "" };
+    let size = (ACCOUNTS * u64::from(load.scale)).div_ceil(count.max(1));
+    let bounds = |number: u64| match load.partition_method {
+        // Open at both ends: any account number has its place.
+        PartitionMethod::Range => {
+            let from = if number == 1 { "minvalue".to_owned() } else { ((number - 1) * size + 1).to_string() };
+            let to = if number == count { "maxvalue".to_owned() } else { (number * size + 1).to_string() };
+            format!("from ({from}) to ({to})")
+        }
+        PartitionMethod::Hash => format!("with (modulus {count}, remainder {})", number - 1),
+    };
+    (1..=count)
+        .map(|number| {
+            format!(
+                "create{unlogged} table pgbench_accounts_{number}\n  partition of pgbench_accounts\n  \
+                 for values {} with (fillfactor={})",
+                bounds(number),
+                load.fillfactor
+            )
+        })
+        .collect()
 }
 
 fn generate_on_server(load: &Load) -> Vec<String> {
@@ -66,10 +95,46 @@ fn generate_on_server(load: &Load) -> Vec<String> {
 fn create(load: &Load) -> Vec<String> {
     let aid = if load.scale >= SCALE_OF_BIGINT { "bigint" } else { "int" };
     let fill = format!(" with (fillfactor={})", load.fillfactor);
-    vec![
-        format!("create table pgbench_history(tid int,bid int,aid {aid:>6},delta int,mtime timestamp,filler char(22))"),
-        format!("create table pgbench_tellers(tid int not null,bid int,tbalance int,filler char(84)){fill}"),
-        format!("create table pgbench_accounts(aid {aid:>6} not null,bid int,abalance int,filler char(84)){fill}"),
-        format!("create table pgbench_branches(bid int not null,bbalance int,filler char(88)){fill}"),
+    let place = in_tablespace("", load.tablespace.as_deref());
+    // A partitioned table cannot be unlogged, nor have a fill factor; then pgbench logs the small tables too.
+    let (kind, accounts) = match (load.partitions, load.unlogged) {
+        (0, true) => (" unlogged", fill.clone()),
+        (0, false) => ("", fill.clone()),
+        _ => ("", format!(" partition by {} (aid)", load.partition_method.name())),
+    };
+    [
+        ("history", format!("tid int,bid int,aid {aid:>6},delta int,mtime timestamp,filler char(22)"), ""),
+        ("tellers", "tid int not null,bid int,tbalance int,filler char(84)".to_owned(), &*fill),
+        ("accounts", format!("aid {aid:>6} not null,bid int,abalance int,filler char(84)"), &*accounts),
+        ("branches", "bid int not null,bbalance int,filler char(88)".to_owned(), &*fill),
     ]
+    .map(|(table, columns, with)| format!("create{kind} table pgbench_{table}({columns}){with}{place}"))
+    .to_vec()
+}
+
+/// ` tablespace "NAME"` after `prefix`, if there is a name.
+fn in_tablespace(prefix: &str, name: Option<&str>) -> String {
+    name.map(|name| format!("{prefix} tablespace \"{}\"", name.replace('"', "\"\""))).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_are_open_at_both_ends() {
+        let load = Load { partitions: 3, unlogged: true, ..Load::default() };
+        let made = partitions(&load);
+        assert_eq!(made.len(), 3);
+        assert!(made[0].starts_with("create unlogged table pgbench_accounts_1\n"));
+        assert!(made[0].ends_with("for values from (minvalue) to (33335) with (fillfactor=100)"));
+        assert!(made[1].contains("from (33335) to (66669)"));
+        assert!(made[2].contains("from (66669) to (maxvalue)"));
+    }
+
+    #[test]
+    fn a_name_of_a_tablespace_is_quoted() {
+        let load = Load { tablespace: Some("a\"b".to_owned()), ..Load::default() };
+        assert!(statements(Step::CreateTables, &load).iter().all(|sql| sql.ends_with(" tablespace \"a\"\"b\"")));
+    }
 }

@@ -1,22 +1,33 @@
 //! The reactor: decides when. It spreads the clients over threads, starts them together, and adds up what they report.
 
+mod client;
+mod connecting;
+mod failures;
+mod notes;
+mod readiness;
 mod schedule;
+mod thread;
+mod throttle;
+mod ticks;
+mod timers;
 mod transact;
 mod usage;
 mod worker;
 
-use std::collections::BTreeMap;
+use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::thread;
+use std::thread as threads;
 use std::time::Duration;
 
 use crate::connection::OpenError;
 use crate::connection::error::{ConnectionError, ServerError};
 use crate::ledger::{ScriptAccount, Tally};
 use crate::plan::{Limit, Plan};
+use crate::program::Trouble;
 pub use schedule::{Clock, Nanos, Phase};
 use schedule::{Schedule, Stretch};
+use ticks::Ticks;
 pub use usage::CpuTime;
 use worker::Worker;
 
@@ -25,7 +36,8 @@ pub(crate) enum Report {
     Connected,
     CannotConnect { client: usize, error: OpenError },
     Tick { worker: usize, stretch: Stretch, tally: Box<Tally> },
-    Aborted { client: usize, script: usize, command: Option<usize>, cause: Cause },
+    Note(String),
+    Aborted { client: usize, thread: usize, script: usize, command: Option<usize>, cause: Cause },
     Failed { message: String },
     Finished { worker: usize, totals: Box<ThreadTotals> },
 }
@@ -40,22 +52,28 @@ pub(crate) struct ThreadTotals {
     pub scripts: Vec<ScriptAccount>,
     /// CPU time in the measured part.
     pub cpu: CpuTime,
+    /// The first error that the transaction log met.
+    pub log_error: Option<io::Error>,
 }
 
 /// Why a client was given up.
 #[derive(Debug)]
 pub enum Cause {
-    Statement(Box<ServerError>),
+    /// `query` counts the statements of one request.
+    Statement {
+        error: Box<ServerError>,
+        query: u32,
+    },
     Connection(ConnectionError),
     Connect(OpenError),
-    Program(String),
+    Program(Trouble),
 }
 
 impl Cause {
     /// SQLSTATE, if there is one.
     pub fn sqlstate(&self) -> Option<&str> {
         match self {
-            Cause::Statement(error) => Some(&error.sqlstate),
+            Cause::Statement { error, .. } => Some(&error.sqlstate),
             Cause::Connection(error) => Some(error.sqlstate()),
             Cause::Connect(error) => Some(&error.sqlstate),
             Cause::Program(_) => None,
@@ -65,7 +83,7 @@ impl Cause {
     /// What kind of failure it is, one word.
     pub fn kind(&self) -> &'static str {
         match self {
-            Cause::Statement(_) => "statement",
+            Cause::Statement { .. } => "statement",
             Cause::Connection(_) => "connection",
             Cause::Connect(_) => "connect",
             Cause::Program(_) => "script",
@@ -76,10 +94,10 @@ impl Cause {
 impl std::fmt::Display for Cause {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Cause::Statement(error) => write!(f, "{error}"),
+            Cause::Statement { error, .. } => write!(f, "{error}"),
             Cause::Connection(error) => write!(f, "{error}"),
             Cause::Connect(error) => write!(f, "{error}"),
-            Cause::Program(message) => f.write_str(message),
+            Cause::Program(trouble) => write!(f, "{trouble}"),
         }
     }
 }
@@ -111,6 +129,8 @@ pub trait Observer {
     fn phase(&mut self, phase: Phase);
     fn tick(&mut self, tick: &Tick);
     fn aborted(&mut self, abortion: &Abortion);
+    /// Something that was asked for by [`crate::plan::Notes`].
+    fn note(&mut self, text: &str);
 }
 
 /// What a run came to.
@@ -131,6 +151,10 @@ pub struct Outcome {
     pub scripts: Vec<ScriptAccount>,
     pub aborted: usize,
     pub interrupted: bool,
+    /// The thread whose client ended the run, where the plan says that one does.
+    pub ended_by_thread: Option<usize>,
+    /// The first error that a transaction log met.
+    pub log_error: Option<io::Error>,
     /// Time spent on making connections with `--connect`, all clients, seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
@@ -155,7 +179,7 @@ pub fn run(
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
     let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
+    threads::scope(|scope| {
         let (reports, inbox) = channel();
         let mut starts = Vec::new();
         let mut first_client = 0;
@@ -164,11 +188,11 @@ pub fn run(
             let left = plan.jobs - worker;
             let count = (plan.clients - first_client).div_ceil(left);
             let worker = Worker::new(plan, clock, worker, first_client, count, reports.clone(), &stop)
-                .map_err(|error| RunError::System(format!("could not create an event loop: {error}")))?;
+                .map_err(|error| RunError::System(error.to_string()))?;
             first_client += count;
             let (start, started) = channel();
             starts.push(start);
-            thread::Builder::new()
+            threads::Builder::new()
                 .name("pgtrial-load".to_owned())
                 .spawn_scoped(scope, move || worker.run(&started))
                 .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
@@ -253,12 +277,17 @@ impl Run<'_> {
         while ticks.running > 0 {
             match self.next_report(inbox) {
                 Some(Report::Tick { worker, stretch, tally }) => ticks.add(worker, stretch, &tally),
-                Some(Report::Aborted { client, script, command, cause }) => {
+                Some(Report::Note(text)) => self.observer.note(&text),
+                Some(Report::Aborted { client, thread, script, command, cause }) => {
+                    if self.plan.exit_on_abort {
+                        outcome.ended_by_thread.get_or_insert(thread);
+                    }
                     self.observer.aborted(&Abortion { client, script, command, cause });
                 }
-                Some(Report::Finished { worker, totals }) => {
+                Some(Report::Finished { worker, mut totals }) => {
                     ticks.finish(worker);
                     ended = ended.max(totals.ended);
+                    outcome.log_error = outcome.log_error.take().or(totals.log_error.take());
                     add_totals(outcome, &totals);
                 }
                 Some(Report::Failed { message }) => return Err(RunError::System(message)),
@@ -309,71 +338,4 @@ fn add_totals(outcome: &mut Outcome, totals: &ThreadTotals) {
 
 fn seconds(span: Nanos) -> f64 {
     span as f64 / 1e9
-}
-
-/// Adds up the threads' seconds; a second is complete when every running thread has passed it.
-struct Ticks {
-    open: BTreeMap<(Phase, u32), Tick>,
-    /// For each thread the last stretch it has handed over; `None` when it has finished.
-    passed: Vec<Option<(Phase, u32)>>,
-    running: usize,
-}
-
-impl Ticks {
-    fn new(jobs: usize) -> Self {
-        Self { open: BTreeMap::new(), passed: vec![Some((Phase::Warmup, 0)); jobs], running: jobs }
-    }
-
-    fn add(&mut self, worker: usize, stretch: Stretch, tally: &Tally) {
-        let key = (stretch.phase, stretch.second);
-        let tick = self.open.entry(key).or_insert_with(|| Tick {
-            phase: stretch.phase,
-            second: stretch.second,
-            seconds: 0.0,
-            tally: Tally::default(),
-        });
-        tick.seconds = tick.seconds.max(seconds(stretch.ends - stretch.begins));
-        tick.tally.merge(tally);
-        // One past the stretch, so that it counts as complete.
-        self.passed[worker] = Some((stretch.phase, stretch.second + 1));
-    }
-
-    fn finish(&mut self, worker: usize) {
-        self.passed[worker] = None;
-        self.running -= 1;
-    }
-
-    fn complete(&mut self) -> Vec<Tick> {
-        let frontier = self.passed.iter().flatten().min().copied();
-        let open = std::mem::take(&mut self.open);
-        let (complete, open) = open.into_iter().partition(|(key, _)| frontier.is_none_or(|frontier| *key < frontier));
-        self.open = open;
-        let complete: BTreeMap<_, Tick> = complete;
-        complete.into_values().collect()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stretch(phase: Phase, second: u32) -> Stretch {
-        Stretch { phase, second, begins: 0, ends: 1_000_000_000 }
-    }
-
-    #[test]
-    fn a_second_is_complete_when_every_thread_has_passed_it() {
-        let mut ticks = Ticks::new(2);
-        let mut tally = Tally::default();
-        tally.commit(1000);
-        ticks.add(0, stretch(Phase::Measure, 0), &tally);
-        ticks.add(0, stretch(Phase::Measure, 1), &tally);
-        assert!(ticks.complete().is_empty());
-        ticks.add(1, stretch(Phase::Measure, 0), &tally);
-        let complete = ticks.complete();
-        assert_eq!(complete.len(), 1);
-        assert_eq!(complete[0].tally.transactions(), 2);
-        ticks.finish(1);
-        assert_eq!(ticks.complete().len(), 1);
-    }
 }

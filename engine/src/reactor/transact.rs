@@ -2,129 +2,343 @@
 
 use mio::Token;
 
+use super::Cause;
+use super::client::{Client, State};
 use super::schedule::{Nanos, Phase};
-use super::worker::{State, Worker};
-use super::{Cause, Report};
-use crate::connection::Reply;
-use crate::connection::error::ServerError;
-use crate::plan::Limit;
-use crate::program::Action;
+use super::thread::Thread;
+use crate::connection::error::ConnectionError;
+use crate::connection::statement::QueryMode;
+use crate::connection::{Connection, Received, Reply, StatementError};
+use crate::ledger::log::End;
+use crate::program::{Action, Rows, Trouble};
 
-impl Worker<'_> {
-    /// Starts a client's first transaction, or the one after a failed one.
-    pub fn begin_transaction(&mut self, index: usize, now: Nanos) {
-        if self.next_transaction(index, now) {
-            self.drive(index, now);
+impl Thread<'_> {
+    /// Starts a client's next transaction, or ends the client.
+    pub fn begin_transaction(&mut self, client: &mut Client, now: Nanos) {
+        if self.next_transaction(client, now) {
+            self.drive(client, now);
         }
     }
 
     /// Makes a client ready for its next transaction, which starts when the former one ends: one clock reading serves
-    /// for both. False if it has done its share, or if its connection must be made first.
-    #[inline]
-    fn next_transaction(&mut self, index: usize, now: Nanos) -> bool {
-        if self.is_done(index, now) {
-            self.end_client(index);
+    /// for both. False if it has done its share, or must wait for its time or its connection.
+    #[inline(always)]
+    fn next_transaction(&mut self, client: &mut Client, now: Nanos) -> bool {
+        if self.is_done(client, now) {
+            self.end_client(client);
             return false;
         }
-        let client = &mut self.clients[index];
         client.script = client.program.begin(&mut self.choose);
-        if client.connection.is_none() {
-            self.connect_later(index, now);
+        client.tries = 1;
+        client.was_answered = false;
+        if self.plan.notes.steps {
+            self.note_script(client);
+        }
+        if self.throttle.is_some() && !self.await_slot(client, now) {
             return false;
+        }
+        if client.connection.is_none() {
+            self.connect_later(client, now);
+            return false;
+        }
+        if self.throttle.is_none() {
+            client.scheduled = now;
         }
         client.transaction_began = now;
         true
     }
 
-    /// Takes in what the server sent; goes on if the reply is complete.
-    #[inline]
-    pub fn receive(&mut self, index: usize) {
-        let client = &mut self.clients[index];
-        let Some(connection) = &mut client.connection else { return };
-        match connection.receive(&mut self.buffer, self.poll.registry(), Token(index)) {
-            Ok(None) => {}
-            Ok(Some(reply)) => {
-                let now = self.clock.now();
-                self.replied(index, reply, now);
+    /// Starts the transaction of a client whose time has come or whose connection is ready.
+    pub fn start_transaction(&mut self, client: &mut Client, now: Nanos) {
+        if self.throttle.is_none() {
+            client.scheduled = now;
+        }
+        client.transaction_began = now;
+        self.drive(client, now);
+    }
+
+    /// Starts a transaction at its scheduled time.
+    pub fn start_scheduled(&mut self, client: &mut Client, now: Nanos) {
+        if self.is_over(now) {
+            return self.end_client(client);
+        }
+        if let Some(pace) = &mut self.tally.pace {
+            pace.oversleeps.record(now - client.scheduled);
+        }
+        if client.connection.is_none() {
+            return self.connect_later(client, now);
+        }
+        self.start_transaction(client, now);
+    }
+
+    /// Gives a client its next scheduled start, past those that are too late already; true if that is now.
+    fn await_slot(&mut self, client: &mut Client, now: Nanos) -> bool {
+        loop {
+            let Some(throttle) = &mut self.throttle else { return true };
+            let scheduled = throttle.next();
+            client.scheduled = scheduled;
+            if self.plan.latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
+                self.skip(client, now);
+                if self.is_done(client, now) {
+                    self.end_client(client);
+                    return false;
+                }
+                continue;
             }
-            Err(error) => {
-                let command = self.current_command(index);
-                self.clients[index].connection = None;
-                self.roll(self.clock.now());
-                self.abort(index, command, Cause::Connection(error));
+            if self.schedule.end.is_some_and(|end| scheduled > end) {
+                self.end_client(client);
+                return false;
             }
+            if scheduled > now {
+                client.state = State::Scheduled;
+                self.timers.add(scheduled, client.index);
+                return false;
+            }
+            return true;
         }
     }
 
+    /// Takes in what the server sent; goes on if the reply is complete.
     #[inline]
-    fn replied(&mut self, index: usize, reply: Reply, now: Nanos) {
-        if now >= self.stretch.ends {
-            self.roll(now);
+    pub fn receive(&mut self, client: &mut Client) {
+        let Some(connection) = &mut client.connection else { return };
+        match connection.receive_whole(&mut self.buffer) {
+            Received::Whole(status) => {
+                let now = self.clock.now();
+                self.succeeded(client, status, now);
+            }
+            other => self.receive_slowly(client, other),
         }
-        match (self.clients[index].state, reply.error) {
-            (State::Waiting { command }, None) => {
-                if self.plan.timed_commands {
-                    self.account_command(index, command, now);
+    }
+
+    /// The same for what is not the whole of a usual reply.
+    #[cold]
+    fn receive_slowly(&mut self, client: &mut Client, received: Received) {
+        let Some(connection) = &mut client.connection else { return };
+        match connection.receive(received, &mut self.buffer, self.readiness.registry(), Token(client.index)) {
+            Ok(None) => {}
+            Ok(Some(Reply { status, error: None })) => {
+                let now = self.clock.now();
+                self.succeeded(client, status, now);
+            }
+            Ok(Some(Reply { status, error: Some(failed) })) => {
+                let now = self.clock.now();
+                self.failed(client, failed, status, now);
+            }
+            Err(error) => self.lose(client, error),
+        }
+    }
+
+    /// The server has done what was asked for.
+    #[inline(always)]
+    fn succeeded(&mut self, client: &mut Client, status: u8, now: Nanos) {
+        self.roll(now);
+        client.status = status;
+        client.was_answered = true;
+        match client.state {
+            State::Waiting { command, last } => {
+                self.account_command(client, command, now);
+                if !last || self.end_transaction(client, now).is_some() {
+                    self.drive_on(client, now);
                 }
-                self.drive(index, now);
             }
-            (State::Waiting { command }, Some(error)) => {
-                self.statement_failed(index, command, error, reply.status, now)
-            }
-            (State::RollingBack { sqlstate }, None) => self.fail_transaction(index, &sqlstate, now),
-            (State::RollingBack { .. }, Some(error)) => self.abort(index, None, Cause::Statement(error)),
+            State::WaitingForRows { command } => self.store_rows(client, command, now),
+            State::Preparing { command } => self.open_pipeline(client, command, now),
+            State::RollingBack => self.rolled_back(client, now),
             _ => {}
         }
     }
 
-    /// Asks the program until the server or the end is needed.
-    #[inline]
-    pub fn drive(&mut self, index: usize, mut now: Nanos) {
+    /// The server could not do what was asked for.
+    fn failed(&mut self, client: &mut Client, failed: StatementError, status: u8, now: Nanos) {
+        self.roll(now);
+        client.status = status;
+        client.was_answered = true;
+        let StatementError { error, query } = failed;
+        match client.state {
+            State::Waiting { command, .. } | State::WaitingForRows { command } => {
+                self.statement_failed(client, command, StatementError { error, query }, now);
+            }
+            State::Preparing { command } => {
+                self.abort(client, Some(command), Cause::Statement { error, query });
+            }
+            State::RollingBack => self.abort(client, None, Cause::Statement { error, query }),
+            _ => {}
+        }
+    }
+
+    fn store_rows(&mut self, client: &mut Client, command: usize, now: Nanos) {
+        let results = client.connection.as_mut().map(Connection::take_results).unwrap_or_default();
+        match client.program.store(&results) {
+            Ok(()) => {
+                self.account_command(client, command, now);
+                self.drive(client, now);
+            }
+            Err(trouble) => self.abort(client, None, Cause::Program(trouble)),
+        }
+    }
+
+    /// Asks the program until the server, a moment or the end is needed.
+    pub fn drive(&mut self, client: &mut Client, now: Nanos) {
+        self.drive_on(client, now);
+    }
+
+    /// The same for the hot path, of which it becomes a part.
+    #[inline(always)]
+    fn drive_on(&mut self, client: &mut Client, mut now: Nanos) {
         loop {
-            let client = &mut self.clients[index];
             if self.plan.timed_commands {
                 client.command_began = now;
             }
-            match client.program.next() {
-                Action::Query { command, statement, values } => {
-                    client.state = State::Waiting { command };
+            let action = client.program.next();
+            match action {
+                Action::Query { command, statement, values, rows, last } => {
                     let Some(connection) = &mut client.connection else { return };
-                    let sent = connection.send(statement, self.plan.mode, values, &mut self.scratch);
-                    let sent = sent.and_then(|()| {
-                        if connection.has_unsent() {
-                            connection.watch_unsent(self.poll.registry(), Token(index))?;
+                    let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.scratch);
+                    if self.plan.notes.steps {
+                        let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
+                        self.note_sending(client.index, text.unwrap_or_else(|| statement.name()));
+                    }
+                    if connection.in_pipeline() {
+                        if let Err(error) = sent {
+                            return self.lose(client, error);
                         }
-                        Ok(())
-                    });
-                    // A broken socket may still hold the server's last word: the read that follows finds it.
-                    if sent.is_err() {
-                        self.receive(index);
+                        now = self.finish_command(client, command, now);
+                        continue;
+                    }
+                    client.state = match rows {
+                        Rows::Skipped => State::Waiting { command, last },
+                        Rows::Kept => State::WaitingForRows { command },
+                    };
+                    if sent.is_err() || connection.has_unsent() {
+                        self.sent_in_part(client, sent);
                     }
                     return;
                 }
-                Action::Local { command } => {
-                    now = self.clock.now();
-                    self.account_command(index, command, now);
+                Action::End => match self.end_transaction(client, now) {
+                    Some(next) => now = next,
+                    None => return,
+                },
+                Action::Local { command } => now = self.finish_command(client, command, now),
+                Action::Sleep { command, time } => {
+                    self.note_command(client, command);
+                    client.state = State::Sleeping { command };
+                    let until = self.clock.now().saturating_add(time.as_nanos() as Nanos);
+                    self.timers.add(until, client.index);
+                    return;
                 }
-                Action::End => {
-                    self.commit(index, now);
-                    self.count_towards_limit(index);
-                    if !self.next_transaction(index, now) {
-                        return;
+                Action::StartPipeline { command, statements } => {
+                    let Some(connection) = &mut client.connection else { return };
+                    let is_prepared = self.plan.mode == QueryMode::Prepared;
+                    match if is_prepared { connection.prepare(statements) } else { Ok(false) } {
+                        Ok(false) => {
+                            connection.start_pipeline();
+                            now = self.finish_command(client, command, now);
+                        }
+                        sent => {
+                            client.state = State::Preparing { command };
+                            return self.sent_in_part(client, sent.map(drop));
+                        }
                     }
                 }
-                Action::Abort { command, message } => {
-                    return self.abort(index, Some(command), Cause::Program(message));
+                Action::SyncPipeline { command } => {
+                    if let Some(connection) = &mut client.connection {
+                        connection.sync_pipeline();
+                    }
+                    now = self.finish_command(client, command, now);
+                }
+                Action::EndPipeline { command } => {
+                    self.note_command(client, command);
+                    let Some(connection) = &mut client.connection else { return };
+                    client.state = State::Waiting { command, last: false };
+                    let sent = connection.end_pipeline();
+                    return self.sent_in_part(client, sent);
+                }
+                Action::Abort(trouble) => {
+                    if let Trouble::Command { command, .. } = trouble {
+                        self.note_command(client, command);
+                    }
+                    return self.abort(client, None, Cause::Program(trouble));
                 }
             }
         }
     }
 
-    /// A transaction is over, whether committed or failed; with `--connect` so is its connection.
+    /// Has the poll tell when the socket takes the rest. A broken socket may still hold the server's last word: the read
+    /// that follows finds it.
+    #[cold]
+    fn sent_in_part(&mut self, client: &mut Client, sent: Result<(), ConnectionError>) {
+        let Some(connection) = &mut client.connection else { return };
+        let watched = sent.and_then(|()| Ok(connection.watch_unsent(self.readiness.registry(), Token(client.index))?));
+        if watched.is_err() {
+            self.receive(client);
+        }
+    }
+
+    fn open_pipeline(&mut self, client: &mut Client, command: usize, now: Nanos) {
+        if let Some(connection) = &mut client.connection {
+            connection.start_pipeline();
+        }
+        let now = self.finish_command(client, command, now);
+        self.drive(client, now);
+    }
+
+    /// A command that took no answer is over; the time is read anew only where it is wanted.
+    fn finish_command(&mut self, client: &mut Client, command: usize, now: Nanos) -> Nanos {
+        self.note_command(client, command);
+        if !self.plan.timed_commands {
+            return now;
+        }
+        let now = self.clock.now();
+        self.account_command(client, command, now);
+        now
+    }
+
+    /// Notes the time of a command that ended at `now`.
     #[inline]
-    fn count_towards_limit(&mut self, index: usize) {
-        let client = &mut self.clients[index];
-        if matches!(self.plan.limit, Limit::Transactions(_)) && self.stretch.phase == Phase::Measure {
+    pub fn account_command(&mut self, client: &mut Client, command: usize, now: Nanos) {
+        if self.plan.timed_commands {
+            let account = &mut self.scripts[client.script].commands[command];
+            account.moments.add((now - client.command_began) as f64 / 1000.0);
+        }
+    }
+
+    /// The script is at its end: counts the transaction and prepares the next one, which begins at the returned time.
+    #[inline(always)]
+    fn end_transaction(&mut self, client: &mut Client, now: Nanos) -> Option<Nanos> {
+        if !client.was_answered {
+            return self.end_without_answer(client);
+        }
+        self.commit(client, now);
+        if client.status != b'I' {
+            self.leave_open(client);
+            return None;
+        }
+        self.count(client);
+        self.next_transaction(client, now).then_some(now)
+    }
+
+    /// A transaction without the server: the others have their turn before the next one.
+    fn end_without_answer(&mut self, client: &mut Client) -> Option<Nanos> {
+        let now = self.clock.now();
+        self.roll(now);
+        self.commit(client, now);
+        self.count(client);
+        client.state = State::Yielding;
+        self.yielding.push(client.index);
+        None
+    }
+
+    #[cold]
+    fn leave_open(&mut self, client: &mut Client) {
+        let reason = "end of script reached without completing the last transaction".to_owned();
+        self.abort(client, None, Cause::Program(Trouble::Script { reason }));
+    }
+
+    /// A transaction is over, however it ended; with `--connect` so is its connection.
+    #[inline]
+    pub fn count(&mut self, client: &mut Client) {
+        if self.stretch.phase != Phase::Warmup {
             client.done += 1;
         }
         if self.plan.reconnect {
@@ -134,76 +348,43 @@ impl Worker<'_> {
         }
     }
 
-    #[inline]
-    fn commit(&mut self, index: usize, now: Nanos) {
-        let client = &self.clients[index];
-        let latency = now - client.transaction_began;
+    #[inline(always)]
+    fn commit(&mut self, client: &mut Client, now: Nanos) {
+        let latency = now - client.scheduled;
         self.tally.commit(latency);
-        if self.scripts.len() > 1 {
-            self.scripts[client.script].whole.moments.add(latency as f64 / 1000.0);
+        if self.is_detailed {
+            self.commit_in_detail(client, now, latency);
         }
     }
 
-    /// Notes the time of a command that ended at `now`.
-    pub fn account_command(&mut self, index: usize, command: usize, now: Nanos) {
-        if self.plan.timed_commands {
-            let client = &self.clients[index];
-            let account = &mut self.scripts[client.script].commands[command];
-            account.moments.add((now - client.command_began) as f64 / 1000.0);
+    fn commit_in_detail(&mut self, client: &mut Client, now: Nanos, latency: Nanos) {
+        let lag = client.transaction_began - client.scheduled;
+        let is_late = self.plan.latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
+        if let Some(pace) = &mut self.tally.pace {
+            pace.service.record(now - client.transaction_began);
+            pace.lags.record(lag);
         }
+        let (script, retries) = (client.script, client.tries - 1);
+        let throttled = self.throttle.is_some();
+        for counts in [&mut self.tally.counts, &mut self.scripts[script].whole] {
+            if throttled {
+                counts.lag.add(lag as f64 / 1000.0);
+            }
+            counts.late += u64::from(is_late);
+            counts.add_retries(retries);
+        }
+        self.scripts[script].whole.moments.add(latency as f64 / 1000.0);
+        self.log(client, now, End::Committed { latency });
     }
 
-    fn statement_failed(&mut self, index: usize, command: usize, error: Box<ServerError>, status: u8, now: Nanos) {
-        if !error.is_retryable() {
-            return self.abort(index, Some(command), Cause::Statement(error));
+    fn skip(&mut self, client: &mut Client, now: Nanos) {
+        let script = client.script;
+        self.tally.counts.skipped += 1;
+        self.scripts[script].whole.skipped += 1;
+        client.transaction_began = client.scheduled;
+        self.log(client, now, End::Skipped);
+        if self.stretch.phase != Phase::Warmup {
+            client.done += 1;
         }
-        let script = self.clients[index].script;
-        self.scripts[script].commands[command].failures += 1;
-        let mut sqlstate = [b'0'; 5];
-        sqlstate.copy_from_slice(&error.sqlstate.as_bytes()[..5]);
-        if status == b'I' {
-            return self.fail_transaction(index, &sqlstate, now);
-        }
-        let client = &mut self.clients[index];
-        client.state = State::RollingBack { sqlstate };
-        let sent = client.connection.as_mut().map(|connection| connection.send_query("ROLLBACK"));
-        if let Some(Err(error)) = sent {
-            self.abort(index, None, Cause::Connection(error));
-        }
-    }
-
-    fn fail_transaction(&mut self, index: usize, sqlstate: &[u8], now: Nanos) {
-        self.tally.fail(&String::from_utf8_lossy(sqlstate));
-        let script = self.clients[index].script;
-        self.scripts[script].whole.failures += 1;
-        self.count_towards_limit(index);
-        self.begin_transaction(index, now);
-    }
-
-    fn current_command(&self, index: usize) -> Option<usize> {
-        match self.clients[index].state {
-            State::Waiting { command } => Some(command),
-            _ => None,
-        }
-    }
-
-    /// Gives a client up; the others go on. Its last transaction has failed.
-    pub fn abort(&mut self, index: usize, command: Option<usize>, cause: Cause) {
-        if let Some(sqlstate) = cause.sqlstate() {
-            self.tally.fail(sqlstate);
-        }
-        self.totals.aborted += 1;
-        let script = self.clients[index].script;
-        self.report(Report::Aborted { client: self.first_client + index, script, command, cause });
-        self.end_client(index);
-    }
-
-    fn end_client(&mut self, index: usize) {
-        let client = &mut self.clients[index];
-        client.state = State::Finished;
-        if let Some(mut connection) = client.connection.take() {
-            connection.terminate();
-        }
-        self.active -= 1;
     }
 }

@@ -39,7 +39,7 @@ def make_claim(grid: Grid, arm: str, point: int | None, family: int, block_s: fl
         blocks=len(used),
         difference=as_difference(shown) if shown else None,
         mean=as_difference(mean) if mean else None,
-        totals=_totals(grid, arm, point, [block for block, _ in used]),
+        totals=_totals(grid, arm, point, [block for block, _ in used]) if plan.measure == "goodput" else None,
         unstable=_unstable(shown, mean),
         odd_blocks=_odd_blocks(used),
         changing=decision.verdict != "undecided" and decision.contradicted,

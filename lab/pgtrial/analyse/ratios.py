@@ -1,4 +1,4 @@
-"""From trials to the unit of analysis: one block's log-ratio of goodput, per load point or as their mean."""
+"""From trials to the unit of analysis: one block's log-ratio of speed, per load point or as their mean."""
 
 from __future__ import annotations
 
@@ -55,6 +55,17 @@ class Grid:
             return 0.0
         return trial.measured.transactions / max(trial.measured.duration_s, self.plan.duration_s)
 
+    def speed(self, trial: Trial) -> float:
+        """What claims compare, the larger the better; 0 for a failed trial.
+
+        The goodput, or with a rate the inverse of the mean response time, 1/s.
+        """
+        goodput = self.goodput(trial)
+        if self.plan.measure == "goodput" or not goodput:
+            return goodput
+        latency = trial.measured.latency_us if trial.measured else None
+        return 1e6 / latency.mean if latency else 0.0
+
     def ratios(self, arm: str, point: int | None) -> list[BlockRatio]:
         """Every stored block's log-ratio of `arm` to the baseline, at a load point or (None) as the mean over all."""
         points = range(len(self.plan.load_points)) if point is None else [point]
@@ -80,7 +91,7 @@ class Grid:
 
     def _log_ratio(self, ours: Trial, theirs: Trial) -> float | None:
         """The log-ratio of one pair; None when both delivered nothing. A failure weighs a 1000-fold loss."""
-        arm, baseline = self.goodput(ours), self.goodput(theirs)
+        arm, baseline = self.speed(ours), self.speed(theirs)
         if not arm and not baseline:
             return None
         if not arm or not baseline:

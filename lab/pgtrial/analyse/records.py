@@ -13,7 +13,10 @@ Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
 
 
 class Estimate(Record):
-    """A relative difference with its interval: goodput(arm) / goodput(baseline) - 1. None: not bounded by the data."""
+    """A relative difference with its interval: speed(arm) / speed(baseline) - 1. None: not bounded by the data.
+
+    The speed is the goodput, or at a given rate the inverse of the mean response time.
+    """
 
     low: float | None
     value: float
@@ -24,7 +27,9 @@ class BlockRatio(Record):
     """One block's part in a claim."""
 
     block: int
-    log_ratio: float | None = Field(description="ln(goodput arm / goodput baseline); None: void, both arms failed.")
+    log_ratio: float | None = Field(
+        description="ln(speed of the arm / speed of the baseline); None: void, both arms failed."
+    )
     counted: bool = Field(description="False: provisional, the block or one before it is not complete.")
     failed: list[str] = Field(description="Arms with a failed trial in it: they take the worst possible rank.")
     order: list[str] = Field(description="The arms as the coin ordered them; empty for a mean over load points.")

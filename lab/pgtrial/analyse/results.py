@@ -11,6 +11,7 @@ from pgtrial.analyse import levels, p8, words
 from pgtrial.analyse.claims import make_claim
 from pgtrial.analyse.ratios import Grid
 from pgtrial.analyse.records import Claim, PlannedLook, StudyResult
+from pgtrial.analyse.spoilt import spoilt_cells, spoilt_findings
 from pgtrial.analyse.steady import Seconds, steadiness
 from pgtrial.store.records import Audit, Finding, Plan, Trial
 
@@ -32,18 +33,28 @@ def analyse_study(
     points = range(len(plan.load_points))
     primary_family = len(others)
     secondary_family = len(points) if len(points) > 1 else primary_family
-    findings = sorted(audit.findings, key=lambda finding: _GRAVITY.index(finding.severity)) if audit else []
+    spoilt = spoilt_cells(grid)
+    audited = audit.findings if audit else []
+    findings = sorted([*audited, *spoilt_findings(spoilt, plan)], key=lambda finding: _GRAVITY.index(finding.severity))
     withheld = {arm: _reasons(findings, arm, plan.baseline) for arm in others}
     block_s = _block_seconds(plan, grid)
 
     def claim(arm: str, point: int | None, family: int) -> Claim:
-        return make_claim(grid, arm, point, family, block_s, withheld=bool(withheld[arm]))
+        if point is None:
+            reasons = bool(withheld[arm])
+        else:
+            # spoilt trials speak against their own load point only, and against the mean that holds it
+            here = [cell for cell in spoilt if cell.point == point]
+            reasons = bool(_reasons([*audited, *spoilt_findings(here, plan)], arm, plan.baseline))
+        return make_claim(grid, arm, point, family, block_s, withheld=reasons)
 
     primary = [claim(arm, None, primary_family) for arm in others]
     by_load_point = [claim(arm, point, secondary_family) for arm in others for point in points]
     failures = [levels.failures(grid, arm) for arm in plan.arms]
     leading = levels.leading_failures(grid, failures, primary_family)
-    steady = [steadiness(grid, arm, seconds) for arm in plan.arms] if seconds is not None else []
+    # the throughput at a given rate is steady by construction
+    checked = seconds if plan.measure == "goodput" else None
+    steady = [steadiness(grid, arm, checked) for arm in plan.arms] if checked is not None else []
     identical = not any(plan.declared.values())
     return StudyResult(
         name=plan.name,

@@ -91,7 +91,7 @@ def sentence(
     tail = "" if lead else f"; failures {failed}"
     if claim.verdict == "withheld":
         return f"{lead}{headline(claim, plan)}: {' '.join(withheld)}"
-    parts = [f"{headline(claim, plan)} (goodput, {where(claim, plan)})"]
+    parts = [f"{headline(claim, plan)} ({plan.measure}, {where(claim, plan)})"]
     if claim.difference is not None:
         value = (
             f"{percent(claim.difference.value, sign=True)}, " if claim.verdict in ("equivalent", "undecided") else ""

@@ -31,19 +31,30 @@ def command(
     ],
     *,
     workload: Annotated[
-        str | None, typer.Option(help="tpcb-like, simple-update, select-only; several with commas.")
+        str | None,
+        typer.Option(help="tpcb-like, simple-update, select-only, or a pgbench script's path; several with commas."),
     ] = None,
     scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,
     clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,
+    rate: Annotated[
+        str | None, typer.Option(help="Transactions per second, e.g. 500 or 500,1000; decides on response time.")
+    ] = None,
     jobs: Annotated[int | None, typer.Option(help="Engine threads.")] = None,
     protocol: Annotated[str | None, typer.Option(help="simple, extended or prepared.")] = None,
     fillfactor: Annotated[int | None, typer.Option(help="Fill factor of the tables, percent.")] = None,
     foreign_keys: Annotated[bool, typer.Option("--foreign-keys", help="Load tables with foreign keys.")] = False,
     warmup: Annotated[str | None, typer.Option(help="Load before the measured part, e.g. 10s.")] = None,
     duration: Annotated[str | None, typer.Option(help="The measured part of each trial, e.g. 30s.")] = None,
+    max_tries: Annotated[
+        int | None, typer.Option(help="Tries of a transaction that fails by serialization or deadlock; 0: no limit.")
+    ] = None,
+    latency_limit: Annotated[str | None, typer.Option(help="With --max-tries: no try after this, e.g. 1s.")] = None,
     blocks: Annotated[int | None, typer.Option(help="Blocks at most; default: what the budget holds.")] = None,
     budget: Annotated[str | None, typer.Option(help="Time for running the blocks, e.g. 30min.")] = None,
     margin: Annotated[str | None, typer.Option(help="Differences below it count as equivalent, e.g. 1%.")] = None,
+    allow_busy_client: Annotated[
+        bool, typer.Option("--allow-busy-client", help="Give a verdict although the client itself was a limit.")
+    ] = False,
     server: Annotated[
         list[str] | None,
         typer.Option(
@@ -64,14 +75,17 @@ def command(
         "workload": _words(workload),
         "scale": _numbers("--scale", scale),
         "clients": _numbers("--clients", clients),
+        "rate": _words(rate),
         "jobs": jobs,
         "protocol": protocol,
         "fillfactor": fillfactor,
         "foreign_keys": foreign_keys or None,
         "warmup": warmup,
         "duration": duration,
+        "max_tries": max_tries,
+        "latency_limit": latency_limit,
     }
-    verdict = {"blocks": blocks, "budget": budget, "margin": margin}
+    verdict = {"blocks": blocks, "budget": budget, "margin": margin, "allow_busy_client": allow_busy_client or None}
     named = name_arms(arms)
     data = {
         "study": _given(

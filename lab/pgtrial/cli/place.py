@@ -32,7 +32,9 @@ def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tupl
     if not anew:
         for path in reversed(_alike(spec)):
             study = StudyDirectory.open(path)
-            if not isinstance(next_step(study.plan, spec.verdict.budget, study.trials()), Stop):
+            if study.spec.scripts == spec.scripts and not isinstance(
+                next_step(study.plan, spec.verdict.budget, study.trials()), Stop
+            ):
                 return study, True
     plan = plan_now(spec)
     return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
@@ -46,7 +48,7 @@ def plan_now(spec: StudySpec) -> Plan:
 
 def _same_study(spec: StudySpec, results: Path) -> StudyDirectory:
     study = StudyDirectory.open(results)
-    if freeze(study.spec) != freeze(spec):
+    if freeze(study.spec) != freeze(spec) or study.spec.scripts != spec.scripts:
         raise StoreError(f"{results} holds another study than this one; choose another directory with --results")
     return study
 

@@ -56,7 +56,8 @@ def describe(trial: Trial) -> str:
         return "completed"
     failed = sum(measured.failures.values())
     latency = f", latency {measured.latency_us.mean / 1000:.2f} ms" if measured.latency_us else ""
-    return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}"
+    warned = "".join(f", {warning.kind}" for warning in trial.client.warnings) if trial.client else ""
+    return f"{measured.tps:,.0f} tps{latency}{f', {failed:,} failed' if failed else ''}{warned}"
 
 
 def running_estimate(event: BlockEnds) -> str:

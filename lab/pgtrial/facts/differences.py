@@ -7,6 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
+from pgtrial.facts import derived
 from pgtrial.facts.audit import Case, Difference, listed, rule
 from pgtrial.store.records import Finding
 
@@ -23,19 +24,6 @@ _BY_INITDB = frozenset(
     }
 )
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
-_WORKED_OUT = frozenset(
-    {
-        "commit_timestamp_buffers",
-        "num_os_semaphores",
-        "shared_memory_size",
-        "shared_memory_size_in_huge_pages",
-        "subtransaction_buffers",
-        "transaction_buffers",
-        "wal_buffers",
-    }
-)
-"""Settings that a server works out from others; they differ where those were declared to."""
-
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
 _DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
 _SHOWN = 80
@@ -124,10 +112,17 @@ def _origin(case: Case, difference: Difference) -> str | None:
     for key in _possible_origins(case, difference):
         if case.declared(arm, key):
             return key
-    if difference.name in _WORKED_OUT or difference.name == "huge_pages_status":
-        changed = [key for key in case.plan.declared.get(arm, []) if key.startswith("settings.")]
-        return listed(changed) if changed else None
-    return None
+    parents = [key for key in _parents(case, difference) if case.declared(arm, key)]
+    return listed(parents) if parents else None
+
+
+def _parents(case: Case, difference: Difference) -> list[str]:
+    """The settings from which the servers of both arms work this one out; none where an arm has set it itself."""
+    if any(
+        difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.plan.baseline, difference.arm)
+    ):
+        return []
+    return sorted(f"settings.{name}" for name in derived.PARENTS.get(difference.name, ()))
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:

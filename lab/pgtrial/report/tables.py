@@ -12,6 +12,7 @@ from pgtrial.analyse import p8
 from pgtrial.analyse.records import Claim, Level
 from pgtrial.analyse.words import as_written, interval_text, percent, plural
 from pgtrial.report.data import StudyData
+from pgtrial.store.records import Trial
 from pgtrial.study.units import format_duration
 
 
@@ -50,8 +51,14 @@ def ratio_table(data: StudyData) -> Table:
     ]
     heads = ["arms", "load point", "difference", "95% interval", "verdict", "mean (95% t)",
              "in total", "blocks", "claims"]  # fmt: skip
+    what = (
+        "Goodput of each arm against the baseline."
+        if data.plan.measure == "goodput"
+        else "Speed of each arm against the baseline at the given rate: the baseline's mean response time by the "
+        "arm's (+25%: the arm takes four fifths of the time)."
+    )
     caption = (
-        "Goodput of each arm against the baseline. The difference is the Hodges-Lehmann estimate over blocks with its "
+        f"{what} The difference is the Hodges-Lehmann estimate over blocks with its "
         "sequential interval. The intervals of one comparison's load points hold together (the last column counts "
         "them), and so do those of the primary claims."
     )
@@ -104,10 +111,15 @@ def latency_table(data: StudyData) -> Table:
         [data.plan.load_points[level.load_point].label, level.arm, *(_latency(level, name) for name in names)]
         for level in data.result.levels
     ]
+    meaning = (
+        "Under a closed loop as here, latency repeats the throughput comparison (Little's law) and is no second "
+        "finding."
+        if data.plan.measure == "goodput"
+        else "It counts from the moment for which the rate had scheduled a transaction; the verdict is about its mean."
+    )
     caption = (
         "Latency of committed transactions in milliseconds: the median trial, in brackets the lowest and highest "
-        "trial. A percentile stands only where every trial has 100 slower transactions. Under a closed loop as here, "
-        "latency repeats the throughput comparison (Little's law) and is no second finding."
+        f"trial. A percentile stands only where every trial has 100 slower transactions. {meaning}"
     )
     return Table(caption, ["load point", "arm", *names], rows, frozenset(range(2, 2 + len(names))))
 
@@ -141,7 +153,12 @@ def block_table(data: StudyData) -> Table:
                 label = data.plan.load_points[claim.load_point].label
                 pair = f"{claim.arm} / {claim.baseline}"
                 rows.append([str(block + 1), label, pair, ", ".join(ratio.order), value, "; ".join(remarks)])
-    caption = "Each block's ln(goodput / goodput of the baseline), and the order of the arms as drawn before the study."
+    compared = (
+        "goodput / goodput of the baseline"
+        if data.plan.measure == "goodput"
+        else "mean response time of the baseline / mean response time"
+    )
+    caption = f"Each block's ln({compared}), and the order of the arms as drawn before the study."
     return Table(caption, ["block", "load point", "arms", "order", "log-ratio", "remark"], rows, frozenset({0, 4}))
 
 
@@ -239,8 +256,35 @@ def phase_table(data: StudyData) -> Table:
                  frozenset(range(1, len(names) + 2)))  # fmt: skip
 
 
+def client_table(data: StudyData) -> Table:
+    """What the client used; without rows for trials that are older than the engine's self-check."""
+    rows = []
+    for point in data.plan.load_points:
+        for arm in data.plan.arms:
+            used = [t.client for t in data.trials if (t.load_point, t.arm) == (point, arm) and t.client]
+            costs = [use.cpu_per_transaction_us for use in used if use.cpu_per_transaction_us is not None]
+            if not costs:
+                continue
+            shares = [use.busiest_thread_share for use in used]
+            warned = sum(bool(use.warnings) for use in used)
+            rows.append(
+                [
+                    *(point.label, arm, f"{median(costs):.2f}"),
+                    *(f"{median(shares):.0%}", f"{max(shares):.0%}", f"{warned} of {len(used)}"),
+                ]
+            )
+    caption = (
+        "The client: CPU time of its load threads by transaction, microseconds, and of the busiest of them by wall "
+        "time, in the median and the highest trial. In the trials of the last column the engine warned that it was a "
+        "limit itself; with more than one in eight for an arm, the comparison is withheld unless the study allows it."
+    )
+    heads = ["load point", "arm", "client us per transaction", "busiest thread", "highest", "trials with a warning"]
+    return Table(caption, heads, rows, frozenset({2, 3, 4, 5}))
+
+
 def trial_table(data: StudyData) -> Table:
-    """Every trial in the order of execution."""
+    """Every trial in the order of execution; the client's CPU time only where the engine told it."""
+    told = any(t.client and t.client.cpu_per_transaction_us is not None for t in data.trials)
     rows = []
     for t in data.trials:
         measured = t.measured
@@ -258,16 +302,28 @@ def trial_table(data: StudyData) -> Table:
                 _ms(latency.mean) if latency else NONE,
                 _ms(latency.p50) if latency else NONE,
                 _ms(latency.p99) if latency else NONE,
+                *([_client_cost(t)] if told else []),
                 f"{t.client.busiest_thread_share:.0%}" if t.client else NONE,
                 str(t.seed),
                 t.started.replace("T", " ")[:19],
                 " ".join(f"{name} {seconds:.1f}" for name, seconds in t.phases_s.items()),
-                "; ".join([*([t.reason] if t.reason else []), *t.notes]),
+                "; ".join([*([t.reason] if t.reason else []), *t.notes, *_client_warnings(t)]),
             ]
         )
     heads = ["trial", "block", "load point", "arm", "status", "tps", "committed", "failed", "mean ms", "p50 ms",
-             "p99 ms", "busiest thread", "seed", "started (UTC)", "phases, s", "remarks"]  # fmt: skip
-    return Table("Every trial in the order of execution.", heads, rows, frozenset({0, 1, *range(5, 13)}))
+             "p99 ms", *(["client us"] if told else []), "busiest thread", "seed", "started (UTC)", "phases, s",
+             "remarks"]  # fmt: skip
+    numeric = frozenset({0, 1, *range(5, heads.index("started (UTC)"))})
+    return Table("Every trial in the order of execution.", heads, rows, numeric)
+
+
+def _client_cost(trial: Trial) -> str:
+    cost = trial.client.cpu_per_transaction_us if trial.client else None
+    return f"{cost:.2f}" if cost is not None else NONE
+
+
+def _client_warnings(trial: Trial) -> list[str]:
+    return [warning.message for warning in trial.client.warnings] if trial.client else []
 
 
 def facts_tables(data: StudyData) -> list[Table]:
@@ -313,6 +369,11 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("arms", ", ".join(plan.arms)),
         ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
         ("load", f"{plural(points, 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"),
+        *(
+            [("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items()))]
+            if plan.scripts
+            else []
+        ),
         ("trial", f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"),
         (
             "blocks",
@@ -333,7 +394,7 @@ SECTIONS: dict[str, list[Callable[[StudyData], Table]]] = {
     "latency": [latency_table],
     "blocks": [block_table],
     "failures": [failure_table, failed_trial_table],
-    "method": [look_table, steadiness_table, phase_table],
+    "method": [look_table, steadiness_table, client_table, phase_table],
     "trials": [trial_table],
 }
 """The tables of each section of the report, in order."""

@@ -8,8 +8,9 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pgtrial.analyse.records import Claim, StudyResult
+from pgtrial.analyse.records import Claim, Level, StudyResult
 from pgtrial.analyse.words import interval_text, percent
+from pgtrial.store.records import measure_of
 
 _STYLES = {"better": "green", "worse": "red", "equivalent": "cyan", "undecided": "yellow", "withheld": "yellow"}
 _SEVERITIES = {"withhold": "bold red", "warning": "yellow", "info": "dim"}
@@ -33,15 +34,16 @@ def summary(result: StudyResult) -> RenderableType:
 
 def _levels(result: StudyResult) -> Table:
     """One line per load point and arm, so that any number of arms fits the width."""
+    by_goodput = measure_of(result.load_points) == "goodput"
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for title, justify, wraps in _COLUMNS:
-        table.add_column(title.format(baseline=result.baseline), justify=justify, no_wrap=not wraps, overflow="fold")
+        name = title.format(baseline=result.baseline, measured="tps" if by_goodput else "mean ms")
+        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
     for number, point in enumerate(result.load_points):
-        tps = {level.arm: level.tps for level in result.levels if level.load_point == number}
+        levels = {level.arm: level for level in result.levels if level.load_point == number}
         claims = {claim.arm: claim for claim in result.by_load_point if claim.load_point == number}
         for place, arm in enumerate(result.arms):
-            spread = tps.get(arm)
-            measured = f"{spread.median:,.0f}" if spread else "-"
+            measured = _measured(levels[arm], by_goodput=by_goodput) if arm in levels else "-"
             table.add_row("" if place else point.label, arm, measured, *_cells(claims.get(arm)))
     if len(result.load_points) > 1:
         for place, claim in enumerate(result.primary):
@@ -50,10 +52,18 @@ def _levels(result: StudyResult) -> Table:
     return table
 
 
+def _measured(level: Level, *, by_goodput: bool) -> str:
+    """The median trial: tps, or the mean response time in milliseconds."""
+    if by_goodput:
+        return f"{level.tps.median:,.0f}" if level.tps else "-"
+    mean = level.latency_us["mean"]
+    return f"{mean.median / 1000:,.3f}" if mean else "-"
+
+
 _COLUMNS: tuple[tuple[str, JustifyMethod, bool], ...] = (
     ("load point", "left", True),
     ("arm", "left", True),
-    ("tps", "right", False),
+    ("{measured}", "right", False),
     ("/ {baseline}", "right", True),
     ("95% interval", "right", False),
     ("verdict", "left", False),

@@ -21,6 +21,7 @@ from pgtrial.errors import StoreError
 from pgtrial.store.files import cannot_write, slug, sync_directory, sync_tree, write_atomically
 from pgtrial.store.records import FORMAT, Audit, Facts, Plan, PlannedTrial, Record, Trial
 from pgtrial.study.frozen import freeze, thaw
+from pgtrial.study.scripts import FOLDER, digest
 from pgtrial.study.spec import StudySpec
 
 _R = TypeVar("_R", bound=Record)
@@ -56,12 +57,16 @@ class StudyDirectory:
                 raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
             (path / "trials").mkdir()
             (path / "facts").mkdir()
+            if spec.scripts:
+                (path / FOLDER).mkdir()
         except OSError as error:
             raise cannot_write(path, error) from error
+        for name, text in spec.scripts.items():
+            write_atomically(path / FOLDER / name, text)
         write_atomically(path / "plan.json", plan.model_dump_json(indent=1))
         # written last: a directory with a study.toml has all that a study needs
         write_atomically(path / "study.toml", freeze(spec))
-        return cls(path, thaw(freeze(spec)), plan)
+        return cls(path, thaw(freeze(spec)).with_scripts(spec.scripts), plan)
 
     @classmethod
     def open(cls, path: Path) -> StudyDirectory:
@@ -74,7 +79,12 @@ class StudyDirectory:
             raise StoreError(
                 f"{path / 'study.toml'} is damaged ({_first_line(error)}); restore it from a copy"
             ) from error
-        return cls(path, spec, _read(path / "plan.json", Plan, "restore it from a copy, or run the study anew"))
+        plan = _read(path / "plan.json", Plan, "restore it from a copy, or run the study anew")
+        return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan)
+
+    def script(self, workload: str) -> Path | None:
+        """The file of a workload of the study's own; None for a built-in one."""
+        return self.path / FOLDER / workload if workload in self.plan.scripts else None
 
     # ---- trials
 
@@ -224,6 +234,21 @@ def _read(path: Path, kind: type[_R], cure: str) -> _R:
     if getattr(record, "format", FORMAT) > FORMAT:
         raise StoreError(f"{path} was written by a newer pgtrial (format {getattr(record, 'format', '?')}); upgrade")
     return record
+
+
+def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
+    """The texts of the planned scripts. Raises StoreError for one that is not as it was planned."""
+    texts: dict[str, str] = {}
+    for name, expected in plan.scripts.items():
+        try:
+            texts[name] = (folder / name).read_bytes().decode()
+        except (OSError, ValueError) as error:
+            raise _damaged(folder / name, error, "restore it from a copy") from error
+        if digest(texts[name]) != expected:
+            raise StoreError(
+                f"{folder / name} is not the script that was planned; restore it from a copy, or run a study of its own"
+            )
+    return texts
 
 
 def _damaged(path: Path, error: Exception, cure: str) -> StoreError:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from pgtrial.store.files import slug
 
 FORMAT = 1
 """Version of the directory's format; a reader refuses a higher one."""
@@ -17,22 +20,35 @@ class Record(BaseModel):
 
 
 class LoadPoint(Record):
-    """One cell of workload x scale x clients."""
+    """One cell of workload x scale x clients x rate."""
 
-    workload: str
+    workload: str = Field(description="A built-in workload, or the file name of a script of the study's own.")
     scale: int
     clients: int
     protocol: str
+    rate: float | None = Field(
+        None, exclude_if=lambda rate: rate is None, description="Transactions per second; None: a closed loop."
+    )
 
     @property
     def label(self) -> str:
-        """For people: `tpcb-like, scale 20, 8 clients`."""
-        return f"{self.workload}, scale {self.scale}, {self.clients} client{'s' if self.clients != 1 else ''}"
+        """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
+        rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
+        return f"{self.workload}, scale {self.scale}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
 
     @property
     def slug(self) -> str:
-        """For directory names: `tpcb-like-s20-c8`."""
-        return f"{self.workload}-s{self.scale}-c{self.clients}"
+        """For directory names: `tpcb-like-s20-c8`, with a rate `tpcb-like-s20-c8-r500`."""
+        rate = f"-r{self.rate:.10g}" if self.rate is not None else ""
+        return f"{slug(self.workload)}-s{self.scale}-c{self.clients}{rate}"
+
+
+Measure = Literal["goodput", "mean response time"]
+
+
+def measure_of(points: Sequence[LoadPoint]) -> Measure:
+    """What claims compare: how much is done, or where the rate fixes that, how soon."""
+    return "goodput" if all(point.rate is None for point in points) else "mean response time"
 
 
 class PlannedTrial(Record):
@@ -60,12 +76,19 @@ class Plan(Record):
     looks: list[int] = Field(description="Planned looks up to max_blocks, in blocks.")
     margin: float
     stop_early: bool
+    allow_busy_client: bool = Field(False, description="Whether trials in which the client was a limit may decide.")
     warmup_s: float
     duration_s: float
     trial_estimate_s: float = Field(description="Expected wall time of one trial, all phases.")
     declared: dict[str, list[str]] = Field(description="Per arm, the keys in which the study says that it differs.")
     scope: str = Field(description="What the verdict speaks of, e.g. `this host, data directory swapped every trial`.")
+    scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
     trials: list[PlannedTrial]
+
+    @property
+    def measure(self) -> Measure:
+        """What the study's claims compare."""
+        return measure_of(self.load_points)
 
 
 class Latency(Record):
@@ -92,12 +115,27 @@ class Phase(Record):
     latency_us: Latency | None = Field(description="None when nothing was committed.")
 
 
+class ClientWarning(Record):
+    """What the engine has to say against its own measurement."""
+
+    kind: str = Field(description="`client-busy` or `schedule-lag`.")
+    message: str = Field(description="One sentence.")
+
+
 class ClientUse(Record):
     """What the engine itself used in the measured part."""
 
     cpu_user_s: float
     cpu_system_s: float
     busiest_thread_share: float = Field(description="CPU time of the busiest thread / wall time.")
+    cpu_per_transaction_us: float | None = Field(
+        None,
+        description="CPU time of the load threads by transaction; None: nothing was measured, or the trial is older "
+        "than the engine's self-check.",
+    )
+    warnings: list[ClientWarning] = Field(
+        [], description="Why the client may have been a limit; empty too for trials older than the engine's self-check."
+    )
 
 
 class Trial(Record):

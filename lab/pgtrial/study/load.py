@@ -13,6 +13,7 @@ from pydantic import BaseModel, ValidationError
 
 from pgtrial.errors import StudyError
 from pgtrial.study.frozen import without_secrets
+from pgtrial.study.scripts import take_in
 from pgtrial.study.spec import LoadSection, SetUp, StudySection, StudySpec, VerdictSection
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -27,9 +28,9 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 def read_study(source: str | Path) -> StudySpec:
     """The spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError."""
     if isinstance(source, str) and source.startswith("@"):
-        name, text = source[1:], _bundled_text(source[1:])
+        name, text, folder = source[1:], _bundled_text(source[1:]), Path()
     else:
-        name, text = Path(source).stem, _text(Path(source))
+        name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
     try:
         data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -37,11 +38,14 @@ def read_study(source: str | Path) -> StudySpec:
     section = data.setdefault("study", {})
     if isinstance(section, dict):
         section["name"] = section.get("name") or name
-    return build_study(data, str(source))
+    return build_study(data, str(source), folder)
 
 
-def build_study(data: Mapping[str, Any], source: str) -> StudySpec:
-    """A checked spec from parsed keys; `source` is what errors name, a file or the command line. Raises StudyError."""
+def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> StudySpec:
+    """A checked spec from parsed keys. Raises StudyError.
+
+    `source` is what errors name, a file or the command line; paths of scripts are relative to `folder`.
+    """
     try:
         spec = StudySpec.model_validate(data)
     except ValidationError as error:
@@ -49,7 +53,7 @@ def build_study(data: Mapping[str, Any], source: str) -> StudySpec:
     _check_arms(spec, source)
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
-    return spec
+    return take_in(spec, folder, source)
 
 
 def bundled_studies() -> dict[str, str]:

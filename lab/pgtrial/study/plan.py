@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
+from pathlib import PurePosixPath
 
 import numpy as np
 
@@ -16,6 +17,7 @@ import pgtrial
 from pgtrial.analyse import p8
 from pgtrial.errors import StudyError
 from pgtrial.store.records import LoadPoint, Plan, PlannedTrial
+from pgtrial.study.scripts import digest
 from pgtrial.study.spec import SetUp, StudySpec
 from pgtrial.study.units import format_duration
 
@@ -47,20 +49,26 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         looks=p8.looks(max_blocks),
         margin=spec.verdict.margin,
         stop_early=spec.verdict.stop_early,
+        allow_busy_client=spec.verdict.allow_busy_client,
         warmup_s=spec.load.warmup,
         duration_s=spec.load.duration,
         trial_estimate_s=block_s / (len(points) * len(arms)),
         declared={arm: declared(spec, arm) for arm in arms},
         scope=_scope(spec),
+        scripts={name: digest(text) for name, text in spec.scripts.items()},
         trials=list(_order(arms, len(points), max_blocks, seed)),
     )
 
 
 def load_points(spec: StudySpec) -> list[LoadPoint]:
-    """The crossing of workloads, scales and clients, in the order of the study file."""
+    """The crossing of workloads, scales, clients and rates, in the order of the study file."""
     load = spec.load
-    cells = itertools.product(load.workload, load.scale, load.clients)
-    return [LoadPoint(workload=w, scale=s, clients=c, protocol=load.protocol) for w, s, c in cells]
+    rates: list[float | None] = [*load.rate] or [None]
+    cells = itertools.product(load.workload, load.scale, load.clients, rates)
+    return [
+        LoadPoint(workload=PurePosixPath(w).name, scale=s, clients=c, protocol=load.protocol, rate=r)
+        for w, s, c, r in cells
+    ]
 
 
 def block_estimate(spec: StudySpec) -> float:

@@ -5,7 +5,16 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    field_validator,
+    model_validator,
+)
 
 from pgtrial.study.units import Seconds, Share
 
@@ -26,11 +35,19 @@ Setting = Annotated[str, BeforeValidator(_as_setting)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 """A scale factor or a number of clients."""
 
+Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
+"""Transactions per second."""
+
 Protocol = Literal["simple", "extended", "prepared"]
 
 
 WORKLOADS = ("tpcb-like", "simple-update", "select-only")
 """The built-in workloads, named as pgbench names its scripts."""
+
+
+def is_script(workload: str) -> bool:
+    """Whether a workload is a script of the study's own, given by its path, and not a built-in one."""
+    return "/" in workload or workload.endswith(".sql")
 
 
 def _distinct(values: list[Any]) -> list[Any]:
@@ -58,13 +75,23 @@ class LoadSection(_Section):
     """What every arm has to serve. Lists are crossed with each other into load points."""
 
     workload: Annotated[list[str], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
-        ["tpcb-like"], min_length=1, description="Built-in workloads: tpcb-like, simple-update, select-only."
+        ["tpcb-like"],
+        min_length=1,
+        description="Built-in workloads: tpcb-like, simple-update, select-only; or pgbench scripts of your own: paths "
+        "with a `/` or ending in `.sql`, relative to the study file. A script finds pgbench's tables at the study's "
+        "scale, which it knows as `:scale`, and what setup_sql makes.",
     )
     scale: Annotated[list[Count], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
         [10], min_length=1, description="Scale factors; one unit is 100,000 accounts, about 15 MB."
     )
     clients: Annotated[list[Count], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
         [8], min_length=1, description="Concurrent database clients."
+    )
+    rate: Annotated[list[Rate], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
+        [],
+        description="Transactions per second that all clients together are to start, at random moments; the verdict is "
+        "then about the mean response time. Choose what every arm can serve. Default: each client starts the next "
+        "transaction when the last one is done, and the verdict is about goodput.",
     )
     jobs: int | None = Field(
         None, ge=1, description="Engine threads; default: one per 16 clients, at most half the CPUs."
@@ -74,16 +101,41 @@ class LoadSection(_Section):
     foreign_keys: bool = Field(False, description="Whether the tables carry foreign keys.")
     warmup: Seconds = Field(10.0, ge=0, description="Load before the measured part; measured apart.")
     duration: Seconds = Field(30.0, ge=1, description="The measured part of each trial; whole seconds.")
+    max_tries: int | None = Field(
+        None,
+        ge=0,
+        description="How often a transaction is tried when it fails by serialization or deadlock; 0: until the time is "
+        "up; default: once. One that fails for good is a failure, no goodput.",
+    )
+    latency_limit: Seconds | None = Field(
+        None, gt=0, description="With max_tries: a transaction that has taken longer is not tried again."
+    )
 
     @field_validator("workload")
     @classmethod
     def _known(cls, names: list[str]) -> list[str]:
         for name in names:
-            if name not in WORKLOADS:
+            if name not in WORKLOADS and not is_script(name):
                 near = difflib.get_close_matches(name, WORKLOADS, n=1, cutoff=0.4)
-                hint = f"did you mean {near[0]}?" if near else f"the built-in ones are {', '.join(WORKLOADS)}"
+                hint = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"the built-in ones are {', '.join(WORKLOADS)}, and a script of your own is named by its "
+                    "path, with a / or ending in .sql"
+                )
                 raise ValueError(f"{name!r} is no built-in workload; {hint}")
         return names
+
+    @model_validator(mode="after")
+    def _limit_of_tries(self) -> LoadSection:
+        if self.latency_limit is not None and self.max_tries is None:
+            raise ValueError("latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end")
+        if self.latency_limit is not None and self.rate:
+            raise ValueError(
+                "latency_limit at a rate would skip the latest transactions and flatter the response time; leave one "
+                "of the two out"
+            )
+        return self
 
     @field_validator("duration")
     @classmethod
@@ -134,6 +186,11 @@ class VerdictSection(_Section):
     stop_early: bool = Field(
         True, description="Whether to end at the first planned look that decides every primary claim."
     )
+    allow_busy_client: bool = Field(
+        False,
+        description="Whether a comparison is given a verdict although the client itself was a limit, or behind its "
+        "schedule, in more than one in eight trials of an arm.",
+    )
 
 
 class StudySpec(_Section):
@@ -144,6 +201,18 @@ class StudySpec(_Section):
     server: SetUp = SetUp()
     arms: dict[str, SetUp] = Field(min_length=2, description="The arms; the first is the baseline.")
     verdict: VerdictSection = VerdictSection()
+    _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
+
+    @property
+    def scripts(self) -> dict[str, str]:
+        """Text of each script of the study's own by its name; kept in files of their own, not in the TOML."""
+        return self._scripts
+
+    def with_scripts(self, scripts: dict[str, str]) -> StudySpec:
+        """The same study with these texts."""
+        copy = self.model_copy()
+        copy._scripts = scripts
+        return copy
 
     @property
     def baseline(self) -> str:

@@ -8,8 +8,9 @@ from typing import Any
 import polars as pl
 
 from pgtrial.engine import Event
+from pgtrial.errors import StudyError
 from pgtrial.store.directory import TIMELINE_SCHEMA
-from pgtrial.store.records import ClientUse, Latency, Phase
+from pgtrial.store.records import ClientUse, ClientWarning, Latency, Phase
 
 PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""
@@ -25,9 +26,11 @@ class Outcome:
         self.done: Event | None = None
         self.first_error: str | None = None
         self.clients = 0
+        self.begun = False
 
     def add(self, event: Event) -> None:
         """Take note of one event; unknown ones are ignored, as the protocol demands."""
+        self.begun = True
         match event["event"]:
             case "tick" if event["phase"] in PHASES:
                 self.ticks.append(event)
@@ -72,9 +75,23 @@ class Outcome:
 
     @property
     def client(self) -> ClientUse | None:
-        """What the engine used."""
+        """What the engine used, and what it says against itself. Raises StudyError if it does not check itself."""
         use = self.done and self.done.get("client")
-        return ClientUse(**{name: use[name] for name in ClientUse.model_fields}) if use else None
+        if not use:
+            return None
+        try:
+            return ClientUse(
+                cpu_user_s=use["cpu_user_s"],
+                cpu_system_s=use["cpu_system_s"],
+                busiest_thread_share=use["busiest_thread_share"],
+                cpu_per_transaction_us=use["cpu_per_transaction_us"],
+                warnings=[ClientWarning(kind=each["kind"], message=each["message"]) for each in use["warnings"]],
+            )
+        except KeyError as missing:
+            raise StudyError(
+                f"the engine's last event says nothing of {missing}; install the engine and the lab from the same "
+                "pgtrial release"
+            ) from None
 
     @property
     def histogram(self) -> str | None:

@@ -7,8 +7,6 @@ with nothing stored for this trial. Neither decision is told which arm is runnin
 
 from __future__ import annotations
 
-import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -21,13 +19,14 @@ import psycopg
 from pgtrial.arm.base import Arm
 from pgtrial.arm.connect import Target
 from pgtrial.engine import LoadRun
-from pgtrial.errors import TrialError
+from pgtrial.errors import StudyError, TrialError
 from pgtrial.observe import counters
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
 from pgtrial.store.records import LoadPoint, PlannedTrial, Trial
 from pgtrial.study.spec import LoadSection
 from pgtrial.trial import leftovers
+from pgtrial.trial.engine_options import engine_options
 from pgtrial.trial.outcome import PHASES, Outcome
 from pgtrial.trial.progress import Listener, Second
 from pgtrial.trial.settle import Checkpoint, run_setup_sql, warm_relations
@@ -45,6 +44,7 @@ class _Course:
     load: LoadSection
     planned: PlannedTrial
     point: LoadPoint
+    script: Path | None
     directory: Path
     listener: Listener
     engine_grace_s: float
@@ -76,7 +76,8 @@ def run_trial(
     ArmError, StudyError and StoreError for what must stop the study.
     """
     point = study.plan.load_points[planned.load_point]
-    course = _Course(study.spec.load, planned, point, study.begin_trial(planned), listener, engine_grace_s)
+    script = study.script(point.workload)
+    course = _Course(study.spec.load, planned, point, script, study.begin_trial(planned), listener, engine_grace_s)
     started = _now()
     with arm.serve(point.scale, course.directory / "server.log", course.timings) as target:
         try:
@@ -118,6 +119,7 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
                         tps = event["transactions"] / (event.get("seconds") or 1.0)
                         course.listener(Second(phase, event["second"], tps))
             status = run.finish()
+            _check_script(course, run)
             course.reason = course.outcome.failure(status, run.last_words())
         with _timed(course, "collect"):
             checkpoint.close()
@@ -129,23 +131,23 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
             course.relations = counters.read_relations(session)
 
 
+def _check_script(course: _Course, run: LoadRun) -> None:
+    """Raise StudyError if the engine did not begin for an error in the script, which no repetition mends."""
+    if course.script is None or course.outcome.begun:
+        return
+    complaint = run.message_about(str(course.script))
+    if complaint is not None:
+        raise StudyError(f"the engine refuses a script of the study: {complaint}")
+
+
 @contextmanager
 def _engine(course: _Course, target: Target) -> Iterator[LoadRun]:
-    load, point, directory = course.load, course.point, course.directory
-    options = [
-        *("-n", "-b", point.workload, "-M", point.protocol),
-        *("-c", str(point.clients), "-j", str(_jobs(load, point.clients))),
-        *("-T", str(int(load.duration)), "--warmup", f"{load.warmup:g}", "--random-seed", str(course.planned.seed)),
-    ]
+    directory = course.directory
+    options = engine_options(course.load, course.point, course.planned.seed, course.script)
     with LoadRun(target.environment(), options, events_file=directory / "engine.jsonl") as run:
         leftovers.remember(directory, run.pid)
         yield run
     leftovers.forget(directory)
-
-
-def _jobs(load: LoadSection, clients: int) -> int:
-    """Engine threads: as the study says, else one per 16 clients and at most half the CPUs, which the server needs."""
-    return min(clients, load.jobs or max(1, min(math.ceil(clients / 16), (os.cpu_count() or 2) // 2)))
 
 
 def _record(course: _Course, started: str) -> Trial:

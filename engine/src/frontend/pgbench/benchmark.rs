@@ -2,61 +2,103 @@
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use super::histogram::HistogramFile;
 use super::messages::{self, Failure};
 use super::options::{Events, Options};
 use super::progress::Watcher;
-use super::{PGBENCH_VERSION, results, session, target};
-use crate::connection::error::ConnectionError;
+use super::survey::{Facts, print_version, survey, vacuum};
+use super::{results, session, target};
 use crate::connection::session::Session;
 use crate::connection::target::{Target, plain_io_message};
 use crate::event::{EventWriter, Hello};
-use crate::plan::{Limit, Plan, Seeds};
-use crate::program::pgbench::{Scripts, Source};
+use crate::frontend::self_check;
+use crate::ledger::log::LogPlan;
+use crate::plan::{Limit, Notes, Plan, Seeds};
+use crate::program::Workload;
+use crate::program::pgbench::{Environment, Parsed, Scripts};
+use crate::program::value::Value;
 use crate::reactor::{self, Clock, Outcome, RunError};
 
 /// Exit status of a run that an interrupt ended.
 const INTERRUPTED: u8 = 130;
 
-/// Exit status when events could not be written, whatever became of the run.
-const EVENTS_LOST: u8 = 1;
+/// Exit status of a run in which clients were given up.
+const ABORTED: u8 = 2;
+
+/// Exit status when something that was asked for could not be written, whatever became of the run.
+const OUTPUT_LOST: u8 = 1;
 
 /// What the first connection is for.
 const PURPOSE: &str = "setup";
 
 /// How many transactions each client runs when neither `-t` nor `-T` is given.
-const DEFAULT_TRANSACTIONS: u64 = 10;
-
-/// What the database says before a run.
-pub struct Facts {
-    pub scale: u32,
-    /// Partitioning of pgbench_accounts: method and number.
-    pub partitions: Option<(String, u32)>,
-}
+const DEFAULT_TRANSACTIONS: u32 = 10;
 
 /// Runs the benchmark; the exit status is pgbench's.
-pub fn run(options: &Options) -> Result<u8, Failure> {
+pub fn run(mut options: Options) -> Result<u8, Failure> {
     let clock = Clock::start();
-    let target = target(options, PURPOSE)?;
+    let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let parsed = std::mem::take(&mut options.scripts);
+    // What is wrong with the scripts is told before a server is asked for its scale.
+    link(parsed.clone(), &options, &Facts::default(), &Seeds::derive(options.seed, 0, 0, None))?;
+    let target = target(&options, PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
-    let to_stdout = options.events != Some(Events::Stdout);
-    if to_stdout {
+    if options.events != Some(Events::Stdout) {
         print_version(&session.server.version);
     }
-    let facts = survey(&mut session, options, &target)?;
-    let plan = make_plan(options, &facts, Arc::clone(&target))?;
-    let mut events = open_events(options, &plan, &facts, clock, &session)?;
-    vacuum(&mut session, options);
+    if options.debug {
+        messages::info(describe_run(&options, &target));
+    }
+    let facts = survey(&mut session, &options, &target)?;
+    let seeds = Seeds::derive(options.seed, options.clients, options.jobs, seed_of_hashes(&options));
+    let workload = link(parsed, &options, &facts, &seeds)?;
+    let plan = make_plan(&options, target, workload, seeds, origin);
+    let histogram = options.histogram.as_deref().map(HistogramFile::create).transpose()?;
+    let mut events = open_events(&options, &plan, &facts, clock, &session)?;
+    vacuum(&mut session, &options);
     drop(session);
 
     let interrupt = catch_interrupt()?;
-    let mut watcher = Watcher::new(options, clock, events.as_mut(), &interrupt);
+    let mut watcher = Watcher::new(&options, &plan, clock, origin, events.as_mut(), &interrupt);
     let outcome = reactor::run(&plan, clock, &interrupt, &mut watcher).map_err(describe_run_error)?;
-    let status = exit_status(&outcome);
-    watcher.done(&outcome, status);
-    let status = if watcher.events_lost() { EVENTS_LOST } else { status };
+    Ok(finish(&options, &plan, &facts, &outcome, &mut watcher, histogram))
+}
+
+/// Writes everything that is known at the end; the exit status.
+fn finish(
+    options: &Options,
+    plan: &Plan,
+    facts: &Facts,
+    outcome: &Outcome,
+    watcher: &mut Watcher<'_>,
+    histogram: Option<HistogramFile>,
+) -> u8 {
+    let to_stdout = options.events != Some(Events::Stdout);
+    let mut status = exit_status(outcome);
+    if let Some(Err(error)) = histogram.map(|file| file.write(&outcome.measure)) {
+        messages::error(error);
+        status = OUTPUT_LOST;
+    }
+    if let Some(error) = &outcome.log_error {
+        messages::error(error);
+        status = OUTPUT_LOST;
+    }
+    let warnings = if options.uses_additions() { self_check::warnings(outcome) } else { Vec::new() };
+    watcher.done(outcome, status, &warnings);
+    if watcher.events_lost() {
+        status = OUTPUT_LOST;
+    }
+    if let Some(thread) = outcome.ended_by_thread {
+        messages::error(format!("Run was aborted due to an error in thread {thread}"));
+        return status;
+    }
     if to_stdout {
-        messages::print(results::report(options, &plan, &facts, &outcome));
+        messages::print(results::report(options, plan, facts, outcome));
+    }
+    for warning in &warnings {
+        messages::warning(&warning.message);
     }
     if outcome.aborted > 0 {
         messages::error("Run was aborted; the above results are incomplete.");
@@ -65,98 +107,103 @@ pub fn run(options: &Options) -> Result<u8, Failure> {
         let seconds = outcome.elapsed_s;
         messages::error(format!("interrupted after {seconds:.1} s; the above results are of that time"));
     }
-    Ok(status)
+    status
 }
 
 fn exit_status(outcome: &Outcome) -> u8 {
     match (outcome.interrupted, outcome.aborted) {
         (true, _) => INTERRUPTED,
         (false, 0) => 0,
-        (false, _) => 2,
+        (false, _) => ABORTED,
     }
 }
 
-/// The line that names the versions: one version if client and server are of the same major.
-fn print_version(server: &str) {
-    let same = server.split('.').next() == Some(PGBENCH_VERSION);
-    if same {
-        messages::print(format_args!("pgbench ({PGBENCH_VERSION})\n"));
-    } else {
-        messages::print(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
-    }
+/// pgbench's line of what it is about to do.
+fn describe_run(options: &Options, target: &Target) -> String {
+    let (host, port) = target
+        .params
+        .endpoints
+        .first()
+        .map_or_else(Default::default, |endpoint| (endpoint.host_name.clone(), endpoint.port));
+    let (word, number) = match options.duration {
+        Some(seconds) => ("duration", seconds),
+        None => ("nxacts", options.transactions.unwrap_or(DEFAULT_TRANSACTIONS)),
+    };
+    let (clients, dbname) = (options.clients, &target.params.dbname);
+    format!("pghost: {host} pgport: {port} nclients: {clients} {word}: {number} dbName: {dbname}")
 }
 
-/// Asks the database for the scale and for partitions.
-fn survey(session: &mut Session, options: &Options, target: &Target) -> Result<Facts, Failure> {
-    let rows = session.query("select count(*) from pgbench_branches").map_err(|error| {
-        let mut failure = Failure::error(format!("could not count number of branches: {error}"));
-        if matches!(&error, ConnectionError::Server(server) if server.sqlstate == "42P01") {
-            let dbname = &target.params.dbname;
-            failure = failure
-                .hint(format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\"."));
+/// The workload; variables that the command line defines come before those that are set without being asked.
+fn link(parsed: Vec<Parsed>, options: &Options, facts: &Facts, seeds: &Seeds) -> Result<Arc<dyn Workload>, Failure> {
+    let mut variables: Vec<_> =
+        options.variables.iter().map(|(name, value)| (name.clone(), Value::Text(value.as_bytes().into()))).collect();
+    let automatic = [
+        ("scale", i64::from(facts.scale)),
+        ("default_seed", seeds.hashes as i64),
+        ("random_seed", options.seed as i64),
+    ];
+    for (name, value) in automatic {
+        if variables.iter().all(|(known, _)| known != name) {
+            variables.push((name.to_owned(), Value::Int(value)));
         }
-        failure
-    })?;
-    let count = rows.first().and_then(|row| row.first()?.clone()).unwrap_or_default();
-    let scale = count
-        .parse()
-        .ok()
-        .filter(|scale| *scale <= i32::MAX as u32)
-        .ok_or_else(|| Failure::error(format!("invalid count(*) from pgbench_branches: \"{count}\"")))?;
-    if options.scale.is_some() {
-        messages::warning(format!("scale option ignored, using count from pgbench_branches table ({scale})"));
     }
-    Ok(Facts { scale, partitions: partitions(session, &target.params.dbname)? })
+    let environment = Environment {
+        mode: options.mode,
+        // Who wants to see each step wants to be told of those that need no server.
+        timed: options.report_per_command || options.debug,
+        variables,
+        default_seed: seeds.hashes as i64,
+    };
+    let scripts = Scripts::link(parsed, &environment).map_err(Failure::error)?;
+    Ok(Arc::new(Arc::new(scripts)))
 }
 
-fn partitions(session: &mut Session, dbname: &str) -> Result<Option<(String, u32)>, Failure> {
-    let sql = "select p.partstrat, pg_catalog.count(i.inhparent) \
-               from pg_catalog.pg_class as c \
-               left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) \
-               left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent) \
-               where c.oid = pg_catalog.to_regclass('pgbench_accounts') group by 1";
-    let rows = session.query(sql).map_err(Failure::error)?;
-    let Some([strategy, count]) = rows.first().map(Vec::as_slice) else {
-        return Err(Failure::error("no pgbench_accounts table found in \"search_path\"")
-            .hint(format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\".")));
-    };
-    let method = match strategy.as_deref() {
-        None => return Ok(None),
-        Some("r") => "range",
-        Some("h") => "hash",
-        Some(other) => return Err(Failure::error(format!("unexpected partition method: \"{other}\""))),
-    };
-    let count = count.as_deref().and_then(|count| count.parse().ok()).unwrap_or(0);
-    Ok(Some((method.to_owned(), count)))
+/// The seed of hash functions, if the command line defines it.
+fn seed_of_hashes(options: &Options) -> Option<u64> {
+    let (_, value) = options.variables.iter().find(|(name, _)| name == "default_seed")?;
+    Some(value.trim().parse::<i64>().unwrap_or(0) as u64)
 }
 
-fn make_plan(options: &Options, facts: &Facts, target: Arc<Target>) -> Result<Plan, Failure> {
-    let sources: Vec<_> = options
-        .builtins
-        .iter()
-        .map(|(builtin, weight)| Source {
-            description: builtin.description.to_owned(),
-            weight: *weight,
-            text: builtin.text.to_owned(),
-        })
-        .collect();
-    let variables = [("scale", i64::from(facts.scale)), ("random_seed", options.seed as i64)];
-    let scripts = Scripts::compile(&sources, &variables, options.report_per_command).map_err(Failure::error)?;
-    Ok(Plan {
+fn make_plan(
+    options: &Options,
+    target: Arc<Target>,
+    workload: Arc<dyn Workload>,
+    seeds: Seeds,
+    origin: Duration,
+) -> Plan {
+    let log = options.log.then(|| LogPlan {
+        prefix: options.log_prefix.clone().unwrap_or_else(|| "pgbench_log".to_owned()),
+        aggregate: options.aggregate_interval.map(|seconds| Duration::from_secs(seconds.into())),
+        sampling_rate: options.sampling_rate.unwrap_or(1.0),
+        throttled: options.interval.is_some(),
+        limited: options.latency_limit.is_some(),
+        retried: options.tries != Some(1),
+        failures_detailed: options.failures_detailed,
+        other_failures: options.continue_on_error,
+        origin,
+    });
+    Plan {
         target,
-        workload: Arc::new(Arc::new(scripts)),
+        workload,
         clients: options.clients,
         jobs: options.jobs,
         mode: options.mode,
         limit: match options.duration {
-            Some(duration) => Limit::Time(duration),
-            None => Limit::Transactions(options.transactions.unwrap_or(DEFAULT_TRANSACTIONS)),
+            Some(seconds) => Limit::Time(Duration::from_secs(seconds.into())),
+            None => Limit::Transactions(options.transactions.unwrap_or(DEFAULT_TRANSACTIONS).into()),
         },
         warmup: options.warmup,
         reconnect: options.reconnect,
         timed_commands: options.report_per_command,
-        seeds: Seeds::derive(options.seed, options.clients, options.jobs),
-    })
+        interval: options.interval,
+        latency_limit: options.latency_limit,
+        tries: options.tries,
+        continue_on_error: options.continue_on_error,
+        exit_on_abort: options.exit_on_abort,
+        log,
+        notes: Notes { failures: options.verbose_errors, steps: options.debug },
+        seeds,
+    }
 }
 
 fn open_events(
@@ -180,27 +227,6 @@ fn open_events(
         .hello(clock, &hello)
         .map_err(|error| Failure::error(format!("could not write events: {}", reason(error))))?;
     Ok(Some(writer))
-}
-
-/// Tidies up before the run; a table that cannot be is told of and left as it is.
-fn vacuum(session: &mut Session, options: &Options) {
-    let mut try_to = |sql: &str| {
-        if let Err(error) = session.query(sql) {
-            messages::error(format_args!("{error}\npgbench: detail: (ignoring this error and continuing anyway)"));
-        }
-    };
-    if !options.no_vacuum {
-        messages::tell("starting vacuum...");
-        for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
-            try_to(sql);
-        }
-        messages::tell("end.\n");
-        if options.vacuum_all {
-            messages::tell("starting vacuum pgbench_accounts...");
-            try_to("vacuum analyze pgbench_accounts");
-            messages::tell("end.\n");
-        }
-    }
 }
 
 /// The first Ctrl-C ends the run with what was measured so far; the second one kills as usual.

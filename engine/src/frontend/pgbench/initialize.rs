@@ -1,19 +1,78 @@
 //! `pgbench -i`.
 
-use super::messages::Failure;
+use std::sync::Arc;
+use std::thread;
+
+use signal_hook::consts::SIGINT;
+use signal_hook::iterator::Signals;
+
+use super::messages::{self, Failure};
 use super::options::Options;
 use super::{session, target};
-use crate::load::{self, Load, Step};
+use crate::connection::target::Target;
+use crate::load::{self, Backends, Failed, Load, PartitionMethod, Step};
+
+/// Exit status when an interrupt finds nothing to cancel.
+const INTERRUPTED: i32 = 1;
 
 /// Makes the tables as the options say.
 pub fn run(options: &Options) -> Result<u8, Failure> {
     const PURPOSE: &str = "initialization";
     let target = target(options, PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
-    let load = Load { scale: options.scale.unwrap_or(1), fillfactor: options.fillfactor, quiet: options.quiet };
+    let load = Load {
+        scale: options.scale.unwrap_or(1),
+        fillfactor: options.fillfactor,
+        quiet: options.quiet,
+        tablespace: options.tablespace.clone(),
+        index_tablespace: options.index_tablespace.clone(),
+        unlogged: options.unlogged_tables,
+        partitions: options.partitions,
+        partition_method: options.partition_method.unwrap_or(PartitionMethod::Range),
+        jobs: options.load_jobs,
+    };
     let steps: Vec<_> = options.init_steps.chars().filter_map(Step::from_letter).collect();
-    load::run(&mut session, &load, &steps).map_err(|failed| {
-        Failure::error(format!("query failed: {}", failed.error)).detail(format!("Query was: {}", failed.sql))
-    })?;
+    let backends = Backends::default();
+    cancel_on_interrupt(&target, &backends)?;
+    load::run(&target, &mut session, &load, &steps, &backends).map_err(describe)?;
     Ok(0)
+}
+
+fn describe(failed: Failed) -> Failure {
+    match failed {
+        Failed::Query { sql, error } => {
+            Failure::error(format!("query failed: {error}")).detail(format!("Query was: {sql}"))
+        }
+        Failed::Refused(error) => Failure::error(format!("unexpected copy in result: {error}")),
+        Failed::Copy(error) => {
+            messages::tell(format_args!("{error}\n"));
+            Failure::error("PQendcopy failed")
+        }
+        Failed::Open(error) => Failure::lines(&[&error.message, "could not create connection for initialization"]),
+        Failed::Lost => Failure::error("a loading thread ended unexpectedly"),
+    }
+}
+
+/// Has the server cancel what it is doing for us when the user interrupts; its error then ends the loading. A second
+/// interrupt ends the program at once.
+fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends) -> Result<(), Failure> {
+    let mut signals =
+        Signals::new([SIGINT]).map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
+    let (target, backends) = (Arc::clone(target), backends.clone());
+    thread::spawn(move || {
+        for (number, _) in signals.forever().enumerate() {
+            if number > 0 {
+                std::process::exit(INTERRUPTED);
+            }
+            let (target, backends) = (Arc::clone(&target), backends.clone());
+            thread::spawn(move || match backends.cancel(&target) {
+                Ok(()) => messages::tell("Cancel request sent\n"),
+                Err(reason) => {
+                    messages::tell(format_args!("Could not send cancel request: {reason}\n"));
+                    std::process::exit(INTERRUPTED);
+                }
+            });
+        }
+    });
+    Ok(())
 }

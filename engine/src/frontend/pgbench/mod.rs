@@ -2,11 +2,14 @@
 
 mod benchmark;
 mod help;
+mod histogram;
 mod initialize;
 mod messages;
 mod options;
 mod progress;
 mod results;
+mod scripts;
+mod survey;
 mod values;
 
 use std::process::ExitCode;
@@ -34,7 +37,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
             return ExitCode::SUCCESS;
         }
         Ok(Command::Initialize(options)) => initialize::run(&options),
-        Ok(Command::Benchmark(options)) => benchmark::run(&options),
+        Ok(Command::Benchmark(options)) => benchmark::run(*options),
         Err(failure) => Err(failure),
     };
     match failure {

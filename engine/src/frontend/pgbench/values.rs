@@ -6,8 +6,8 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::messages::{self, Failure};
 use crate::connection::statement::QueryMode;
-use crate::load::Step;
-use crate::program::pgbench::builtin::{self, Builtin};
+use crate::load::{PartitionMethod, Step};
+use crate::program::pgbench::is_variable_name;
 
 /// A whole number within `min..=max`, with white space around it as C's `strtol` takes it; nothing counts as zero.
 pub fn integer(text: &str, option: &str, min: u32, max: u32) -> Result<u32, Failure> {
@@ -87,23 +87,87 @@ pub fn check_steps(steps: String) -> Result<String, Failure> {
     }
 }
 
-/// The built-in script whose name starts with `name`.
-pub fn script_named(name: &str) -> Result<&'static Builtin, Failure> {
-    builtin::find(name).map_err(|message| Failure::error(message).plain(&builtin::listing()))
+/// `range` or `hash`, in any case of letters.
+pub fn partition_method(text: &str) -> Result<PartitionMethod, Failure> {
+    match text.to_ascii_lowercase().as_str() {
+        "range" => Ok(PartitionMethod::Range),
+        "hash" => Ok(PartitionMethod::Hash),
+        _ => Err(Failure::error(format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{text}\""))),
+    }
 }
 
-/// `NAME` or `NAME@WEIGHT`.
-pub fn builtin_script(text: &str) -> Result<(&'static Builtin, u64), Failure> {
-    let Some((name, weight)) = text.rsplit_once('@') else {
-        return Ok((script_named(text)?, 1));
+/// `NAME=VALUE` of a variable.
+pub fn definition(text: &str) -> Result<(String, String), Failure> {
+    let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    let Some((name, value)) = parts else {
+        return Err(Failure::error(format!("invalid variable definition: \"{text}\"")));
     };
-    let number: i64 =
-        weight.trim_start().parse().map_err(|_| Failure::error(format!("invalid weight specification: @{weight}")))?;
-    let weight = u64::try_from(number)
+    if !is_variable_name(name.as_bytes()) {
+        return Err(Failure::error(format!("option: invalid variable name: \"{name}\"")));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A weight after `@`, as C's `strtol` reads it.
+pub fn weight(text: &str) -> Result<u64, Failure> {
+    let digits = text.trim_start();
+    let number: i64 = digits.parse().map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;
+    u64::try_from(number)
         .ok()
         .filter(|weight| *weight <= i32::MAX as u64)
-        .ok_or_else(|| Failure::error(format!("weight specification out of range (0 .. {}): {number}", i32::MAX)))?;
-    Ok((script_named(name)?, weight))
+        .ok_or_else(|| Failure::error(format!("weight specification out of range (0 .. {}): {number}", i32::MAX)))
+}
+
+/// A latency limit in milliseconds, kept in whole microseconds; less than one is none.
+pub fn latency_limit(text: &str) -> Result<Option<Duration>, Failure> {
+    let ms = positive(text).ok_or_else(|| Failure::error(format!("invalid latency limit: \"{text}\"")))?;
+    // The longest that fits the run's clock, 292 years.
+    let us = ((ms * 1000.0) as u64).min(i64::MAX as u64 / 1000);
+    Ok((us > 0).then(|| Duration::from_micros(us)))
+}
+
+/// A rate in transactions per second; the mean time between two.
+pub fn rate(text: &str) -> Result<Duration, Failure> {
+    let rate = positive(text).ok_or_else(|| Failure::error(format!("invalid rate limit: \"{text}\"")))?;
+    let longest = Duration::from_secs(u32::MAX.into());
+    Ok(Duration::try_from_secs_f64(1.0 / rate).unwrap_or(longest).min(longest))
+}
+
+/// A share above 0 and up to 1.
+pub fn sampling_rate(text: &str) -> Result<f64, Failure> {
+    positive(text)
+        .filter(|rate| *rate <= 1.0)
+        .ok_or_else(|| Failure::error(format!("invalid sampling rate: \"{text}\"")))
+}
+
+/// The number of tries; `None` for any number.
+pub fn max_tries(text: &str) -> Result<Option<u32>, Failure> {
+    let number = atoi(text);
+    let tries =
+        u32::try_from(number).map_err(|_| Failure::error(format!("invalid number of maximum tries: \"{text}\"")))?;
+    Ok((tries > 0).then_some(tries))
+}
+
+fn positive(text: &str) -> Option<f64> {
+    Some(atof(text)).filter(|number| *number > 0.0 && number.is_finite())
+}
+
+/// As C's `atof`: the longest beginning that is a decimal number; without one, zero.
+fn atof(text: &str) -> f64 {
+    let text = text.trim_start();
+    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
+    let mut numbers = ends.filter_map(|end| text[..end].parse().ok());
+    numbers.next().unwrap_or(0.0)
+}
+
+/// As C's `atoi`: leading digits; without any, zero; what does not fit is cut to 32 bits.
+fn atoi(text: &str) -> i32 {
+    let text = text.trim_start();
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    let number = text[..sign + digits].parse::<i64>();
+    let too_much = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    number.unwrap_or(if digits == 0 { 0 } else { too_much }) as i32
 }
 
 /// The seed that an option or the environment asks for, which is told at once as pgbench does; without one, a seed of
@@ -167,6 +231,27 @@ mod tests {
         assert_eq!(scan_u64("99999999999999999999999"), Some(u64::MAX));
         for text in ["", "x", "42x", "42 ", "0x10", "-"] {
             assert_eq!(scan_u64(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn beginnings_of_numbers_are_numbers_as_in_c() {
+        for (text, number) in [("2.5ms", 2.5), (" 1e2x", 100.0), ("-3", -3.0), ("x", 0.0), ("", 0.0), (".5.5", 0.5)] {
+            assert_eq!(atof(text), number, "{text}");
+        }
+        for (text, number) in [("7x", 7), (" -3", -3), ("x", 0), ("", 0), ("-", 0), ("4294967297", 1), ("+2", 2)] {
+            assert_eq!(atoi(text), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn extreme_rates_and_limits_are_cut_to_what_a_clock_can_hold() {
+        assert_eq!(rate("1e-300").unwrap(), Duration::from_secs(u32::MAX.into()));
+        assert_eq!(rate("250").unwrap(), Duration::from_millis(4));
+        assert_eq!(latency_limit("0.0001").unwrap(), None);
+        assert!(latency_limit("1e300").unwrap().unwrap().as_nanos() < u64::MAX.into());
+        for text in ["0", "-1", "x", "inf", "nan"] {
+            assert!(rate(text).is_err() && latency_limit(text).is_err() && sampling_rate(text).is_err(), "{text}");
         }
     }
 

@@ -1,177 +1,133 @@
-//! Scripts: text in, commands out. A command is a line that starts with a backslash, or a statement up to its semicolon.
+//! A script as it is read: statements and backslash commands, checked as far as that goes without other scripts.
 
-use super::expression::{self, Expression};
-use super::symbols::Symbols;
-use crate::connection::statement::Statement;
+use super::commands::{self, Meta, Place};
+use super::error::ScriptError;
+use super::lexer::{Ending, Scanner};
+use super::numbers::trim_start;
 
-/// One command of a script.
-#[derive(Debug)]
-pub struct Command {
-    /// Its first line, for reports.
-    pub first_line: String,
-    pub operation: Operation,
-}
-
-/// What a command does.
-#[derive(Debug)]
-pub enum Operation {
-    /// `\set variable expression`
-    Set { slot: usize, expression: Expression },
-    /// A statement for the server.
-    Sql(Statement),
-}
-
-/// A compiled script.
-#[derive(Debug)]
-pub struct Script {
+/// A script that has been read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
     pub description: String,
     pub weight: u64,
     pub commands: Vec<Command>,
 }
 
-/// Where and why a script cannot be compiled.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{script}:{line}: {message}")]
-pub struct ScriptError {
-    pub script: String,
-    pub line: usize,
-    pub message: String,
+/// A command of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    Sql(Sql),
+    /// With its text.
+    Meta(Meta, String),
 }
 
-/// Compiles a script; the run's statements are numbered through, those of this script from `first_statement`.
-pub fn compile(
-    description: &str,
-    weight: u64,
-    text: &str,
-    first_statement: usize,
-    symbols: &mut Symbols,
-) -> Result<Script, ScriptError> {
+/// A statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sql {
+    pub text: Vec<u8>,
+    pub store: Option<Store>,
+}
+
+/// Where a statement's results go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Store {
+    pub prefix: String,
+    /// Those of all queries of the statement, and not of the last one only.
+    pub all: bool,
+}
+
+/// Reads a script. `description` is what errors call it: the file's name as it was given, or that of a built-in script.
+pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, ScriptError> {
+    let mut scanner = Scanner::new(text);
     let mut commands = Vec::new();
-    let mut statements = first_statement;
-    for (line, source) in split(text) {
-        let error = |message| ScriptError { script: description.to_owned(), line, message };
-        let operation = if let Some(meta) = source.strip_prefix('\\') {
-            compile_meta(meta, symbols).map_err(error)?
-        } else {
-            let name = format!("P_{statements}");
-            let statement = compile_sql(&source, statements, &name, symbols);
-            statements += 1;
-            Operation::Sql(statement)
-        };
-        commands.push(Command { first_line: source.lines().next().unwrap_or("").to_owned(), operation });
+    let mut lines = Lines { text: scanner.text(), at: 0, line: 1 };
+    loop {
+        let (sql, ending) = scanner.scan();
+        if let Some(text) = without_comments(&sql) {
+            commands.push(Command::Sql(Sql { text: text.to_vec(), store: None }));
+        }
+        match ending {
+            Ending::Semicolon => {}
+            Ending::End => break,
+            Ending::Backslash => {
+                let start = scanner.at - 1;
+                let line = lines.line_of(start);
+                let place = Place { script: description, text: scanner.text(), line, start };
+                match commands::parse(place, &mut scanner.at)? {
+                    None => {}
+                    Some((Meta::Store { prefix, all }, _)) => attach(&mut commands, Store { prefix, all }, place)?,
+                    Some((meta, line)) => commands.push(Command::Meta(meta, line)),
+                }
+            }
+        }
     }
     if commands.is_empty() {
-        let message = "empty command list".to_owned();
-        return Err(ScriptError { script: description.to_owned(), line: 1, message });
+        return Err(ScriptError::new(format!("empty command list for script \"{description}\"")));
     }
-    Ok(Script { description: description.to_owned(), weight, commands })
+    check_conditions(description, &commands)?;
+    Ok(Parsed { description: description.to_owned(), weight, commands })
 }
 
-/// The commands of a text, each with the line it starts on (from 1).
-fn split(text: &str) -> Vec<(usize, String)> {
-    let mut commands = Vec::new();
-    let mut statement = String::new();
-    let mut started = 0;
-    for (number, line) in text.lines().enumerate() {
-        if statement.is_empty() {
-            started = number + 1;
-            if line.trim_start().starts_with('\\') {
-                commands.push((started, line.trim().to_owned()));
-                continue;
+/// A statement without the space and line comments before it; `None` if there is nothing else.
+fn without_comments(sql: &[u8]) -> Option<&[u8]> {
+    let mut rest = trim_start(sql);
+    while rest.starts_with(b"--") {
+        let length = rest.iter().position(|c| *c == b'\n')?;
+        rest = trim_start(&rest[length..]);
+    }
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// `\gset` and `\aset` belong to the statement before them.
+fn attach(commands: &mut [Command], store: Store, place: Place) -> Result<(), ScriptError> {
+    let refuse = |more| Err(place.error(None, "\\gset must follow an SQL command", more));
+    match commands.last_mut() {
+        Some(Command::Sql(sql)) if sql.store.is_none() => {
+            sql.store = Some(store);
+            Ok(())
+        }
+        Some(Command::Meta(_, line)) => refuse(Some(line)),
+        _ => refuse(None),
+    }
+}
+
+/// Every `\if` has its `\endif`, and what is between them is in order.
+fn check_conditions(description: &str, commands: &[Command]) -> Result<(), ScriptError> {
+    // For each open \if whether its \else has been seen.
+    let mut open = Vec::new();
+    let refuse = |index: usize, message: &str| {
+        Err(ScriptError::new(format!("condition error in script \"{description}\" command {}: {message}", index + 1)))
+    };
+    for (index, command) in commands.iter().enumerate() {
+        let Command::Meta(meta, _) = command else { continue };
+        match (meta, open.last_mut()) {
+            (Meta::If(_), _) => open.push(false),
+            (Meta::Elif(_), None) => return refuse(index, "\\elif without matching \\if"),
+            (Meta::Elif(_), Some(true)) => return refuse(index, "\\elif after \\else"),
+            (Meta::Else, None) => return refuse(index, "\\else without matching \\if"),
+            (Meta::Else, Some(true)) => return refuse(index, "\\else after \\else"),
+            (Meta::Else, Some(seen)) => *seen = true,
+            (Meta::EndIf, None) => return refuse(index, "\\endif without matching \\if"),
+            (Meta::EndIf, Some(_)) => {
+                open.pop();
             }
-        } else {
-            statement.push('\n');
-        }
-        statement.push_str(if statement.is_empty() { line.trim_start() } else { line });
-        if statement.trim_end().ends_with(';') {
-            commands.push((started, statement.trim_end().to_owned()));
-            statement.clear();
+            _ => {}
         }
     }
-    if !statement.trim().is_empty() {
-        commands.push((started, statement.trim_end().to_owned()));
-    }
-    commands
+    if open.is_empty() { Ok(()) } else { refuse(commands.len(), "\\if without matching \\endif") }
 }
 
-fn compile_meta(meta: &str, symbols: &mut Symbols) -> Result<Operation, String> {
-    let (word, rest) = meta.split_once(char::is_whitespace).unwrap_or((meta, ""));
-    if word != "set" {
-        return Err(format!("invalid command in command \"{word}\""));
-    }
-    let rest = rest.trim_start();
-    let (name, source) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    if name.is_empty() || source.trim().is_empty() {
-        return Err("missing argument in command \"set\"".to_owned());
-    }
-    let expression = expression::parse(source, symbols)
-        .map_err(|(column, message)| format!("{message} in command \"set\" at \"{}\"", &source[column..]))?;
-    Ok(Operation::Set { slot: symbols.slot(name), expression })
+/// Counts lines while offsets grow.
+struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: usize,
 }
 
-/// Cuts `:name` out of a statement; `::` is a cast and stays.
-fn compile_sql(text: &str, id: usize, name: &str, symbols: &mut Symbols) -> Statement {
-    let (mut pieces, mut holes, mut piece) = (Vec::new(), Vec::new(), String::new());
-    let mut rest = text;
-    while let Some(colon) = rest.find(':') {
-        let after = &rest[colon + 1..];
-        let length = after.find(|c: char| !is_variable(c)).unwrap_or(after.len());
-        if length > 0 {
-            piece.push_str(&rest[..colon]);
-            pieces.push(std::mem::take(&mut piece));
-            holes.push(symbols.slot(&after[..length]));
-            rest = &after[length..];
-        } else {
-            let colons = after.len() - after.trim_start_matches(':').len();
-            let mut end = colon + 1 + colons;
-            if colons > 0 {
-                end += after[colons..].find(|c: char| !is_variable(c)).unwrap_or(after.len() - colons);
-            }
-            piece.push_str(&rest[..end]);
-            rest = &rest[end..];
-        }
-    }
-    piece.push_str(rest);
-    pieces.push(piece);
-    Statement::new(id, name, pieces, holes)
-}
-
-fn is_variable(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || !c.is_ascii()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::connection::statement::QueryMode;
-    use crate::program::value::Value;
-
-    fn simple_text(sql: &str) -> String {
-        let mut symbols = Symbols::default();
-        let statement = compile_sql(sql, 0, "P0_0", &mut symbols);
-        let mut out = Vec::new();
-        statement.encode(QueryMode::Simple, false, &vec![Value::Int(5); symbols.len()], &mut out);
-        String::from_utf8(out[5..out.len() - 1].to_vec()).unwrap()
-    }
-
-    #[test]
-    fn variables_are_replaced_and_casts_are_not() {
-        assert_eq!(simple_text("SELECT :a + :b_2;"), "SELECT 5 + 5;");
-        assert_eq!(simple_text("SELECT '1'::int, :a::text;"), "SELECT '1'::int, 5::text;");
-        assert_eq!(simple_text("SELECT a[1:2] : ;"), "SELECT a[15] : ;");
-    }
-
-    #[test]
-    fn statements_may_span_lines_and_report_their_first() {
-        let script = compile("s", 1, "\\set a 1\n\nSELECT\n  :a;\nSELECT 2", 0, &mut Symbols::default()).unwrap();
-        let lines: Vec<_> = script.commands.iter().map(|c| c.first_line.as_str()).collect();
-        assert_eq!(lines, ["\\set a 1", "SELECT", "SELECT 2"]);
-    }
-
-    #[test]
-    fn errors_name_the_line() {
-        let error = compile("my.sql", 1, "SELECT 1;\n\\frobnicate\n", 0, &mut Symbols::default()).unwrap_err();
-        assert_eq!(error.to_string(), "my.sql:2: invalid command in command \"frobnicate\"");
-        assert!(compile("e", 1, "\n", 0, &mut Symbols::default()).is_err());
+impl Lines<'_> {
+    fn line_of(&mut self, offset: usize) -> usize {
+        self.line += self.text[self.at..offset].iter().filter(|c| **c == b'\n').count();
+        self.at = offset;
+        self.line
     }
 }

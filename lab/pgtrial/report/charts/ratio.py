@@ -35,7 +35,8 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
     pad = 0.06 * (high - low)
     x_scale = alt.Scale(domain=[low - pad, high + pad], nice=False)
     axis = alt.Axis(format="+.1~%" if reach < 0.05 else "+.0%", tickCount=6, labelExpr=ZERO_LABEL)
-    title = f"goodput of {primary.arm} against {primary.baseline}"
+    speed = "goodput" if data.plan.measure == "goodput" else "speed by mean response time"
+    title = f"{speed} of {primary.arm} against {primary.baseline}"
     y = alt.Y(
         "label:N",
         sort=None,

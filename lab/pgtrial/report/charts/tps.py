@@ -1,4 +1,4 @@
-"""tps over clients, or arm beside arm where there is one number of clients; one chart per workload and scale."""
+"""tps over clients, or arm beside arm where there is one number of clients; one chart per workload, scale and rate."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from pgtrial.report.data import StudyData
 def tps_charts(data: StudyData) -> list[Figure]:
     """The median trial of each arm, with its interval, and every trial behind it."""
     points = data.plan.load_points
-    cells = dict.fromkeys((point.workload, point.scale) for point in points)
+    cells = dict.fromkeys((point.workload, point.scale, point.rate) for point in points)
     figures = []
-    for workload, scale in cells:
-        inside = [i for i, point in enumerate(points) if (point.workload, point.scale) == (workload, scale)]
+    for workload, scale, rate in cells:
+        inside = [i for i, p in enumerate(points) if (p.workload, p.scale, p.rate) == (workload, scale, rate)]
         if any(level.tps for level in data.result.levels if level.load_point in inside):
-            figures.append(_figure(data, f"{workload}, scale {scale}", inside))
+            given = f", {rate:,.10g}/s" if rate is not None else ""
+            figures.append(_figure(data, f"{workload}, scale {scale}{given}", inside))
     return figures
 
 

@@ -1,6 +1,9 @@
 //! The pseudo-random generator of PostgreSQL and pgbench: xoroshiro128** seeded by splitmix64, so that a seed draws the
 //! same values here as there (source of the algorithm: Blackman and Vigna, <https://prng.di.unimi.it/>).
 
+pub mod distributions;
+pub mod permute;
+
 /// A generator's state; sixteen bytes, never all zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
@@ -31,6 +34,12 @@ impl Random {
         value
     }
 
+    /// Uniform in [0, 1): 53 bits.
+    #[inline]
+    pub fn unit(&mut self) -> f64 {
+        (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+    }
+
     /// A new generator seeded from this one, as pgbench derives its clients' states.
     pub fn derive(&mut self) -> Self {
         Self::seeded(self.next_u64())
@@ -42,12 +51,32 @@ impl Random {
         if min >= max {
             return min;
         }
-        let span = (max as u64).wrapping_sub(min as u64);
-        let shift = span.leading_zeros();
+        Span::new(min, max).draw(self)
+    }
+}
+
+/// A range of integers that is drawn from often: what a draw needs is worked out once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Span {
+    min: u64,
+    size: u64,
+    shift: u32,
+}
+
+impl Span {
+    /// `min..=max`, which has more than one number.
+    pub fn new(min: i64, max: i64) -> Self {
+        let size = (max as u64).wrapping_sub(min as u64);
+        Self { min: min as u64, size, shift: size.leading_zeros() & 63 }
+    }
+
+    /// A number of the span; all are equally likely.
+    #[inline]
+    pub fn draw(&self, random: &mut Random) -> i64 {
         loop {
-            let value = self.next_u64() >> shift;
-            if value <= span {
-                return (min as u64).wrapping_add(value) as i64;
+            let value = random.next_u64() >> self.shift;
+            if value <= self.size {
+                return self.min.wrapping_add(value) as i64;
             }
         }
     }

@@ -1,0 +1,48 @@
+//! The steps of the hot path, each alone: `cargo bench --bench hot_path`.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use pgtrial_engine::measured::{Client, Latencies, Select, read_replies, read_whole_reply};
+
+/// BindComplete, a row with one integer, CommandComplete, ReadyForQuery.
+const REPLY: &[u8] = b"2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x010C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
+
+const ARITHMETIC: &str = "\\set a random(1, 100000 * :scale)\n\\set b (:a * 7 + 3) % 1000 - :a / 2\nSELECT :b;\n";
+
+fn encode(c: &mut Criterion) {
+    let mut select = Select::new();
+    c.bench_function("encode select", |b| b.iter(|| select.encode(black_box(1_234_567)).len()));
+}
+
+fn parse(c: &mut Criterion) {
+    assert_eq!(read_replies(REPLY, REPLY.len()).ok(), Some(1));
+    assert_eq!(read_whole_reply(REPLY), Some(b'I'));
+    c.bench_function("parse whole reply", |b| b.iter(|| read_whole_reply(black_box(REPLY))));
+    c.bench_function("parse reply", |b| b.iter(|| read_replies(black_box(REPLY), REPLY.len()).ok()));
+    c.bench_function("parse reply in two pieces", |b| b.iter(|| read_replies(black_box(REPLY), 20).ok()));
+}
+
+fn record(c: &mut Criterion) {
+    let mut latencies = Latencies::default();
+    let mut latency = 100_000;
+    c.bench_function("record latency", |b| {
+        b.iter(|| {
+            latency = latency * 31 % 10_000_019;
+            latencies.record(black_box(latency));
+        });
+    });
+}
+
+fn evaluate(c: &mut Criterion) {
+    for (name, text) in [
+        ("transaction of one draw", "\\set aid random(1, 100000)\nSELECT :aid;\n"),
+        ("transaction of arithmetic", ARITHMETIC),
+    ] {
+        let Some(mut client) = Client::compile(text.as_bytes()) else { panic!("{name} is refused") };
+        c.bench_function(name, |b| b.iter(|| client.transaction()));
+    }
+}
+
+criterion_group!(hot_path, encode, parse, record, evaluate);
+criterion_main!(hot_path);

@@ -1,0 +1,99 @@
+//! The buffer in which requests are put together.
+
+use crate::program::value::Value;
+
+/// Bytes of a request. Its memory only grows, and short pieces of a constant size are copied without a call: cutting
+/// them afterwards costs less than copying just what is needed.
+#[derive(Debug, Default)]
+pub struct Message {
+    /// The request, and room beyond it.
+    bytes: Vec<u8>,
+    used: usize,
+    /// Where values that are not copied digit by digit are written first.
+    text: Vec<u8>,
+}
+
+impl Message {
+    /// Empties it.
+    #[inline]
+    pub fn clear(&mut self) {
+        self.used = 0;
+    }
+
+    /// How many bytes there are.
+    #[inline]
+    pub fn len(&self) -> usize {
+        self.used
+    }
+
+    /// The bytes.
+    #[inline]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..self.used]
+    }
+
+    /// Appends the first `length` bytes of a piece.
+    #[inline(always)]
+    pub fn push<const N: usize>(&mut self, piece: &[u8; N], length: usize) {
+        if let Some(room) = self.bytes.get_mut(self.used..).and_then(<[u8]>::first_chunk_mut::<N>) {
+            *room = *piece;
+            self.used += length;
+        } else {
+            self.extend(&piece[..length]);
+        }
+    }
+
+    /// Appends bytes of any length.
+    pub fn extend(&mut self, bytes: &[u8]) {
+        let end = self.used + bytes.len();
+        if end > self.bytes.len() {
+            self.bytes.resize(end.next_power_of_two(), 0);
+        }
+        self.bytes[self.used..end].copy_from_slice(bytes);
+        self.used = end;
+    }
+
+    /// Appends a value's text, and returns its length.
+    pub fn extend_text(&mut self, value: &Value) -> usize {
+        let mut text = std::mem::take(&mut self.text);
+        text.clear();
+        value.write_text(&mut text);
+        self.extend(&text);
+        self.text = text;
+        self.text.len()
+    }
+
+    /// Takes the last `count` bytes away.
+    pub fn cut(&mut self, count: usize) {
+        self.used = self.used.saturating_sub(count);
+    }
+
+    /// Writes a number where there is room for it already.
+    #[inline]
+    pub fn set_number(&mut self, at: usize, number: u32) {
+        if let Some(room) = self.bytes.get_mut(at..).and_then(<[u8]>::first_chunk_mut::<4>) {
+            *room = number.to_be_bytes();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn pieces_of_either_kind_come_one_after_another(lengths in prop::collection::vec((0usize..=8, any::<bool>()), 0..40)) {
+            let piece = *b"abcdefgh";
+            let (mut message, mut plain) = (Message::default(), Vec::new());
+            for (length, is_short) in lengths {
+                if is_short { message.push(&piece, length) } else { message.extend(&piece[..length]) }
+                plain.extend_from_slice(&piece[..length]);
+            }
+            prop_assert_eq!(message.as_bytes(), &plain[..]);
+            message.cut(3);
+            prop_assert_eq!(message.len(), plain.len().saturating_sub(3));
+        }
+    }
+}

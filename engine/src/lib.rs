@@ -1,0 +1,57 @@
+//! pgtrial-engine: makes a load on PostgreSQL and measures it. Linked as `pgbench` it is that tool.
+
+mod connection;
+mod event;
+mod frontend;
+mod ledger;
+mod load;
+#[doc(hidden)]
+pub mod measured;
+mod null_server;
+mod plan;
+mod program;
+mod reactor;
+
+use std::path::Path;
+use std::process::ExitCode;
+
+const USAGE: &str = "\
+pgtrial-engine makes a load on PostgreSQL and measures it.
+
+Usage:
+  pgtrial-engine pgbench [OPTION]... [DBNAME]   as pgbench; see pgtrial-engine pgbench --help
+  pgtrial-engine null-server [OPTION]...        a server with nothing behind it; see --help there
+  pgtrial-engine --version
+  pgtrial-engine --help
+
+A link named pgbench to this program is pgbench.
+";
+
+/// Runs the program with the process's arguments: its name or the first word picks a front end.
+pub fn main() -> ExitCode {
+    let mut args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
+    let program = args.next().unwrap_or_default();
+    if Path::new(&program).file_name().is_some_and(|name| name == "pgbench") {
+        return frontend::pgbench::main(args.collect());
+    }
+    match args.next().as_deref() {
+        Some("pgbench") => frontend::pgbench::main(args.collect()),
+        Some("null-server") => null_server::main(args.collect()),
+        Some("--help" | "-?" | "-h") => {
+            print!("{USAGE}");
+            ExitCode::SUCCESS
+        }
+        Some("--version" | "-V") => {
+            println!("pgtrial-engine {} (events protocol {})", env!("CARGO_PKG_VERSION"), event::PROTOCOL);
+            ExitCode::SUCCESS
+        }
+        Some(other) => {
+            eprintln!("pgtrial-engine: unknown command \"{other}\"; there are: pgbench, null-server");
+            ExitCode::from(1)
+        }
+        None => {
+            eprint!("{USAGE}");
+            ExitCode::from(1)
+        }
+    }
+}

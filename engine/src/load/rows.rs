@@ -1,0 +1,168 @@
+//! The rows of pgbench_accounts in COPY's binary format: account and branch; balance and filler are the same in every
+//! row and left to the table's defaults.
+
+use std::ops::Range;
+
+use super::hash_partition;
+use super::tables::ACCOUNTS;
+
+/// Size of one message's rows, bytes: large enough for the cost of a message not to matter, small enough for a
+/// processor's cache.
+const MESSAGE: usize = 64 * 1024;
+
+/// COPY's signature, no flags, no extension.
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// The field count that ends the rows.
+const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// Which rows a table holds; the row numbered n from 0 is account n + 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Share {
+    Range(Range<u64>),
+    /// Those of `0..rows` whose account hashes to `remainder`.
+    Hash {
+        rows: u64,
+        modulus: u64,
+        remainder: u64,
+    },
+}
+
+/// The rows of one table, a message at a time.
+pub struct BinaryRows {
+    left: Range<u64>,
+    hash: Option<(u64, u64)>,
+    /// Account numbers are of 64 bits.
+    wide: bool,
+    begun: bool,
+}
+
+impl BinaryRows {
+    pub fn new(share: &Share, wide: bool) -> Self {
+        let (left, hash) = match share {
+            Share::Range(range) => (range.clone(), None),
+            Share::Hash { rows, modulus, remainder } => (0..*rows, Some((*modulus, *remainder))),
+        };
+        Self { left, hash, wide, begun: false }
+    }
+
+    /// Appends one message's rows; the number of rows, and whether there are more messages to come.
+    pub fn fill(&mut self, out: &mut Vec<u8>) -> (u64, bool) {
+        if !self.begun {
+            out.extend_from_slice(HEADER);
+            self.begun = true;
+        }
+        let (end, mut rows) = (out.len() + MESSAGE, 0);
+        while out.len() < end {
+            let Some(row) = self.left.next() else {
+                out.extend_from_slice(&TRAILER);
+                return (rows, false);
+            };
+            let account = row + 1;
+            if self.hash.is_some_and(|(modulus, mine)| hash_partition::remainder(account, modulus) != mine) {
+                continue;
+            }
+            let branch = (row / ACCOUNTS + 1) as u32;
+            if self.wide {
+                put(out, account.to_be_bytes(), branch);
+            } else {
+                put(out, (account as u32).to_be_bytes(), branch);
+            }
+            rows += 1;
+        }
+        (rows, true)
+    }
+}
+
+/// Two fields, each after its length.
+#[inline]
+fn put<const BYTES: usize>(out: &mut Vec<u8>, account: [u8; BYTES], branch: u32) {
+    let mut row = [0; 22];
+    row[1] = 2;
+    row[5] = BYTES as u8;
+    row[6..6 + BYTES].copy_from_slice(&account);
+    row[6 + BYTES + 3] = 4;
+    row[6 + BYTES + 4..6 + BYTES + 8].copy_from_slice(&branch.to_be_bytes());
+    out.extend_from_slice(&row[..BYTES + 14]);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::load::generate::account_text;
+
+    fn integer(bytes: &[u8]) -> u64 {
+        bytes.iter().fold(0, |number, byte| number << 8 | u64::from(*byte))
+    }
+
+    /// The rows as COPY's text, read back as the server reads the binary format.
+    fn as_text(mut bytes: &[u8]) -> Vec<u8> {
+        let mut take = |count: usize| {
+            let (taken, rest) = bytes.split_at(count);
+            bytes = rest;
+            taken
+        };
+        assert_eq!(take(11), b"PGCOPY\n\xff\r\n\0");
+        assert_eq!(take(8), [0; 8]);
+        let mut text = Vec::new();
+        loop {
+            match take(2) {
+                [0, 2] => {}
+                [0xff, 0xff] => break,
+                other => panic!("{other:?} fields"),
+            }
+            let fields = [0; 2].map(|_: u8| {
+                let length = integer(take(4)) as usize;
+                integer(take(length))
+            });
+            text.extend_from_slice(format!("{}\t{}\t0\t\n", fields[0], fields[1]).as_bytes());
+        }
+        assert!(bytes.is_empty());
+        text
+    }
+
+    fn all(share: &Share, wide: bool) -> (Vec<u8>, u64) {
+        let (mut source, mut out, mut rows) = (BinaryRows::new(share, wide), Vec::new(), 0);
+        loop {
+            let (more_rows, more) = source.fill(&mut out);
+            rows += more_rows;
+            if !more {
+                return (out, rows);
+            }
+        }
+    }
+
+    fn reference(rows: impl Iterator<Item = u64>) -> Vec<u8> {
+        let mut text = Vec::new();
+        rows.for_each(|row| account_text(row, &mut text));
+        text
+    }
+
+    #[test]
+    fn binary_rows_say_the_same_as_the_text() {
+        for range in [0..0, 0..1, 99_990..200_010, 2_147_483_640..2_147_483_646] {
+            for wide in [false, true] {
+                let (bytes, rows) = all(&Share::Range(range.clone()), wide);
+                assert_eq!(rows, range.end - range.start);
+                assert_eq!(as_text(&bytes), reference(range.clone()), "{range:?} {wide}");
+            }
+        }
+        let beyond = 4_294_967_290..4_294_967_300;
+        assert_eq!(as_text(&all(&Share::Range(beyond.clone()), true).0), reference(beyond));
+    }
+
+    #[test]
+    fn the_shares_of_hash_partitions_are_all_rows_once() {
+        let mut accounts = Vec::new();
+        for part in 0..3 {
+            let share = Share::Hash { rows: 20_000, modulus: 3, remainder: part };
+            let (bytes, rows) = all(&share, false);
+            let text = String::from_utf8(as_text(&bytes)).unwrap();
+            assert_eq!(text.lines().count() as u64, rows);
+            assert!((6000..7300).contains(&rows), "{rows}");
+            accounts.extend(text.lines().map(|line| line.split('\t').next().unwrap().parse::<u64>().unwrap()));
+        }
+        accounts.sort_unstable();
+        assert_eq!(accounts, (1..=20_000).collect::<Vec<_>>());
+    }
+}

@@ -1,0 +1,33 @@
+//! The expressions of `\set`, `\if` and `\elif`: parsed into a tree of names, then resolved into one of slots with the
+//! constants folded.
+
+pub mod evaluate;
+pub mod fold;
+pub mod functions;
+mod lexer;
+mod parser;
+pub mod scalar;
+
+pub use functions::Function;
+pub use lexer::continuation;
+pub use parser::parse;
+pub use scalar::Scalar;
+
+/// A tree whose variables are `V`: names as parsed, slots when resolved.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Tree<V> {
+    Constant(Scalar),
+    Variable(V),
+    /// A function or an operator; all arguments are evaluated, from left to right.
+    Call(Function, Box<[Tree<V>]>),
+    And(Box<[Tree<V>; 2]>),
+    Or(Box<[Tree<V>; 2]>),
+    /// Conditions and results in turn; the last result is that of `ELSE`.
+    Case(Box<[Tree<V>]>),
+}
+
+/// An expression as it stands in a script.
+pub type Syntax = Tree<String>;
+
+/// An expression that can be evaluated.
+pub type Expression = Tree<usize>;

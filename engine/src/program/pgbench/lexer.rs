@@ -1,0 +1,390 @@
+//! Splits a script into statements and backslash commands as psql's scanner does: a semicolon ends a statement outside of
+//! quotes, comments, parentheses and the bodies of SQL functions; a backslash outside of quotes and comments ends it too.
+
+use super::numbers::is_space;
+use super::symbols::is_name;
+
+/// What ended a stretch of SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ending {
+    Semicolon,
+    /// A backslash command follows; the scanner stands behind the backslash.
+    Backslash,
+    End,
+}
+
+/// How many of a statement's first words are looked at to know `CREATE [OR REPLACE] {FUNCTION | PROCEDURE}`.
+const FIRST_WORDS: usize = 4;
+
+/// Scans a script; what is open (parentheses, bodies) stays open over backslash commands.
+#[derive(Debug)]
+pub struct Scanner<'a> {
+    text: &'a [u8],
+    /// The offset of the next byte. Who reads a backslash command moves it on.
+    pub at: usize,
+    parentheses: usize,
+    /// `BEGIN` and `CASE` in the body of a function that are not ended yet.
+    blocks: usize,
+    words: usize,
+    /// Initials of those of the statement's first words that matter.
+    initials: [u8; FIRST_WORDS],
+}
+
+impl<'a> Scanner<'a> {
+    /// Starts at the beginning; the text ends at its first zero byte, if there is one.
+    pub fn new(text: &'a [u8]) -> Self {
+        let end = text.iter().position(|c| *c == 0).unwrap_or(text.len());
+        Self { text: &text[..end], at: 0, parentheses: 0, blocks: 0, words: 0, initials: [0; FIRST_WORDS] }
+    }
+
+    /// The whole text.
+    pub fn text(&self) -> &'a [u8] {
+        self.text
+    }
+
+    /// The next stretch of SQL without leading space and comments, and what ended it; it is empty where there is none.
+    pub fn scan(&mut self) -> (Vec<u8>, Ending) {
+        let mut sql = Vec::new();
+        loop {
+            let start = self.at;
+            match self.text[start..] {
+                [] => return (sql, Ending::End),
+                [b'\\', c @ (b';' | b':'), ..] => {
+                    self.at += 2;
+                    sql.push(c);
+                    if c == b';' {
+                        self.words = 0;
+                    }
+                    continue;
+                }
+                [b'\\', ..] => {
+                    self.at += 1;
+                    return (sql, Ending::Backslash);
+                }
+                [b';', ..] => {
+                    self.at += 1;
+                    sql.push(b';');
+                    if self.parentheses == 0 && self.blocks == 0 {
+                        self.words = 0;
+                        return (sql, Ending::Semicolon);
+                    }
+                    continue;
+                }
+                [b':', b'{', b'?', ..] => {
+                    if let Some(length) = self.test_of_variable() {
+                        self.at += length;
+                        // psql asks here whether the variable is set; pgbench's are not yet when it reads the script.
+                        sql.extend_from_slice(b"FALSE");
+                        continue;
+                    }
+                    self.at += 1;
+                }
+                [c, ..] if is_space(c) => {
+                    self.at += 1;
+                    if sql.is_empty() {
+                        continue;
+                    }
+                }
+                [b'-', b'-', ..] => {
+                    self.line_comment();
+                    if sql.is_empty() {
+                        continue;
+                    }
+                }
+                _ => self.token(),
+            }
+            sql.extend_from_slice(&self.text[start..self.at]);
+        }
+    }
+
+    /// Steps over one token that neither ends the statement nor is left out.
+    fn token(&mut self) {
+        let rest = &self.text[self.at..];
+        match rest {
+            [b'/', b'*', ..] => self.block_comment(),
+            [b'\'', ..] => self.quoted(b'\''),
+            [b'"', ..] => self.quoted(b'"'),
+            [b'e' | b'E', b'\'', ..] => self.escape_string(),
+            [b'$', ..] => self.dollar(),
+            [b':', quote @ (b'\'' | b'"'), ..] => match self.quoted_variable(*quote) {
+                Some(length) => self.at += length,
+                None => self.at += 1,
+            },
+            [b':', b':', ..] => self.at += 2,
+            [b':', ..] => {
+                self.at += 1;
+                self.skip_while(is_name);
+            }
+            [b'(', ..] => {
+                self.parentheses += 1;
+                self.at += 1;
+            }
+            [b')', ..] => {
+                self.parentheses = self.parentheses.saturating_sub(1);
+                self.at += 1;
+            }
+            [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => self.number(),
+            [c, ..] if is_name(*c) => self.word(),
+            _ => self.at += 1,
+        }
+    }
+
+    fn skip_while(&mut self, wanted: impl Fn(u8) -> bool) {
+        self.at += self.text[self.at..].iter().take_while(|c| wanted(**c)).count();
+    }
+
+    fn line_comment(&mut self) {
+        self.skip_while(|c| !matches!(c, b'\n' | b'\r'));
+    }
+
+    /// Comments of this kind nest.
+    fn block_comment(&mut self) {
+        let mut depth = 0;
+        loop {
+            match &self.text[self.at..] {
+                [] => return,
+                [b'/', b'*', ..] => {
+                    depth += 1;
+                    self.at += 2;
+                }
+                [b'*', b'/', ..] => {
+                    depth -= 1;
+                    self.at += 2;
+                    if depth == 0 {
+                        return;
+                    }
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// A string or a name up to its closing quote; a doubled quote is one token more.
+    fn quoted(&mut self, quote: u8) {
+        self.at += 1;
+        self.skip_while(|c| c != quote);
+        self.at = (self.at + 1).min(self.text.len());
+    }
+
+    /// A string with backslash escapes, with what continues it on other lines.
+    fn escape_string(&mut self) {
+        self.at += 2;
+        loop {
+            match &self.text[self.at..] {
+                [] => return,
+                [b'\\', _, ..] => self.at += 2,
+                [b'\'', b'\'', ..] => self.at += 2,
+                [b'\'', ..] => {
+                    self.at += 1;
+                    match self.continuation() {
+                        Some(at) => self.at = at,
+                        None => return,
+                    }
+                }
+                _ => self.at += 1,
+            }
+        }
+    }
+
+    /// Where a string goes on: behind a quote after space and comments with a line's end among them.
+    fn continuation(&self) -> Option<usize> {
+        let (mut at, mut lines) = (self.at, false);
+        loop {
+            match &self.text[at..] {
+                [b'\'', ..] if lines => return Some(at + 1),
+                [c, ..] if is_space(*c) => {
+                    lines |= matches!(c, b'\n' | b'\r');
+                    at += 1;
+                }
+                [b'-', b'-', rest @ ..] => {
+                    at += 2 + rest.iter().take_while(|c| !matches!(c, b'\n' | b'\r')).count();
+                }
+                _ => return None,
+            }
+        }
+    }
+
+    /// A string between dollar quotes, or a lone dollar, or a parameter.
+    fn dollar(&mut self) {
+        let rest = &self.text[self.at..];
+        let tag = rest[1..].iter().take_while(|c| is_name(**c)).count();
+        let begins_with_digit = rest.get(1).is_some_and(u8::is_ascii_digit);
+        if begins_with_digit || rest.get(tag + 1) != Some(&b'$') {
+            self.at += 1;
+            if begins_with_digit {
+                self.skip_digits();
+                self.skip_junk();
+            }
+            return;
+        }
+        let quote = &rest[..tag + 2];
+        let body = &rest[quote.len()..];
+        let length = body.windows(quote.len()).position(|window| window == quote);
+        self.at = length.map_or(self.text.len(), |length| self.at + length + 2 * quote.len());
+    }
+
+    /// A number, whole or not. A sign in an exponent belongs to it, so that two of them begin no comment there.
+    fn number(&mut self) {
+        self.skip_digits();
+        if let [b'.', next, ..] = self.text[self.at..] {
+            if next != b'.' {
+                self.at += 1;
+                self.skip_digits();
+            }
+        }
+        if let [b'e' | b'E', b'+' | b'-', rest @ ..] = &self.text[self.at..] {
+            let is_whole = rest.first().is_some_and(u8::is_ascii_digit);
+            self.at += 2;
+            self.skip_digits();
+            if !is_whole {
+                return;
+            }
+        }
+        self.skip_junk();
+    }
+
+    fn skip_digits(&mut self) {
+        self.skip_while(|c| c.is_ascii_digit());
+    }
+
+    /// Letters that stick to a number are no word.
+    fn skip_junk(&mut self) {
+        if self.text.get(self.at).is_some_and(|c| is_name(*c)) {
+            self.skip_while(is_word);
+        }
+    }
+
+    /// A keyword or a name. In the definition of a function `BEGIN` opens a body that `END` closes.
+    fn word(&mut self) {
+        let start = self.at;
+        self.skip_while(is_word);
+        let word = &self.text[start..self.at];
+        let is = |keyword: &str| word.eq_ignore_ascii_case(keyword.as_bytes());
+        if self.words == 0 {
+            self.initials = [0; FIRST_WORDS];
+        }
+        if let Some(initial) = self.initials.get_mut(self.words) {
+            if ["create", "function", "procedure", "or", "replace"].into_iter().any(is) {
+                *initial = word[0].to_ascii_lowercase();
+            }
+        }
+        self.words += 1;
+        let defines = matches!(self.initials, [b'c', b'f' | b'p', ..] | [b'c', b'o', b'r', b'f' | b'p']);
+        if defines && self.parentheses == 0 {
+            if is("begin") || is("case") && self.blocks > 0 {
+                self.blocks += 1;
+            } else if is("end") {
+                self.blocks = self.blocks.saturating_sub(1);
+            }
+        }
+    }
+
+    /// The length of `:'name'` or `:"name"`.
+    fn quoted_variable(&self, quote: u8) -> Option<usize> {
+        let rest = &self.text[self.at + 2..];
+        let name = rest.iter().take_while(|c| is_name(**c)).count();
+        (name > 0 && rest.get(name) == Some(&quote)).then_some(name + 3)
+    }
+
+    /// The length of `:{?name}`.
+    fn test_of_variable(&self) -> Option<usize> {
+        let rest = &self.text[self.at + 3..];
+        let name = rest.iter().take_while(|c| is_name(**c)).count();
+        (name > 0 && rest.get(name) == Some(&b'}')).then_some(name + 4)
+    }
+}
+
+/// Whether a byte goes on with a word.
+fn is_word(c: u8) -> bool {
+    is_name(c) || c == b'$'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The statements of a text; a backslash command is read to the end of its line and left out.
+    fn statements(text: &str) -> Vec<String> {
+        let mut scanner = Scanner::new(text.as_bytes());
+        let mut found = Vec::new();
+        loop {
+            let (sql, ending) = scanner.scan();
+            if !sql.is_empty() {
+                found.push(String::from_utf8(sql).unwrap());
+            }
+            match ending {
+                Ending::End => return found,
+                Ending::Backslash => scanner.skip_while(|c| c != b'\n'),
+                Ending::Semicolon => {}
+            }
+        }
+    }
+
+    #[test]
+    fn semicolons_end_statements_outside_of_quotes_comments_and_parentheses() {
+        for whole in [
+            "SELECT ';';",
+            "SELECT 'it''s;';",
+            "SELECT \"a;b\";",
+            "SELECT $$;$$, $a$;$$;$b$;$a$;",
+            "SELECT E'\\';', e'\\\\';",
+            "SELECT /* ; /* ; */ ; */ 1;",
+            "SELECT 1 -- ;\n;",
+            "SELECT (1; 2);",
+            "SELECT a$$, b;",
+            "SELECT 1 +/* ; */ 2;",
+            "SELECT E'a'\n'\\';';",
+            "SELECT $1$$;$$;",
+            "SELECT U&'\\';",
+            "SELECT a::b$c$;",
+            "SELECT 1.5e--';';",
+            "SELECT 1e+5$$;$$ 1e5a$$;",
+        ] {
+            assert_eq!(statements(&format!("{whole} SELECT 2;")), [whole, "SELECT 2;"], "{whole}");
+        }
+    }
+
+    #[test]
+    fn leading_space_and_line_comments_are_left_out() {
+        assert_eq!(statements(" -- a\r\n\t-- b\nSELECT 1;-- c\n"), ["SELECT 1;"]);
+        assert_eq!(statements("/* a */ SELECT 1\n"), ["/* a */ SELECT 1\n"]);
+        assert_eq!(statements("-- nothing"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn a_backslash_ends_a_statement_wherever_it_stands() {
+        assert_eq!(statements("SELECT 1 \\gset a\nSELECT '\\n' \\x\n"), ["SELECT 1 ", "SELECT '\\n' "]);
+    }
+
+    #[test]
+    fn escaped_semicolons_and_colons_stay_in_the_statement() {
+        assert_eq!(statements("SELECT 1\\; SELECT 2\\:x;"), ["SELECT 1; SELECT 2:x;"]);
+    }
+
+    #[test]
+    fn bodies_of_functions_are_whole() {
+        let body =
+            "CREATE OR REPLACE FUNCTION f() RETURNS int BEGIN ATOMIC SELECT CASE WHEN true THEN 1 END; SELECT 2; END;";
+        assert_eq!(statements(&format!("{body} BEGIN; END;")), [body, "BEGIN;", "END;"]);
+        let procedure = "create procedure p() begin atomic select 1; end;";
+        assert_eq!(statements(&format!("{procedure}select 1;")), [procedure, "select 1;"]);
+        assert_eq!(statements("create table t (); begin;"), ["create table t ();", "begin;"]);
+    }
+
+    #[test]
+    fn open_parentheses_stay_open_over_commands() {
+        assert_eq!(statements("SELECT (1 \\x\n;) ; SELECT 2;"), ["SELECT (1 ", ";) ;", "SELECT 2;"]);
+    }
+
+    #[test]
+    fn what_is_not_closed_goes_to_the_end() {
+        for text in ["SELECT 'a;", "SELECT \"a;", "SELECT $x$;", "/* ;", "SELECT E'\\", "SELECT E'\\';", "(;"] {
+            assert_eq!(statements(text), [text], "{text}");
+        }
+    }
+
+    #[test]
+    fn no_variable_is_set_yet() {
+        assert_eq!(statements("SELECT :{?x}, :{?}, :'a;b', :'ab';"), ["SELECT FALSE, :{?}, :'a;b', :'ab';"]);
+    }
+}

@@ -1,0 +1,172 @@
+//! Numbers in text, read as the C library reads them: what pgbench takes and refuses hangs on its ways.
+
+/// Why a text is no number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NumberError {
+    Syntax,
+    Range,
+}
+
+/// A whole text as an integer, as `strtoll` reads it: white space and a sign may come before the digits.
+pub fn integer(text: &[u8]) -> Result<i64, NumberError> {
+    let (value, rest) = leading_integer(text);
+    match value {
+        Some(value) if rest.is_empty() => i64::try_from(value).map_err(|_| NumberError::Range),
+        _ => Err(NumberError::Syntax),
+    }
+}
+
+/// The integer that a text begins with, as `strtol` reads it, and what follows it; an integer that does not fit becomes
+/// the nearest one that does.
+pub fn integer_prefix(text: &[u8]) -> (Option<i64>, &[u8]) {
+    let (value, rest) = leading_integer(text);
+    (value.map(|value| value.clamp(i64::MIN.into(), i64::MAX.into()) as i64), rest)
+}
+
+/// The integer that a text begins with, as `atoi` reads it: the low 32 bits; 0 if there is none.
+pub fn atoi(text: &[u8]) -> i32 {
+    integer_prefix(text).0.unwrap_or(0) as i32
+}
+
+fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
+    let (negative, digits) = sign(trim_start(text));
+    let length = digits.iter().take_while(|c| c.is_ascii_digit()).count();
+    if length == 0 {
+        return (None, text);
+    }
+    let size = digits[..length].iter().fold(0i128, |sum, c| {
+        let sum = sum * 10 + i128::from(c - b'0');
+        sum.min(i128::from(u64::MAX))
+    });
+    (Some(if negative { -size } else { size }), &digits[length..])
+}
+
+/// A whole text as a double, as `strtod` reads it: decimal, hexadecimal, `inf` or `nan`. What overflows or loses digits
+/// below the smallest normal number is out of range.
+pub fn double(text: &[u8]) -> Result<f64, NumberError> {
+    let (negative, rest) = sign(trim_start(text));
+    let is = |word: &str| rest.eq_ignore_ascii_case(word.as_bytes());
+    let size = if is("inf") || is("infinity") {
+        f64::INFINITY
+    } else if is("nan") || is_tagged_nan(rest) {
+        f64::NAN
+    } else if rest.len() > 2 && rest[..2].eq_ignore_ascii_case(b"0x") {
+        hexadecimal(&rest[2..])?
+    } else {
+        decimal(rest)?
+    };
+    Ok(if negative { -size } else { size })
+}
+
+/// `nan(tag)`
+fn is_tagged_nan(text: &[u8]) -> bool {
+    let (Some((word, tag)), Some(b')')) = (text.split_at_checked(4), text.last()) else { return false };
+    word.eq_ignore_ascii_case(b"nan(") && tag[..tag.len() - 1].iter().all(|c| c.is_ascii_alphanumeric() || *c == b'_')
+}
+
+fn decimal(text: &[u8]) -> Result<f64, NumberError> {
+    let plain = |c: &u8| c.is_ascii_digit() || matches!(c, b'.' | b'e' | b'E' | b'+' | b'-');
+    if matches!(text.first(), Some(b'+' | b'-')) || !text.iter().all(plain) {
+        return Err(NumberError::Syntax);
+    }
+    let text = std::str::from_utf8(text).map_err(|_| NumberError::Syntax)?;
+    let value: f64 = text.parse().map_err(|_| NumberError::Syntax)?;
+    let mantissa = text.split(['e', 'E']).next().unwrap_or("");
+    let is_zero = !mantissa.bytes().any(|c| matches!(c, b'1'..=b'9'));
+    if value.is_normal() || is_zero { Ok(value) } else { Err(NumberError::Range) }
+}
+
+/// The text after `0x`: hexadecimal digits with a point, and a binary exponent.
+fn hexadecimal(text: &[u8]) -> Result<f64, NumberError> {
+    let mut parts = text.splitn(2, |c| c.eq_ignore_ascii_case(&b'p'));
+    let mantissa = parts.next().unwrap_or(b"");
+    let exponent = match parts.next() {
+        None => 0,
+        Some(digits) if digits.first().is_some_and(|c| c.is_ascii_whitespace()) => return Err(NumberError::Syntax),
+        Some(digits) => integer(digits)?.clamp(-5000, 5000) as i32,
+    };
+    let (mut value, mut scale, mut digits, mut point) = (0f64, exponent, 0, false);
+    for c in mantissa {
+        match (*c as char).to_digit(16) {
+            Some(digit) => {
+                value = value * 16.0 + f64::from(digit);
+                digits += 1;
+                scale -= if point { 4 } else { 0 };
+            }
+            None if *c == b'.' && !point => point = true,
+            None => return Err(NumberError::Syntax),
+        }
+    }
+    if digits == 0 {
+        return Err(NumberError::Syntax);
+    }
+    // In two steps, since the scale alone may be too large for a double.
+    let value = value * 2f64.powi(scale / 2) * 2f64.powi(scale - scale / 2);
+    if value.is_finite() { Ok(value) } else { Err(NumberError::Range) }
+}
+
+fn sign(text: &[u8]) -> (bool, &[u8]) {
+    match text {
+        [b'-', rest @ ..] => (true, rest),
+        [b'+', rest @ ..] => (false, rest),
+        _ => (false, text),
+    }
+}
+
+/// White space as C's `isspace` has it.
+pub fn is_space(c: u8) -> bool {
+    matches!(c, b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c)
+}
+
+/// A text without its leading white space.
+pub fn trim_start(text: &[u8]) -> &[u8] {
+    let spaces = text.iter().take_while(|c| is_space(**c)).count();
+    &text[spaces..]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integers_have_a_sign_and_leading_space_but_nothing_behind() {
+        assert_eq!(integer(b" \t-42"), Ok(-42));
+        assert_eq!(integer(b"+9223372036854775807"), Ok(i64::MAX));
+        assert_eq!(integer(b"-9223372036854775808"), Ok(i64::MIN));
+        assert_eq!(integer(b"9223372036854775808"), Err(NumberError::Range));
+        assert_eq!(integer(b"99999999999999999999999999999999999999999999"), Err(NumberError::Range));
+        for text in ["", "-", "1 ", "1.0", "x", "- 1"] {
+            assert_eq!(integer(text.as_bytes()), Err(NumberError::Syntax), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_leading_integer_leaves_the_rest() {
+        assert_eq!(integer_prefix(b"12 \n"), (Some(12), &b" \n"[..]));
+        assert_eq!(integer_prefix(b"abc"), (None, &b"abc"[..]));
+        assert_eq!(atoi(b"10ms"), 10);
+        assert_eq!(atoi(b"4294967297"), 1);
+        assert_eq!(atoi(b"99999999999999999999"), -1);
+        assert_eq!(atoi(b""), 0);
+    }
+
+    #[test]
+    fn doubles_are_read_in_all_notations_of_c() {
+        assert_eq!(double(b" 1.5e3"), Ok(1500.0));
+        assert_eq!(double(b"-.5"), Ok(-0.5));
+        assert_eq!(double(b"+1."), Ok(1.0));
+        assert_eq!(double(b"0x1.8p1"), Ok(3.0));
+        assert_eq!(double(b"0XfF"), Ok(255.0));
+        assert_eq!(double(b"-Infinity"), Ok(f64::NEG_INFINITY));
+        for text in ["NaN", "nan()", "nan(a_1)"] {
+            assert!(double(text.as_bytes()).is_ok_and(f64::is_nan), "{text}");
+        }
+        assert_eq!(double(b"0e999"), Ok(0.0));
+        for text in ["1e400", "1e-400", "-1e309"] {
+            assert_eq!(double(text.as_bytes()), Err(NumberError::Range), "{text}");
+        }
+        for text in ["", " ", "1e", "1 ", "--1", "0x", "0x.p1", "1x", "nan(", "nan(-)", "infinit", "\u{e9}"] {
+            assert_eq!(double(text.as_bytes()), Err(NumberError::Syntax), "{text}");
+        }
+    }
+}

@@ -1,0 +1,236 @@
+//! What the clients of one thread share: the poll, the clock and its stretches, buffers, and the thread's page of the
+//! ledger.
+
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::Sender;
+
+use super::client::Client;
+use super::connecting::Connecting;
+use super::readiness::Readiness;
+use super::schedule::{Clock, Nanos, Phase, Schedule, Stretch};
+use super::throttle::Throttle;
+use super::timers::Timers;
+use super::usage::CpuTime;
+use super::{Report, ThreadTotals};
+use crate::connection::BUFFER_SIZE;
+use crate::connection::message::Message;
+use crate::ledger::log::{End, Entry, TransactionLog};
+use crate::ledger::{Account, Counts, Pace, ScriptAccount, Tally};
+use crate::plan::{Limit, Plan};
+use crate::program::random::Random;
+
+/// The common part of a thread.
+pub struct Thread<'a> {
+    pub plan: &'a Plan,
+    pub clock: Clock,
+    /// The thread's number in the run, and that of its first client.
+    pub number: usize,
+    pub first_client: usize,
+    pub readiness: Readiness,
+    pub schedule: Schedule,
+    pub stretch: Stretch,
+    pub tally: Tally,
+    pub scripts: Vec<ScriptAccount>,
+    pub log: Option<TransactionLog>,
+    pub totals: ThreadTotals,
+    pub reports: Sender<Report>,
+    pub stop: &'a AtomicBool,
+    /// Clients that are not at their end.
+    pub active: usize,
+    pub choose: Random,
+    pub throttle: Option<Throttle>,
+    pub timers: Timers,
+    /// Clients that yielded.
+    pub yielding: Vec<usize>,
+    pub connecting: Connecting,
+    pub buffer: Vec<u8>,
+    pub scratch: Message,
+    /// Whether a commit needs more than the tally.
+    pub is_detailed: bool,
+    cpu_at_measure: Option<CpuTime>,
+}
+
+impl<'a> Thread<'a> {
+    /// The thread `number`, whose clients are `first_client..first_client + clients`.
+    pub fn new(
+        plan: &'a Plan,
+        clock: Clock,
+        number: usize,
+        first_client: usize,
+        clients: usize,
+        reports: Sender<Report>,
+        stop: &'a AtomicBool,
+    ) -> io::Result<Self> {
+        let schedule = Schedule::new(0, plan.warmup, None);
+        let seeds = &plan.seeds.threads[number];
+        let scripts = empty_accounts(plan);
+        Ok(Self {
+            plan,
+            clock,
+            number,
+            first_client,
+            readiness: Readiness::new()
+                .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?,
+            stretch: schedule.first(),
+            schedule,
+            tally: empty_tally(plan),
+            log: match &plan.log {
+                Some(log) => Some(TransactionLog::open(log, number, seeds.sample.clone())?),
+                None => None,
+            },
+            totals: ThreadTotals::default(),
+            reports,
+            stop,
+            active: clients,
+            choose: seeds.choose.clone(),
+            throttle: plan.interval.map(|interval| Throttle::new(interval, plan.jobs, seeds.throttle.clone())),
+            timers: Timers::default(),
+            yielding: Vec::new(),
+            connecting: Connecting::default(),
+            buffer: vec![0; BUFFER_SIZE],
+            scratch: Message::default(),
+            is_detailed: plan.interval.is_some()
+                || plan.latency_limit.is_some()
+                || plan.log.is_some()
+                || plan.tries != Some(1)
+                || scripts.len() > 1,
+            scripts,
+            cpu_at_measure: None,
+        })
+    }
+
+    /// The run begins.
+    pub fn start(&mut self, schedule: Schedule) {
+        self.schedule = schedule;
+        self.stretch = schedule.first();
+        if self.stretch.phase == Phase::Measure {
+            self.cpu_at_measure = CpuTime::of_thread();
+        }
+        if let Some(throttle) = &mut self.throttle {
+            throttle.start(schedule.start);
+        }
+        if let Some(log) = &mut self.log {
+            log.begin(schedule.measure);
+        }
+    }
+
+    /// A client's number in the run.
+    pub fn number_of(&self, client: &Client) -> usize {
+        self.first_client + client.index
+    }
+
+    /// Ends stretches that are over at `now`: each is handed to the run, empty or not.
+    #[inline]
+    pub fn roll(&mut self, now: Nanos) {
+        if now >= self.stretch.ends {
+            self.roll_on(now);
+        }
+    }
+
+    #[cold]
+    fn roll_on(&mut self, now: Nanos) {
+        while now >= self.stretch.ends {
+            let next = self.schedule.after(&self.stretch);
+            self.hand_over(self.stretch.ends);
+            if next.phase != self.stretch.phase {
+                self.change_phase(next.phase);
+            }
+            self.stretch = next;
+        }
+    }
+
+    fn change_phase(&mut self, phase: Phase) {
+        match phase {
+            Phase::Measure => {
+                self.scripts = empty_accounts(self.plan);
+                self.totals.reconnect_ns = 0;
+                self.cpu_at_measure = CpuTime::of_thread();
+            }
+            Phase::Drain => self.note_cpu(),
+            Phase::Warmup => {}
+        }
+    }
+
+    fn note_cpu(&mut self) {
+        if let (Some(before), Some(now)) = (self.cpu_at_measure.take(), CpuTime::of_thread()) {
+            self.totals.cpu = now - before;
+        }
+    }
+
+    fn hand_over(&mut self, ended: Nanos) {
+        let stretch = Stretch { ends: ended.max(self.stretch.begins), ..self.stretch };
+        let tally = Box::new(std::mem::replace(&mut self.tally, empty_tally(self.plan)));
+        self.report(Report::Tick { worker: self.number, stretch, tally });
+    }
+
+    /// All clients are at their end.
+    pub fn finish(mut self) {
+        let ended = self.clock.now();
+        self.roll(ended);
+        self.note_cpu();
+        self.hand_over(ended);
+        let mut totals = std::mem::take(&mut self.totals);
+        totals.ended = ended;
+        totals.log_error = self.log.take().and_then(|log| log.finish(ended).err());
+        if self.stretch.phase == Phase::Warmup {
+            // The thread has nothing to say of the measured part.
+            self.scripts = empty_accounts(self.plan);
+        }
+        totals.scripts = std::mem::take(&mut self.scripts);
+        self.report(Report::Finished { worker: self.number, totals: Box::new(totals) });
+    }
+
+    /// Reports to the run; nobody listens any more once the run has been given up, which is no error here.
+    pub fn report(&self, report: Report) {
+        let _ = self.reports.send(report);
+    }
+
+    /// Whether a client has done all that it should.
+    #[inline]
+    pub fn is_done(&self, client: &Client, now: Nanos) -> bool {
+        match self.plan.limit {
+            Limit::Transactions(limit) => client.done >= limit,
+            Limit::Time(_) => self.is_over(now),
+        }
+    }
+
+    /// Whether the time of a run that is limited by it is over.
+    #[inline]
+    pub fn is_over(&self, now: Nanos) -> bool {
+        self.schedule.end.is_some_and(|end| now >= end)
+    }
+
+    /// Writes a transaction's end to the log, if there is one.
+    pub fn log(&mut self, client: &Client, now: Nanos, end: End) {
+        let Some(log) = &mut self.log else { return };
+        if self.stretch.phase == Phase::Warmup {
+            return;
+        }
+        let lag = client.transaction_began - client.scheduled;
+        log.note(&Entry {
+            client: self.first_client + client.index,
+            number: client.done,
+            script: client.script,
+            ended: now,
+            end,
+            lag: if matches!(end, End::Committed { .. }) { lag } else { 0 },
+            retries: client.tries - 1,
+        });
+    }
+}
+
+fn empty_tally(plan: &Plan) -> Tally {
+    Tally { pace: plan.interval.map(|_| Box::<Pace>::default()), ..Tally::default() }
+}
+
+fn empty_accounts(plan: &Plan) -> Vec<ScriptAccount> {
+    let scripts = plan.workload.scripts();
+    scripts
+        .iter()
+        .map(|script| ScriptAccount {
+            whole: Counts::default(),
+            commands: vec![Account::default(); script.commands.len()],
+        })
+        .collect()
+}

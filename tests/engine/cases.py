@@ -1,0 +1,155 @@
+"""The corpus: what each of its files holds, and how one run of it is made and compared.
+
+A file is TOML. `shows` says in a sentence what it is about. The runs are `args` (one or more lines of arguments), each
+with each of the `modes`, if any, and with each of the texts in `lines`, which is `script.sql`; `files` are written
+beside it. `setup` is SQL for a schema of the run's own, in which there is always a table `seen (n, v)`; what is in it
+afterwards, and the rows of the queries in `compare`, has to be the same. `says` are words that the original has to say
+in every run, `unsaid` patterns of what it alone may say; `measured` are patterns of what differs from run to run in
+this case only; `sort` is for lines on standard error that come in any order. `typed` is standard input, `env` more
+variables, `encoding` that of the files.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pgtrial.arm.connect import Target
+from tests.engine.programs import Ended, Program, settle
+
+CORPUS = Path(__file__).with_name("corpus")
+_ONE_LINE = "-n -t 1 -f script.sql"
+_SCHEMA = """
+    DROP SCHEMA IF EXISTS bench CASCADE;
+    CREATE SCHEMA bench;
+    CREATE TABLE seen (n int GENERATED ALWAYS AS IDENTITY, v text);
+"""
+_SEEN = "SELECT v FROM seen ORDER BY n"
+_KEYS = {"shows", "args", "modes", "lines", "files", "setup", "compare", "says", "unsaid", "measured", "sort"} | {
+    "typed",
+    "env",
+    "encoding",
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run of a file."""
+
+    name: str
+    args: tuple[str, ...]
+    files: dict[str, str] = field(repr=False)
+    details: dict[str, Any] = field(repr=False)
+
+    @property
+    def words(self) -> list[str]:
+        """What the original has to say."""
+        says: str | list[str] = self.details.get("says", [])
+        return [says] if isinstance(says, str) else says
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """All that a run left behind, settled."""
+
+    status: int
+    stdout: str
+    stderr: str
+    logs: dict[str, str]
+    rows: list[list[tuple[object, ...]]]
+
+
+def all_cases() -> Iterator[Case]:
+    """Every run of every file."""
+    for path in sorted(CORPUS.glob("*.toml")):
+        yield from _cases(path)
+
+
+def _cases(path: Path) -> Iterator[Case]:
+    details = tomllib.loads(path.read_text())
+    assert set(details) <= _KEYS, f"{path.name}: {set(details) - _KEYS}"
+    files = details.get("files", {})
+    scripts = [{**files, "script.sql": line} for line in details["lines"]] if "lines" in details else [files]
+    args = details.get("args", _ONE_LINE)
+    runs = [
+        (line + (f" -M {mode}" if mode else ""), script)
+        for script in scripts
+        for line in ([args] if isinstance(args, str) else args)
+        for mode in details.get("modes", [None])
+    ]
+    for number, (line, script) in enumerate(runs, 1):
+        name = path.stem if len(runs) == 1 else f"{path.stem}-{number}"
+        yield Case(name, tuple(shlex.split(line)), script, details)
+
+
+def perform(case: Case, program: Program, target: Target, directory: Path) -> Outcome:
+    """Run a program in an empty directory, on a schema as the case wants it."""
+    encoding = case.details.get("encoding", "utf-8")
+    for name, text in case.files.items():
+        (directory / name).write_bytes(text.encode(encoding))
+    with target.connect() as connection:
+        connection.execute(_SCHEMA + case.details.get("setup", ""))
+    env = case.details.get("env", {})
+    done = program.run(target, *case.args, directory=directory, typed=case.details.get("typed"), **env)
+    with target.connect() as connection:
+        rows = [connection.execute(query).fetchall() for query in (_SEEN, *case.details.get("compare", ()))]
+    logs = {
+        re.sub(r"\.\d+", ".#", path.name, count=1): _settled_log(case, path.read_text())
+        for path in sorted(directory.iterdir())
+        if path.name not in case.files
+    }
+    return Outcome(done.status, _settled(case, done.stdout), _settled(case, _stderr(case, done)), logs, rows)
+
+
+def _stderr(case: Case, done: Ended) -> str:
+    return "".join(sorted(done.stderr.splitlines(keepends=True))) if case.details.get("sort") else done.stderr
+
+
+# In the prepared mode the original prepares apart, and executes all the same what could not be prepared; ours learns
+# both at once, and says it once.
+_TWICE = re.compile(
+    r"^pgbench: error: (ERROR:  (?:.*\n)(?:(?!pgbench: ).*\n)*?)"
+    r"(pgbench: error: client \d+ script \d+ aborted in command \d+ query \d+: )"
+    r'ERROR:  prepared statement "P_\d+" does not exist\n',
+    flags=re.MULTILINE,
+)
+
+
+def _settled(case: Case, text: str) -> str:
+    text = _TWICE.sub(r"\2\1", text)
+    for pattern in case.details.get("unsaid", ()):
+        text = re.sub(pattern, "", text, flags=re.MULTILINE)
+    for pattern in case.details.get("measured", ()):
+        text = re.sub(pattern, "#", text, flags=re.MULTILINE)
+    return settle(text)
+
+
+def _settled_log(case: Case, text: str) -> str:
+    """A log without its times, the clients one after the other.
+
+    Of an aggregated one it is the number of columns, and the sum of the counts if the run is limited by one.
+    """
+    arguments = " ".join(case.args)
+    lines = [line.split(" ") for line in text.splitlines()]
+    if "--aggregate" not in arguments:
+        lines.sort(key=lambda fields: int(fields[0]))
+        return "".join(" ".join(_entry(fields, throttled="-R" in arguments)) + "\n" for fields in lines)
+    # after the start, the count and the latency's four come the columns that options add
+    assert all(field.isdecimal() for fields in lines for field in fields)
+    counts = sum(int(fields[1]) for fields in lines) if "-t" in case.args else "some"
+    return f"{sorted({len(fields) for fields in lines})} columns, {counts} transactions\n"
+
+
+def _entry(fields: list[str], *, throttled: bool) -> list[str]:
+    """Client, number, time, script, seconds, microseconds, and what options add: lag, retries."""
+    client, number, time, script, seconds, microseconds, *more = fields
+    assert len(seconds) == 10
+    assert len(microseconds) <= 6
+    if throttled:
+        more[0] = "#"
+    return [client, number, "#" if time.isdecimal() else time, script, "#", "#", *more]

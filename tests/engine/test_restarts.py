@@ -1,0 +1,126 @@
+"""A server that dies in mid-run, and perhaps comes back: the original and ours say the same of it."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgtrial.arm.cluster import Cluster
+from tests.engine.events import done_of, events_of, of_kind
+from tests.engine.programs import Ended, Program, assert_alike, ended
+
+START_TIMEOUT_S = 30.0
+# The client stays in the shell between two statements, or between two transactions, until the test lets it go.
+WAIT = r"\shell touch waiting.$$; until test -e go; do sleep 0.01; done"
+IN_A_TRANSACTION = f"""
+\\set turn :turn + 1
+BEGIN;
+SELECT 1;
+\\if :turn = 2
+{WAIT}
+\\endif
+SELECT 2;
+END;
+"""
+BETWEEN_TRANSACTIONS = f"SELECT 1;\n{WAIT}\n"
+
+
+@pytest.fixture
+def mortal(start_cluster) -> Cluster:
+    """A cluster of the test's own."""
+    cluster: Cluster = start_cluster(18)
+    return cluster
+
+
+def run_over_a_death(
+    program: Program, cluster: Cluster, directory: Path, args: list[str], *, immediate: bool, reborn: bool
+) -> Ended:
+    """Run on a server that is stopped, and perhaps started again, while the clients wait in the shell."""
+    for left in directory.glob("waiting*"):
+        left.unlink()
+    (directory / "go").unlink(missing_ok=True)
+    clients = int(args[args.index("-c") + 1]) if "-c" in args else 1
+    with program.start(cluster.target, args, directory=directory) as process:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while len(list(directory.glob("waiting*"))) < clients:
+            assert process.poll() is None, process.communicate()
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        cluster.stop(immediate=immediate)
+        if reborn:
+            cluster.start(cluster.data_directory.with_suffix(".log"))
+        (directory / "go").touch()
+        done = ended(process)
+    if not reborn:
+        cluster.start(cluster.data_directory.with_suffix(".log"))
+    # whether the server's farewell arrives before the end of the connection is a race
+    warning = "WARNING:  terminating connection due to immediate shutdown command\n"
+    return replace(done, stderr="".join(sorted(done.stderr.replace(warning, "").splitlines(keepends=True))))
+
+
+# A session that begins anew has prepared nothing; the original says more where it is preparing (see the documentation).
+@pytest.mark.parametrize(
+    ("line", "mode"),
+    [
+        *(
+            (line, mode)
+            for line in ("", "-c 2 -j 2", "-r -l --log-prefix=log", "--max-tries=3 --verbose-errors")
+            for mode in ("simple", "extended", "prepared")
+        ),
+        ("-C", "simple"),
+        ("-C", "extended"),
+    ],
+)
+def test_a_server_that_dies_in_a_transaction_is_told_alike(peers, mortal, tmp_path, line, mode):
+    (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
+    args = ["-n", "-t", "3", "-D", "turn=0", "-f", "script.sql", "-M", mode, *line.split()]
+    theirs, mine = (run_over_a_death(program, mortal, tmp_path, args, immediate=True, reborn=True) for program in peers)
+    assert_alike(theirs, mine)
+    assert mine.status == 2
+    assert "actually processed: 2/6" in mine.stdout or "actually processed: 1/3" in mine.stdout
+
+
+@pytest.mark.parametrize("immediate", [True, False])
+@pytest.mark.parametrize("reborn", [True, False])
+def test_a_client_that_connects_anew_survives_a_restart_between_transactions(
+    peers, mortal, tmp_path, immediate, reborn
+):
+    (tmp_path / "script.sql").write_text(BETWEEN_TRANSACTIONS)
+    args = ["-n", "-t", "3", "-C", "-f", "script.sql"]
+    theirs, mine = (
+        run_over_a_death(program, mortal, tmp_path, args, immediate=immediate, reborn=reborn) for program in peers
+    )
+    assert_alike(theirs, mine)
+    assert mine.status == (0 if reborn else 2)
+    assert f"actually processed: {3 if reborn else 1}/3" in mine.stdout
+
+
+def test_a_client_that_stays_connected_does_not_survive_a_restart(peers, mortal, tmp_path):
+    (tmp_path / "script.sql").write_text(BETWEEN_TRANSACTIONS)
+    for immediate in (True, False):
+        args = ["-n", "-t", "3", "-f", "script.sql"]
+        theirs, mine = (
+            run_over_a_death(program, mortal, tmp_path, args, immediate=immediate, reborn=True) for program in peers
+        )
+        assert_alike(theirs, mine)
+        assert mine.status == 2
+        assert "actually processed: 1/3" in mine.stdout
+
+
+def test_a_death_leaves_the_counts_by_sqlstate_in_the_events(peers, mortal, tmp_path):
+    (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
+    args = ["-n", "-T", "60", "-c", "3", "-j", "3", "-D", "turn=0", "-f", "script.sql", "--events", "events"]
+    done = run_over_a_death(peers[1], mortal, tmp_path, args, immediate=False, reborn=False)
+    assert done.status == 2
+    events = events_of((tmp_path / "events").read_text())
+    end = done_of(events)
+    # the server said farewell before it went
+    assert Counter(error["sqlstate"] for error in of_kind(events, "error")) == {"57P01": 3}
+    assert (end["clients_aborted"], end["measure"]["failures"]) == (3, {"57P01": 3})
+    # what was done before is told all the same
+    assert end["measure"]["transactions"] == 3
+    assert "number of transactions actually processed: 3\n" in done.stdout
