@@ -45,7 +45,7 @@ lint: $(VENV)/.dev
 	$(BIN)/mypy
 
 bench: $(VENV)/.dev
-	$(BIN)/python bench/run.py
+	$(BIN)/python -m bench
 
 clean:
 	rm -rf $(VENV) build engine/target *.egg-info lab/*.egg-info

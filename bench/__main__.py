@@ -1,0 +1,83 @@
+"""`make bench`: our client, pgbench, sysbench and the floor on one machine in one run; writes docs/benchmarks.md.
+
+Not part of the tests: it takes about a quarter of an hour and wants a quiet machine.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from contextlib import ExitStack
+from pathlib import Path
+
+from bench import connections, loading, options, speed, truth
+from bench.measures import Bench, Figure, Measure
+from bench.page import Conditions, Machine, write
+from bench.programs import Failed, build_floor, find_programs
+from pgtrial.arm.base import Needs, make_arms
+from pgtrial.arm.servers import resolve
+from pgtrial.arm.workspace import Workspace
+from pgtrial.facts.collect import collect
+from pgtrial.study.spec import StudySpec
+
+MEASURES: dict[str, Measure] = {
+    "instructions": speed.instructions,
+    "throughput": speed.throughput,
+    "ceiling": speed.ceiling,
+    "memory": connections.memory,
+    "connecting": connections.connecting,
+    "loading": loading.loading,
+    "latencies": truth.latencies,
+    "schedule": truth.schedule,
+    "options": options.options,
+}
+SCALE = 20
+SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "1100"}
+PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+
+
+def main() -> None:
+    """Measure and write the page."""
+    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser.add_argument("--only", help=f"measures to take, by commas: {', '.join(MEASURES)}")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--seconds", type=int, default=2, help="length of a run")
+    parser.add_argument("--page", type=Path, default=PAGE, help="where to write (default: docs/benchmarks.md)")
+    given = parser.parse_args()
+    wanted = given.only.split(",") if given.only else list(MEASURES)
+    if unknown := set(wanted) - set(MEASURES):
+        parser.error(f"there is no measure {', '.join(sorted(unknown))}")
+    figures: dict[str, list[Figure]] = {}
+    with ExitStack() as stack:
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir="/tmp")))
+        workspace = stack.enter_context(Workspace())
+        server = resolve("18")
+        spec = StudySpec.model_validate(
+            {"arms": {"server": {"settings": SETTINGS}, "unused": {}}, "load": {"scale": SCALE}}
+        )
+        arm = make_arms(spec, workspace)["server"]
+        stack.callback(arm.close)
+        arm.check(Needs.of(spec))
+        arm.prepare(SCALE, say)
+        target = stack.enter_context(arm.serve(SCALE, scratch / "server.log", {}))
+        machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
+        programs = find_programs(server, build_floor(scratch), SCALE)
+        bench = Bench(programs, target, scratch, given.rounds, given.seconds, say)
+        for name in wanted:
+            say(f"{name}:")
+            try:
+                figures[name] = list(MEASURES[name](bench))
+            except Failed as failure:
+                say(f"  not measured: {failure}")
+    write(given.page, Conditions(machine, given.rounds, given.seconds), figures, bench.skipped)
+    say(f"wrote {given.page}")
+
+
+def say(line: str) -> None:
+    """Tell how far it is."""
+    print(line, file=sys.stderr, flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,104 @@
+"""What a measure is made of: rounds in random order, figures with their goals."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import median
+from typing import TypeVar
+
+from bench.programs import OURS, Failed, Program
+from pgtrial.arm.connect import Target
+
+Result = TypeVar("Result")
+Values = dict[str, list[float]]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What a figure should be: `text` for people, `met` for the values of all programs."""
+
+    text: str
+    met: Callable[[Values], bool]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One figure: the values of all programs from every round, shown with so many `places`; `command` gives ours."""
+
+    what: str
+    unit: str
+    values: Values
+    command: str
+    places: int = 0
+    goal: Goal | None = None
+
+
+@dataclass
+class Bench:
+    """Everything that a measure needs. `skipped` collects what could not be measured, and why."""
+
+    programs: Mapping[str, Program]
+    target: Target
+    scratch: Path
+    rounds: int
+    seconds: int
+    say: Callable[[str], None]
+    skipped: list[str] = field(default_factory=list)
+
+    def interleave(
+        self, what: str, contestants: Mapping[str, Callable[[], Result]], rounds: int | None = None
+    ) -> dict[str, list[Result]]:
+        """Everybody once in each round, in random order. Who fails in the first round is left out, and that is said."""
+        results: dict[str, list[Result]] = {name: [] for name in contestants}
+        rounds = rounds or self.rounds
+        for number in range(rounds):
+            for name in random.sample(list(results), len(results)):
+                try:
+                    results[name].append(contestants[name]())
+                except Failed as failure:
+                    if number > 0:
+                        raise
+                    del results[name]
+                    self.skip(f"{what}, {name}", failure)
+            self.say(f"  {what}: round {number + 1} of {rounds}")
+        return results
+
+    def skip(self, what: str, failure: object) -> None:
+        """Note that something could not be measured."""
+        reason = str(failure).strip().splitlines()[-1]
+        self.skipped.append(f"{what}: {reason}")
+        self.say(f"  left out: {what}: {reason}")
+
+
+Measure = Callable[[Bench], Iterator[Figure]]
+
+
+def at_most(limit: float) -> Goal:
+    """Ours is not above a number."""
+    return Goal(f"<= {limit:g}", lambda values: OURS in values and median(values[OURS]) <= limit)
+
+
+def ratio_to(other: str, low: float | None = None, high: float | None = None) -> Goal:
+    """Ours by the other's within each round; its median is not below `low`, not above `high`."""
+
+    def met(values: Values) -> bool:
+        if other not in values or OURS not in values:
+            return False
+        found = median(ratios(values, other))
+        return (low is None or found >= low) and (high is None or found <= high)
+
+    bound = f">= {low:g}" if low is not None else f"<= {high:g}"
+    return Goal(f"{bound} x {other}", met)
+
+
+def both(first: Goal, second: Goal) -> Goal:
+    """Two goals at once."""
+    return Goal(f"{first.text}, {second.text}", lambda values: first.met(values) and second.met(values))
+
+
+def ratios(values: Values, other: str) -> list[float]:
+    """Ours by the other's, within each round."""
+    return [mine / theirs for mine, theirs in zip(values[OURS], values[other], strict=True)]

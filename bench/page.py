@@ -1,0 +1,148 @@
+"""docs/benchmarks.md: the goals first, then every figure with its spread and the command that gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from bench.measures import Figure
+from bench.programs import FLOOR, OURS, PGBENCH, SYSBENCH
+
+PROGRAMS = (PGBENCH, SYSBENCH, FLOOR, OURS)
+TITLES = {
+    "instructions": "Instructions",
+    "throughput": "A real server",
+    "ceiling": "The client's ceiling: the null server",
+    "memory": "Memory",
+    "connecting": "Connecting",
+    "loading": "Loading",
+    "latencies": "Are the latencies true?",
+    "schedule": "Does it keep to the schedule?",
+    "options": "What output costs",
+}
+NOTES = {
+    "instructions": "User-space instructions of the client, counted by valgrind: exact, so one run each. A valgrind "
+    "that does not know epoll_pwait2 (3.19 does not) counts ours on its way for kernels before 5.11, which takes some "
+    "120 instructions more for each wait: on the way that runs outside of valgrind it is 727 for select-only.",
+    "throughput": "Prepared statements, one job (sysbench: a thread for each client, oltp_point_select on its own "
+    "table).",
+    "ceiling": "One thread of the client, one thread of the null server. Where the client waits for the server, the "
+    "transactions per second of its CPU time tell what it could do.",
+    "memory": "Peak of the client's resident memory.",
+    "connecting": "The time that the programs report as initial connection time.",
+    "loading": "",
+    "latencies": "The null server answers after one of five known delays, each a percentile's own. What it takes to "
+    "get there and back, the median of one client at a delay of 1 ns, is subtracted. The long delays: one round. "
+    "pgbench has no percentiles; those of its log show what no client can help.",
+    "schedule": "100 clients at 20,000 transactions per second on the null server with a delay of 500 us, so that a "
+    "tenth of them is busy; from each program's own log.",
+    "options": "Select-only, prepared: tps with 8 clients on the real server, instructions with one.",
+}
+
+
+@dataclass(frozen=True)
+class Machine:
+    """Where it was measured, as facts; the server's version, its scale and settings."""
+
+    facts: Mapping[str, Mapping[str, Any]]
+    version: str
+    scale: int
+    settings: Mapping[str, str]
+
+    def describe(self) -> str:
+        """One paragraph."""
+        cpu, memory, system = (self.facts.get(name, {}) for name in ("cpu", "memory", "os"))
+        settings = ", ".join(f"{name} {value}" for name, value in self.settings.items())
+        return (
+            f"Machine: {cpu.get('model')}, {cpu.get('logical')} CPUs, "
+            f"{memory.get('total_mb', 0) / 1024:.0f} GiB, kernel {system.get('kernel')}; clients and "
+            f"servers share it. PostgreSQL and pgbench {self.version}, scale {self.scale}, {settings}, Unix sockets."
+        )
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """How it was measured."""
+
+    machine: Machine
+    rounds: int
+    seconds: int
+
+
+def write(page: Path, conditions: Conditions, measures: Mapping[str, list[Figure]], skipped: list[str]) -> None:
+    """Write the page."""
+    page.write_text("\n".join(_lines(conditions, measures, skipped)) + "\n")
+
+
+def _lines(conditions: Conditions, measures: Mapping[str, list[Figure]], skipped: list[str]) -> Iterator[str]:
+    yield "# Benchmarks of the load engine"
+    yield ""
+    yield (
+        f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}: {conditions.rounds} rounds of "
+        f"{conditions.seconds} s, all programs once in each round in random order. Figures are medians with the lowest "
+        "and highest in brackets; goals that compare are judged by the median of the ratios within the rounds. The "
+        "floor is `bench/floor.c`, the least that a client can do: an epoll loop without measurement."
+    )
+    yield ""
+    yield conditions.machine.describe()
+    judged = [figure for figures in measures.values() for figure in figures if figure.goal and OURS in figure.values]
+    if judged:
+        yield from ("", "## Goals", "", *_goals(judged))
+    for name, figures in measures.items():
+        if figures:
+            yield from ("", f"## {TITLES[name]}", "")
+            if NOTES[name]:
+                yield from (NOTES[name], "")
+            yield from _table(figures)
+            yield from ("", "Ours by:", "")
+            for command in dict.fromkeys(figure.command for figure in figures):
+                yield f"- `{command}`"
+    if skipped:
+        yield from ("", "## Not measured", "")
+        for line in skipped:
+            yield f"- {line}"
+
+
+def _goals(figures: list[Figure]) -> Iterator[str]:
+    yield "| figure | pgbench | floor | ours | target | met |"
+    yield "|---|---|---|---|---|---|"
+    for figure in figures:
+        if figure.goal is not None:
+            cells = [_spread(figure, name) for name in (PGBENCH, FLOOR, OURS)]
+            met = "yes" if figure.goal.met(figure.values) else "**no**"
+            yield f"| {_what(figure)} | {' | '.join(cells)} | {figure.goal.text} | {met} |"
+
+
+def _table(figures: list[Figure]) -> Iterator[str]:
+    programs = [name for name in PROGRAMS if any(name in figure.values for figure in figures)]
+    compares = PGBENCH in programs
+    titles = [*programs, "ours / pgbench"] if compares else programs
+    yield f"| figure | {' | '.join(titles)} |"
+    yield "|---" * (len(titles) + 1) + "|"
+    for figure in figures:
+        cells = [_spread(figure, name) for name in programs]
+        if compares:
+            cells.append(_ratio(figure))
+        yield f"| {_what(figure)} | {' | '.join(cells)} |"
+
+
+def _what(figure: Figure) -> str:
+    return f"{figure.what}, {figure.unit}" if figure.unit else figure.what
+
+
+def _spread(figure: Figure, name: str) -> str:
+    values = figure.values.get(name)
+    if not values:
+        return ""
+    low, middle, high = (f"{value:,.{figure.places}f}" for value in (min(values), median(values), max(values)))
+    return middle if len(values) == 1 else f"{middle} ({low}..{high})"
+
+
+def _ratio(figure: Figure) -> str:
+    ours, theirs = figure.values.get(OURS, []), figure.values.get(PGBENCH, [])
+    ratios = [mine / other for mine, other in zip(ours, theirs, strict=False) if other]
+    return f"{median(ratios):.2f}" if ratios else ""

@@ -1,0 +1,183 @@
+"""The programs under measurement, how each is run, and what is read from its output."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.arm.connect import Target
+from pgtrial.arm.servers import ServerBinaries
+from pgtrial.engine import engine_path, environment
+
+OURS, PGBENCH, SYSBENCH, FLOOR = "ours", "pgbench", "sysbench", "floor"
+ROWS_PER_SCALE = 100_000
+SYSBENCH_ROWS = 100_000
+_SAMPLE_S = 0.02
+
+
+class Failed(Exception):
+    """A program did not do what it was asked for."""
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One run: what it wrote, its CPU time in seconds, the peak of its resident memory in KiB."""
+
+    stdout: str
+    stderr: str
+    cpu_s: float
+    peak_kib: int
+
+    def number(self, pattern: str) -> float:
+        """The number that a pattern's group finds on standard output, else on standard error. Raises Failed."""
+        found = re.search(pattern, self.stdout) or re.search(pattern, self.stderr)
+        if found is None:
+            raise Failed(f"no line like {pattern!r} in:\n{self.stdout}{self.stderr}")
+        return float(found[1])
+
+    @property
+    def tps(self) -> float:
+        """Transactions per second."""
+        return self.number(r"tps = ([\d.]+)" if "tps" in self.stdout else r"transactions: +\d+ +\(([\d.]+) per")
+
+    @property
+    def cpu_us(self) -> float:
+        """The client's own CPU, microseconds per transaction."""
+        return 1e6 * self.cpu_s / self.transactions
+
+    @property
+    def transactions(self) -> float:
+        """How many there were."""
+        pattern = r"actually processed: (\d+)" if "actually" in self.stdout else r"transactions: +(\d+)"
+        return self.number(pattern)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A client program: `command` comes before the arguments."""
+
+    name: str
+    command: tuple[str, ...]
+    scale: int
+
+    def select_only(self, clients: int, *limit: str) -> list[str]:
+        """Arguments for prepared select-only transactions; the limit is `-t N` or `-T SECONDS`."""
+        if self.name == FLOOR:
+            return ["-a", str(self.scale * ROWS_PER_SCALE), "-c", str(clients), *limit]
+        if self.name == SYSBENCH:
+            bound = f"--events={int(limit[1]) * clients}" if limit[0] == "-t" else f"--time={limit[1]}"
+            endless = ["--time=0"] if limit[0] == "-t" else ["--events=0"]
+            return [f"--threads={clients}", bound, *endless, "run"]
+        return [*pgbench_options("select-only", clients), *limit]
+
+    def run(self, target: Target, args: Sequence[str], *before: str, check: bool = True) -> Ran:
+        """Run it to its end, under the program `before` if one is given. Raises Failed."""
+        command = [*before, *self.command, *self._address(target), *args]
+        with subprocess.Popen(
+            command,
+            env=environment(target.environment()),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        ) as process:
+            peak = _Peak(process.pid)
+            stderr: list[str] = []
+            reader = threading.Thread(target=lambda: stderr.append(process.stderr.read() if process.stderr else ""))
+            reader.start()
+            stdout = process.stdout.read() if process.stdout else ""
+            reader.join()
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = os.waitstatus_to_exitcode(status)
+        if check and process.returncode != 0:
+            said = [line for line in stderr[0].splitlines() if line and not line.startswith("==")]
+            raise Failed(f"{self.name} ended with status {process.returncode}: {' '.join(said[-2:])}")
+        return Ran(stdout, stderr[0], usage.ru_utime + usage.ru_stime, peak.stop())
+
+    def _address(self, target: Target) -> list[str]:
+        if self.name == FLOOR:
+            return ["-h", target.host, "-p", str(target.port), "-U", target.user, "-d", target.dbname]
+        if self.name == SYSBENCH:
+            return [
+                "oltp_point_select",
+                "--db-driver=pgsql",
+                f"--pgsql-host={target.host}",
+                f"--pgsql-port={target.port}",
+                f"--pgsql-user={target.user}",
+                f"--pgsql-db={target.dbname}",
+                "--tables=1",
+                f"--table-size={SYSBENCH_ROWS}",
+            ]
+        return []
+
+
+class _Peak:
+    """Follows the peak of a process's resident memory; the one that the system tells at its end includes our own."""
+
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
+        self._peak = 0
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow)
+        self._thread.start()
+
+    def _follow(self) -> None:
+        while not self._over.wait(_SAMPLE_S):
+            try:
+                found = re.search(r"VmHWM:\s+(\d+)", self._status.read_text())
+            except OSError:
+                return
+            self._peak = int(found[1]) if found else self._peak
+
+    def stop(self) -> int:
+        self._over.set()
+        self._thread.join()
+        return self._peak
+
+
+def pgbench_options(workload: str, clients: int, mode: str = "prepared") -> list[str]:
+    """Arguments of pgbench and ours for a built-in script; without a limit."""
+    return ["-n", "-b", workload, "-M", mode, "-c", str(clients), "-j", "1"]
+
+
+def find_programs(server: ServerBinaries, floor: Path, scale: int) -> dict[str, Program]:
+    """All programs that are here, ours first."""
+    found = {
+        OURS: (str(engine_path()), "pgbench"),
+        PGBENCH: (str(server.bin / "pgbench"),),
+        FLOOR: (str(floor),),
+    }
+    if sysbench := shutil.which("sysbench"):
+        found[SYSBENCH] = (sysbench,)
+    return {name: Program(name, command, scale) for name, command in found.items()}
+
+
+def build_floor(scratch: Path) -> Path:
+    """Compile bench/floor.c."""
+    program = scratch / "floor"
+    source = Path(__file__).with_name("floor.c")
+    subprocess.run([os.environ.get("CC", "cc"), "-O2", "-o", program, source], check=True)
+    return program
+
+
+@contextmanager
+def null_server(scratch: Path, *options: str) -> Iterator[Target]:
+    """The null server on a private socket, for as long as the context lasts."""
+    directory = scratch / "null"
+    directory.mkdir(exist_ok=True)
+    command = [str(engine_path()), "null-server", "--socket-dir", str(directory), *options]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        try:
+            line = process.stdout.readline() if process.stdout else ""
+            if not line.startswith("null-server: listening on "):
+                raise Failed(f"{' '.join(command)} did not start")
+            yield Target(str(directory), 5432, "postgres", "postgres")
+        finally:
+            process.terminate()
