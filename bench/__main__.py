@@ -1,6 +1,6 @@
 """`make bench`: our client, pgbench, sysbench and the floor on one machine in one run; writes docs/benchmarks.md.
 
-Not part of the tests: it takes about a quarter of an hour and wants a quiet machine.
+Not part of the tests: it takes some twenty minutes and wants a quiet machine.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import connections, loading, options, speed, truth
+from bench import connections, loading, options, speed, sysbench, truth
 from bench.measures import Bench, Figure, Measure
 from bench.page import Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
@@ -31,6 +31,9 @@ MEASURES: dict[str, Measure] = {
     "latencies": truth.latencies,
     "schedule": truth.schedule,
     "options": options.options,
+    "sysbench": sysbench.tests,
+    "sysbench-prepare": sysbench.prepare,
+    "sysbench-memory": sysbench.memory,
 }
 SCALE = 20
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "1100"}

@@ -11,6 +11,7 @@ from typing import Any
 
 from bench.measures import Figure
 from bench.programs import FLOOR, OURS, PGBENCH, SYSBENCH
+from bench.sysbench import MANY
 
 PROGRAMS = (PGBENCH, SYSBENCH, FLOOR, OURS)
 TITLES = {
@@ -23,11 +24,12 @@ TITLES = {
     "latencies": "Are the latencies true?",
     "schedule": "Does it keep to the schedule?",
     "options": "What output costs",
+    "sysbench": "As sysbench: a real server",
+    "sysbench-prepare": "As sysbench: making the tables",
+    "sysbench-memory": "As sysbench: memory",
 }
 NOTES = {
-    "instructions": "User-space instructions of the client, counted by valgrind: exact, so one run each. A valgrind "
-    "that does not know epoll_pwait2 (3.19 does not) counts ours on its way for kernels before 5.11, which takes some "
-    "120 instructions more for each wait: on the way that runs outside of valgrind it is 727 for select-only.",
+    "instructions": "User-space instructions of the client, counted by valgrind: exact, so one run each.",
     "throughput": "Prepared statements, one job (sysbench: a thread for each client, oltp_point_select on its own "
     "table).",
     "ceiling": "One thread of the client, one thread of the null server. Where the client waits for the server, the "
@@ -37,10 +39,18 @@ NOTES = {
     "loading": "",
     "latencies": "The null server answers after one of five known delays, each a percentile's own. What it takes to "
     "get there and back, the median of one client at a delay of 1 ns, is subtracted. The long delays: one round. "
-    "pgbench has no percentiles; those of its log show what no client can help.",
+    "pgbench has no percentiles; those of its log show what no client can help. A loop of idle priority keeps each "
+    "processor awake, as `idle=poll` would: one that has slept takes longer to wake up, whoever is to run on it. What "
+    "that adds, and the client rightly reports, is the difference to the figures with processors asleep.",
     "schedule": "100 clients at 20,000 transactions per second on the null server with a delay of 500 us, so that a "
     "tenth of them is busy; from each program's own log.",
     "options": "Select-only, prepared: tps with 8 clients on the real server, instructions with one.",
+    "sysbench": "sysbench with a thread for each client, ours with one job, otherwise the same words; the CPU of a run "
+    "from start to end. The script is `bench/point_select.lua`, a query as text for each event.",
+    "sysbench-prepare": "The time from start to end, each time in a new database after a checkpoint, both with "
+    "`--threads=4`. Three rounds, since they take long.",
+    "sysbench-memory": f"Peak of the client's resident memory with {MANY:,} clients, less that with one, for each of "
+    "the others.",
 }
 
 
@@ -108,25 +118,25 @@ def _lines(conditions: Conditions, measures: Mapping[str, list[Figure]], skipped
 
 
 def _goals(figures: list[Figure]) -> Iterator[str]:
-    yield "| figure | pgbench | floor | ours | target | met |"
-    yield "|---|---|---|---|---|---|"
+    yield "| figure | pgbench | sysbench | floor | ours | target | met |"
+    yield "|---|---|---|---|---|---|---|"
     for figure in figures:
         if figure.goal is not None:
-            cells = [_spread(figure, name) for name in (PGBENCH, FLOOR, OURS)]
+            cells = [_spread(figure, name) for name in PROGRAMS]
             met = "yes" if figure.goal.met(figure.values) else "**no**"
             yield f"| {_what(figure)} | {' | '.join(cells)} | {figure.goal.text} | {met} |"
 
 
 def _table(figures: list[Figure]) -> Iterator[str]:
     programs = [name for name in PROGRAMS if any(name in figure.values for figure in figures)]
-    compares = PGBENCH in programs
-    titles = [*programs, "ours / pgbench"] if compares else programs
+    other = next((name for name in (PGBENCH, SYSBENCH) if name in programs), None)
+    titles = [*programs, f"ours / {other}"] if other else programs
     yield f"| figure | {' | '.join(titles)} |"
     yield "|---" * (len(titles) + 1) + "|"
     for figure in figures:
         cells = [_spread(figure, name) for name in programs]
-        if compares:
-            cells.append(_ratio(figure))
+        if other:
+            cells.append(_ratio(figure, other))
         yield f"| {_what(figure)} | {' | '.join(cells)} |"
 
 
@@ -142,7 +152,7 @@ def _spread(figure: Figure, name: str) -> str:
     return middle if len(values) == 1 else f"{middle} ({low}..{high})"
 
 
-def _ratio(figure: Figure) -> str:
-    ours, theirs = figure.values.get(OURS, []), figure.values.get(PGBENCH, [])
-    ratios = [mine / other for mine, other in zip(ours, theirs, strict=False) if other]
+def _ratio(figure: Figure, other: str) -> str:
+    ours, theirs = figure.values.get(OURS, []), figure.values.get(other, [])
+    ratios = [mine / its for mine, its in zip(ours, theirs, strict=False) if its]
     return f"{median(ratios):.2f}" if ratios else ""

@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,10 +29,11 @@ class Failed(Exception):
 
 @dataclass(frozen=True)
 class Ran:
-    """One run: what it wrote, its CPU time in seconds, the peak of its resident memory in KiB."""
+    """One run: what it wrote, its duration and its CPU time in seconds, the peak of its resident memory in KiB."""
 
     stdout: str
     stderr: str
+    elapsed_s: float
     cpu_s: float
     peak_kib: int
 
@@ -79,43 +81,53 @@ class Program:
 
     def run(self, target: Target, args: Sequence[str], *before: str, check: bool = True) -> Ran:
         """Run it to its end, under the program `before` if one is given. Raises Failed."""
-        command = [*before, *self.command, *self._address(target), *args]
-        with subprocess.Popen(
-            command,
-            env=environment(target.environment()),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        ) as process:
-            peak = _Peak(process.pid)
-            stderr: list[str] = []
-            reader = threading.Thread(target=lambda: stderr.append(process.stderr.read() if process.stderr else ""))
-            reader.start()
-            stdout = process.stdout.read() if process.stdout else ""
-            reader.join()
-            _, status, usage = os.wait4(process.pid, 0)
-            process.returncode = os.waitstatus_to_exitcode(status)
-        if check and process.returncode != 0:
-            said = [line for line in stderr[0].splitlines() if line and not line.startswith("==")]
-            raise Failed(f"{self.name} ended with status {process.returncode}: {' '.join(said[-2:])}")
-        return Ran(stdout, stderr[0], usage.ru_utime + usage.ru_stime, peak.stop())
+        return execute(self.name, [*before, *self.command, *self._address(target), *args], target, check=check)
 
     def _address(self, target: Target) -> list[str]:
         if self.name == FLOOR:
             return ["-h", target.host, "-p", str(target.port), "-U", target.user, "-d", target.dbname]
         if self.name == SYSBENCH:
-            return [
-                "oltp_point_select",
-                "--db-driver=pgsql",
-                f"--pgsql-host={target.host}",
-                f"--pgsql-port={target.port}",
-                f"--pgsql-user={target.user}",
-                f"--pgsql-db={target.dbname}",
-                "--tables=1",
-                f"--table-size={SYSBENCH_ROWS}",
-            ]
+            tables = ["--tables=1", f"--table-size={SYSBENCH_ROWS}"]
+            return ["oltp_point_select", *sysbench_address(target), *tables]
         return []
+
+
+def sysbench_address(target: Target) -> list[str]:
+    """sysbench's options that lead to a server."""
+    return [
+        "--db-driver=pgsql",
+        f"--pgsql-host={target.host}",
+        f"--pgsql-port={target.port}",
+        f"--pgsql-user={target.user}",
+        f"--pgsql-db={target.dbname}",
+    ]
+
+
+def execute(name: str, command: Sequence[str], target: Target, *, check: bool = True) -> Ran:
+    """Run a command that reaches the target to its end; `name` is for messages. Raises Failed."""
+    began = time.monotonic()
+    with subprocess.Popen(
+        command,
+        env=environment(target.environment()),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        peak = _Peak(process.pid)
+        stderr: list[str] = []
+        reader = threading.Thread(target=lambda: stderr.append(process.stderr.read() if process.stderr else ""))
+        reader.start()
+        stdout = process.stdout.read() if process.stdout else ""
+        reader.join()
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    elapsed = time.monotonic() - began
+    if check and process.returncode != 0:
+        lines = (stderr[0] or stdout).splitlines()
+        said = [line for line in lines if line and not line.startswith("==")]
+        raise Failed(f"{name} ended with status {process.returncode}: {' '.join(said[-2:])}")
+    return Ran(stdout, stderr[0], elapsed, usage.ru_utime + usage.ru_stime, peak.stop())
 
 
 class _Peak:

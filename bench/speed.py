@@ -43,7 +43,7 @@ def instructions(bench: Bench) -> Iterator[Figure]:
     if shutil.which("valgrind") is None:
         bench.skip("instructions", "valgrind is not here")
         return
-    _prepare_sysbench(bench)
+    prepare_sysbench(bench)
     script = bench.scratch / "distributions.sql"
     script.write_text(EVERY_DISTRIBUTION)
     custom = ["-n", "-f", str(script), "-M", "prepared", "-c", "1", "-j", "1"]
@@ -82,7 +82,7 @@ def count_instructions(bench: Bench, program: Program, options: Sequence[str] | 
 
 def throughput(bench: Bench) -> Iterator[Figure]:
     """Transactions per second and the client's CPU on a real server; one job."""
-    _prepare_sysbench(bench)
+    prepare_sysbench(bench)
     for load, clients in LOADS:
         limit = ("-T", str(bench.seconds))
         contestants = {}
@@ -126,18 +126,19 @@ def _runner(program: Program, target: Target, args: list[str]) -> Callable[[], R
     return lambda: program.run(target, args)
 
 
-def _prepare_sysbench(bench: Bench) -> None:
-    """Make sysbench's own table, once; without sysbench say so."""
+def prepare_sysbench(bench: Bench) -> bool:
+    """Make sysbench's own table, once; without sysbench say so. Whether there is one."""
     program = bench.programs.get(SYSBENCH)
     if program is None:
         bench.skip("sysbench", "it is not installed")
-        return
+        return False
     with bench.target.connect() as connection:
         if connection.execute("SELECT to_regclass('sbtest1')").fetchone() != (None,):
-            return
+            return True
     bench.say(f"  sysbench: making a table of {SYSBENCH_ROWS} rows")
     ran = program.run(bench.target, ["prepare"])
     if re.search("FATAL", ran.stdout + ran.stderr):
         raise Failed(ran.stderr)
     with bench.target.connect() as connection:
         connection.execute("VACUUM ANALYZE sbtest1")
+    return True

@@ -20,37 +20,49 @@ pub const PROTOCOL: u32 = 1;
 /// Writes events; each line is flushed, so that a reader can follow the run.
 pub struct EventWriter {
     out: BufWriter<Box<dyn Write>>,
-    /// Whether the load has a rate.
+    kind: Kind,
+}
+
+/// What kind of load it is that events tell of.
+#[derive(Debug, Clone, Copy, Default)]
+struct Kind {
+    /// It has a rate.
     paced: bool,
+    /// Its statements are counted one by one.
+    counted: bool,
 }
 
 /// What the first event says.
 pub struct Hello<'a> {
     pub frontend: &'static str,
     pub plan: &'a Plan,
-    pub scale: u32,
+    /// `None` where the tables are not pgbench's.
+    pub scale: Option<u32>,
     pub seed: u64,
-    pub server: &'a str,
+    /// The server's version, if it is known.
+    pub server: Option<&'a str>,
 }
 
 impl EventWriter {
     /// Events on standard output.
     pub fn stdout() -> Self {
-        Self { out: BufWriter::new(Box::new(io::stdout())), paced: false }
+        Self { out: BufWriter::new(Box::new(io::stdout())), kind: Kind::default() }
     }
 
     /// Events to a file, which is made anew.
     pub fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { out: BufWriter::new(Box::new(File::create(path)?)), paced: false })
+        Ok(Self { out: BufWriter::new(Box::new(File::create(path)?)), kind: Kind::default() })
     }
 
     /// The run that follows.
     pub fn hello(&mut self, clock: Clock, hello: &Hello<'_>) -> io::Result<()> {
         let plan = hello.plan;
-        self.paced = plan.interval.is_some();
-        let (duration, transactions) = match plan.limit {
-            Limit::Time(duration) => (Some(duration.as_secs_f64()), None),
-            Limit::Transactions(each) => (None, Some(each)),
+        self.kind = Kind { paced: plan.interval.is_some(), counted: plan.staged };
+        let duration = plan.limit.time().map(|duration| duration.as_secs_f64());
+        let (each, total) = match plan.limit {
+            Limit::Time(_) => (None, None),
+            Limit::Transactions(each) => (Some(each), None),
+            Limit::Events { total, .. } => (None, total),
         };
         let scripts: Vec<_> = plan.workload.scripts().into_iter().map(|script| script.description).collect();
         self.write(
@@ -71,7 +83,8 @@ impl EventWriter {
                     "scale": hello.scale,
                     "warmup_s": plan.warmup.as_secs_f64(),
                     "duration_s": duration,
-                    "transactions_per_client": transactions,
+                    "transactions_per_client": each,
+                    "transactions": total,
                     "random_seed": hello.seed.to_string(),
                 },
             }),
@@ -91,8 +104,8 @@ impl EventWriter {
     /// A second is over.
     pub fn tick(&mut self, clock: Clock, tick: &Tick) -> io::Result<()> {
         let mut body = json!({ "phase": tick.phase, "second": tick.second, "seconds": tick.seconds });
-        extend(&mut body, counts(&tick.tally.counts));
-        extend(&mut body, times(&tick.tally, self.paced));
+        extend(&mut body, happened(&tick.tally.counts, self.kind));
+        extend(&mut body, times(&tick.tally, self.kind.paced));
         self.write(clock, "tick", body)
     }
 
@@ -124,8 +137,8 @@ impl EventWriter {
                 "interrupted": outcome.interrupted,
                 "clients_aborted": outcome.aborted,
                 "connect_s": outcome.connect_s,
-                "warmup": (outcome.warmup_s > 0.0).then(|| summary(&outcome.warmup, outcome.warmup_s, self.paced)),
-                "measure": (outcome.measure_s > 0.0).then(|| summary(&outcome.measure, outcome.measure_s, self.paced)),
+                "warmup": (outcome.warmup_s > 0.0).then(|| summary(&outcome.warmup, outcome.warmup_s, self.kind)),
+                "measure": (outcome.measure_s > 0.0).then(|| summary(&outcome.measure, outcome.measure_s, self.kind)),
                 "drain": {
                     "duration_s": (outcome.elapsed_s - outcome.measure_s).max(0.0),
                     "transactions": outcome.drain.counts.transactions(),
@@ -158,11 +171,11 @@ fn extend(object: &mut Value, other: Value) {
     }
 }
 
-fn summary(tally: &Tally, seconds: f64, paced: bool) -> Value {
+fn summary(tally: &Tally, seconds: f64, kind: Kind) -> Value {
     let mut summary = json!({ "duration_s": seconds });
-    extend(&mut summary, counts(&tally.counts));
+    extend(&mut summary, happened(&tally.counts, kind));
     extend(&mut summary, json!({ "tps": tally.counts.transactions() as f64 / seconds }));
-    extend(&mut summary, times(tally, paced));
+    extend(&mut summary, times(tally, kind.paced));
     summary
 }
 
@@ -173,6 +186,15 @@ fn script(account: &ScriptAccount) -> Value {
     let latency = (count > 0).then(|| json!({ "mean": mean, "stddev": stddev, "min": min, "max": max }));
     extend(&mut script, json!({ "latency_us": latency }));
     script
+}
+
+/// What became of transactions and, where they are counted, of statements.
+fn happened(all: &Counts, kind: Kind) -> Value {
+    let mut happened = counts(all);
+    if kind.counted {
+        extend(&mut happened, json!({ "queries": all.queries }));
+    }
+    happened
 }
 
 fn counts(counts: &Counts) -> Value {
@@ -272,6 +294,16 @@ mod tests {
             (&json!(2000), &json!(1500), &json!(500))
         );
         assert!(times["lag_histogram"].is_string() && times["service_histogram"].is_string());
+    }
+
+    #[test]
+    fn statements_are_there_where_they_are_counted() {
+        let mut tally = Tally::default();
+        tally.counts.queries.writes = 3;
+        let kind = Kind { paced: false, counted: true };
+        let queries = json!({ "reads": 0, "writes": 3, "others": 0, "errors": 0, "reconnects": 0 });
+        assert_eq!(summary(&tally, 1.0, kind)["queries"], queries);
+        assert!(summary(&tally, 1.0, Kind::default()).get("queries").is_none());
     }
 
     #[test]

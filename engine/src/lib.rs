@@ -1,4 +1,4 @@
-//! pgtrial-engine: makes a load on PostgreSQL and measures it. Linked as `pgbench` it is that tool.
+//! pgtrial-engine: makes a load on PostgreSQL and measures it. Linked as `pgbench` or `sysbench` it is that tool.
 
 mod connection;
 mod event;
@@ -20,22 +20,26 @@ pgtrial-engine makes a load on PostgreSQL and measures it.
 
 Usage:
   pgtrial-engine pgbench [OPTION]... [DBNAME]   as pgbench; see pgtrial-engine pgbench --help
+  pgtrial-engine sysbench [OPTION]... [TEST] [COMMAND]   as sysbench; see pgtrial-engine sysbench --help
   pgtrial-engine null-server [OPTION]...        a server with nothing behind it; see --help there
   pgtrial-engine --version
   pgtrial-engine --help
 
-A link named pgbench to this program is pgbench.
+A link named pgbench or sysbench to this program is that tool.
 ";
 
 /// Runs the program with the process's arguments: its name or the first word picks a front end.
 pub fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     let program = args.next().unwrap_or_default();
-    if Path::new(&program).file_name().is_some_and(|name| name == "pgbench") {
-        return frontend::pgbench::main(args.collect());
+    match Path::new(&program).file_name().and_then(|name| name.to_str()) {
+        Some("pgbench") => return frontend::pgbench::main(args.collect()),
+        Some("sysbench") => return frontend::sysbench::main(args.collect()),
+        _ => {}
     }
     match args.next().as_deref() {
         Some("pgbench") => frontend::pgbench::main(args.collect()),
+        Some("sysbench") => frontend::sysbench::main(args.collect()),
         Some("null-server") => null_server::main(args.collect()),
         Some("--help" | "-?" | "-h") => {
             print!("{USAGE}");
@@ -46,7 +50,7 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Some(other) => {
-            eprintln!("pgtrial-engine: unknown command \"{other}\"; there are: pgbench, null-server");
+            eprintln!("pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, null-server");
             ExitCode::from(1)
         }
         None => {

@@ -6,6 +6,7 @@ use std::sync::Arc;
 pub use crate::connection::measured::{read_replies, read_whole_reply};
 use crate::connection::message::Message;
 use crate::connection::statement::{Hole, QueryMode, Statement};
+pub use crate::frontend::sysbench::measured::read_options;
 pub use crate::ledger::Latencies;
 use crate::program::pgbench::{Environment, Scripts, parse};
 use crate::program::random::Random;
@@ -75,6 +76,10 @@ impl Client {
         self.program.begin(&mut self.choose);
         let mut statements = 0;
         for _ in 0..MOST_ACTIONS {
+            if self.program.next_query().is_some() {
+                statements += 1;
+                continue;
+            }
             match self.program.next() {
                 Action::Query { .. } => statements += 1,
                 Action::End | Action::Abort(_) => break,

@@ -22,6 +22,8 @@ pub struct Plan {
     pub warmup: Duration,
     /// Whether each transaction has a connection of its own.
     pub reconnect: bool,
+    /// Whether programs connect by themselves, and act before their first transaction and after the last one.
+    pub staged: bool,
     /// Whether each command is timed.
     pub timed_commands: bool,
     /// Mean time between the scheduled starts of two transactions of the whole run; `None` for a closed loop.
@@ -55,6 +57,19 @@ pub enum Limit {
     Transactions(u64),
     /// The measured part takes so long; transactions under way at its end are finished.
     Time(Duration),
+    /// All clients together run so many transactions, or the measured part takes so long, whichever comes first.
+    Events { total: Option<u64>, time: Option<Duration> },
+}
+
+impl Limit {
+    /// The length of the measured part, if it is limited.
+    pub fn time(self) -> Option<Duration> {
+        match self {
+            Self::Transactions(_) => None,
+            Self::Time(length) => Some(length),
+            Self::Events { time, .. } => time,
+        }
+    }
 }
 
 /// The generators of a run.

@@ -42,6 +42,7 @@ def test_help_names_every_command_without_importing_them():
         "list",
         "cleanup",
         "pgbench",
+        "sysbench",
     ):
         assert command in done.stdout
 
@@ -90,13 +91,14 @@ def test_debug_shows_the_traceback(tmp_path):
     assert "Traceback" in pgtrial("run", "absent.toml", "--debug", cwd=tmp_path).stderr
 
 
-def test_pgbench_receives_its_arguments_untouched(tmp_path):
+@pytest.mark.parametrize("tool", ["pgbench", "sysbench"])
+def test_the_engine_as_a_tool_receives_its_arguments_untouched(tool, tmp_path):
     engine = tmp_path / "engine"
     engine.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
     engine.chmod(0o755)
     arguments = ["--help", "-c", "8", "--debug", "a b", "*"]
-    done = pgtrial("pgbench", *arguments, env={"PGTRIAL_ENGINE": str(engine)})
-    assert done.stdout.splitlines() == ["pgbench", *arguments]
+    done = pgtrial(tool, *arguments, env={"PGTRIAL_ENGINE": str(engine)})
+    assert done.stdout.splitlines() == [tool, *arguments]
     assert done.returncode == 7
 
 

@@ -29,7 +29,7 @@ def serving(
 ) -> Iterator[Cluster]:
     """A new cluster on a free port of the loopback address, and on its socket; `prepare` is called before its start."""
     server = workspace.reachable(require_server(major))
-    data = workspace.run / f"guarded-{major}"
+    data = workspace.directory(f"guarded-{major}")
     create_cluster(server, workspace.account, data)
     everything = {"listen_addresses": ADDRESS, "port": str(closed_port()), "fsync": "off", **settings}
     cluster = Cluster(server, workspace.account, data, workspace.socket_directory(), everything)

@@ -51,6 +51,7 @@ def test_the_first_event_tells_the_plan(peers, loaded, tmp_path):
         "warmup_s": 0.5,
         "duration_s": 1.0,
         "transactions_per_client": None,
+        "transactions": None,
         "random_seed": "18446744073709551615",
     }
     assert events[1]["clients"] == 3

@@ -331,6 +331,19 @@ def test_any_number_of_connections_loads_the_same(peers, fresh, line, jobs):
     assert_kept_as_well(mine, theirs)
 
 
+@pytest.mark.parametrize("there", ["ADD PRIMARY KEY (aid)", "ADD CONSTRAINT mine UNIQUE (aid)"])
+def test_what_a_partition_has_before_the_keys_are_made_is_kept(peers, fresh, there):
+    made = []
+    for program in peers:
+        target = fresh(empty=True)
+        program.load(target, "-s", "2", "--partitions", "3", "-I", "dtg")
+        with target.connect() as connection:
+            connection.execute(f"ALTER TABLE pgbench_accounts_2 {there}")
+        program.load(target, "-s", "2", "-I", "pv")
+        made.append(definitions(target))
+    assert made[1] == made[0]
+
+
 @pytest.mark.parametrize("partitions", [0, 3])
 def test_the_first_read_dirties_no_page(peers, fresh, partitions):
     target = fresh(empty=True)

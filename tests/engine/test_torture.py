@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 
 import pytest
 
@@ -14,9 +15,16 @@ TRIES = 100
 SERIALIZABLE = "-c default_transaction_isolation=serializable"
 
 
+OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
+
+
 def server_counts(target: Target) -> tuple[int, int]:
-    """Transactions that the server committed and rolled back in the database."""
+    """Transactions that the server committed and rolled back in the database, once all backends have left and told."""
     with target.connect() as connection:
+        for _ in range(500):
+            if connection.execute(OTHERS).fetchone() == (0,):
+                break
+            time.sleep(0.02)
         commits, rollbacks = connection.execute(
             "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()

@@ -7,19 +7,11 @@ use super::message::Message;
 /// Four bytes of length and at most twenty of digits and sign.
 const LONGEST: usize = 24;
 
+/// The same for a short number.
+pub const LONGEST_SHORT: usize = 12;
+
 /// Numbers whose digits and sign are at most eight bytes.
 const SHORT: RangeInclusive<i64> = -9_999_999..=99_999_999;
-
-/// All numbers of two digits, as they lie in memory.
-const PAIRS: [u16; 100] = {
-    let mut pairs = [0; 100];
-    let mut number = 0;
-    while number < 100 {
-        pairs[number] = u16::from_le_bytes([b'0' + (number / 10) as u8, b'0' + (number % 10) as u8]);
-        number += 1;
-    }
-    pairs
-};
 
 /// Appends a number as a parameter, without the formatting machinery: the hot path writes one per parameter.
 #[inline(always)]
@@ -32,6 +24,20 @@ pub fn push_int(number: i64, out: &mut Message) {
     field[..4].copy_from_slice(&length.to_be_bytes());
     field[4..12].copy_from_slice(&digits.to_le_bytes());
     out.push(&field, 4 + length as usize);
+}
+
+/// A short number as a parameter: length and digits in the first bytes, and how many bytes they are; `None` for longer
+/// numbers.
+#[inline(always)]
+pub fn short_field(number: i64) -> Option<([u8; LONGEST_SHORT], u8)> {
+    if !SHORT.contains(&number) {
+        return None;
+    }
+    let (digits, length) = eight_bytes(number);
+    let mut field = [0; LONGEST_SHORT];
+    field[..4].copy_from_slice(&length.to_be_bytes());
+    field[4..].copy_from_slice(&digits.to_le_bytes());
+    Some((field, 4 + length as u8))
 }
 
 #[cold]
@@ -67,17 +73,23 @@ fn eight_bytes(number: i64) -> (u64, u32) {
     if number < 0 { (digits << 8 | u64::from(b'-'), length + 1) } else { (digits, length) }
 }
 
-/// The digits of a number below 10^8, the first one in the lowest byte, and how many there are: all eight are looked up
-/// in pairs, and leading zeros are shifted out.
+/// The digits of a number below 10^8, the first one in the lowest byte, and how many there are: halves, then pairs,
+/// then digits are divided side by side in one word, and leading zeros are shifted out.
 #[inline(always)]
 fn eight_digits(number: u32) -> (u64, u32) {
     const ZEROS: u64 = u64::from_le_bytes(*b"00000000");
-    let (high, low) = (number / 10_000 % 10_000, number % 10_000);
-    let pair = |number: u32| u64::from(PAIRS[number as usize % 100]);
-    let eight = pair(high / 100) | pair(high) << 16 | pair(low / 100) << 32 | pair(low) << 48;
+    let number = u64::from(number);
+    // Two numbers below 10^4 in 32 bits each (n * 109951163 >> 40 is n / 10^4); n * 10486 >> 20 is n / 100 for all of them.
+    let high = (number * 109_951_163) >> 40;
+    let fours = high | (number - high * 10_000) << 32;
+    let hundreds = ((fours * 10_486) >> 20) & 0x7f_0000_007f;
+    // Four numbers below 10^2 in 16 bits each; n * 103 >> 10 is n / 10 for all of them.
+    let twos = hundreds | (fours - hundreds * 100) << 16;
+    let tens = ((twos * 103) >> 10) & 0x000f_000f_000f_000f;
+    let digits = tens | (twos - tens * 10) << 8;
     // The last digit stays even if it is zero.
-    let zeros = ((eight ^ ZEROS) | 1 << 63).trailing_zeros() / 8;
-    (eight >> (8 * zeros), 8 - zeros)
+    let zeros = (digits | 1 << 63).trailing_zeros() & !7;
+    ((digits | ZEROS) >> zeros, 8 - zeros / 8)
 }
 
 #[cfg(test)]

@@ -4,12 +4,13 @@ use super::error::ConnectionError;
 use super::frames::{Flow, Rest};
 use super::prepared::Prepared;
 use super::reply::{Answer, ReplySink, Request};
+use crate::program::Rows;
 
 /// The status in which a usual reply ends, if `bytes` are the whole of one.
 #[inline]
 pub fn read_whole_reply(bytes: &[u8]) -> Option<u8> {
     let mut answer = Answer::default();
-    answer.expect(false);
+    answer.expect(Rows::Skipped);
     answer.status_of_whole(bytes)
 }
 
@@ -21,7 +22,7 @@ pub fn read_replies(bytes: &[u8], size: usize) -> Result<usize, ConnectionError>
     for piece in bytes.chunks(size.max(1)) {
         kept.extend_from_slice(piece);
         loop {
-            answer.expect(false);
+            answer.expect(Rows::Skipped);
             let mut sink = ReplySink { status: 0, answer: &mut answer, prepared: &mut prepared, request: &request };
             let (used, flow) = rest.consume(&kept, &mut sink)?;
             kept.drain(..used);

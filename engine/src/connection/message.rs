@@ -11,9 +11,43 @@ pub struct Message {
     used: usize,
     /// Where values that are not copied digit by digit are written first.
     text: Vec<u8>,
+    /// Where requests that are known to be short are put together.
+    short: Box<Short>,
+}
+
+/// Room for a short request: as many bytes as a byte can count, and some beyond, so that no copy of a piece of constant
+/// size needs to look whether it fits.
+#[derive(Debug)]
+pub struct Short(pub [u8; Short::LONGEST + Short::BEYOND]);
+
+impl Short {
+    /// The longest request.
+    pub const LONGEST: usize = u8::MAX as usize;
+    /// The longest piece.
+    pub const BEYOND: usize = 32;
+
+    /// Writes a piece of which perhaps only the beginning is wanted.
+    #[inline(always)]
+    pub fn put<const N: usize>(&mut self, at: u8, piece: &[u8; N]) {
+        const { assert!(N <= Self::BEYOND) }
+        let at = usize::from(at);
+        self.0[at..at + N].copy_from_slice(piece);
+    }
+}
+
+impl Default for Short {
+    fn default() -> Self {
+        Self([0; Self::LONGEST + Self::BEYOND])
+    }
 }
 
 impl Message {
+    /// The room for a short request.
+    #[inline(always)]
+    pub fn short(&mut self) -> &mut Short {
+        &mut self.short
+    }
+
     /// Empties it.
     #[inline]
     pub fn clear(&mut self) {

@@ -3,12 +3,14 @@
 mod authentication;
 mod cursor;
 pub mod error;
+mod executing;
 mod frames;
 #[cfg(test)]
 mod hostile;
 pub mod int_field;
 pub mod measured;
 pub mod message;
+mod noted;
 mod opening;
 pub mod params;
 mod prepared;
@@ -28,26 +30,23 @@ use std::time::Instant;
 
 use mio::{Registry, Token};
 
-use crate::program::Rows;
-use crate::program::value::Value;
+use crate::program::{Answered, Rows};
 use error::ConnectionError;
+use executing::Plain;
+pub use executing::{Again, Received};
 use frames::{Flow, Rest};
-use message::Message;
 use opening::Opening;
 use prepared::Prepared;
 use reply::{Answer, ReplySink, Request};
 pub use reply::{Reply, StatementError};
 use rows::ResultSet;
 pub use startup::ServerInfo;
-use statement::{DESCRIBE_PORTAL, EXECUTE_SYNC, QueryMode, SYNC, Statement};
+use statement::{SYNC, Statement};
 use stream::Stream;
 use target::Target;
 
 /// Size of the buffer that connections of one thread share for reading, bytes.
 pub const BUFFER_SIZE: usize = 64 * 1024;
-
-/// How much of a pipeline is collected before it is sent, bytes, as in libpq.
-const LONGEST_PIPELINE_PIECE: usize = 64 * 1024;
 
 /// One client's connection.
 pub struct Connection {
@@ -62,17 +61,7 @@ pub struct Connection {
     answer: Answer,
     opening: Option<Box<Opening>>,
     waits_for_write: bool,
-}
-
-/// What [`Connection::receive_whole`] came upon.
-pub enum Received {
-    /// The whole of a usual reply, that ends in this status.
-    Whole(u8),
-    /// So many bytes of something else.
-    Some(usize),
-    /// It has not read: there is something to be finished before.
-    Nothing,
-    Failed(io::Error),
+    plain: Plain,
 }
 
 /// How far a connection has come.
@@ -111,6 +100,7 @@ impl Connection {
             answer: Answer::default(),
             opening: Some(Box::new(opening)),
             waits_for_write: true,
+            plain: Plain::No,
         }
     }
 
@@ -170,55 +160,6 @@ impl Connection {
         }
     }
 
-    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's buffer for encoding.
-    #[inline(always)]
-    pub fn send(
-        &mut self,
-        statement: &Statement,
-        mode: QueryMode,
-        values: &[Value],
-        rows: Rows,
-        scratch: &mut Message,
-    ) -> Result<(), ConnectionError> {
-        scratch.clear();
-        let prepared = mode == QueryMode::Prepared && self.prepared.has(statement.id);
-        statement.encode(mode, prepared, values, scratch);
-        if !prepared || rows == Rows::Kept || self.in_pipeline {
-            return self.send_unusual(statement, mode, rows, scratch);
-        }
-        self.request.has_text = false;
-        self.answer.expect(false);
-        self.send_bytes(scratch.as_bytes())
-    }
-
-    /// Sends a statement that is new to the server, whose rows are kept, or that is part of a pipeline.
-    fn send_unusual(
-        &mut self,
-        statement: &Statement,
-        mode: QueryMode,
-        rows: Rows,
-        scratch: &mut Message,
-    ) -> Result<(), ConnectionError> {
-        if mode == QueryMode::Prepared && !self.prepared.has(statement.id) {
-            self.prepared.expect(statement.id);
-        }
-        if self.in_pipeline {
-            scratch.cut(SYNC.len());
-            self.unsent.extend_from_slice(scratch.as_bytes());
-            return if self.unsent.len() > LONGEST_PIPELINE_PIECE { self.flush() } else { Ok(()) };
-        }
-        if rows == Rows::Kept && mode != QueryMode::Simple {
-            scratch.cut(EXECUTE_SYNC.len());
-            scratch.extend(&DESCRIBE_PORTAL);
-            scratch.extend(&EXECUTE_SYNC);
-        }
-        self.answer.expect(rows == Rows::Kept);
-        self.request.has_text = true;
-        self.request.bytes.clear();
-        self.request.bytes.extend_from_slice(scratch.as_bytes());
-        self.send_bytes(scratch.as_bytes())
-    }
-
     /// Has the server parse those of `statements` that are new to it; false if there are none.
     pub fn prepare(&mut self, statements: &[Statement]) -> Result<bool, ConnectionError> {
         let mut messages = Vec::new();
@@ -232,16 +173,17 @@ impl Connection {
             return Ok(false);
         }
         messages.extend_from_slice(&SYNC);
-        self.answer.expect(false);
-        self.request = Request { bytes: messages.clone(), has_text: statements.len() == 1 };
-        self.send_bytes(&messages)?;
-        Ok(true)
+        self.answer.expect(Rows::Skipped);
+        let sent = self.send_bytes(&messages);
+        self.request = Request { bytes: messages, has_text: true };
+        sent.map(|()| true)
     }
 
     /// Collects the requests that follow, until [`Connection::end_pipeline`].
     pub fn start_pipeline(&mut self) {
+        self.plain = Plain::No;
         self.in_pipeline = true;
-        self.answer.expect(false);
+        self.answer.expect(Rows::Skipped);
         self.answer.awaited = 0;
         self.request.has_text = false;
     }
@@ -276,16 +218,41 @@ impl Connection {
     }
 
     /// Sends one simple query without values.
-    pub fn send_query(&mut self, sql: &str) -> Result<(), ConnectionError> {
+    pub fn send_query(&mut self, sql: &str, rows: Rows) -> Result<(), ConnectionError> {
         let mut message = bytes::BytesMut::new();
         postgres_protocol::message::frontend::query(sql, &mut message)?;
         self.request = Request { bytes: message.to_vec(), has_text: true };
-        self.answer.expect(false);
+        self.answer.noted.expect(true);
+        self.answer.expect(rows);
         self.send_bytes(&message)
     }
 
-    #[inline(always)]
+    /// Has the server parse and describe `statement`, whatever this session knows of it.
+    pub fn send_prepare(&mut self, statement: &Statement) -> Result<(), ConnectionError> {
+        let mut messages = statement.parse_message().to_vec();
+        self.prepared.expect(statement.id);
+        messages.extend_from_slice(&statement.describe_message());
+        messages.extend_from_slice(&SYNC);
+        self.answer.noted.expect(true);
+        self.answer.expect(Rows::Handed);
+        self.request = Request { bytes: messages.clone(), has_text: true };
+        self.send_bytes(&messages)
+    }
+
+    /// Gives back the memory that only preparing needs.
+    pub fn trim(&mut self) {
+        self.request = Request::default();
+        self.prepared.trim();
+    }
+
+    /// What the answer was to a request whose rows are counted or handed on.
+    pub fn answered(&self) -> &Answered {
+        self.answer.noted.answered()
+    }
+
+    /// Sends what is not known to be plain.
     fn send_bytes(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
+        self.plain = Plain::No;
         if !self.unsent.is_empty() {
             self.unsent.extend_from_slice(bytes);
             return self.flush();
@@ -311,22 +278,6 @@ impl Connection {
         Ok(self.stream.flush()?)
     }
 
-    /// Reads what is there. Nearly always that is the whole of a reply without surprises, and all that is to be known of
-    /// it is the status; whatever else it is goes to [`Connection::receive`].
-    #[inline(always)]
-    pub fn receive_whole(&mut self, buffer: &mut [u8]) -> Received {
-        if self.waits_for_write || !self.rest.is_empty() || !self.unsent.is_empty() {
-            return Received::Nothing;
-        }
-        match self.stream.read(buffer) {
-            Ok(read) => match self.answer.status_of_whole(&buffer[..read]) {
-                Some(status) => Received::Whole(status),
-                None => Received::Some(read),
-            },
-            Err(error) => Received::Failed(error),
-        }
-    }
-
     /// The reply to the last request, if it is complete; `received` is what has been read of it by now. The error is the
     /// server's last word where it left one.
     pub fn receive(
@@ -336,6 +287,11 @@ impl Connection {
         registry: &Registry,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
+        if self.plain == Plain::Counted {
+            // Of the answer before, which went the short way.
+            self.answer.noted.clear();
+        }
+        self.plain = Plain::No;
         if !self.unsent.is_empty() || self.waits_for_write {
             self.flush()?;
             self.update_interest(registry, token)?;

@@ -31,6 +31,16 @@ impl Prepared {
         self.words[statement / 64] |= 1 << (statement % 64);
     }
 
+    /// How many statements the server has still to parse.
+    pub fn pending(&self) -> usize {
+        self.pending.len()
+    }
+
+    /// Gives back the memory for statements that are to be parsed.
+    pub fn trim(&mut self) {
+        self.pending.shrink_to_fit();
+    }
+
     /// The answer is complete: what is not parsed by now will not be, after an error.
     #[inline]
     pub fn forget_pending(&mut self) {

@@ -2,11 +2,17 @@
 
 use super::error::{ConnectionError, ServerError};
 use super::frames::{Flow, HEADER, Sink};
+use super::noted::Noted;
 use super::prepared::Prepared;
 use super::rows::ResultSet;
+use crate::program::Rows;
 
 /// What the answer to Bind, Execute and Sync begins with.
-const BIND_COMPLETE: [u8; HEADER] = [b'2', 0, 0, 0, 4];
+pub(super) const BIND_COMPLETE: [u8; HEADER] = [b'2', 0, 0, 0, 4];
+
+/// ReadyForQuery up to the status, and its length with it.
+pub(super) const READY: [u8; HEADER] = [b'Z', 0, 0, 0, 5];
+pub(super) const READY_LENGTH: usize = HEADER + 1;
 
 /// The server's answer to one request.
 #[derive(Debug)]
@@ -24,7 +30,7 @@ pub struct StatementError {
     pub query: u32,
 }
 
-/// The last request, kept as it was sent if it holds the text of a statement: an error may point into it.
+/// The last request, kept as it was sent if it holds the text of statements: an error may point into them.
 #[derive(Default)]
 pub struct Request {
     pub bytes: Vec<u8>,
@@ -34,11 +40,56 @@ pub struct Request {
 impl Request {
     /// The statement's text: of a Query message, or of a Parse message, where it follows the statement's name.
     pub fn statement(&self) -> Option<&str> {
-        let (header, body) = self.bytes.split_at_checked(HEADER).filter(|_| self.has_text)?;
-        let mut texts = body.split(|byte| *byte == 0);
-        let text = if header[0] == b'P' { texts.nth(1) } else { texts.next() };
-        std::str::from_utf8(text?).ok()
+        self.statement_of(self.messages().next()?)
     }
+
+    /// The text of the statement that the server is at, of several Parse messages: so many are still `pending`.
+    fn current_statement(&self, pending: usize) -> Option<&str> {
+        let parses = self.messages().take_while(|(kind, _)| *kind == b'P');
+        let count = parses.clone().count();
+        match count {
+            0 | 1 => self.statement(),
+            _ => self.statement_of(parses.clone().nth(count.saturating_sub(pending.max(1)))?),
+        }
+    }
+
+    fn statement_of<'a>(&self, (kind, body): (u8, &'a [u8])) -> Option<&'a str> {
+        let mut texts = body.split(|byte| *byte == 0);
+        let text = if kind == b'P' { texts.nth(1) } else { texts.next() };
+        std::str::from_utf8(text?).ok().filter(|_| self.has_text)
+    }
+
+    /// The kinds and bodies of its messages.
+    fn messages(&self) -> impl Iterator<Item = (u8, &[u8])> + Clone {
+        let mut rest = &*self.bytes;
+        std::iter::from_fn(move || {
+            let (header, after) = rest.split_first_chunk::<HEADER>()?;
+            let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
+            let (body, next) = after.split_at_checked(length.checked_sub(4)?)?;
+            rest = next;
+            Some((header[0], body))
+        })
+    }
+}
+
+/// The status in which a usual reply ends, if `bytes` are the whole of one: BindComplete, rows that nobody wants,
+/// CommandComplete and, as the last, a ReadyForQuery.
+#[inline(always)]
+pub fn status_of_usual(bytes: &[u8]) -> Option<u8> {
+    let (before, last) = bytes.split_last_chunk::<READY_LENGTH>()?;
+    let [ready @ .., status] = last;
+    if *ready != READY {
+        return None;
+    }
+    let mut at = if before.first_chunk() == Some(&BIND_COMPLETE) { HEADER } else { 0 };
+    while let Some([kind, length @ ..]) = before.get(at..).and_then(<[u8]>::first_chunk::<HEADER>) {
+        if *kind != b'D' && *kind != b'C' {
+            return None;
+        }
+        // A length below four is none, and becomes one that is too long.
+        at += HEADER + u32::from_be_bytes(*length).wrapping_sub(4) as usize;
+    }
+    (at == before.len()).then_some(*status)
 }
 
 /// What has come in of an answer.
@@ -50,41 +101,47 @@ pub struct Answer {
     complete: u32,
     /// The first error.
     error: Option<StatementError>,
-    /// Whether rows are kept, and what has come of them.
-    keeps_rows: bool,
+    /// What is wanted of rows, and what has come of those that are kept.
+    rows: Rows,
     results: Vec<ResultSet>,
+    /// Of rows that are counted or handed on.
+    pub noted: Noted,
 }
 
 impl Answer {
     /// Begins the answer to a request that ends in one ReadyForQuery.
     #[inline]
-    pub fn expect(&mut self, keeps_rows: bool) {
+    pub fn expect(&mut self, rows: Rows) {
         self.awaited = 1;
         self.complete = 0;
-        self.keeps_rows = keeps_rows;
+        self.rows = rows;
     }
 
-    /// The status in which a usual reply ends, if `bytes` are the whole of one: BindComplete, rows that nobody wants,
-    /// CommandComplete and, as the last, the ReadyForQuery that is awaited. The end of a reply whose error came before,
-    /// as servers send it at once, is none.
+    /// Whether an answer is awaited of which nothing has come.
+    pub fn is_fresh(&self) -> bool {
+        self.awaited == 1 && self.complete == 0 && self.error.is_none()
+    }
+
+    /// The status in which a usual reply ends, if `bytes` are the whole of one. The end of a reply whose error came
+    /// before, as servers send it at once, is none.
     #[inline(always)]
     pub fn status_of_whole(&mut self, bytes: &[u8]) -> Option<u8> {
-        if self.awaited != 1 || self.keeps_rows || self.error.is_some() {
+        if self.awaited != 1 || self.rows != Rows::Skipped || self.error.is_some() {
+            return self.status_of_noted(bytes);
+        }
+        let status = status_of_usual(bytes)?;
+        self.awaited = 0;
+        Some(status)
+    }
+
+    /// The same where it is noted what came; a Query message's answer names the columns first.
+    fn status_of_noted(&mut self, bytes: &[u8]) -> Option<u8> {
+        if self.awaited != 1 || !self.rows.are_noted() || self.error.is_some() || !self.noted.is_fresh() {
             return None;
         }
-        let mut rest = bytes.strip_prefix(&BIND_COMPLETE).unwrap_or(bytes);
-        loop {
-            let (header, after) = rest.split_first_chunk::<HEADER>()?;
-            let body = (u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize).wrapping_sub(4);
-            match header[0] {
-                b'D' | b'C' => rest = after.get(body..)?,
-                b'Z' if body == 1 && after.len() == 1 => {
-                    self.awaited = 0;
-                    return Some(after[0]);
-                }
-                _ => return None,
-            }
-        }
+        let status = self.noted.take_whole(bytes, self.rows == Rows::Handed)?;
+        self.awaited = 0;
+        Some(status)
     }
 
     /// The results of a request whose rows are kept.
@@ -124,15 +181,26 @@ pub struct ReplySink<'a> {
 impl Sink for ReplySink<'_> {
     #[inline]
     fn wants(&self, kind: u8) -> bool {
-        matches!(kind, b'Z' | b'E' | b'N') || (self.answer.keeps_rows && matches!(kind, b'T' | b'D'))
+        match kind {
+            b'Z' | b'E' | b'N' => true,
+            b'T' | b'D' => matches!(self.answer.rows, Rows::Kept | Rows::Handed),
+            b'C' => self.answer.rows.are_noted(),
+            _ => false,
+        }
     }
 
     #[inline]
     fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
             b'2' => {}
-            b'D' if !self.answer.keeps_rows => {}
-            b'C' if !self.answer.keeps_rows => self.complete(),
+            b'D' if self.answer.rows == Rows::Skipped => {}
+            b'C' if self.answer.rows == Rows::Skipped => self.complete(),
+            b'T' | b'D' | b'C' if self.answer.rows.are_noted() => {
+                self.answer.noted.take(kind, body, self.answer.rows == Rows::Handed);
+                if kind == b'C' {
+                    self.complete();
+                }
+            }
             b'Z' => {
                 self.status = body.first().copied().unwrap_or(0);
                 self.answer.awaited = self.answer.awaited.saturating_sub(1);
@@ -159,18 +227,21 @@ impl ReplySink<'_> {
             b'1' => self.prepared.note_parsed(),
             // Complete, empty, or with more rows to come.
             b'C' | b'I' | b's' => {
-                if self.answer.keeps_rows {
+                if self.answer.rows == Rows::Kept {
                     self.answer.current();
                 }
                 self.complete();
             }
-            b'T' if self.answer.keeps_rows => self.answer.current().set_columns(body)?,
+            b'T' if self.answer.rows == Rows::Kept => self.answer.current().set_columns(body)?,
             b'D' => self.answer.current().add_row(body)?,
             b'E' => {
-                let error = Box::new(ServerError::parse(body).of(self.request.statement()));
+                let statement = self.request.current_statement(self.prepared.pending());
+                let error = Box::new(ServerError::parse(body).of(statement));
                 let query = self.answer.complete;
                 self.answer.error.get_or_insert(StatementError { error, query });
             }
+            // sysbench silences them.
+            b'N' if self.answer.rows.are_noted() => {}
             b'N' => notice(body, self.request.statement()),
             b'G' | b'H' | b'W' => return Err(ConnectionError::Copy),
             _ => {}
@@ -183,6 +254,24 @@ impl ReplySink<'_> {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn of_several_statements_the_one_that_the_server_is_at_is_shown() {
+        let mut bytes = Vec::new();
+        for text in ["select 1", "select 2", "select 3"] {
+            let body = [b"s\0", text.as_bytes(), &[0, 0, 0]].concat();
+            bytes.push(b'P');
+            bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
+            bytes.extend_from_slice(&body);
+        }
+        bytes.extend_from_slice(&[b'S', 0, 0, 0, 4]);
+        let request = Request { bytes, has_text: true };
+        let shown = [3, 2, 1, 0].map(|pending| request.current_statement(pending).unwrap());
+        assert_eq!(shown, ["select 1", "select 2", "select 3", "select 3"]);
+        let cut = Request { bytes: request.bytes[..30].to_vec(), has_text: true };
+        assert_eq!(cut.current_statement(2), Some("select 1"));
+        assert_eq!(Request::default().current_statement(1), None);
+    }
 
     fn feed(answer: &mut Answer, frames: &[(u8, &[u8])]) -> Result<Option<u8>, ConnectionError> {
         let (mut prepared, request) = (Prepared::default(), Request { bytes: Vec::new(), has_text: true });
@@ -204,18 +293,18 @@ mod tests {
     fn the_end_of_a_reply_is_not_taken_for_all_of_it_after_an_error() {
         const READY: &[u8] = b"Z\0\0\0\x05I";
         let mut answer = Answer::default();
-        answer.expect(false);
+        answer.expect(Rows::Skipped);
         feed(&mut answer, &[(b'E', b"SERROR\0C42703\0\0")]).unwrap();
         assert_eq!(answer.status_of_whole(READY), None);
         assert!(answer.take_error().is_some());
-        answer.expect(false);
+        answer.expect(Rows::Skipped);
         assert_eq!(answer.status_of_whole(READY), Some(b'I'));
     }
 
     #[test]
     fn of_each_result_the_columns_and_the_last_row_are_kept() {
         let mut answer = Answer::default();
-        answer.expect(true);
+        answer.expect(Rows::Kept);
         let frames: [(u8, &[u8]); 8] = [
             (b'C', b""),
             (b'T', COLUMN_A),
@@ -241,7 +330,7 @@ mod tests {
     #[test]
     fn the_first_error_counts_and_names_its_statement() {
         let mut answer = Answer::default();
-        answer.expect(false);
+        answer.expect(Rows::Skipped);
         let frames: [(u8, &[u8]); 4] = [(b'C', b""), (b'E', b"C22012\0\0"), (b'E', b"C57P01\0\0"), (b'Z', b"I")];
         assert_eq!(feed(&mut answer, &frames).unwrap(), Some(b'I'));
         let found = answer.take_error().unwrap();
@@ -265,7 +354,7 @@ mod tests {
             [message(b'2', b""), message(b'D', ROW_7), message(b'C', b"SELECT 1\0"), message(b'Z', b"T")].concat();
         let taken = |bytes: &[u8]| {
             let mut answer = Answer::default();
-            answer.expect(false);
+            answer.expect(Rows::Skipped);
             answer.status_of_whole(bytes)
         };
         assert_eq!(taken(&usual), Some(b'T'));
@@ -290,10 +379,10 @@ mod tests {
                 *at.get_mut(&mut bytes) = byte;
             }
             let (mut answer, request) = (Answer::default(), Request::default());
-            answer.expect(false);
+            answer.expect(Rows::Skipped);
             if let Some(status) = answer.status_of_whole(&bytes) {
                 let (mut plain, mut prepared) = (Answer::default(), Prepared::default());
-                plain.expect(false);
+                plain.expect(Rows::Skipped);
                 let mut sink = ReplySink { status: 0, answer: &mut plain, prepared: &mut prepared, request: &request };
                 let (used, flow) = super::super::frames::Rest::default().consume(&bytes, &mut sink).unwrap();
                 prop_assert_eq!((used, flow, sink.status), (bytes.len(), Flow::Stop, status));
@@ -302,9 +391,13 @@ mod tests {
         }
 
         #[test]
-        fn any_message_is_taken_or_refused(kind: u8, body in prop::collection::vec(any::<u8>(), 0..60), keeps_rows: bool) {
+        fn any_message_is_taken_or_refused(
+            kind: u8,
+            body in prop::collection::vec(any::<u8>(), 0..60),
+            rows in prop::sample::select(vec![Rows::Skipped, Rows::Kept, Rows::Counted, Rows::Handed]),
+        ) {
             let mut answer = Answer::default();
-            answer.expect(keeps_rows);
+            answer.expect(rows);
             let _ = feed(&mut answer, &[(kind, &body)]);
         }
     }

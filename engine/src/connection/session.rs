@@ -14,6 +14,7 @@ use super::reply::notice;
 use super::startup::INVALID_PASSWORD;
 use super::target::Target;
 use super::{BUFFER_SIZE, Connection, OpenError, Progress, ServerInfo};
+use crate::program::Rows;
 
 const TOKEN: Token = Token(0);
 
@@ -59,7 +60,8 @@ impl Session {
         }
     }
 
-    fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
+    /// The same, and nobody is asked for a password.
+    pub fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
         let io_error = |error: io::Error| OpenError { message: error.to_string(), sqlstate: "08001".to_owned() };
         let mut poll = Poll::new().map_err(io_error)?;
         let mut buffer = vec![0; BUFFER_SIZE];
@@ -85,7 +87,7 @@ impl Session {
 
     /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
-        self.connection.send_query(sql)?;
+        self.connection.send_query(sql, Rows::Skipped)?;
         let mut sink = RowSink::default();
         self.wait(&mut sink, |sink| sink.ready)?;
         self.outcome(sink)
@@ -95,7 +97,7 @@ impl Session {
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
         let mut sink = RowSink::default();
         let refused = |error| CopyError::Refused(error);
-        self.connection.send_query(sql).map_err(refused)?;
+        self.connection.send_query(sql, Rows::Skipped).map_err(refused)?;
         self.wait(&mut sink, |sink| sink.ready || sink.copying).map_err(refused)?;
         if !sink.copying {
             return self.outcome(sink).map(drop).map_err(refused);

@@ -1,7 +1,7 @@
 //! A statement as the wire wants it: encoded once when the run is planned, values patched in on each use.
 
-use super::int_field::push_int;
-use super::message::Message;
+use super::int_field::{LONGEST_SHORT, push_int, short_field};
+use super::message::{Message, Short};
 use crate::program::value::Value;
 
 /// How statements travel, as pgbench's `--protocol`.
@@ -36,6 +36,9 @@ const RESULT_FORMATS: usize = 2;
 const TEXT_RESULTS_EXECUTE_SYNC: [u8; RESULT_FORMATS + EXECUTE_SYNC.len()] =
     [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
+/// With so many values that are short numbers, a Bind message and what follows it are a short request.
+const MOST_SHORT_VALUES: usize = (Short::LONGEST - BindHead::LONGEST - TEXT_RESULTS_EXECUTE_SYNC.len()) / LONGEST_SHORT;
+
 /// Sync.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
@@ -66,11 +69,19 @@ pub struct Statement {
 }
 
 impl Statement {
-    /// A statement from the text around its holes.
+    /// A statement from the text around its holes, whose parameters' types the server is to find out.
     ///
     /// # Panics
     /// If there is not exactly one more piece than holes.
     pub fn new(id: usize, name: &str, pieces: Vec<Vec<u8>>, holes: Vec<Hole>) -> Self {
+        Self::typed(id, name, pieces, holes, &[])
+    }
+
+    /// The same with the types of the parameters, by their OIDs.
+    ///
+    /// # Panics
+    /// If there is not exactly one more piece than holes.
+    pub fn typed(id: usize, name: &str, pieces: Vec<Vec<u8>>, holes: Vec<Hole>, types: &[u32]) -> Self {
         assert_eq!(pieces.len(), holes.len() + 1, "one piece of text more than holes");
         let mut text = pieces[0].clone();
         for (number, piece) in pieces[1..].iter().enumerate() {
@@ -79,9 +90,9 @@ impl Statement {
         }
         Self {
             id,
-            parse: parse_message(name, &text),
+            parse: parse_message(name, &text, types),
             bind: BindHead::new(name, holes.len()),
-            parse_unnamed: parse_message("", &text),
+            parse_unnamed: parse_message("", &text, types),
             bind_unnamed: BindHead::new("", holes.len()),
             pieces,
             holes,
@@ -99,6 +110,16 @@ impl Statement {
         &self.parse
     }
 
+    /// The message that has the server describe the prepared statement.
+    pub fn describe_message(&self) -> Vec<u8> {
+        let mut message = b"D\0\0\0\0S".to_vec();
+        message.extend_from_slice(self.name().as_bytes());
+        message.push(0);
+        let length = (message.len() - 1) as u32;
+        message[1..5].copy_from_slice(&length.to_be_bytes());
+        message
+    }
+
     /// Appends the messages of one execution. `prepared` tells whether this connection has parsed the statement before.
     #[inline(always)]
     pub fn encode(&self, mode: QueryMode, prepared: bool, values: &[Value], out: &mut Message) {
@@ -106,6 +127,26 @@ impl Statement {
             return self.encode_text(mode, values, out);
         }
         self.encode_bind(&self.bind, values, out);
+    }
+
+    /// The messages of one execution of the prepared statement, put together in few instructions; `None` if not all
+    /// values are short whole numbers.
+    #[inline(always)]
+    pub fn encode_short<'a>(&self, values: &[Value], room: &'a mut Short) -> Option<&'a [u8]> {
+        if self.holes.len() > MOST_SHORT_VALUES {
+            return None;
+        }
+        room.put(0, &self.bind.bytes);
+        let mut at = self.bind.length as u8;
+        for hole in &self.holes {
+            let Some(Value::Int(number)) = values.get(hole.slot) else { return None };
+            let (field, length) = short_field(*number)?;
+            room.put(at, &field);
+            at = at.wrapping_add(length);
+        }
+        room.put(1, &(u32::from(at) + RESULT_FORMATS as u32 - 1).to_be_bytes());
+        room.put(at, &TEXT_RESULTS_EXECUTE_SYNC);
+        room.0.get(..usize::from(at) + TEXT_RESULTS_EXECUTE_SYNC.len())
     }
 
     /// The same with the statement's text.
@@ -168,12 +209,16 @@ fn encode_other(value: &Value, out: &mut Message) {
     }
 }
 
-fn parse_message(name: &str, text: &[u8]) -> Vec<u8> {
+fn parse_message(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
     let mut message = b"P\0\0\0\0".to_vec();
     message.extend_from_slice(name.as_bytes());
     message.push(0);
     message.extend_from_slice(text);
-    message.extend_from_slice(&[0, 0, 0]); // end of text, no parameter types given
+    message.push(0);
+    message.extend_from_slice(&(types.len() as u16).to_be_bytes());
+    for oid in types {
+        message.extend_from_slice(&oid.to_be_bytes());
+    }
     let length = (message.len() - 1) as u32;
     message[1..5].copy_from_slice(&length.to_be_bytes());
     message
@@ -206,6 +251,7 @@ mod tests {
     use super::*;
     use bytes::BytesMut;
     use postgres_protocol::{IsNull, message::frontend};
+    use proptest::prelude::*;
 
     fn hole(slot: usize, name: &str) -> Hole {
         Hole { slot, name: name.to_owned() }
@@ -277,5 +323,31 @@ mod tests {
         let mut expected = BytesMut::new();
         frontend::query("SELECT a FROM t WHERE i = 3 AND j = 7;", &mut expected).unwrap();
         assert_eq!(out.as_bytes(), expected.to_vec());
+    }
+
+    proptest! {
+        /// Piece by piece is the plain way.
+        #[test]
+        fn short_numbers_are_encoded_alike_on_both_ways(
+            numbers in prop::collection::vec((any::<i64>(), 37u32..64), 0..25),
+            other in prop::option::of(any::<prop::sample::Index>()),
+        ) {
+            let holes: Vec<_> = (0..numbers.len()).map(|slot| hole(slot, "a")).collect();
+            let statement = Statement::new(0, "P_12345", vec![b"x".to_vec(); holes.len() + 1], holes);
+            let mut values: Vec<_> = numbers.iter().map(|(number, shift)| Value::Int(number >> shift)).collect();
+            if let Some(value) = other.filter(|_| !values.is_empty()).map(|at| at.get_mut(&mut values)) {
+                *value = Value::Double(0.5);
+            }
+            let (mut plain, mut quick) = (Message::default(), Message::default());
+            statement.encode(QueryMode::Prepared, true, &values, &mut plain);
+            match statement.encode_short(&values, quick.short()) {
+                Some(bytes) => prop_assert_eq!(bytes, plain.as_bytes()),
+                None => {
+                    let is_long = |value: &Value| !matches!(value, Value::Int(n) if short_field(*n).is_some());
+                    let has_reason = values.len() > MOST_SHORT_VALUES || values.iter().any(is_long);
+                    prop_assert!(has_reason);
+                }
+            }
+        }
     }
 }

@@ -135,6 +135,11 @@ impl Stream {
         }
     }
 
+    /// Whether TLS is on the socket.
+    pub fn is_encrypted(&self) -> bool {
+        self.tls.is_some()
+    }
+
     /// Whether TLS records wait for the socket to take them.
     #[inline]
     pub fn has_unsent(&self) -> bool {
@@ -178,7 +183,7 @@ impl AsFd for Socket {
 /// The system's call without the C library around it, which in a program of several threads makes each call a point of
 /// cancellation: a tenth of all that a transaction costs.
 impl Read for Socket {
-    #[inline]
+    #[inline(always)]
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (received, _length) = recv(self.as_fd(), buffer, RecvFlags::empty())?;
         Ok(received)
@@ -186,7 +191,7 @@ impl Read for Socket {
 }
 
 impl Write for Socket {
-    #[inline]
+    #[inline(always)]
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         Ok(send(self.as_fd(), bytes, SEND_FLAGS)?)
     }

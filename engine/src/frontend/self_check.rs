@@ -19,15 +19,15 @@ pub struct Warning {
     pub message: String,
 }
 
-/// All reasons to doubt the measured part.
-pub fn warnings(outcome: &Outcome) -> Vec<Warning> {
-    [busy(outcome.busiest_thread), behind(outcome)].into_iter().flatten().collect()
+/// All reasons to doubt the measured part; `threads` is the option that gives more threads.
+pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
+    [busy(outcome.busiest_thread, threads), behind(outcome)].into_iter().flatten().collect()
 }
 
-fn busy(share: f64) -> Option<Warning> {
+fn busy(share: f64, threads: &str) -> Option<Warning> {
     let message = format!(
         "the busiest client thread was on the processor {:.0}% of the time, so that the client may have been the limit; \
-         more threads (-j) or another machine for the client would tell",
+         more threads ({threads}) or another machine for the client would tell",
         100.0 * share
     );
     (share > BUSY).then_some(Warning { kind: "client-busy", message })
@@ -60,7 +60,7 @@ mod tests {
             Box::new(pace)
         });
         let outcome = Outcome { busiest_thread, measure, ..Outcome::default() };
-        warnings(&outcome).into_iter().map(|warning| warning.kind).collect()
+        warnings(&outcome, "-j").into_iter().map(|warning| warning.kind).collect()
     }
 
     #[test]
@@ -72,6 +72,6 @@ mod tests {
 
     #[test]
     fn nothing_measured_is_nothing_to_doubt() {
-        assert!(warnings(&Outcome::default()).is_empty());
+        assert!(warnings(&Outcome::default(), "-j").is_empty());
     }
 }

@@ -15,6 +15,9 @@ const DIGITS: u8 = 3;
 /// Values below 2 to the power of this have a bucket each; from there on each doubling has half as many buckets.
 const EXACT_BITS: u32 = 11;
 
+/// Latencies below this, nanoseconds, have a bucket for each microsecond.
+const EXACT_NS: u64 = 1000 * (1 << EXACT_BITS) - 500;
+
 /// Buckets are made this many at a time.
 const STEP: usize = 1 << EXACT_BITS;
 
@@ -62,15 +65,28 @@ impl std::fmt::Debug for Latencies {
 
 impl Latencies {
     /// Counts one latency, given in nanoseconds, rounded to microseconds.
-    #[inline]
+    #[inline(always)]
     pub fn record(&mut self, latency_ns: u64) {
-        let us = ((latency_ns.saturating_add(500)) / 1000).min(LONGEST_US);
-        let bucket = bucket(us);
+        self.total += 1;
+        if latency_ns < EXACT_NS {
+            let us = (latency_ns as u32 + 500) / 1000;
+            if let Some(count) = self.counts.get_mut(us as usize) {
+                *count += 1;
+                return;
+            }
+        }
+        self.record_inexactly(latency_ns);
+    }
+
+    /// The same for latencies that share a bucket, or for which there is none yet.
+    #[inline(never)]
+    fn record_inexactly(&mut self, latency_ns: u64) {
+        let us = latency_ns.saturating_add(500) / 1000;
+        let bucket = bucket(us.min(LONGEST_US));
         if bucket >= self.counts.len() {
             self.grow(bucket + 1);
         }
         self.counts[bucket] += 1;
-        self.total += 1;
     }
 
     #[cold]
@@ -97,6 +113,17 @@ impl Latencies {
         let histogram = self.histogram();
         let at = |percentile| histogram.value_at_percentile(percentile);
         Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
+    }
+
+    /// The latency of which `percentile` percent are not longer, microseconds; `None` without latencies.
+    pub fn percentile(&self, percentile: f64) -> Option<u64> {
+        (self.total > 0).then(|| self.histogram().value_at_percentile(percentile))
+    }
+
+    /// The buckets that are not empty: lowest latency in microseconds, and how many.
+    pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
+        counts.map(|(bucket, count)| (lowest(bucket), *count))
     }
 
     /// The histogram in HdrHistogram's V2 format, deflated, in base64: readable by its libraries in any language.
@@ -154,7 +181,9 @@ mod tests {
     proptest! {
         /// The library's own recording is the reference.
         #[test]
-        fn buckets_are_the_librarys(latencies in prop::collection::vec(0..LONGEST_US * 1000, 1..50)) {
+        fn buckets_are_the_librarys(
+            latencies in prop::collection::vec(prop_oneof![0..LONGEST_US * 1000, 0..2 * EXACT_NS], 1..50),
+        ) {
             let mut ours = Latencies::default();
             let mut reference: Histogram<u64> = Histogram::new_with_bounds(1, LONGEST_US, DIGITS).unwrap();
             for latency in latencies {

@@ -1,14 +1,20 @@
 //! The ledger: counts transactions, failures and latencies. Each thread writes its own; the pages are added up outside
 //! the hot path, so that nothing is locked or shared while transactions run.
 
+mod clients;
 mod latencies;
 pub mod log;
 mod moments;
 
 use std::collections::BTreeMap;
 
+pub use clients::ClientTotals;
+pub use clients::Clients;
 pub use latencies::{Latencies, Percentiles};
 pub use moments::Moments;
+use serde::Serialize;
+
+use crate::program::QueryKind;
 
 /// Failed transactions by SQLSTATE.
 pub type Failures = BTreeMap<String, u64>;
@@ -31,6 +37,65 @@ pub struct Counts {
     /// Transactions that were tried more than once, and the tries beyond their first.
     pub retried: u64,
     pub retries: u64,
+    pub queries: Queries,
+}
+
+/// What became of the statements that are counted one by one ([`crate::program::Rows::Counted`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Queries {
+    pub reads: u64,
+    pub writes: u64,
+    pub others: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Connections made anew after the first.
+    pub reconnects: u64,
+}
+
+impl Queries {
+    /// Counts a statement that the server has done.
+    #[inline]
+    pub fn add(&mut self, kind: QueryKind) {
+        match kind {
+            QueryKind::Read => self.reads += 1,
+            QueryKind::Write => self.writes += 1,
+            QueryKind::Other => self.others += 1,
+        }
+    }
+
+    /// All that the server has done.
+    pub fn total(&self) -> u64 {
+        self.reads + self.writes + self.others
+    }
+
+    fn merge(&mut self, other: &Queries) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.others += other.others;
+        self.errors += other.errors;
+        self.reconnects += other.reconnects;
+    }
+}
+
+/// A run, or a part of it, in sysbench's terms: what its reports are made of. Times are in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Statistics {
+    pub threads_running: usize,
+    /// Length of the part.
+    pub time_interval: f64,
+    /// Since the run began.
+    pub time_total: f64,
+    /// The percentile that was asked for.
+    pub latency_pct: f64,
+    pub latency_min: f64,
+    pub latency_max: f64,
+    pub latency_avg: f64,
+    pub latency_sum: f64,
+    pub events: u64,
+    pub queries: Queries,
+    /// With a rate: events that wait for a client, and clients that are at one.
+    pub queue_length: u64,
+    pub concurrency: u64,
 }
 
 impl Counts {
@@ -77,6 +142,7 @@ impl Counts {
         self.late += other.late;
         self.retried += other.retried;
         self.retries += other.retries;
+        self.queries.merge(&other.queries);
     }
 }
 
@@ -88,6 +154,8 @@ pub struct Tally {
     pub latencies: Latencies,
     /// Only with a rate.
     pub pace: Option<Box<Pace>>,
+    /// Only in a staged run.
+    pub clients: Clients,
 }
 
 /// How a load with a rate kept to its schedule.
@@ -99,6 +167,9 @@ pub struct Pace {
     pub lags: Latencies,
     /// The part of it that is the client's own: the lag of transactions for which a client was free in time.
     pub oversleeps: Latencies,
+    /// At the end: transactions whose time has come but for which no client is free, and clients that are at one.
+    pub backlog: u64,
+    pub busy: u64,
 }
 
 impl Tally {
@@ -114,11 +185,14 @@ impl Tally {
     pub fn merge(&mut self, other: &Tally) {
         self.counts.merge(&other.counts);
         self.latencies.merge(&other.latencies);
+        self.clients.merge(&other.clients);
         if let Some(theirs) = &other.pace {
             let mine = self.pace.get_or_insert_default();
             mine.service.merge(&theirs.service);
             mine.lags.merge(&theirs.lags);
             mine.oversleeps.merge(&theirs.oversleeps);
+            mine.backlog += theirs.backlog;
+            mine.busy += theirs.busy;
         }
     }
 }

@@ -1,11 +1,14 @@
-//! Loading: makes pgbench's four tables, with the same contents as pgbench, and says how far it is.
+//! Loading: makes pgbench's four tables, with the same contents as pgbench, and says how far it is; and those of
+//! sysbench's tests (`sbtest/`).
 
 mod generate;
 mod hash_partition;
 mod keys;
 mod layout;
+mod partitions;
 mod progress;
 mod rows;
+pub mod sbtest;
 mod side_by_side;
 mod tables;
 
@@ -215,7 +218,8 @@ fn perform(loader: &mut Loader, step: Step) -> Result<(), Failed> {
         |session: &mut Session, statements: &[String]| statements.iter().try_for_each(|sql| execute(session, sql));
     match step {
         Step::Generate => generate::generate(loader),
-        Step::PrimaryKeys => keys::with_memory(loader, |session| all(session, &statements)),
+        Step::Vacuum => partitions::vacuum(loader),
+        Step::PrimaryKeys => keys::make(loader),
         Step::CreateTables => {
             all(loader.session, &statements)?;
             if loader.load.partitions > 0 {

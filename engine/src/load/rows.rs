@@ -8,13 +8,13 @@ use super::tables::ACCOUNTS;
 
 /// Size of one message's rows, bytes: large enough for the cost of a message not to matter, small enough for a
 /// processor's cache.
-const MESSAGE: usize = 64 * 1024;
+pub const MESSAGE: usize = 64 * 1024;
 
 /// COPY's signature, no flags, no extension.
-const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+pub const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// The field count that ends the rows.
-const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+pub const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 
 /// Which rows a table holds; the row numbered n from 0 is account n + 1.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use super::{Failed, Loader, execute};
 use crate::connection::session::Session;
 
 /// The most connections when their number is left to us.
-const MOST_JOBS: usize = 8;
+pub const MOST_JOBS: usize = 8;
 
 /// How long the connections that give up are waited for.
 const PATIENCE: Duration = Duration::from_secs(2);

@@ -6,30 +6,28 @@ use super::{Load, PartitionMethod, Step};
 pub const TELLERS: u64 = 10;
 pub const ACCOUNTS: u64 = 100_000;
 
+/// The one table that is large, and may have partitions.
+pub const LARGE: &str = "pgbench_accounts";
+
+/// The tables in the order in which they are vacuumed, and in which they get their keys, with the column.
+pub const VACUUMED: [&str; 4] = ["pgbench_branches", "pgbench_tellers", LARGE, "pgbench_history"];
+pub const KEYS: [(&str, &str); 3] = [("pgbench_branches", "bid"), ("pgbench_tellers", "tid"), (LARGE, "aid")];
+
 /// Empties the tables, in one statement in case there are foreign keys.
 pub const TRUNCATE: &str = "truncate table pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers";
 
 /// From this scale on, account numbers need 64 bits.
 const SCALE_OF_BIGINT: u32 = 20_000;
 
-/// The statements of a step that needs no data from us; those of `t` make the tables without partitions.
+/// The statements of a step that are sent one after the other; those of `t` make the tables without partitions.
 pub fn statements(step: Step, load: &Load) -> Vec<String> {
     match step {
         Step::DropTables => {
             vec!["drop table if exists pgbench_accounts, pgbench_branches, pgbench_history, pgbench_tellers".to_owned()]
         }
         Step::CreateTables => create(load),
-        Step::Generate => Vec::new(),
+        Step::Generate | Step::Vacuum | Step::PrimaryKeys => Vec::new(),
         Step::GenerateOnServer => generate_on_server(load),
-        Step::Vacuum => ["branches", "tellers", "accounts", "history"]
-            .map(|table| format!("vacuum analyze pgbench_{table}"))
-            .to_vec(),
-        Step::PrimaryKeys => {
-            let place = in_tablespace(" using index", load.index_tablespace.as_deref());
-            [("branches", "bid"), ("tellers", "tid"), ("accounts", "aid")]
-                .map(|(table, key)| format!("alter table pgbench_{table} add primary key ({key}){place}"))
-                .to_vec()
-        }
         Step::ForeignKeys => [
             ("tellers", "bid", "branches"),
             ("accounts", "bid", "branches"),
@@ -45,6 +43,17 @@ pub fn statements(step: Step, load: &Load) -> Vec<String> {
         })
         .to_vec(),
     }
+}
+
+/// Vacuums and analyses a table.
+pub fn vacuum(table: &str) -> String {
+    format!("vacuum analyze {table}")
+}
+
+/// Gives a table its primary key.
+pub fn primary_key(table: &str, column: &str, load: &Load) -> String {
+    let place = in_tablespace(" using index", load.index_tablespace.as_deref());
+    format!("alter table {table} add primary key ({column}){place}")
 }
 
 /// The statements that make the partitions of accounts, none if there are to be none.

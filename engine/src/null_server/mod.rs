@@ -13,7 +13,6 @@ mod serving;
 mod session;
 mod socket;
 mod statements;
-mod timer;
 
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
@@ -33,7 +32,7 @@ use session::Setup;
 
 /// Files that the server needs beside its clients' sockets, and for each thread.
 const OWN_FILES: u64 = 32;
-const FILES_OF_A_THREAD: u64 = 3;
+const FILES_OF_A_THREAD: u64 = 2;
 
 /// Runs the server with `args` (without the program's name); the status is 0 when a signal ended it, 1 for a refusal.
 pub fn main(args: Vec<String>) -> ExitCode {

@@ -6,19 +6,25 @@ use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use mio::event::Event;
-use mio::{Events, Poll, Token, Waker};
+use mio::{Registry, Token, Waker};
 
 use super::delay::Nanos;
 use super::session::{Session, Setup, Turn};
 use super::socket::Socket;
-use super::timer::{Timer, Wait};
+use crate::reactor::Clock;
+use crate::reactor::readiness::{Readiness, Ready};
 
-const WAKE: Token = Token(usize::MAX - 1);
-const TIMER: Token = Token(usize::MAX - 2);
+const WAKE: Token = Token(usize::MAX - 2);
 const BUFFER_SIZE: usize = 64 * 1024;
+
+/// How long before a statement's end the thread is woken, to wait for the rest awake: longer than a processor takes to
+/// wake up, a virtual one that has slept for milliseconds included (some 80 us).
+const AWAKE: Nanos = 150_000;
+
+/// The longest wait when nothing is due.
+const FOREVER: Duration = Duration::from_secs(3600);
 
 /// A buffer of a client that has grown beyond this is given back when it is empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
@@ -57,9 +63,8 @@ struct Client {
 pub struct Serving {
     shared: Arc<Shared>,
     inbox: Receiver<Accepted>,
-    poll: Poll,
-    timer: Timer,
-    origin: Instant,
+    readiness: Readiness,
+    clock: Clock,
     clients: Vec<Option<Client>>,
     free: Vec<usize>,
     /// When statements end, and whose they are.
@@ -79,15 +84,13 @@ enum Fate {
 impl Serving {
     /// A thread that takes clients from `inbox`; the waker is to be called when there are some.
     pub fn new(shared: Arc<Shared>, inbox: Receiver<Accepted>) -> io::Result<(Self, Waker)> {
-        let poll = Poll::new()?;
-        let waker = Waker::new(poll.registry(), WAKE)?;
-        let timer = Timer::new(poll.registry(), TIMER)?;
+        let readiness = Readiness::new()?;
+        let waker = Waker::new(readiness.registry(), WAKE)?;
         let serving = Self {
             shared,
             inbox,
-            poll,
-            timer,
-            origin: Instant::now(),
+            readiness,
+            clock: Clock::start(),
             clients: Vec::new(),
             free: Vec::new(),
             due: BinaryHeap::new(),
@@ -99,23 +102,19 @@ impl Serving {
 
     /// Serves until told to stop.
     pub fn serve(mut self) -> io::Result<()> {
-        let mut events = Events::with_capacity(1024);
+        let mut ready = Ready::new();
         while !self.shared.stop.load(Ordering::Relaxed) {
-            let wait = self.wait()?;
-            match self.poll.poll(&mut events, wait) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-                _ => {}
-            }
+            let timeout = self.timeout()?;
+            let count = self.readiness.wait(&mut ready, timeout)?;
             self.end_statements();
             for index in 0..self.eager.len() {
                 self.drive(self.eager[index]);
             }
             self.eager.retain(|index| self.clients[*index].as_ref().is_some_and(|c| c.readable && !c.held));
-            for event in &events {
-                match event.token() {
+            for token in ready.tokens(count) {
+                match Token(token) {
                     WAKE => self.welcome()?,
-                    TIMER => {}
-                    Token(index) => self.happened(index, event),
+                    Token(index) => self.happened(index),
                 }
             }
         }
@@ -123,20 +122,21 @@ impl Serving {
     }
 
     fn now(&self) -> Nanos {
-        self.origin.elapsed().as_nanos() as Nanos
+        self.clock.now()
     }
 
-    /// How long the poll may wait.
-    fn wait(&mut self) -> io::Result<Option<Duration>> {
+    /// How long the poll may wait: until shortly before the next statement ends, and from then on not at all.
+    fn timeout(&mut self) -> io::Result<Duration> {
         if !self.eager.is_empty() {
-            return Ok(Some(Duration::ZERO));
+            return Ok(Duration::ZERO);
         }
-        let Some(Reverse((due, _))) = self.due.peek() else { return Ok(None) };
-        let now = self.now();
-        Ok(match self.timer.wait(*due, now)? {
-            Wait::Sleep(time) => time,
-            Wait::Awake => Some(Duration::ZERO),
-        })
+        let Some(Reverse((due, _))) = self.due.peek() else { return Ok(FOREVER) };
+        let near = due.saturating_sub(AWAKE);
+        if near <= self.now() {
+            return Ok(Duration::ZERO);
+        }
+        self.readiness.wake_at(self.clock.moment(near))?;
+        Ok(FOREVER)
     }
 
     /// Ends the statements whose time is over.
@@ -169,7 +169,7 @@ impl Serving {
             if index == self.clients.len() {
                 self.clients.push(None);
             }
-            socket.register(self.poll.registry(), Token(index), false)?;
+            socket.register(self.readiness.registry(), Token(index), false)?;
             self.clients[index] = Some(Client {
                 socket,
                 session,
@@ -185,9 +185,10 @@ impl Serving {
     }
 
     #[inline]
-    fn happened(&mut self, index: usize, event: &Event) {
+    fn happened(&mut self, index: usize) {
         let Some(client) = self.clients.get_mut(index).and_then(Option::as_mut) else { return };
-        client.readable |= event.is_readable() || event.is_read_closed() || event.is_error();
+        // Nearly always there is something to read; where there is not, reading says so.
+        client.readable = true;
         if !client.held {
             self.drive(index);
         }
@@ -204,9 +205,9 @@ impl Serving {
         let mut step = Step {
             setup: &self.shared.setup,
             buffer: &mut self.buffer,
-            origin: timed.then_some(self.origin),
+            clock: timed.then_some(self.clock),
             due: None,
-            poll: &self.poll,
+            registry: self.readiness.registry(),
             token: Token(index),
         };
         let fate = step.drive(client).unwrap_or(Fate::Goes);
@@ -229,10 +230,10 @@ struct Step<'a> {
     setup: &'a Setup,
     buffer: &'a mut [u8],
     /// Where the thread's time begins, if statements take time.
-    origin: Option<Instant>,
+    clock: Option<Clock>,
     /// When a statement that has begun ends.
     due: Option<Nanos>,
-    poll: &'a Poll,
+    registry: &'a Registry,
     token: Token,
 }
 
@@ -273,8 +274,8 @@ impl Step<'_> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Fate::Stays),
             Err(error) => return Err(error),
         };
-        if let Some(origin) = self.origin {
-            client.began = origin.elapsed().as_nanos() as Nanos;
+        if let Some(clock) = self.clock {
+            client.began = clock.now();
         }
         let turn = if client.kept.is_empty() {
             let (used, turn) = client.session.take(&self.buffer[..read], self.setup);
@@ -332,7 +333,7 @@ impl Step<'_> {
         }
         if complete == client.writable_wanted {
             client.writable_wanted = !complete;
-            client.socket.reregister(self.poll.registry(), self.token, !complete)?;
+            client.socket.reregister(self.registry, self.token, !complete)?;
         }
         Ok(complete)
     }

@@ -1,19 +1,27 @@
 //! Programs: what a client does next. A program knows neither sockets nor clocks; it answers with an [`Action`], and the
 //! reactor carries it out.
 
+pub mod lua;
+pub mod oltp;
 pub mod pgbench;
 pub mod random;
+pub mod settings;
 pub mod value;
 
 use std::time::Duration;
 
+use crate::connection::OpenError;
+use crate::connection::error::{ConnectionError, ServerError};
 use crate::connection::rows::ResultSet;
 use crate::connection::statement::Statement;
 use random::Random;
 use value::Value;
 
 /// One client's program. It is asked for one action after another; each transaction starts with [`Program::begin`].
-pub trait Program: Send {
+///
+/// In a staged run ([`crate::plan::Plan::staged`]) a program connects by itself. It is asked for actions before the first
+/// transaction, up to an [`Action::End`], and again after the last one, when it has been told to [`Program::stop`].
+pub trait Program {
     /// Starts a transaction: chooses a script with the thread's generator and returns its index.
     fn begin(&mut self, choose: &mut Random) -> usize;
 
@@ -23,8 +31,60 @@ pub trait Program: Send {
     /// The next action; called again when the former one is complete.
     fn next(&mut self) -> Action<'_>;
 
+    /// The next action if it is a query outside of pipelines whose rows are not wanted ([`Rows::Skipped`]), the usual one;
+    /// `None` leaves it to [`Program::next`], and may do so for any action.
+    #[inline]
+    fn next_query(&mut self) -> Option<Query<'_>> {
+        None
+    }
+
     /// Takes the results of the last query, whose action asked for them ([`Rows::Kept`]).
-    fn store(&mut self, results: &[ResultSet]) -> Result<(), Trouble>;
+    fn store(&mut self, _results: &[ResultSet]) -> Result<(), Trouble> {
+        Ok(())
+    }
+
+    /// Takes what became of the last action: of a [`Rows::Counted`] query only if it failed, of [`Action::Connect`],
+    /// [`Action::Prepare`], [`Action::PrepareAll`] and [`Rows::Handed`] queries always.
+    fn take(&mut self, _outcome: Outcome<'_>) {}
+
+    /// There will be no further transaction.
+    fn stop(&mut self) {}
+}
+
+/// What became of an action.
+#[derive(Debug)]
+pub enum Outcome<'a> {
+    /// The server has done it. Of several statements in one text the last one counts.
+    Done(&'a Answered),
+    /// The server could not do it. Its transaction is as it is: nothing has been rolled back.
+    Failed(&'a ServerError),
+    /// The connection broke; it is gone.
+    Lost(&'a ConnectionError),
+    /// No connection could be made.
+    Refused(&'a OpenError),
+}
+
+/// A successful answer as a whole.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Answered {
+    pub kind: QueryKind,
+    /// Rows returned, or else rows affected.
+    pub rows: u64,
+    /// The body of the RowDescription, if there was one: columns' names and types.
+    pub columns: Option<Vec<u8>>,
+    /// The rows as they came: DataRow messages, each with its kind and length.
+    pub data: Vec<u8>,
+}
+
+/// What a statement did, judged by the server's answer as sysbench does.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum QueryKind {
+    /// It returned rows, if perhaps none.
+    Read,
+    /// It changed at least one row.
+    Write,
+    #[default]
+    Other,
 }
 
 /// What a client does next. `command` counts a script's commands from 0.
@@ -39,6 +99,22 @@ pub enum Action<'a> {
     SyncPipeline { command: usize },
     /// Wait for the replies to all of the pipeline.
     EndPipeline { command: usize },
+    /// Send `sql` in a Query message, whatever the run's protocol; `rows` is `Counted` or `Handed`. With `Skipped` it is
+    /// none of the load's queries and is not counted, but the program is told what became of it.
+    Text { sql: &'a str, rows: Rows },
+    /// Have the server parse and describe `statement`, which takes no values yet.
+    Prepare { statement: &'a Statement },
+    /// Have the server parse those of `statements` that are new to this session, all at once.
+    PrepareAll { statements: &'a [Statement] },
+    /// Make the connection `number`, and use it from now on. The former one is kept.
+    Connect { number: usize },
+    /// Use the connection `number`, which has been made, from now on.
+    Use { number: usize },
+    /// Close the connection `number`; no other one is used before it is said which.
+    Disconnect { number: usize },
+    /// The client takes part in no further transaction, the one under way does not count. What it does before its
+    /// [`Action::End`] comes after the load.
+    Leave,
     /// Do nothing for a while.
     Sleep { command: usize, time: Duration },
     /// A command that needed no server has been executed; only asked for when commands are timed.
@@ -49,11 +125,34 @@ pub enum Action<'a> {
     Abort(Trouble),
 }
 
+/// An [`Action::Query`] whose rows are not wanted.
+#[derive(Debug)]
+pub struct Query<'a> {
+    pub command: usize,
+    pub statement: &'a Statement,
+    pub values: &'a [Value],
+    pub last: bool,
+}
+
 /// What is wanted of the rows that a query returns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
+    #[default]
     Skipped,
+    /// Each result's last row, for [`Program::store`].
     Kept,
+    /// Whether there are any, for the counts of reads and writes.
+    Counted,
+    /// All of them, for [`Program::take`].
+    Handed,
+}
+
+impl Rows {
+    /// Whether it is noted what kind of answer came.
+    #[inline]
+    pub fn are_noted(self) -> bool {
+        matches!(self, Rows::Counted | Rows::Handed)
+    }
 }
 
 /// Why a client cannot go on.
@@ -66,6 +165,8 @@ pub enum Trouble {
     Rows { command: usize, query: usize, reason: String },
     /// The script as a whole: `client 0 aborted: reason`.
     Script { reason: String },
+    /// The run cannot go on, as these lines say.
+    Fatal(Vec<String>),
 }
 
 /// What went wrong, without the client and the script.
@@ -74,7 +175,22 @@ impl std::fmt::Display for Trouble {
         match self {
             Self::Command { detail: Some(detail), .. } => f.write_str(detail),
             Self::Command { reason, .. } | Self::Rows { reason, .. } | Self::Script { reason } => f.write_str(reason),
+            Self::Fatal(lines) => f.write_str(&lines.join("\n")),
         }
+    }
+}
+
+/// Why a run cannot be, or cannot go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fatal {
+    /// What is said of it, line by line.
+    pub lines: Vec<String>,
+}
+
+impl Fatal {
+    /// With one line.
+    pub fn new(line: impl std::fmt::Display) -> Self {
+        Self { lines: vec![line.to_string()] }
     }
 }
 
@@ -83,7 +199,7 @@ pub trait Workload: Send + Sync {
     /// The scripts in the order of their indexes.
     fn scripts(&self) -> Vec<ScriptInfo>;
 
-    /// The program of client `client`, whose values are drawn from `random`.
+    /// The program of client `client`, whose values are drawn from `random`; made and used in one thread.
     fn client(&self, client: usize, random: Random) -> Box<dyn Program>;
 }
 

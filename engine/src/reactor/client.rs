@@ -27,6 +27,30 @@ pub struct Client {
     pub done: u64,
     /// Of the current transaction, while it is cleaned up.
     pub failure: Option<Box<Failure>>,
+    /// Only in a staged run.
+    pub staged: Box<Staged>,
+}
+
+/// What a client of a staged run has beside the others.
+#[derive(Default)]
+pub struct Staged {
+    pub stage: Stage,
+    /// The number of the connection in use, and the other connections.
+    pub current: usize,
+    pub parked: Vec<(usize, Connection)>,
+    /// The numbers of the connections that have been made and not been closed on purpose.
+    pub made: Vec<usize>,
+}
+
+/// A stage of a client's life in a staged run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Stage {
+    /// Before its first transaction.
+    #[default]
+    Start,
+    Load,
+    /// After its last transaction.
+    Stop,
 }
 
 impl Client {
@@ -46,6 +70,7 @@ impl Client {
             command_began: 0,
             done: 0,
             failure: None,
+            staged: Box::default(),
         }
     }
 }
@@ -61,6 +86,8 @@ pub enum State {
     Scheduled,
     /// Nothing, but others come first.
     Yielding,
+    /// The same in the middle of a transaction.
+    Pausing,
     /// The end of `\sleep`.
     Sleeping { command: usize },
     /// The preparing of a pipeline's statements.
@@ -69,6 +96,10 @@ pub enum State {
     Waiting { command: usize, last: bool },
     /// The server's answer, whose rows the program wants.
     WaitingForRows { command: usize },
+    /// The server's answer, which is counted, and with which the transaction may be over.
+    WaitingForCount { last: bool },
+    /// The server's answer, which the program takes, and whether it counts as a query.
+    WaitingForAnswer { counts: bool },
     /// The rolling back of a failed transaction.
     RollingBack,
     /// Nothing any more.

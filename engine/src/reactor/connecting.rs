@@ -36,7 +36,7 @@ impl Worker<'_> {
         let mut missing = clients.len();
         let mut ready = Ready::new();
         while missing > 0 {
-            if thread.stop.load(Ordering::Relaxed) {
+            if thread.shared.stop.load(Ordering::Relaxed) {
                 return Ok(());
             }
             while thread.connecting.count < AT_ONCE {
@@ -46,7 +46,7 @@ impl Worker<'_> {
             let waited = thread.readiness.wait(&mut ready, LONGEST_WAIT);
             let count = waited.map_err(|error| (first_client, failure(&error)))?;
             let overdue = thread.overdue(clients);
-            for index in (0..count).map(|at| ready.token(at).0).chain(overdue) {
+            for index in ready.tokens(count).chain(overdue) {
                 let client = &mut clients[index];
                 if client.state == State::Connecting && thread.advance(client).map_err(of(index))? {
                     client.state = State::Idle;
@@ -63,6 +63,10 @@ impl Worker<'_> {
             let Some(index) = self.thread.connecting.queue.pop() else { break };
             let client = &mut self.clients[index];
             if let Err(error) = self.thread.open(client) {
+                if self.thread.plan.staged {
+                    self.thread.refused(client, &error);
+                    continue;
+                }
                 self.thread.abort(client, None, Cause::Connect(error));
             }
         }
@@ -87,10 +91,16 @@ impl Thread<'_> {
             Ok(true) => {
                 let now = self.clock.now();
                 self.totals.reconnect_ns += now - client.command_began;
+                if self.plan.staged {
+                    return self.connected(client, now);
+                }
                 self.start_transaction(client, now);
             }
             Err(error) => {
                 client.connection = None;
+                if self.plan.staged {
+                    return self.refused(client, &error);
+                }
                 self.abort(client, None, Cause::Connect(error));
             }
         }

@@ -2,13 +2,14 @@
 
 use std::sync::atomic::Ordering;
 
-use super::client::{Client, State};
+use super::client::{Client, Stage, State};
 use super::schedule::Nanos;
 use super::thread::Thread;
 use super::{Cause, Report};
 use crate::connection::error::ConnectionError;
 use crate::connection::{StatementError, error::ServerError};
 use crate::ledger::log::{End, FailureKind};
+use crate::program::Rows;
 
 /// A transaction's failure, while it is cleaned up.
 pub struct Failure {
@@ -46,7 +47,7 @@ impl Thread<'_> {
             return self.rolled_back(client, now);
         }
         client.state = State::RollingBack;
-        let sent = client.connection.as_mut().map(|connection| connection.send_query("ROLLBACK"));
+        let sent = client.connection.as_mut().map(|connection| connection.send_query("ROLLBACK", Rows::Skipped));
         if let Some(Err(error)) = sent {
             self.abort(client, None, Cause::Connection(error));
         }
@@ -111,7 +112,11 @@ impl Thread<'_> {
             _ => None,
         };
         client.connection = None;
-        self.roll(self.clock.now());
+        let now = self.clock.now();
+        self.roll(now);
+        if self.plan.staged {
+            return self.lost(client, &error, now);
+        }
         self.abort(client, command, Cause::Connection(error));
     }
 
@@ -123,14 +128,27 @@ impl Thread<'_> {
         self.totals.aborted += 1;
         let script = client.script;
         self.report(Report::Aborted { client: self.number_of(client), thread: self.number, script, command, cause });
-        self.end_client(client);
-        if self.plan.exit_on_abort {
-            self.stop.store(true, Ordering::Relaxed);
+        let is_beginning = self.plan.staged && client.staged.stage == Stage::Start;
+        if is_beginning {
+            self.unready = self.unready.saturating_sub(1);
+        }
+        self.leave(client);
+        // Before the load each client tells its own troubles.
+        if self.plan.exit_on_abort && !is_beginning {
+            self.shared.stop.store(true, Ordering::Relaxed);
         }
     }
 
-    /// The client takes no further part.
+    /// The client takes part in no further transaction.
     pub fn end_client(&mut self, client: &mut Client) {
+        if self.plan.staged && client.staged.stage == Stage::Load {
+            return self.stop_client(client);
+        }
+        self.leave(client);
+    }
+
+    /// The client takes no further part.
+    pub fn leave(&mut self, client: &mut Client) {
         client.state = State::Finished;
         if let Some(mut connection) = client.connection.take() {
             connection.terminate();

@@ -4,8 +4,11 @@ mod client;
 mod connecting;
 mod failures;
 mod notes;
-mod readiness;
+mod plain;
+pub mod readiness;
+mod replies;
 mod schedule;
+mod staged;
 mod thread;
 mod throttle;
 mod ticks;
@@ -15,7 +18,7 @@ mod usage;
 mod worker;
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread as threads;
 use std::time::Duration;
@@ -23,10 +26,11 @@ use std::time::Duration;
 use crate::connection::OpenError;
 use crate::connection::error::{ConnectionError, ServerError};
 use crate::ledger::{ScriptAccount, Tally};
-use crate::plan::{Limit, Plan};
+use crate::plan::Plan;
 use crate::program::Trouble;
 pub use schedule::{Clock, Nanos, Phase};
 use schedule::{Schedule, Stretch};
+use thread::Thread;
 use ticks::Ticks;
 pub use usage::CpuTime;
 use worker::Worker;
@@ -54,6 +58,17 @@ pub(crate) struct ThreadTotals {
     pub cpu: CpuTime,
     /// The first error that the transaction log met.
     pub log_error: Option<io::Error>,
+    /// Clients that had not come to their end.
+    pub unfinished: usize,
+}
+
+/// What all threads of a run share.
+#[derive(Default)]
+pub(crate) struct Shared {
+    /// The run is to end now.
+    pub stop: AtomicBool,
+    /// Transactions begun, of those that all clients share.
+    pub events: AtomicU64,
 }
 
 /// Why a client was given up.
@@ -160,6 +175,8 @@ pub struct Outcome {
     pub cpu: CpuTime,
     /// CPU time of the busiest thread as a share of the measured time.
     pub busiest_thread: f64,
+    /// Clients that had not come to their end when the run did.
+    pub unfinished: usize,
 }
 
 /// Why a run could not be.
@@ -167,6 +184,9 @@ pub struct Outcome {
 pub enum RunError {
     #[error("{error}")]
     Connect { client: usize, error: OpenError },
+    /// Clients of a staged run were given up before the load; the observer knows why.
+    #[error("clients could not begin")]
+    Unready,
     #[error("{0}")]
     System(String),
 }
@@ -178,7 +198,27 @@ pub fn run(
     interrupt: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
-    let stop = AtomicBool::new(false);
+    launch(plan, clock, interrupt, observer, true)
+}
+
+/// Does only what the clients of a staged `plan` do before their first transaction; false if interrupted.
+pub fn perform(
+    plan: &Plan,
+    clock: Clock,
+    interrupt: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<bool, RunError> {
+    launch(plan, clock, interrupt, observer, false).map(|outcome| !outcome.interrupted)
+}
+
+fn launch(
+    plan: &Plan,
+    clock: Clock,
+    interrupt: &AtomicBool,
+    observer: &mut dyn Observer,
+    loads: bool,
+) -> Result<Outcome, RunError> {
+    let shared = Shared::default();
     threads::scope(|scope| {
         let (reports, inbox) = channel();
         let mut starts = Vec::new();
@@ -187,21 +227,22 @@ pub fn run(
             // As pgbench deals them: the remaining clients over the remaining threads, rounded up.
             let left = plan.jobs - worker;
             let count = (plan.clients - first_client).div_ceil(left);
-            let worker = Worker::new(plan, clock, worker, first_client, count, reports.clone(), &stop)
+            let thread = Thread::new(plan, clock, worker, first_client, count, reports.clone(), &shared)
                 .map_err(|error| RunError::System(error.to_string()))?;
             first_client += count;
             let (start, started) = channel();
             starts.push(start);
             threads::Builder::new()
                 .name("pgtrial-load".to_owned())
-                .spawn_scoped(scope, move || worker.run(&started))
+                .spawn_scoped(scope, move || Worker::new(thread, count).run(&started))
                 .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
         }
         drop(reports);
-        let mut run = Run { plan, clock, interrupt, stop: &stop, observer, began: clock.now() };
-        let outcome = run.coordinate(&inbox, &starts);
+        let mut run = Run { plan, clock, interrupt, stop: &shared.stop, observer, began: clock.now() };
+        let outcome = run.coordinate(&inbox, &starts, loads);
         // Threads that still wait for their start find the channel closed, the others see the flag.
-        stop.store(true, Ordering::Relaxed);
+        shared.stop.store(true, Ordering::Relaxed);
+        drop(starts);
         outcome
     })
 }
@@ -218,20 +259,19 @@ struct Run<'a> {
 type Inbox = std::sync::mpsc::Receiver<Report>;
 
 impl Run<'_> {
-    fn coordinate(&mut self, inbox: &Inbox, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
+    fn coordinate(&mut self, inbox: &Inbox, starts: &[Sender<Schedule>], loads: bool) -> Result<Outcome, RunError> {
         let mut outcome = Outcome::default();
         if !self.wait_for_connections(inbox)? {
             outcome.interrupted = true;
             return Ok(outcome);
         }
+        if !loads {
+            return Ok(outcome);
+        }
         let start = self.clock.now();
         outcome.connect_s = seconds(start - self.began);
         self.observer.connected(self.plan.clients, outcome.connect_s);
-        let measured = match self.plan.limit {
-            Limit::Time(length) => Some(length),
-            Limit::Transactions(_) => None,
-        };
-        let schedule = Schedule::new(start, self.plan.warmup, measured);
+        let schedule = Schedule::new(start, self.plan.warmup, self.plan.limit.time());
         for sender in starts {
             sender.send(schedule).map_err(|_| RunError::System("a load thread died".to_owned()))?;
         }
@@ -242,9 +282,15 @@ impl Run<'_> {
 
     /// Waits until all threads have connected; false if interrupted.
     fn wait_for_connections(&mut self, inbox: &Inbox) -> Result<bool, RunError> {
-        for _ in 0..self.plan.jobs {
+        let (mut missing, mut aborted) = (self.plan.jobs, false);
+        while missing > 0 {
             match self.next_report(inbox) {
-                Some(Report::Connected) => {}
+                Some(Report::Connected) => missing -= 1,
+                Some(Report::Note(text)) => self.observer.note(&text),
+                Some(Report::Aborted { client, script, command, cause, .. }) => {
+                    self.observer.aborted(&Abortion { client, script, command, cause });
+                    aborted = true;
+                }
                 Some(Report::CannotConnect { client, error }) => return Err(RunError::Connect { client, error }),
                 Some(Report::Failed { message }) => return Err(RunError::System(message)),
                 _ => return Err(RunError::System("a load thread died".to_owned())),
@@ -253,7 +299,7 @@ impl Run<'_> {
                 return Ok(false);
             }
         }
-        Ok(true)
+        if aborted { Err(RunError::Unready) } else { Ok(true) }
     }
 
     fn next_report(&self, inbox: &Inbox) -> Option<Report> {
@@ -323,6 +369,7 @@ impl Run<'_> {
 
 fn add_totals(outcome: &mut Outcome, totals: &ThreadTotals) {
     outcome.aborted += totals.aborted;
+    outcome.unfinished += totals.unfinished;
     outcome.reconnect_s += totals.reconnect_ns as f64 / 1e9;
     outcome.cpu.user += totals.cpu.user;
     outcome.cpu.system += totals.cpu.system;

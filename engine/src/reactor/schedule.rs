@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use nix::time::{ClockId, clock_gettime};
+use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
 /// Nanoseconds since the engine started; cheap to compare and subtract.
@@ -25,13 +25,18 @@ impl Clock {
     pub fn now(&self) -> Nanos {
         monotonic().wrapping_sub(self.origin)
     }
+
+    /// A time as the system's monotonic clock has it.
+    pub fn moment(&self, time: Nanos) -> Nanos {
+        self.origin.saturating_add(time)
+    }
 }
 
 /// The system's monotonic clock. Unlike `Instant` it is plain nanoseconds: no checks, no splitting.
 #[inline]
-fn monotonic() -> Nanos {
-    clock_gettime(ClockId::CLOCK_MONOTONIC)
-        .map_or(0, |time| time.tv_sec() as Nanos * 1_000_000_000 + time.tv_nsec() as Nanos)
+pub(super) fn monotonic() -> Nanos {
+    let time = clock_gettime(ClockId::Monotonic);
+    time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
 /// A part of the run.

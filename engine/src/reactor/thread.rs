@@ -2,7 +2,7 @@
 //! ledger.
 
 use std::io;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 
 use super::client::Client;
@@ -12,11 +12,11 @@ use super::schedule::{Clock, Nanos, Phase, Schedule, Stretch};
 use super::throttle::Throttle;
 use super::timers::Timers;
 use super::usage::CpuTime;
-use super::{Report, ThreadTotals};
+use super::{Report, Shared, ThreadTotals};
 use crate::connection::BUFFER_SIZE;
 use crate::connection::message::Message;
 use crate::ledger::log::{End, Entry, TransactionLog};
-use crate::ledger::{Account, Counts, Pace, ScriptAccount, Tally};
+use crate::ledger::{Account, Clients, Counts, Pace, ScriptAccount, Tally};
 use crate::plan::{Limit, Plan};
 use crate::program::random::Random;
 
@@ -35,9 +35,11 @@ pub struct Thread<'a> {
     pub log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     pub reports: Sender<Report>,
-    pub stop: &'a AtomicBool,
+    pub shared: &'a Shared,
     /// Clients that are not at their end.
     pub active: usize,
+    /// Clients of a staged run that are not ready for their first transaction.
+    pub unready: usize,
     pub choose: Random,
     pub throttle: Option<Throttle>,
     pub timers: Timers,
@@ -48,6 +50,11 @@ pub struct Thread<'a> {
     pub scratch: Message,
     /// Whether a commit needs more than the tally.
     pub is_detailed: bool,
+    /// Whether there is nothing to do beside statements and the tally: neither timing of commands nor notes, no rate, no
+    /// staged clients, no connection for each transaction.
+    pub is_plain: bool,
+    /// What each client of a plain run has to do.
+    pub share: Share,
     cpu_at_measure: Option<CpuTime>,
 }
 
@@ -60,11 +67,16 @@ impl<'a> Thread<'a> {
         first_client: usize,
         clients: usize,
         reports: Sender<Report>,
-        stop: &'a AtomicBool,
+        shared: &'a Shared,
     ) -> io::Result<Self> {
         let schedule = Schedule::new(0, plan.warmup, None);
         let seeds = &plan.seeds.threads[number];
         let scripts = empty_accounts(plan);
+        let is_detailed = plan.interval.is_some()
+            || plan.latency_limit.is_some()
+            || plan.log.is_some()
+            || plan.tries != Some(1)
+            || scripts.len() > 1;
         Ok(Self {
             plan,
             clock,
@@ -72,17 +84,19 @@ impl<'a> Thread<'a> {
             first_client,
             readiness: Readiness::new()
                 .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?,
-            stretch: schedule.first(),
+            // Nothing rolls before the start.
+            stretch: Stretch { ends: Nanos::MAX, ..schedule.first() },
             schedule,
-            tally: empty_tally(plan),
+            tally: empty_tally(plan, Clients::new(first_client, if plan.staged { clients } else { 0 })),
             log: match &plan.log {
                 Some(log) => Some(TransactionLog::open(log, number, seeds.sample.clone())?),
                 None => None,
             },
             totals: ThreadTotals::default(),
             reports,
-            stop,
+            shared,
             active: clients,
+            unready: clients,
             choose: seeds.choose.clone(),
             throttle: plan.interval.map(|interval| Throttle::new(interval, plan.jobs, seeds.throttle.clone())),
             timers: Timers::default(),
@@ -90,11 +104,14 @@ impl<'a> Thread<'a> {
             connecting: Connecting::default(),
             buffer: vec![0; BUFFER_SIZE],
             scratch: Message::default(),
-            is_detailed: plan.interval.is_some()
-                || plan.latency_limit.is_some()
-                || plan.log.is_some()
-                || plan.tries != Some(1)
-                || scripts.len() > 1,
+            is_detailed,
+            is_plain: !(is_detailed
+                || plan.timed_commands
+                || plan.notes.steps
+                || plan.staged
+                || plan.reconnect
+                || matches!(plan.limit, Limit::Events { .. })),
+            share: Share { transactions: u64::MAX, until: Nanos::MAX },
             scripts,
             cpu_at_measure: None,
         })
@@ -104,6 +121,10 @@ impl<'a> Thread<'a> {
     pub fn start(&mut self, schedule: Schedule) {
         self.schedule = schedule;
         self.stretch = schedule.first();
+        match self.plan.limit {
+            Limit::Transactions(limit) => self.share.transactions = limit,
+            Limit::Time(_) | Limit::Events { .. } => self.share.until = schedule.end.unwrap_or(Nanos::MAX),
+        }
         if self.stretch.phase == Phase::Measure {
             self.cpu_at_measure = CpuTime::of_thread();
         }
@@ -159,12 +180,21 @@ impl<'a> Thread<'a> {
     }
 
     fn hand_over(&mut self, ended: Nanos) {
+        self.note_waiting(ended);
         let stretch = Stretch { ends: ended.max(self.stretch.begins), ..self.stretch };
-        let tally = Box::new(std::mem::replace(&mut self.tally, empty_tally(self.plan)));
+        let empty = empty_tally(self.plan, self.tally.clients.emptied());
+        let tally = Box::new(std::mem::replace(&mut self.tally, empty));
         self.report(Report::Tick { worker: self.number, stretch, tally });
     }
 
-    /// All clients are at their end.
+    /// With a rate: notes who waits for whom at the end of a stretch.
+    fn note_waiting(&mut self, now: Nanos) {
+        let (Some(pace), Some(throttle)) = (&mut self.tally.pace, &self.throttle) else { return };
+        pace.backlog = throttle.backlog(now);
+        pace.busy = self.active.saturating_sub(self.timers.len()) as u64;
+    }
+
+    /// All clients are at their end, or the run is.
     pub fn finish(mut self) {
         let ended = self.clock.now();
         self.roll(ended);
@@ -178,6 +208,7 @@ impl<'a> Thread<'a> {
             self.scripts = empty_accounts(self.plan);
         }
         totals.scripts = std::mem::take(&mut self.scripts);
+        totals.unfinished = self.active;
         self.report(Report::Finished { worker: self.number, totals: Box::new(totals) });
     }
 
@@ -186,13 +217,30 @@ impl<'a> Thread<'a> {
         let _ = self.reports.send(report);
     }
 
+    /// Waiting for events failed.
+    pub fn fail(&self, error: &io::Error) {
+        self.report(Report::Failed { message: format!("could not wait for events: {error}") });
+    }
+
+    /// Whether connections are made while the load runs.
+    #[inline]
+    pub fn connects_under_way(&self) -> bool {
+        self.plan.reconnect || self.plan.staged
+    }
+
     /// Whether a client has done all that it should.
     #[inline]
     pub fn is_done(&self, client: &Client, now: Nanos) -> bool {
         match self.plan.limit {
             Limit::Transactions(limit) => client.done >= limit,
             Limit::Time(_) => self.is_over(now),
+            Limit::Events { total, .. } => self.is_over(now) || total.is_some_and(|total| !self.take_event(total)),
         }
+    }
+
+    /// Takes one of the transactions that all clients share; false if none is left. Those of the warm-up are not of them.
+    fn take_event(&self, total: u64) -> bool {
+        self.stretch.phase == Phase::Warmup || self.shared.events.fetch_add(1, Ordering::Relaxed) < total
     }
 
     /// Whether the time of a run that is limited by it is over.
@@ -220,8 +268,25 @@ impl<'a> Thread<'a> {
     }
 }
 
-fn empty_tally(plan: &Plan) -> Tally {
-    Tally { pace: plan.interval.map(|_| Box::<Pace>::default()), ..Tally::default() }
+/// What each client has to do, where that is not shared: the limit in a form that takes two comparisons.
+#[derive(Debug, Clone, Copy)]
+pub struct Share {
+    /// So many transactions, or
+    pub transactions: u64,
+    /// as many as begin before this time.
+    pub until: Nanos,
+}
+
+impl Share {
+    /// Whether a client with so many transactions has done its share at `now`.
+    #[inline(always)]
+    pub fn is_done(&self, transactions: u64, now: Nanos) -> bool {
+        transactions >= self.transactions || now >= self.until
+    }
+}
+
+fn empty_tally(plan: &Plan, clients: Clients) -> Tally {
+    Tally { pace: plan.interval.map(|_| Box::<Pace>::default()), clients, ..Tally::default() }
 }
 
 fn empty_accounts(plan: &Plan) -> Vec<ScriptAccount> {

@@ -32,6 +32,11 @@ impl Throttle {
         self.last = self.last.saturating_add((-uniform.ln() * self.mean + 0.5) as Nanos);
         self.last
     }
+
+    /// About how many starts lie between the last that was given out and `now`.
+    pub fn backlog(&self, now: Nanos) -> u64 {
+        (now.saturating_sub(self.last) as f64 / self.mean) as u64
+    }
 }
 
 #[cfg(test)]

@@ -17,6 +17,11 @@ impl Timers {
         self.queue.push(Reverse((at, index)));
     }
 
+    /// How many clients wait.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
     /// When the next client is to be woken, if one waits.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {

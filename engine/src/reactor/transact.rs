@@ -1,16 +1,16 @@
-//! The hot path: a reply comes in, the program says what is next, the next request goes out.
+//! A client's way: a reply comes in, the program says what is next, the next request goes out. Runs without any extras
+//! have a shorter one (`plain.rs`).
 
 use mio::Token;
 
 use super::Cause;
-use super::client::{Client, State};
+use super::client::{Client, Stage, State};
 use super::schedule::{Nanos, Phase};
 use super::thread::Thread;
 use crate::connection::error::ConnectionError;
 use crate::connection::statement::QueryMode;
-use crate::connection::{Connection, Received, Reply, StatementError};
 use crate::ledger::log::End;
-use crate::program::{Action, Rows, Trouble};
+use crate::program::{Action, Answered, Outcome, Rows, Trouble};
 
 impl Thread<'_> {
     /// Starts a client's next transaction, or ends the client.
@@ -22,8 +22,7 @@ impl Thread<'_> {
 
     /// Makes a client ready for its next transaction, which starts when the former one ends: one clock reading serves
     /// for both. False if it has done its share, or must wait for its time or its connection.
-    #[inline(always)]
-    fn next_transaction(&mut self, client: &mut Client, now: Nanos) -> bool {
+    pub(super) fn next_transaction(&mut self, client: &mut Client, now: Nanos) -> bool {
         if self.is_done(client, now) {
             self.end_client(client);
             return false;
@@ -37,7 +36,7 @@ impl Thread<'_> {
         if self.throttle.is_some() && !self.await_slot(client, now) {
             return false;
         }
-        if client.connection.is_none() {
+        if client.connection.is_none() && self.plan.reconnect {
             self.connect_later(client, now);
             return false;
         }
@@ -65,7 +64,7 @@ impl Thread<'_> {
         if let Some(pace) = &mut self.tally.pace {
             pace.oversleeps.record(now - client.scheduled);
         }
-        if client.connection.is_none() {
+        if client.connection.is_none() && self.plan.reconnect {
             return self.connect_later(client, now);
         }
         self.start_transaction(client, now);
@@ -85,8 +84,14 @@ impl Thread<'_> {
                 }
                 continue;
             }
-            if self.schedule.end.is_some_and(|end| scheduled > end) {
-                self.end_client(client);
+            if let Some(end) = self.schedule.end.filter(|end| scheduled > *end) {
+                if self.plan.staged {
+                    // As sysbench's clients do it waits for the end: the run has its whole length.
+                    client.state = State::Scheduled;
+                    self.timers.add(end, client.index);
+                } else {
+                    self.end_client(client);
+                }
                 return false;
             }
             if scheduled > now {
@@ -98,102 +103,17 @@ impl Thread<'_> {
         }
     }
 
-    /// Takes in what the server sent; goes on if the reply is complete.
-    #[inline]
-    pub fn receive(&mut self, client: &mut Client) {
-        let Some(connection) = &mut client.connection else { return };
-        match connection.receive_whole(&mut self.buffer) {
-            Received::Whole(status) => {
-                let now = self.clock.now();
-                self.succeeded(client, status, now);
-            }
-            other => self.receive_slowly(client, other),
-        }
-    }
-
-    /// The same for what is not the whole of a usual reply.
-    #[cold]
-    fn receive_slowly(&mut self, client: &mut Client, received: Received) {
-        let Some(connection) = &mut client.connection else { return };
-        match connection.receive(received, &mut self.buffer, self.readiness.registry(), Token(client.index)) {
-            Ok(None) => {}
-            Ok(Some(Reply { status, error: None })) => {
-                let now = self.clock.now();
-                self.succeeded(client, status, now);
-            }
-            Ok(Some(Reply { status, error: Some(failed) })) => {
-                let now = self.clock.now();
-                self.failed(client, failed, status, now);
-            }
-            Err(error) => self.lose(client, error),
-        }
-    }
-
-    /// The server has done what was asked for.
-    #[inline(always)]
-    fn succeeded(&mut self, client: &mut Client, status: u8, now: Nanos) {
-        self.roll(now);
-        client.status = status;
-        client.was_answered = true;
-        match client.state {
-            State::Waiting { command, last } => {
-                self.account_command(client, command, now);
-                if !last || self.end_transaction(client, now).is_some() {
-                    self.drive_on(client, now);
-                }
-            }
-            State::WaitingForRows { command } => self.store_rows(client, command, now),
-            State::Preparing { command } => self.open_pipeline(client, command, now),
-            State::RollingBack => self.rolled_back(client, now),
-            _ => {}
-        }
-    }
-
-    /// The server could not do what was asked for.
-    fn failed(&mut self, client: &mut Client, failed: StatementError, status: u8, now: Nanos) {
-        self.roll(now);
-        client.status = status;
-        client.was_answered = true;
-        let StatementError { error, query } = failed;
-        match client.state {
-            State::Waiting { command, .. } | State::WaitingForRows { command } => {
-                self.statement_failed(client, command, StatementError { error, query }, now);
-            }
-            State::Preparing { command } => {
-                self.abort(client, Some(command), Cause::Statement { error, query });
-            }
-            State::RollingBack => self.abort(client, None, Cause::Statement { error, query }),
-            _ => {}
-        }
-    }
-
-    fn store_rows(&mut self, client: &mut Client, command: usize, now: Nanos) {
-        let results = client.connection.as_mut().map(Connection::take_results).unwrap_or_default();
-        match client.program.store(&results) {
-            Ok(()) => {
-                self.account_command(client, command, now);
-                self.drive(client, now);
-            }
-            Err(trouble) => self.abort(client, None, Cause::Program(trouble)),
-        }
-    }
-
     /// Asks the program until the server, a moment or the end is needed.
-    pub fn drive(&mut self, client: &mut Client, now: Nanos) {
-        self.drive_on(client, now);
-    }
-
-    /// The same for the hot path, of which it becomes a part.
-    #[inline(always)]
-    fn drive_on(&mut self, client: &mut Client, mut now: Nanos) {
+    pub fn drive(&mut self, client: &mut Client, mut now: Nanos) {
         loop {
             if self.plan.timed_commands {
                 client.command_began = now;
             }
-            let action = client.program.next();
-            match action {
+            match client.program.next() {
                 Action::Query { command, statement, values, rows, last } => {
-                    let Some(connection) = &mut client.connection else { return };
+                    let Some(connection) = &mut client.connection else {
+                        return self.query_without_connection(client);
+                    };
                     let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.scratch);
                     if self.plan.notes.steps {
                         let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
@@ -209,6 +129,8 @@ impl Thread<'_> {
                     client.state = match rows {
                         Rows::Skipped => State::Waiting { command, last },
                         Rows::Kept => State::WaitingForRows { command },
+                        Rows::Counted => State::WaitingForCount { last },
+                        Rows::Handed => State::WaitingForAnswer { counts: true },
                     };
                     if sent.is_err() || connection.has_unsent() {
                         self.sent_in_part(client, sent);
@@ -254,6 +176,47 @@ impl Thread<'_> {
                     let sent = connection.end_pipeline();
                     return self.sent_in_part(client, sent);
                 }
+                Action::Text { sql, rows } => {
+                    // What is not counted has its answer all the same.
+                    let (rows, state) = match rows {
+                        Rows::Skipped => (Rows::Counted, State::WaitingForAnswer { counts: false }),
+                        Rows::Handed => (rows, State::WaitingForAnswer { counts: true }),
+                        _ => (rows, State::WaitingForCount { last: false }),
+                    };
+                    let sent = client.connection.as_mut().map(|connection| connection.send_query(sql, rows));
+                    client.state = state;
+                    return self.sent_on_staged(client, sent);
+                }
+                Action::Prepare { statement } => {
+                    let sent = client.connection.as_mut().map(|connection| connection.send_prepare(statement));
+                    client.state = State::WaitingForAnswer { counts: false };
+                    return self.sent_on_staged(client, sent);
+                }
+                Action::PrepareAll { statements } => {
+                    let sent = client.connection.as_mut().map(|connection| connection.prepare(statements));
+                    if matches!(sent, Some(Ok(false))) {
+                        client.program.take(Outcome::Done(&Answered::default()));
+                        continue;
+                    }
+                    client.state = State::WaitingForAnswer { counts: false };
+                    return self.sent_on_staged(client, sent.map(|sent| sent.map(drop)));
+                }
+                Action::Connect { number } => {
+                    self.use_connection(client, number);
+                    client.connection = None;
+                    return self.connect_later(client, now);
+                }
+                Action::Use { number } => self.use_connection(client, number),
+                Action::Disconnect { number } => {
+                    self.use_connection(client, number);
+                    client.staged.made.retain(|made| *made != number);
+                    if let Some(mut connection) = client.connection.take() {
+                        connection.terminate();
+                    }
+                }
+                Action::Leave => {
+                    client.staged.stage = Stage::Stop;
+                }
                 Action::Abort(trouble) => {
                     if let Trouble::Command { command, .. } = trouble {
                         self.note_command(client, command);
@@ -267,7 +230,7 @@ impl Thread<'_> {
     /// Has the poll tell when the socket takes the rest. A broken socket may still hold the server's last word: the read
     /// that follows finds it.
     #[cold]
-    fn sent_in_part(&mut self, client: &mut Client, sent: Result<(), ConnectionError>) {
+    pub(super) fn sent_in_part(&mut self, client: &mut Client, sent: Result<(), ConnectionError>) {
         let Some(connection) = &mut client.connection else { return };
         let watched = sent.and_then(|()| Ok(connection.watch_unsent(self.readiness.registry(), Token(client.index))?));
         if watched.is_err() {
@@ -275,7 +238,7 @@ impl Thread<'_> {
         }
     }
 
-    fn open_pipeline(&mut self, client: &mut Client, command: usize, now: Nanos) {
+    pub(super) fn open_pipeline(&mut self, client: &mut Client, command: usize, now: Nanos) {
         if let Some(connection) = &mut client.connection {
             connection.start_pipeline();
         }
@@ -304,8 +267,10 @@ impl Thread<'_> {
     }
 
     /// The script is at its end: counts the transaction and prepares the next one, which begins at the returned time.
-    #[inline(always)]
-    fn end_transaction(&mut self, client: &mut Client, now: Nanos) -> Option<Nanos> {
+    pub(super) fn end_transaction(&mut self, client: &mut Client, now: Nanos) -> Option<Nanos> {
+        if self.plan.staged {
+            return self.end_staged(client, now);
+        }
         if !client.was_answered {
             return self.end_without_answer(client);
         }
@@ -330,17 +295,14 @@ impl Thread<'_> {
     }
 
     #[cold]
-    fn leave_open(&mut self, client: &mut Client) {
+    pub(super) fn leave_open(&mut self, client: &mut Client) {
         let reason = "end of script reached without completing the last transaction".to_owned();
         self.abort(client, None, Cause::Program(Trouble::Script { reason }));
     }
 
     /// A transaction is over, however it ended; with `--connect` so is its connection.
-    #[inline]
     pub fn count(&mut self, client: &mut Client) {
-        if self.stretch.phase != Phase::Warmup {
-            client.done += 1;
-        }
+        client.done += u64::from(self.stretch.phase != Phase::Warmup);
         if self.plan.reconnect {
             if let Some(mut connection) = client.connection.take() {
                 connection.terminate();
@@ -348,8 +310,8 @@ impl Thread<'_> {
         }
     }
 
-    #[inline(always)]
-    fn commit(&mut self, client: &mut Client, now: Nanos) {
+    #[inline]
+    pub(super) fn commit(&mut self, client: &mut Client, now: Nanos) {
         let latency = now - client.scheduled;
         self.tally.commit(latency);
         if self.is_detailed {

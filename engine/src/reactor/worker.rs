@@ -1,16 +1,15 @@
 //! One thread's event loop over its clients.
 
 use std::io;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, Sender};
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use super::Report;
 use super::client::{Client, State};
-use super::readiness::{Ready, wake_in_time};
-use super::schedule::{Clock, Schedule};
+use super::readiness::Ready;
+use super::schedule::Schedule;
 use super::thread::Thread;
-use crate::plan::Plan;
 
 /// The longest sleep of the loop: how soon an interrupt is noticed.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(50);
@@ -22,45 +21,36 @@ pub(super) struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// A thread for the clients `first_client..first_client + count`.
-    pub fn new(
-        plan: &'a Plan,
-        clock: Clock,
-        number: usize,
-        first_client: usize,
-        count: usize,
-        reports: Sender<Report>,
-        stop: &'a AtomicBool,
-    ) -> io::Result<Self> {
+    /// The thread with its `count` clients, that are made where they will run.
+    pub fn new(thread: Thread<'a>, count: usize) -> Self {
+        let plan = thread.plan;
         let clients = (0..count).map(|index| {
-            let number = first_client + index;
+            let number = thread.first_client + index;
             Client::new(index, plan.workload.client(number, plan.seeds.clients[number].clone()))
         });
-        Ok(Self {
-            clients: clients.collect(),
-            thread: Thread::new(plan, clock, number, first_client, count, reports, stop)?,
-        })
+        Self { clients: clients.collect(), thread }
     }
 
     /// Connects, waits for the start, runs to the end, and reports all the way. `start` delivers the schedule, or
     /// nothing if the run is called off.
     pub fn run(mut self, start: &Receiver<Schedule>) {
-        if !self.thread.plan.reconnect {
+        if self.thread.plan.staged {
+            if let Err(error) = self.make_ready() {
+                return self.thread.fail(&error);
+            }
+        } else if !self.thread.plan.reconnect {
             if let Err((client, error)) = self.connect_all() {
                 return self.thread.report(Report::CannotConnect { client, error });
             }
         }
         self.thread.report(Report::Connected);
         let Ok(schedule) = start.recv() else { return };
-        if self.thread.throttle.is_some() {
-            wake_in_time();
-        }
         self.thread.start(schedule);
         for client in &mut self.clients {
-            self.thread.begin_transaction(client, schedule.start);
+            self.thread.begin_load(client, schedule.start);
         }
         if let Err(error) = self.serve() {
-            return self.thread.report(Report::Failed { message: format!("could not wait for events: {error}") });
+            return self.thread.fail(&error);
         }
         for connection in self.clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
             connection.terminate();
@@ -68,35 +58,54 @@ impl<'a> Worker<'a> {
         self.thread.finish();
     }
 
-    /// The event loop.
+    /// The event loop of the load.
     fn serve(&mut self) -> io::Result<()> {
         let mut ready = Ready::new();
-        while self.thread.active > 0 && !self.thread.stop.load(Ordering::Relaxed) {
-            if self.thread.plan.reconnect {
-                self.go_on_with_queue();
-            }
-            let patience = self.thread.patience();
-            let count = self.thread.readiness.wait(&mut ready, patience)?;
-            for at in 0..count {
-                if let Some(client) = self.clients.get_mut(ready.token(at).0) {
-                    self.thread.ready(client);
-                }
-            }
-            if self.thread.timers.next().is_some() {
-                self.wake();
-            }
-            if !self.thread.yielding.is_empty() {
-                self.resume();
-            }
-            if count == 0 {
-                self.thread.roll(self.thread.clock.now());
-            }
+        while self.thread.active > 0 && !self.thread.shared.stop.load(Ordering::Relaxed) {
+            self.serve_once(&mut ready)?;
         }
         Ok(())
     }
 
+    /// Serves what has happened, or waits until something does.
+    #[inline(always)]
+    pub(super) fn serve_once(&mut self, ready: &mut Ready) -> io::Result<()> {
+        let has_turns = self.thread.has_errands() && self.prepare_to_wait()?;
+        let patience = if has_turns { Duration::ZERO } else { LONGEST_WAIT };
+        let count = self.thread.readiness.wait(ready, patience)?;
+        for token in ready.tokens(count) {
+            if let Some(client) = self.clients.get_mut(token) {
+                self.thread.ready(client);
+            }
+        }
+        if count == 0 {
+            self.thread.roll(self.thread.clock.now());
+        }
+        if self.thread.has_errands() {
+            self.wake();
+            self.resume();
+        }
+        Ok(())
+    }
+
+    /// Goes on with connections that wait for their turn, and names the moment of the next client that waits for one;
+    /// whether somebody has yielded, so that there is nothing to wait for.
+    #[inline(never)]
+    fn prepare_to_wait(&mut self) -> io::Result<bool> {
+        if self.thread.connects_under_way() {
+            self.go_on_with_queue();
+        }
+        if let Some(next) = self.thread.timers.next() {
+            self.thread.readiness.wake_at(self.thread.clock.moment(next))?;
+        }
+        Ok(!self.thread.yielding.is_empty())
+    }
+
     /// Goes on with clients whose time has come.
     fn wake(&mut self) {
+        if self.thread.timers.next().is_none() {
+            return;
+        }
         let now = self.thread.clock.now();
         self.thread.roll(now);
         while let Some(index) = self.thread.timers.pop(now) {
@@ -117,31 +126,50 @@ impl<'a> Worker<'a> {
         for index in std::mem::take(&mut self.thread.yielding) {
             let now = self.thread.clock.now();
             self.thread.roll(now);
-            self.thread.begin_transaction(&mut self.clients[index], now);
+            let client = &mut self.clients[index];
+            match client.state {
+                State::Pausing => self.thread.drive(client, now),
+                _ => self.thread.begin_transaction(client, now),
+            }
         }
     }
 }
 
 impl Thread<'_> {
-    /// How long to wait for events.
-    #[inline]
-    fn patience(&self) -> Duration {
-        match self.timers.next() {
-            _ if !self.yielding.is_empty() => Duration::ZERO,
-            None => LONGEST_WAIT,
-            Some(next) => Duration::from_nanos(next.saturating_sub(self.clock.now())).min(LONGEST_WAIT),
-        }
+    /// Whether anything but sockets is to be looked after.
+    #[inline(always)]
+    fn has_errands(&self) -> bool {
+        self.timers.len() | self.yielding.len() | usize::from(self.connects_under_way()) != 0
     }
 
     /// A client's socket can be read or written.
-    #[inline]
+    #[inline(always)]
     fn ready(&mut self, client: &mut Client) {
-        match client.state {
-            State::Waiting { .. } | State::WaitingForRows { .. } | State::RollingBack | State::Preparing { .. } => {
-                self.receive(client)
+        if let State::Waiting { last, .. } = client.state {
+            if self.is_plain {
+                return self.receive_plain(client, last);
             }
+        }
+        self.ready_otherwise(client);
+    }
+
+    /// The same for what is not on the hot path.
+    #[inline(never)]
+    fn ready_otherwise(&mut self, client: &mut Client) {
+        match client.state {
+            State::Waiting { .. }
+            | State::WaitingForRows { .. }
+            | State::WaitingForCount { .. }
+            | State::WaitingForAnswer { .. }
+            | State::RollingBack
+            | State::Preparing { .. } => self.receive(client),
             State::Connecting => self.go_on_connecting(client),
-            State::Idle | State::Scheduled | State::Yielding | State::Sleeping { .. } | State::Finished => {}
+            State::Idle
+            | State::Scheduled
+            | State::Yielding
+            | State::Pausing
+            | State::Sleeping { .. }
+            | State::Finished => {}
         }
     }
 }

@@ -28,11 +28,12 @@ COMMANDS = {
     "list": "List the PostgreSQL servers, the workloads and the bundled studies found here.",
     "cleanup": "Remove what an interrupted lab left behind.",
     "pgbench": "Run the load engine as pgbench; all arguments are pgbench's.",
+    "sysbench": "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's.",
 }
 """Name and short help of every command, so that `pgtrial --help` imports none of them."""
 
 _USAGE_ERROR = 3
-_PASSED_ON = "pgbench"
+_PASSED_ON = ("pgbench", "sysbench")
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -71,7 +72,7 @@ def _application(called: str | None) -> typer.Typer:
 def main(arguments: list[str] | None = None) -> None:
     """Entry point of the `pgtrial` script. Exits with the command's status; an error is one line on stderr."""
     given = sys.argv[1:] if arguments is None else arguments
-    if given[:1] == [_PASSED_ON]:
+    if _is_passed_on(given):
         debug = False
     else:
         # --debug is taken anywhere in the line, so that it can be added to the end of a failed command
@@ -80,10 +81,14 @@ def main(arguments: list[str] | None = None) -> None:
     sys.exit(_status_of(given, debug=debug))
 
 
+def _is_passed_on(arguments: list[str]) -> bool:
+    return bool(arguments) and arguments[0] in _PASSED_ON
+
+
 def _status_of(arguments: list[str], *, debug: bool) -> int:
     try:
-        if arguments[:1] == [_PASSED_ON]:
-            importlib.import_module("pgtrial.cli.pgbench").execute(arguments[1:])
+        if _is_passed_on(arguments):
+            importlib.import_module("pgtrial.cli.engine_itself").execute(arguments[0], arguments[1:])
         called = next((argument for argument in arguments if not argument.startswith("-")), None)
         command = typer.main.get_command(_application(called))
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)

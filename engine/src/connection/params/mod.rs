@@ -36,6 +36,10 @@ pub struct Given {
     pub user: Option<String>,
     /// `-d` or the positional argument: database name, connection string or URI.
     pub dbname: Option<String>,
+    /// The password, where there is an option for it.
+    pub password: Option<Password>,
+    /// `sslmode`, where there is an option for it.
+    pub sslmode: Option<String>,
     /// The name of the session if neither a connection string nor `PGAPPNAME` gives one, such as `pgbench`.
     pub fallback_application_name: String,
 }
@@ -286,11 +290,18 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
 }
 
 /// The options that the command line gives, in the order in which pgbench hands them to libpq: a connection string
-/// overrides `-h`, `-p` and `-U`.
+/// overrides what is given beside it.
 fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, ParamsError> {
     let mut options = Options::default();
-    for (keyword, value) in [("host", &given.host), ("port", &given.port), ("user", &given.user)] {
-        if let Some(value) = non_empty(value.as_deref()) {
+    let password = given.password.as_ref().map(Password::reveal);
+    for (keyword, value) in [
+        ("host", given.host.as_deref()),
+        ("port", given.port.as_deref()),
+        ("user", given.user.as_deref()),
+        ("password", password),
+        ("sslmode", given.sslmode.as_deref()),
+    ] {
+        if let Some(value) = non_empty(value) {
             options.store(keyword, value)?;
         }
     }

@@ -72,6 +72,8 @@ fn given(options: &[(&str, &str)]) -> Given {
         port: option("p"),
         user: option("U"),
         dbname: option("d"),
+        password: option("password").map(Password::new),
+        sslmode: option("sslmode"),
         fallback_application_name: "pgbench".to_owned(),
     }
 }
@@ -125,6 +127,17 @@ fn connection_string_beats_options_beat_variables_beat_defaults() {
     assert_eq!(plain.application_name.as_deref(), Some("pgbench"));
     assert_eq!(plain.tls.mode, SslMode::Prefer);
     assert_eq!(plain.connect_timeout, None);
+}
+
+#[test]
+fn a_password_and_an_sslmode_may_be_given_beside_a_connection_string() {
+    let machine = Machine::new().set("PGPASSWORD", "from_variable").set("PGSSLMODE", "disable");
+    let options = given(&[("password", "given"), ("sslmode", "require")]);
+    let params = machine.resolve_given(&options).unwrap();
+    assert_eq!((password(&params), params.tls.mode), (Some("given"), SslMode::Require));
+    let options = given(&[("password", ""), ("d", "sslmode=allow"), ("sslmode", "require")]);
+    let params = machine.resolve_given(&options).unwrap();
+    assert_eq!((password(&params), params.tls.mode), (Some("from_variable"), SslMode::Allow));
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! A benchmark run: from the options to the exit status.
 
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::histogram::HistogramFile;
@@ -13,16 +12,13 @@ use super::{results, session, target};
 use crate::connection::session::Session;
 use crate::connection::target::{Target, plain_io_message};
 use crate::event::{EventWriter, Hello};
-use crate::frontend::self_check;
+use crate::frontend::{interrupt, self_check};
 use crate::ledger::log::LogPlan;
 use crate::plan::{Limit, Notes, Plan, Seeds};
 use crate::program::Workload;
 use crate::program::pgbench::{Environment, Parsed, Scripts};
 use crate::program::value::Value;
 use crate::reactor::{self, Clock, Outcome, RunError};
-
-/// Exit status of a run that an interrupt ended.
-const INTERRUPTED: u8 = 130;
 
 /// Exit status of a run in which clients were given up.
 const ABORTED: u8 = 2;
@@ -60,7 +56,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     vacuum(&mut session, &options);
     drop(session);
 
-    let interrupt = catch_interrupt()?;
+    let interrupt = interrupt::catch().map_err(Failure::error)?;
     let mut watcher = Watcher::new(&options, &plan, clock, origin, events.as_mut(), &interrupt);
     let outcome = reactor::run(&plan, clock, &interrupt, &mut watcher).map_err(describe_run_error)?;
     Ok(finish(&options, &plan, &facts, &outcome, &mut watcher, histogram))
@@ -85,7 +81,7 @@ fn finish(
         messages::error(error);
         status = OUTPUT_LOST;
     }
-    let warnings = if options.uses_additions() { self_check::warnings(outcome) } else { Vec::new() };
+    let warnings = if options.uses_additions() { self_check::warnings(outcome, "-j") } else { Vec::new() };
     watcher.done(outcome, status, &warnings);
     if watcher.events_lost() {
         status = OUTPUT_LOST;
@@ -112,7 +108,7 @@ fn finish(
 
 fn exit_status(outcome: &Outcome) -> u8 {
     match (outcome.interrupted, outcome.aborted) {
-        (true, _) => INTERRUPTED,
+        (true, _) => interrupt::STATUS,
         (false, 0) => 0,
         (false, _) => ABORTED,
     }
@@ -194,6 +190,7 @@ fn make_plan(
         },
         warmup: options.warmup,
         reconnect: options.reconnect,
+        staged: false,
         timed_commands: options.report_per_command,
         interval: options.interval,
         latency_limit: options.latency_limit,
@@ -221,23 +218,17 @@ fn open_events(
             Failure::error(format!("could not open events file \"{}\": {}", path.display(), reason(error)))
         })?,
     };
-    let hello =
-        Hello { frontend: "pgbench", plan, scale: facts.scale, seed: options.seed, server: &session.server.version };
+    let hello = Hello {
+        frontend: "pgbench",
+        plan,
+        scale: Some(facts.scale),
+        seed: options.seed,
+        server: Some(&session.server.version),
+    };
     writer
         .hello(clock, &hello)
         .map_err(|error| Failure::error(format!("could not write events: {}", reason(error))))?;
     Ok(Some(writer))
-}
-
-/// The first Ctrl-C ends the run with what was measured so far; the second one kills as usual.
-fn catch_interrupt() -> Result<Arc<AtomicBool>, Failure> {
-    let flag = Arc::new(AtomicBool::new(false));
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, INTERRUPTED.into(), Arc::clone(&flag))
-            .and_then(|_| signal_hook::flag::register(signal, Arc::clone(&flag)))
-            .map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
-    }
-    Ok(flag)
 }
 
 fn describe_run_error(error: RunError) -> Failure {
@@ -245,6 +236,7 @@ fn describe_run_error(error: RunError) -> Failure {
         RunError::Connect { client, error } => {
             Failure::lines(&[&error.message, &format!("could not create connection for client {client}")])
         }
+        RunError::Unready => Failure::error(error),
         RunError::System(message) => Failure::error(message),
     }
 }

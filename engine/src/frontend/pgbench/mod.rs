@@ -60,6 +60,7 @@ fn target(options: &Options, purpose: Purpose) -> Result<Arc<Target>, Failure> {
         user: options.user.clone(),
         dbname: options.dbname.clone(),
         fallback_application_name: "pgbench".to_owned(),
+        ..Given::default()
     };
     let setup = |error: String| no_connection(&error, purpose);
     let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| setup(error.to_string()))?;

@@ -211,7 +211,7 @@ fn describe_trouble(client: usize, script: usize, trouble: &Trouble) -> String {
         Trouble::Rows { command, query, reason } => {
             format!("client {client} script {script} command {command} query {query}: {reason}")
         }
-        Trouble::Script { reason } => format!("client {client} aborted: {reason}"),
+        Trouble::Script { .. } | Trouble::Fatal(_) => format!("client {client} aborted: {trouble}"),
     }
 }
 

@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::commands::Unit;
 use super::expression::evaluate::Context;
 use super::expression::{Expression, Scalar};
+use super::legs::Leg;
 use super::scripts::Scripts;
 use super::steps::{Amount, Operation, Script, Sleep, Step, Store, Target};
 use super::{numbers, symbols};
@@ -15,7 +16,7 @@ use crate::connection::rows::ResultSet;
 use crate::connection::statement::QueryMode;
 use crate::program::random::Random;
 use crate::program::value::Value;
-use crate::program::{Action, Program, Rows, Trouble};
+use crate::program::{Action, Program, Query, Rows, Trouble};
 
 /// A client of a run.
 pub struct Client {
@@ -73,41 +74,26 @@ impl Program for Client {
         state.in_pipeline = false;
     }
 
-    #[inline]
     fn next(&mut self) -> Action<'_> {
+        let scripts = &*self.scripts;
+        self.state.proceed(scripts, &scripts.scripts[self.state.script])
+    }
+
+    /// The most frequent steps, done in few instructions.
+    #[inline]
+    fn next_query(&mut self) -> Option<Query<'_>> {
         let (scripts, state) = (&*self.scripts, &mut self.state);
-        let script = &scripts.scripts[state.script];
-        // The most frequent steps are done here, in few instructions; whatever else there is goes the longer way.
-        if scripts.timed {
-            return state.proceed(scripts, script);
+        if scripts.timed | state.in_pipeline {
+            return None;
         }
-        loop {
-            let Some(step) = script.steps.get(state.step) else {
-                if state.in_pipeline {
-                    break;
-                }
-                return Action::End;
-            };
-            match &step.operation {
-                Operation::Draw { slot, span } => {
-                    state.step += 1;
-                    state.values[*slot] = Value::Int(span.draw(&mut state.random));
-                }
-                Operation::Query { statement, store: None } => {
-                    state.step += 1;
-                    let statement = &script.statements[*statement];
-                    return Action::Query {
-                        command: step.command,
-                        statement,
-                        values: &state.values,
-                        rows: Rows::Skipped,
-                        last: state.step == script.steps.len() && !state.in_pipeline,
-                    };
-                }
-                _ => break,
-            }
+        let script = scripts.scripts.get(state.script)?;
+        let leg = script.legs.leg(state.step)?;
+        let statement = script.statements.get(leg.statement)?;
+        if leg.has_draws() {
+            state.draw(script, leg);
         }
-        state.proceed(scripts, script)
+        state.step = leg.next;
+        Some(Query { command: leg.command, statement, values: &state.values, last: leg.is_last })
     }
 
     fn store(&mut self, results: &[ResultSet]) -> Result<(), Trouble> {
@@ -132,6 +118,20 @@ impl Program for Client {
 }
 
 impl State {
+    /// Gives a leg's variables their random numbers.
+    #[inline(never)]
+    fn draw(&mut self, script: &Script, leg: &Leg) {
+        let mut random = self.random.clone();
+        for draw in script.legs.draws(leg) {
+            match self.values.get_mut(draw.slot) {
+                Some(Value::Int(number)) => *number = draw.span.draw(&mut random),
+                Some(value) => *value = Value::Int(draw.span.draw(&mut random)),
+                None => {}
+            }
+        }
+        self.random = random;
+    }
+
     /// Executes steps up to one that is an action.
     #[inline(never)]
     fn proceed<'a>(&'a mut self, scripts: &'a Scripts, script: &'a Script) -> Action<'a> {
@@ -141,7 +141,10 @@ impl State {
             match self.execute(scripts, step) {
                 Ok(Outcome::Done) if scripts.timed => return Action::Local { command: step.command },
                 Ok(Outcome::Done) => {}
-                Ok(outcome) => return action(step.command, outcome, script, &self.values),
+                Ok(outcome) => {
+                    let last = self.step == script.steps.len() && !self.in_pipeline;
+                    return action(step.command, outcome, script, &self.values, last);
+                }
                 Err(trouble) => return Action::Abort(*trouble),
             }
         }
@@ -201,12 +204,12 @@ impl State {
     }
 }
 
-/// The action that a step's outcome asks for.
-fn action<'a>(command: usize, outcome: Outcome, script: &'a Script, values: &'a [Value]) -> Action<'a> {
+/// The action that a step's outcome asks for; `last` if no step follows.
+fn action<'a>(command: usize, outcome: Outcome, script: &'a Script, values: &'a [Value], last: bool) -> Action<'a> {
     match outcome {
         Outcome::Done => Action::Local { command },
         Outcome::Query(statement, rows) => {
-            Action::Query { command, statement: &script.statements[statement], values, rows, last: false }
+            Action::Query { command, statement: &script.statements[statement], values, rows, last }
         }
         Outcome::StartPipeline(statements) => {
             Action::StartPipeline { command, statements: script.statements.get(statements).unwrap_or_default() }

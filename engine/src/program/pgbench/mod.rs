@@ -6,6 +6,7 @@ mod commands;
 mod error;
 mod expression;
 mod hashes;
+mod legs;
 mod lexer;
 mod numbers;
 pub mod script;

@@ -7,6 +7,7 @@ use super::commands::{Meta, Unit};
 use super::error::ScriptError;
 use super::expression::fold::Resolver;
 use super::expression::{Expression, Function, Scalar, Syntax, Tree};
+use super::legs::Legs;
 use super::script::{Command, Parsed, Sql};
 use super::shell::ShellCommand;
 use super::symbols::{self, Symbols};
@@ -23,6 +24,7 @@ pub struct Script {
     pub steps: Vec<Step>,
     /// In the order of the script.
     pub statements: Vec<Statement>,
+    pub legs: Legs,
 }
 
 /// A command, or a part of one.
@@ -160,7 +162,8 @@ impl<'a> Compiler<'a> {
             }
         }
         let info = ScriptInfo { description: parsed.description, weight: parsed.weight, commands: infos };
-        Ok(Script { info, steps: self.steps, statements: self.statements })
+        let legs = Legs::find(&self.steps);
+        Ok(Script { info, steps: self.steps, statements: self.statements, legs })
     }
 
     fn query(&mut self, command: usize, sql: Sql) -> Result<(), ScriptError> {

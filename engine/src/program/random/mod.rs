@@ -3,6 +3,7 @@
 
 pub mod distributions;
 pub mod permute;
+pub mod skewed;
 
 /// A generator's state; sixteen bytes, never all zero.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -78,8 +78,10 @@ impl Report<'_> {
                 writeln!(out, "number of transactions per client: {each}")?;
                 writeln!(out, "number of transactions actually processed: {committed}/{wanted}")
             }
-            Limit::Time(duration) => {
-                writeln!(out, "duration: {} s", duration.as_secs())?;
+            Limit::Time(_) | Limit::Events { .. } => {
+                if let Some(duration) = self.plan.limit.time() {
+                    writeln!(out, "duration: {} s", duration.as_secs())?;
+                }
                 writeln!(out, "number of transactions actually processed: {committed}")
             }
         }

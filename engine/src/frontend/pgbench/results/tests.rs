@@ -45,6 +45,7 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
         limit: Limit::Time(Duration::from_secs(4)),
         warmup: Duration::ZERO,
         reconnect: false,
+        staged: false,
         timed_commands: true,
         interval: None,
         latency_limit: None,
@@ -111,6 +112,7 @@ fn every_option_has_its_lines_in_pgbenchs_order() {
     let plan = Plan {
         limit: Limit::Transactions(4),
         reconnect: true,
+        staged: false,
         interval: Some(Duration::from_millis(1)),
         latency_limit: Some(Duration::from_micros(2500)),
         tries: None,

@@ -18,7 +18,7 @@ use crate::connection::statement::QueryMode;
 use crate::plan::Seeds;
 use crate::program::random::Random;
 use crate::program::value::Value;
-use crate::program::{Action, Program, Trouble, Workload};
+use crate::program::{Action, Program, Rows, Trouble, Workload};
 
 /// The variables that pgbench sets in a run with this seed at scale 1.
 const SEED: u64 = 5;
@@ -64,6 +64,13 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
                 lines.push(format!("error: client 0 aborted in command {command} ({word}) of script 0; {reason}"));
                 return lines;
             }
+            action @ (Action::Text { .. }
+            | Action::Prepare { .. }
+            | Action::PrepareAll { .. }
+            | Action::Connect { .. }
+            | Action::Use { .. }
+            | Action::Disconnect { .. }
+            | Action::Leave) => panic!("no script of pgbench asks for {action:?}"),
             Action::Abort(trouble) => {
                 lines.push(format!("error: client 0 aborted: {trouble}"));
                 return lines;

@@ -140,3 +140,49 @@ fn what_is_not_too_deep_is_evaluated() {
     let (syntax, _) = parse_expression(deep.as_bytes(), 0).unwrap();
     assert_eq!(evaluate(&resolve(&syntax, &[], true), &mut Random::seeded(1)), Ok(Scalar::Int(901)));
 }
+
+/// What a client does in some transactions, each action in words; `quick` asks for queries first, as the hot path does.
+fn actions(text: &str, quick: bool) -> Vec<String> {
+    let scripts = link(text, &environment(QueryMode::Prepared)).unwrap();
+    let (mut client, mut choose) = (scripts.client(0, seeds().clients[0].clone()), Random::seeded(1));
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        client.begin(&mut choose);
+        for _ in 0..100 {
+            if let Some(query) = quick.then(|| client.next_query()).flatten() {
+                let (command, statement, values, last) = (query.command, query.statement, query.values, query.last);
+                let rows = Rows::Skipped;
+                said.push(format!("{:?}", Action::Query { command, statement, values, rows, last }));
+                continue;
+            }
+            let action = client.next();
+            let is_over = matches!(action, Action::End | Action::Abort(_));
+            said.push(format!("{action:?}"));
+            if is_over {
+                break;
+            }
+        }
+    }
+    said
+}
+
+proptest! {
+    /// Step by step is the plain way.
+    #[test]
+    fn asked_for_queries_first_or_for_any_action_a_client_does_the_same(
+        commands in prop::collection::vec(prop::sample::select(vec![
+            "\\set a random(1, 100)",
+            "\\set b random(-5000, 5000)",
+            "\\set c :a + 1",
+            "SELECT :a;",
+            "SELECT :b, :c;",
+            "SELECT 1 AS a \\gset",
+            "\\if :a > 50\nSELECT 2;\n\\set a random(1, 7)\n\\else\n\\set b random(1, 9)\n\\endif",
+            "\\startpipeline\nSELECT :a;\nSELECT 3;\n\\endpipeline",
+            "\\sleep 1 us",
+        ]), 1..12),
+    ) {
+        let text = commands.join("\n");
+        prop_assert_eq!(actions(&text, true), actions(&text, false));
+    }
+}

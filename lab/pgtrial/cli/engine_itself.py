@@ -1,4 +1,4 @@
-"""`pgtrial pgbench ...`: becomes the engine, with all arguments untouched."""
+"""`pgtrial pgbench ...` and `pgtrial sysbench ...`: becomes the engine, with all arguments untouched."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import NoReturn
 from pgtrial.engine import engine_path
 
 
-def execute(arguments: list[str]) -> NoReturn:
+def execute(front_end: str, arguments: list[str]) -> NoReturn:
     """Replace this process by the engine. Raises StudyError when there is none."""
     engine = str(engine_path())
     sys.stdout.flush()
-    os.execv(engine, [engine, "pgbench", *arguments])
+    os.execv(engine, [engine, front_end, *arguments])

@@ -1,0 +1,13 @@
+//! Any arguments, and any file of options that they name, are understood or refused.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use pgtrial_engine::measured::read_options;
+
+fuzz_target!(|input: (Vec<String>, &[u8])| {
+    let (mut args, content) = input;
+    read_options(&args, content);
+    args.push("--config-file=options".to_owned());
+    read_options(&args, content);
+});

@@ -1,0 +1,119 @@
+//! What each client of a staged run did: for reports on how evenly the work was shared.
+
+/// One client's transactions.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ClientTotals {
+    pub transactions: u64,
+    /// Time in transactions, nanoseconds.
+    pub busy_ns: u64,
+    /// The shortest and the longest transaction, nanoseconds; 0 without any.
+    pub shortest_ns: u64,
+    pub longest_ns: u64,
+}
+
+impl ClientTotals {
+    /// Adds a transaction.
+    #[inline]
+    pub fn add(&mut self, latency_ns: u64) {
+        let shortest = if self.transactions == 0 { latency_ns } else { self.shortest_ns };
+        self.shortest_ns = shortest.min(latency_ns);
+        self.longest_ns = self.longest_ns.max(latency_ns);
+        self.transactions += 1;
+        self.busy_ns += latency_ns;
+    }
+
+    fn merge(&mut self, other: &ClientTotals) {
+        if other.transactions == 0 {
+            return;
+        }
+        let shortest = if self.transactions == 0 { other.shortest_ns } else { self.shortest_ns };
+        self.shortest_ns = shortest.min(other.shortest_ns);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+        self.transactions += other.transactions;
+        self.busy_ns += other.busy_ns;
+    }
+}
+
+/// Clients that follow one another, and what each did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Clients {
+    /// The number of the first one.
+    first: usize,
+    totals: Vec<ClientTotals>,
+}
+
+impl Clients {
+    /// `count` clients that have done nothing.
+    pub fn new(first: usize, count: usize) -> Self {
+        Self { first, totals: vec![ClientTotals::default(); count] }
+    }
+
+    /// The same clients, that have done nothing.
+    pub fn emptied(&self) -> Self {
+        Self::new(self.first, self.totals.len())
+    }
+
+    /// In the order of their numbers.
+    pub fn totals(&self) -> &[ClientTotals] {
+        &self.totals
+    }
+
+    /// Adds a transaction of the client `index`, counted from the first one here.
+    #[inline]
+    pub fn add(&mut self, index: usize, latency_ns: u64) {
+        if let Some(totals) = self.totals.get_mut(index) {
+            totals.add(latency_ns);
+        }
+    }
+
+    /// Adds what the same or other clients did.
+    pub fn merge(&mut self, other: &Clients) {
+        if other.totals.is_empty() {
+            return;
+        }
+        if self.totals.is_empty() {
+            self.clone_from(other);
+            return;
+        }
+        let before = self.first.saturating_sub(other.first);
+        self.totals.splice(0..0, std::iter::repeat_n(ClientTotals::default(), before));
+        self.first -= before;
+        let offset = other.first - self.first;
+        let needed = offset + other.totals.len();
+        self.totals.resize(self.totals.len().max(needed), ClientTotals::default());
+        for (mine, theirs) in self.totals[offset..].iter_mut().zip(&other.totals) {
+            mine.merge(theirs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn clients(first: usize, latencies: &[&[u64]]) -> Clients {
+        let mut clients = Clients::new(first, latencies.len());
+        for (index, latencies) in latencies.iter().enumerate() {
+            latencies.iter().for_each(|latency| clients.add(index, *latency));
+        }
+        clients
+    }
+
+    #[test]
+    fn pages_of_clients_add_up_in_any_order() {
+        let pages = [
+            clients(2, &[&[7, 3], &[]]),
+            clients(0, &[&[4], &[]]),
+            clients(0, &[&[], &[6]]),
+            clients(2, &[&[5], &[9]]),
+        ];
+        let whole = clients(0, &[&[4], &[6], &[7, 3, 5], &[9]]);
+        let mut forwards = Clients::default();
+        pages.iter().for_each(|page| forwards.merge(page));
+        let mut backwards = Clients::default();
+        pages.iter().rev().for_each(|page| backwards.merge(page));
+        assert_eq!((&forwards, &backwards), (&whole, &whole));
+        let third = ClientTotals { transactions: 3, busy_ns: 15, shortest_ns: 3, longest_ns: 7 };
+        assert_eq!(whole.totals()[2], third);
+    }
+}

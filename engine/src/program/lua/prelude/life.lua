@@ -1,0 +1,141 @@
+-- A client's life, and the parts of it that scripts may replace.
+
+local native = ...
+
+local ffi = require("ffi")
+local request, kind, say = native.request, native.kind, native.say
+
+-- What sysbench itself exports is answered here; everything else is the C library's.
+
+local C = native.C
+local is_stopped = false
+
+function C.sb_more_events()
+   is_stopped = false
+   return request(kind.more)
+end
+
+function C.sb_event_start()
+   is_stopped = false
+end
+
+function C.sb_event_stop()
+   is_stopped = true
+end
+
+function C.sb_print_test_options()
+   sysbench.cmdline.print_test_options()
+end
+
+local own = {}
+for name, value in pairs(ffi) do
+   own[name] = value
+end
+own.C = setmetatable(C, {__index = ffi.C})
+package.loaded.ffi = own
+_G.ffi = own
+
+function thread_run(thread_id)
+   while C.sb_more_events(thread_id) do
+      C.sb_event_start(thread_id)
+      local is_done, outcome
+      repeat
+         is_done, outcome = pcall(event, thread_id)
+         if not is_done then
+            if type(outcome) ~= "table" or outcome.errcode ~= sysbench.error.RESTART_EVENT then
+               error(outcome, 0)
+            end
+            local hook = sysbench.hooks.before_restart_event
+            if hook then
+               hook(outcome)
+            end
+         end
+      until is_done
+      if outcome then
+         break
+      end
+      C.sb_event_stop(thread_id)
+   end
+end
+
+-- What LuaJIT says of a request that it cannot pass on.
+local CANNOT_WAIT = "attempt to yield across C-call boundary"
+
+-- What is said of an error that a function raised.
+local function failure(name, problem)
+   local text = (type(problem) == "string" or type(problem) == "number") and tostring(problem) or "(not a string)"
+   if string.sub(text, -#CANNOT_WAIT) == CANNOT_WAIT then
+      text = text .. ": the server cannot be asked within a function that Lua's library calls back (string.gsub, table.sort, ...)"
+   end
+   return name and string.format("`%s' function failed: %s", name, text) or text
+end
+
+local function fail(name, problem)
+   request(kind.fatal, failure(name, problem))
+end
+
+local function attempt(name, f, ...)
+   local is_done, outcome = pcall(f, ...)
+   if not is_done then
+      fail(name, outcome)
+   end
+   return outcome
+end
+
+-- The top level of the script; options are not known to it.
+local function begin(script, argument)
+   native.life = coroutine.running()
+   local is_done, problem = pcall(script, argument)
+   if not is_done then
+      fail(nil, problem)
+   end
+   native.export_options()
+end
+
+-- The life of a client that takes part in a run, to be made a coroutine.
+function native.events(script, argument)
+   return function()
+      local tid = sysbench.tid
+      begin(script, argument)
+      if thread_init ~= nil then
+         attempt("thread_init", thread_init, tid)
+      end
+      request(kind.ready)
+      attempt("thread_run", thread_run, tid)
+      request(kind.left, is_stopped)
+      if thread_done ~= nil then
+         local is_done, problem = pcall(thread_done, tid)
+         if not is_done then
+            say(true, failure("thread_done", problem))
+         end
+      end
+   end
+end
+
+-- The life of a client that executes a command.
+function native.command(script, argument, name, is_quiet)
+   return function()
+      native.is_quiet = is_quiet
+      begin(script, argument)
+      native.is_quiet = false
+      if sysbench.cmdline.command_defined(name) then
+         if not attempt("sysbench.cmdline.call_command", sysbench.cmdline.call_command, name) then
+            request(kind.fatal)
+         end
+      else
+         attempt(name, _G[name])
+      end
+   end
+end
+
+-- Runs the script's top level in a state that takes no part in a run; what went wrong, or nil.
+function native.load(script, argument)
+   local is_done, problem = pcall(script, argument)
+   return not is_done and failure(nil, problem) or nil
+end
+
+-- Calls a function in such a state; what went wrong, or nil.
+function native.call(name, f, argument)
+   local is_done, problem = pcall(f, argument)
+   return not is_done and failure(name, problem) or nil
+end

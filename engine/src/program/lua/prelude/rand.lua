@@ -1,0 +1,64 @@
+-- Random numbers. The functions are native ones, called through the ffi library as in sysbench, so that a trace of the
+-- compiler can hold them; a script finds them in ffi.C too.
+
+local native = ...
+
+local ffi = require("ffi")
+
+local C = {}
+native.C = C
+
+local prototypes = {
+   sb_rand_default = "uint32_t (*)(uint32_t, uint32_t)",
+   sb_rand_uniform = "uint32_t (*)(uint32_t, uint32_t)",
+   sb_rand_gaussian = "uint32_t (*)(uint32_t, uint32_t)",
+   sb_rand_special = "uint32_t (*)(uint32_t, uint32_t)",
+   sb_rand_pareto = "uint32_t (*)(uint32_t, uint32_t)",
+   sb_rand_zipfian = "uint32_t (*)(uint32_t, uint32_t)",
+   sb_rand_unique = "uint32_t (*)(void)",
+   sb_rand_uniform_uint64 = "uint64_t (*)(void)",
+   sb_rand_uniform_double = "double (*)(void)",
+}
+for name, address in pairs(native.functions) do
+   C[name] = ffi.cast(prototypes[name], address)
+end
+
+function C.sb_rand_str(template, buffer)
+   local text = native.rand_string(ffi.string(template))
+   ffi.copy(buffer, text, #text)
+end
+
+function C.sb_rand_varstr(buffer, shortest, longest)
+   local text = native.rand_varstring(shortest, longest)
+   ffi.copy(buffer, text, #text)
+   return #text
+end
+
+local rand = {}
+sysbench.rand = rand
+
+local default, uniform, gaussian = C.sb_rand_default, C.sb_rand_uniform, C.sb_rand_gaussian
+local special, pareto, zipfian = C.sb_rand_special, C.sb_rand_pareto, C.sb_rand_zipfian
+local unique, uint64, double = C.sb_rand_unique, C.sb_rand_uniform_uint64, C.sb_rand_uniform_double
+
+function rand.default(a, b) return default(a, b) end
+function rand.uniform(a, b) return uniform(a, b) end
+function rand.gaussian(a, b) return gaussian(a, b) end
+function rand.special(a, b) return special(a, b) end
+function rand.pareto(a, b) return pareto(a, b) end
+function rand.zipfian(a, b) return zipfian(a, b) end
+function rand.unique() return unique() end
+function rand.uniform_uint64() return uint64() end
+function rand.uniform_double() return double() end
+
+function rand.string(template)
+   if type(template) ~= "string" then
+      error("attempt to get length of local 'fmt' (a " .. type(template) .. " value)", 2)
+   end
+   return native.rand_string(template)
+end
+
+function rand.varstring(shortest, longest)
+   assert(shortest <= longest)
+   return native.rand_varstring(shortest, longest)
+end

@@ -1,0 +1,144 @@
+-- Whatever needs the server or the reactor is a request: the coroutine that a client's life is yields it, and is resumed
+-- with the answer. A request starts with a light userdata, which no script can make, so that a script's own coroutines
+-- can tell a request, which they pass on, from a value that is theirs.
+
+local native = ...
+
+local raw_resume, raw_yield, create = coroutine.resume, coroutine.yield, coroutine.create
+local running = coroutine.running
+
+local is_request = {}
+for _, kind in pairs(native.kind) do
+   is_request[kind] = true
+end
+
+native.request = raw_yield
+
+-- While a state is closed, finalizers of the script run, and native functions are no more.
+for _, name in ipairs {"say", "rand_string", "rand_varstring", "rows", "columns", "use_sql"} do
+   local f = native[name]
+   native[name] = function(...)
+      if not native.is_closed then
+         return f(...)
+      end
+   end
+end
+
+-- Coroutines of scripts
+
+local function pass_on(co, ok, first, ...)
+   if ok and is_request[first] then
+      return pass_on(co, raw_resume(co, raw_yield(first, ...)))
+   end
+   return ok, first, ...
+end
+
+function coroutine.resume(co, ...)
+   return pass_on(co, raw_resume(co, ...))
+end
+
+-- What a script yields outside of its coroutines would come to the reactor.
+function coroutine.yield(...)
+   if running() == native.life then
+      error("attempt to yield across C-call boundary (outside of a coroutine of the script)", 2)
+   end
+   return raw_yield(...)
+end
+
+-- In sysbench nothing runs in a coroutine that the script has not made.
+function coroutine.running()
+   local co = running()
+   return co ~= native.life and co or nil
+end
+
+local function unwrapped(ok, first, ...)
+   if not ok then
+      error(first, 0)
+   end
+   return first, ...
+end
+
+function coroutine.wrap(f)
+   local co = create(f)
+   return function(...)
+      return unwrapped(pass_on(co, raw_resume(co, ...)))
+   end
+end
+
+-- Files whose top level may ask the server: Lua's own functions would stand between it and the reactor.
+
+function dofile(path)
+   local chunk, problem = loadfile(path)
+   if not chunk then
+      error(problem, 0)
+   end
+   return chunk()
+end
+
+local loading = {}
+
+function require(name)
+   name = tostring(name)
+   local loaded = package.loaded
+   if loaded[name] ~= nil then
+      if loaded[name] == loading then
+         error("loop or previous error loading module '" .. name .. "'", 2)
+      end
+      return loaded[name]
+   end
+   local tried = {}
+   for _, find in ipairs(package.loaders) do
+      local found = find(name)
+      if type(found) == "function" then
+         loaded[name] = loading
+         local made = found(name)
+         if made ~= nil then
+            loaded[name] = made
+         elseif loaded[name] == loading then
+            loaded[name] = true
+         end
+         return loaded[name]
+      elseif type(found) == "string" then
+         tried[#tried + 1] = found
+      end
+   end
+   error("module '" .. name .. "' not found:" .. table.concat(tried), 2)
+end
+
+-- Modules of sysbench that scripts require, for where it is not installed.
+table.insert(package.loaders, function(name)
+   local source = native.modules[name]
+   if source then
+      return assert(loadstring(source, "=" .. name .. ".lua"))
+   end
+end)
+
+-- What is printed goes out line by line, and in one order whether by print or by io.write.
+
+io.stdout:setvbuf("no")
+
+local write_to_file = io.write
+
+local function write(text)
+   if native.is_closed then
+      write_to_file(text)
+   elseif not native.is_quiet then
+      native.write(text)
+   end
+end
+
+function print(...)
+   local texts = {...}
+   for i = 1, select("#", ...) do
+      texts[i] = tostring((select(i, ...)))
+   end
+   write(table.concat(texts, "\t") .. "\n")
+end
+
+function io.write(...)
+   if io.output() ~= io.stdout then
+      return write_to_file(...)
+   end
+   write(table.concat({...}))
+   return io.stdout
+end

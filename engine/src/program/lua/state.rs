@@ -1,0 +1,87 @@
+//! Lua states: the libraries, the native functions and the prelude.
+//!
+//! Scripts of sysbench use LuaJIT's `ffi` and the `debug` library, with which Lua can break any promise that Rust makes.
+//! mlua gives them out by one function that is unsafe for this reason, and it is called here and nowhere else. Whoever runs
+//! a script trusts it as they would a program: sysbench runs it with the same libraries. Our own prelude uses `ffi` for
+//! calls of native functions that take and return numbers only.
+#![allow(unsafe_code)]
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::{Arc, OnceLock};
+
+use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
+
+use super::fetched::Fetched;
+use super::natives;
+use super::script::Shared;
+
+/// The prelude's parts in the order in which they are run.
+const PRELUDE: [(&str, &str); 10] = [
+    ("=requests.lua", include_str!("prelude/requests.lua")),
+    ("=rand.lua", include_str!("prelude/rand.lua")),
+    ("=report.lua", include_str!("prelude/report.lua")),
+    ("=cmdline.lua", include_str!("prelude/cmdline.lua")),
+    ("=results.lua", include_str!("prelude/results.lua")),
+    ("=connections.lua", include_str!("prelude/connections.lua")),
+    ("=statements.lua", include_str!("prelude/statements.lua")),
+    ("=legacy.lua", include_str!("prelude/legacy.lua")),
+    ("=histogram.lua", include_str!("prelude/histogram.lua")),
+    ("=life.lua", include_str!("prelude/life.lua")),
+];
+
+/// A state in which a script can be run.
+pub struct State {
+    pub lua: Lua,
+    /// What the prelude and Rust share, out of a script's sight.
+    pub native: Table,
+    pub fetched: Rc<RefCell<Fetched>>,
+}
+
+impl State {
+    /// The state of client `tid`, or of none, which has 0.
+    pub fn new(shared: &Arc<Shared>, tid: usize) -> mlua::Result<Self> {
+        // LuaJIT's own `pcall` is kept: a coroutine cannot yield across the one with which mlua would replace it.
+        let options = LuaOptions::new().catch_rust_panics(true);
+        // SAFETY: see the head of this file.
+        let lua = unsafe { Lua::unsafe_new_with(StdLib::ALL, options) };
+        let fetched = Rc::default();
+        let native = natives::install(&lua, shared, tid, &fetched)?;
+        for part in compiled(&lua)? {
+            lua.load(&part[..]).set_mode(ChunkMode::Binary).call::<()>(&native)?;
+        }
+        Ok(Self { lua, native, fetched })
+    }
+
+    /// A function of the prelude.
+    pub fn function(&self, name: &str) -> mlua::Result<Function> {
+        self.native.get(name)
+    }
+
+    /// The script's top level.
+    pub fn script(&self, shared: &Shared) -> mlua::Result<Function> {
+        self.lua.load(&shared.chunk.source[..]).set_name(&shared.chunk.name).into_function()
+    }
+}
+
+/// Finalizers that run while the state is closed must not call what is native.
+impl Drop for State {
+    fn drop(&mut self) {
+        // Without memory for a table's field there will be no finalizers either.
+        let _ = self.native.set("is_closed", true);
+    }
+}
+
+/// The prelude as LuaJIT's bytecode, compiled once: most of a state's cost is the reading of source text.
+fn compiled(lua: &Lua) -> mlua::Result<&'static [Vec<u8>]> {
+    static COMPILED: OnceLock<Vec<Vec<u8>>> = OnceLock::new();
+    if let Some(parts) = COMPILED.get() {
+        return Ok(parts);
+    }
+    let compile = |(name, source)| {
+        let function = lua.load(source).set_name(name).into_function()?;
+        Ok(function.dump(false))
+    };
+    let parts = PRELUDE.into_iter().map(compile).collect::<mlua::Result<_>>()?;
+    Ok(COMPILED.get_or_init(|| parts))
+}

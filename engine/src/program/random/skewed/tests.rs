@@ -1,0 +1,194 @@
+use super::*;
+use proptest::prelude::*;
+
+const DRAWS: usize = 200_000;
+
+fn settings(options: &[(&str, OptionValue)]) -> Settings {
+    let mut settings = Settings::default();
+    settings.set("rand_seed", OptionValue::Int(7));
+    options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
+    settings
+}
+
+fn distributions(options: &[(&str, OptionValue)]) -> Distributions {
+    Distributions::new(&settings(options)).unwrap()
+}
+
+/// Mean, deviation, and the quantiles of 5, 25, 50, 75 and 95 percent.
+fn shape(distributions: &Distributions, kind: Kind, a: i64, b: i64) -> [f64; 7] {
+    let (skewed, mut random) = (distributions.shaped(kind, a, b), Random::seeded(11));
+    let mut drawn: Vec<i64> = (0..DRAWS).map(|_| skewed.draw(&mut random)).collect();
+    drawn.sort_unstable();
+    assert!(drawn[0] >= a && drawn[DRAWS - 1] <= b, "{kind:?}");
+    let mean = drawn.iter().sum::<i64>() as f64 / DRAWS as f64;
+    let variance = drawn.iter().map(|number| (*number as f64 - mean).powi(2)).sum::<f64>() / DRAWS as f64;
+    let at = |percent: usize| drawn[DRAWS * percent / 100] as f64;
+    [mean, variance.sqrt(), at(5), at(25), at(50), at(75), at(95)]
+}
+
+/// The moments within 0.6% of the range's width, the quantiles too or within 1 where the range is small.
+fn assert_shape(distributions: &Distributions, kind: Kind, a: i64, b: i64, expected: [f64; 7]) {
+    let found = shape(distributions, kind, a, b);
+    let tolerance = 0.006 * (b - a) as f64;
+    for (number, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let tolerance = if number < 2 { tolerance } else { tolerance.max(1.0) };
+        assert!((found - expected).abs() <= tolerance, "{kind:?} {a} {b} {number}: {found} for {expected}");
+    }
+}
+
+/// The expected values are those of 1,000,000 draws by sysbench 1.0.20's `sysbench.rand` functions with these options.
+#[test]
+fn shapes_are_those_of_sysbench() {
+    let usual = distributions(&[]);
+    for (kind, a, b, expected) in [
+        (Kind::Uniform, 1, 1000, [500.741, 288.643, 51.0, 251.0, 501.0, 751.0, 951.0]),
+        (Kind::Uniform, 1, 10, [5.499, 2.875, 1.0, 3.0, 5.0, 8.0, 10.0]),
+        (Kind::Gaussian, 1, 1000, [500.404, 83.234, 363.0, 444.0, 500.0, 557.0, 638.0]),
+        (Kind::Gaussian, 1, 10, [5.5, 0.882, 4.0, 5.0, 5.0, 6.0, 7.0]),
+        (Kind::Special, 1, 1000, [501.436, 41.711, 429.0, 499.0, 502.0, 505.0, 571.0]),
+        (Kind::Special, 1, 10, [5.5, 0.641, 4.0, 5.0, 6.0, 6.0, 6.0]),
+        (Kind::Special, 0, 1_000_000, [500_847.0, 41_702.0, 428_889.0, 498_758.0, 501_231.0, 503_701.0, 570_506.0]),
+        (Kind::Pareto, 1, 1000, [122.458, 223.477, 1.0, 1.0, 7.0, 126.0, 691.0]),
+        (Kind::Pareto, 1, 10, [2.001, 2.096, 1.0, 1.0, 1.0, 2.0, 7.0]),
+    ] {
+        assert_shape(&usual, kind, a, b, expected);
+    }
+    let other = distributions(&[
+        ("rand_spec_pct", OptionValue::Int(20)),
+        ("rand_spec_res", OptionValue::Int(40)),
+        ("rand_spec_iter", OptionValue::Int(3)),
+        ("rand_pareto_h", OptionValue::Double(0.4)),
+    ]);
+    assert_shape(&other, Kind::Special, 1, 1000, [524.137, 133.306, 264.0, 463.0, 548.0, 588.0, 735.0]);
+    assert_shape(&other, Kind::Pareto, 1, 1000, [358.782, 299.753, 5.0, 84.0, 289.0, 598.0, 913.0]);
+    let coarse = distributions(&[("rand_spec_iter", OptionValue::Int(2))]);
+    assert_shape(&coarse, Kind::Gaussian, 1, 1000, [500.463, 203.987, 159.0, 354.0, 500.0, 647.0, 842.0]);
+}
+
+/// The probability of the n-th number is in proportion to `1 / n^exponent`.
+#[test]
+fn zipfian_frequencies_are_the_laws() {
+    for exponent in [0.0, 0.5, 0.8, 1.0, 1.3, 3.0] {
+        let zipfian = distributions(&[("rand_zipfian_exp", OptionValue::Double(exponent))]);
+        let (count, mut random, mut drawn) = (20usize, Random::seeded(5), [0u32; 20]);
+        let skewed = zipfian.shaped(Kind::Zipfian, 101, 100 + count as i64);
+        (0..DRAWS).for_each(|_| drawn[skewed.draw(&mut random) as usize - 101] += 1);
+        let weights: Vec<f64> = (1..=count).map(|n| (n as f64).powf(-exponent)).collect();
+        let sum: f64 = weights.iter().sum();
+        for (n, weight) in weights.iter().enumerate() {
+            let (found, expected) = (f64::from(drawn[n]) / DRAWS as f64, weight / sum);
+            let deviation = (expected / DRAWS as f64).sqrt();
+            assert!((found - expected).abs() < 5.0 * deviation, "{exponent} {n}: {found} for {expected}");
+        }
+    }
+}
+
+#[test]
+fn the_default_is_what_the_option_names() {
+    for (name, kind) in [
+        ("uniform", Kind::Uniform),
+        ("gaussian", Kind::Gaussian),
+        ("special", Kind::Special),
+        ("pareto", Kind::Pareto),
+        ("zipfian", Kind::Zipfian),
+    ] {
+        let distributions = distributions(&[("rand_type", OptionValue::Text(Some(name.to_owned())))]);
+        let (mut one, mut other) = (Random::seeded(3), Random::seeded(3));
+        let named = distributions.shaped(kind, 1, 100_000);
+        assert!((0..50).all(|_| distributions.default(&mut one, 1, 100_000) == named.draw(&mut other)), "{name}");
+    }
+}
+
+#[test]
+fn bad_parameters_are_refused() {
+    let refused = |name: &str, value: OptionValue| Distributions::new(&settings(&[(name, value)])).err().unwrap().lines;
+    let text = OptionValue::Text(Some("foo".to_owned()));
+    assert_eq!(refused("rand_type", text), ["Invalid random numbers distribution: foo."]);
+    assert_eq!(refused("rand_zipfian_exp", OptionValue::Double(-0.1)), ["--rand-zipfian-exp must be >= 0"]);
+    assert_eq!(refused("rand_spec_pct", OptionValue::Int(101)), ["--rand-spec-pct must be between 0 and 100"]);
+    assert_eq!(refused("rand_spec_res", OptionValue::Int(-1)), ["--rand-spec-res must be between 0 and 100"]);
+    assert_eq!(refused("rand_spec_iter", OptionValue::Int(0)), ["--rand-spec-iter must be >= 1"]);
+    for h in [0.0, 1.0, f64::NAN] {
+        assert_eq!(refused("rand_pareto_h", OptionValue::Double(h)), ["--rand-pareto-h must be > 0 and < 1"]);
+    }
+}
+
+/// sysbench 1.0.20: `uniform(5, 4)` is 5, `uniform(-5, -1)` 4294967291 to 4294967295.
+#[test]
+fn ends_wrap_as_in_sysbench() {
+    let (distributions, mut random) = (distributions(&[]), Random::seeded(1));
+    assert_eq!(distributions.uniform(&mut random, 5, 4), 5);
+    for _ in 0..100 {
+        assert!((4_294_967_291..=4_294_967_295).contains(&distributions.uniform(&mut random, -5, -1)));
+    }
+}
+
+#[test]
+fn unique_numbers_are_distinct_over_all_threads() {
+    let distributions = distributions(&[]);
+    let mut drawn: Vec<u32> = std::thread::scope(|scope| {
+        let draw = || (0..50_000).map(|_| distributions.unique()).collect::<Vec<_>>();
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(draw)).collect();
+        threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect()
+    });
+    let mean = drawn.iter().map(|number| f64::from(*number)).sum::<f64>() / drawn.len() as f64;
+    assert!((mean / f64::from(u32::MAX) - 0.5).abs() < 0.01, "{mean}");
+    drawn.sort_unstable();
+    drawn.dedup();
+    assert_eq!(drawn.len(), 200_000);
+}
+
+#[test]
+fn templates_keep_what_is_no_sign() {
+    let (mut random, mut seen) = (Random::seeded(2), [false; 256]);
+    for _ in 0..2000 {
+        let mut out = b">".to_vec();
+        string(&mut random, b"#@-x", &mut out);
+        assert!(out[0] == b'>' && out[1].is_ascii_digit() && out[2].is_ascii_lowercase() && out.ends_with(b"-x"));
+        seen[out[1] as usize] = true;
+        seen[out[2] as usize] = true;
+    }
+    assert_eq!(seen.iter().filter(|seen| **seen).count(), 36);
+}
+
+#[test]
+fn groups_have_all_digits_at_all_places() {
+    let (mut random, mut counts) = (Random::seeded(4), vec![[0u32; 10]; 59]);
+    for _ in 0..20_000 {
+        let mut pad = [0; 59];
+        fill_groups(&mut random, &mut pad);
+        for (place, byte) in pad.iter().enumerate() {
+            match place % 12 {
+                11 => assert_eq!(*byte, b'-'),
+                _ => counts[place][usize::from(byte - b'0')] += 1,
+            }
+        }
+    }
+    for (_, counts) in counts.iter().enumerate().filter(|(place, _)| place % 12 != 11) {
+        assert!(counts.iter().all(|count| (1750..2250).contains(count)), "{counts:?}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn varstrings_are_as_long_as_wanted(min in 0u32..20, max in 0u32..20, seed: u64) {
+        let mut out = Vec::new();
+        varstring(&mut Random::seeded(seed), min, max, &mut out);
+        let least = if min > max { max.min(1) } else { min };
+        prop_assert!((least as usize..=max as usize).contains(&out.len()));
+        prop_assert!(out.iter().all(|byte| (b'0'..=b'z').contains(byte)));
+    }
+
+    #[test]
+    fn draws_stay_in_their_range(a in 0i64..4_000_000_000, size in 0i64..1_000_000, seed: u64) {
+        let (distributions, mut random) = (distributions(&[]), Random::seeded(seed));
+        let b = (a + size).min(i64::from(u32::MAX));
+        for kind in [Kind::Uniform, Kind::Gaussian, Kind::Special, Kind::Pareto, Kind::Zipfian] {
+            let skewed = distributions.shaped(kind, a, b);
+            for _ in 0..20 {
+                let drawn = skewed.draw(&mut random);
+                prop_assert!((a..=b).contains(&drawn), "{kind:?} {a} {b} {drawn}");
+            }
+        }
+    }
+}

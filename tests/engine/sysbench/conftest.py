@@ -1,0 +1,74 @@
+"""A server for the comparison with sysbench, and pairs of databases on it: one for the original, one for ours."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+import pytest
+
+from pgtrial.arm.cluster import Cluster
+from pgtrial.arm.connect import Target
+from pgtrial.arm.workspace import Workspace
+from tests.engine.guarded import serving
+from tests.engine.sysbench.sides import Side, original, ours
+
+PASSWORD_RULE = "host all asked 127.0.0.1/32 scram-sha-256\n"
+_SETTINGS = {
+    "max_connections": "400",
+    "shared_preload_libraries": "pg_stat_statements",
+    "pg_stat_statements.track": "top",
+    "synchronous_commit": "off",
+    "autovacuum": "off",
+    "deadlock_timeout": "20ms",
+}
+_numbers = itertools.count()
+
+Databases = Callable[[], tuple[Target, Target]]
+
+
+@pytest.fixture(scope="session")
+def sides() -> tuple[Side, Side]:
+    """The original and ours."""
+    return original(), ours()
+
+
+@pytest.fixture(scope="session")
+def server(workspace: Workspace) -> Iterator[Cluster]:
+    """A server of the comparison's own; it counts statements, and asks the role `asked` for a password."""
+    with serving(workspace, 18, PASSWORD_RULE, _SETTINGS) as cluster:
+        with cluster.target.connect() as connection:
+            connection.execute("CREATE ROLE asked SUPERUSER LOGIN PASSWORD 'correct horse'")
+            connection.execute("CREATE EXTENSION pg_stat_statements")
+        yield cluster
+
+
+@pytest.fixture(scope="session")
+def new_databases(server: Cluster) -> Databases:
+    """Two new empty databases with names of the same length."""
+
+    def create() -> tuple[Target, Target]:
+        number = next(_numbers)
+        names = (f"theirs_{number:03}", f"ours_{number:03}xx")
+        with server.target.connect() as connection:
+            for name in names:
+                connection.execute(f"CREATE DATABASE {name} TEMPLATE template0")
+        first, second = (replace(server.target, dbname=name) for name in names)
+        return first, second
+
+    return create
+
+
+@pytest.fixture(scope="session")
+def _shared(new_databases: Databases) -> tuple[Target, Target]:
+    return new_databases()
+
+
+@pytest.fixture
+def databases(_shared: tuple[Target, Target]) -> tuple[Target, Target]:
+    """Two empty databases: for the original and for ours."""
+    for target in _shared:
+        with target.connect() as connection:
+            connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
+    return _shared

@@ -1,0 +1,125 @@
+"""sysbench and the engine side by side: how they are run, and what of their words is measured."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.arm.connect import Target
+from pgtrial.engine import environment
+from tests.conftest import require, require_engine
+from tests.engine.programs import Ended, ended
+
+SYSBENCH = Path("/usr/bin/sysbench")
+"""The original: Debian's package, release 1.0.20."""
+
+
+@dataclass(frozen=True)
+class Side:
+    """sysbench, or what claims to be: `command` comes before the arguments."""
+
+    name: str
+    command: tuple[str, ...] = field(repr=False)
+
+    def start(
+        self,
+        target: Target,
+        args: Sequence[str],
+        *,
+        directory: Path,
+        typed: bool = False,
+        env: Mapping[str, str] | None = None,
+    ) -> subprocess.Popen[str]:
+        """Start it on a database, in a directory that is its home too; it is to be waited for."""
+        where = (f"--pgsql-host={target.host}", f"--pgsql-port={target.port}")
+        who = (f"--pgsql-user={target.user}", f"--pgsql-db={target.dbname}")
+        return subprocess.Popen(
+            [*self.command, *where, *who, *args],
+            cwd=directory,
+            env=environment({}) | {"LC_ALL": "C", "HOME": str(directory)} | dict(env or {}),
+            stdin=subprocess.PIPE if typed else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            encoding="utf-8",
+            errors="surrogateescape",
+        )
+
+    def run(
+        self,
+        target: Target,
+        *args: str,
+        directory: Path,
+        typed: str | None = None,
+        env: Mapping[str, str] | None = None,
+    ) -> Ended:
+        """Run it to its end, with `typed` on its standard input."""
+        with self.start(target, args, directory=directory, typed=typed is not None, env=env) as process:
+            try:
+                return ended(process, typed)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                raise
+
+
+def original() -> Side:
+    """sysbench 1.0.20, or skip. Its default driver is another database's."""
+    require(SYSBENCH.exists(), f"{SYSBENCH} (Debian's package sysbench)")
+    return Side("original", (str(SYSBENCH), "--db-driver=pgsql"))
+
+
+def ours() -> Side:
+    """The engine as sysbench, or skip."""
+    return Side("ours", (str(require_engine()), "sysbench"))
+
+
+def _in_place(match: re.Match[str]) -> str:
+    """A number at the right end of its column as `#`, in as many characters."""
+    return match[1] + "#".rjust(len(match[2]))
+
+
+_INTERVAL = (
+    r"^\[ (\d+)s \] (thds: \d+) tps: \d+\.\d\d qps: \d+\.\d\d \(r/w/o: \d+\.\d\d/\d+\.\d\d/\d+\.\d\d\)"
+    r" (lat \(ms,\d+%\)): \d+\.\d\d err/s(:?) \d+\.\d\d reconn/s: \d+\.\d\d$"
+)
+# What is measured, and so differs from run to run. Everything else, blanks and digits after the point included, has to
+# be the same: counts of a run that is limited by its events, widths of columns.
+_MEASURED = [
+    (r"\(\d+\.\d\d per sec\.\)", "(#.00 per sec.)"),
+    (r"^(    total time: +)\d+\.\d{4}s$", r"\1#.0000s"),
+    (r"^( +(?:min|avg|max|sum|\d+..? percentile):)( +\d+\.\d\d)$", _in_place),
+    (r"^(    events \(avg/stddev\): +\d+\.\d{4})/\d+\.\d\d$", r"\1/#.00"),
+    (r"^(    execution time \(avg/stddev\): +)\d+\.\d{4}/\d+\.\d\d$", r"\1#.0000/#.00"),
+    (_INTERVAL, r"[ #s ] \2 tps: # qps: # (r/w/o: #/#/#) \3: # err/s\4 # reconn/s: #"),
+    (r"^\[ \d+s \] thds: (\d+) eps: \d+\.\d\d (lat \(ms,\d+%\)): \d+\.\d\d$", r"[ #s ] thds: \1 eps: # \2: #"),
+    (r"^\[ \d+s \] queue length: \d+, concurrency: \d+$", "[ #s ] queue length: #, concurrency: #"),
+    (r"^\[ \d+s \] Checkpoint report:$", "[ #s ] Checkpoint report:"),
+    (r"^(DEBUG: +thread # +\d+: ) *min: .* (events: \d+)$", r"\1# \2"),
+    (r"^(DEBUG: +total time taken by event execution:) \d+\.\d{4}s$", r"\1 #"),
+    # rows of a histogram, as many as there are
+    (r"(^[ \d]{7}\d\.\d{3} \|[* ]{40} \d+\n)+", "    ####.### |**** #\n"),
+]
+# In a run that is limited by time the counts are measured, too.
+_COUNTED = [
+    (r"^( {8}(?:read|write|other|total): +)\d+ *$", r"\1#"),
+    (r"^( {4}(?:transactions|queries|ignored errors|reconnects): +)\d+ +\(", r"\1# ("),
+    (r"^( {4}total number of events: +)\d+ *$", r"\1#"),
+    (r"^(    events \(avg/stddev\): +)\d+\.\d{4}/", r"\1#.0000/"),
+    (r"^(DEBUG: +thread # .*events:) \d+$", r"\1 #"),
+]
+
+
+def settle(text: str, *, timed: bool = False) -> str:
+    """`text` without what is measured; `timed` if a run's counts are.
+
+    Of consecutive interval lines each is left once: one that falls on the end of the run is printed, or not.
+    """
+    for pattern, replacement in [*_MEASURED, *(_COUNTED if timed else [])]:
+        text = re.sub(pattern, replacement, text, flags=re.MULTILINE)
+    return re.sub(r"^(?:\[ #s \] .*\n){2,}", _each_once, text, flags=re.MULTILINE)
+
+
+def _each_once(block: re.Match[str]) -> str:
+    return "".join(dict.fromkeys(block[0].splitlines(keepends=True)))

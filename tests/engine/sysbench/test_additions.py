@@ -1,0 +1,82 @@
+"""What the engine adds to sysbench, and what it refuses: the original has nothing to compare it with."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from tests.engine.sysbench.sides import ours
+from tests.engine.sysbench.test_tpcc import count_of
+
+TABLE = "--table-size=100"
+
+
+@pytest.fixture
+def run(databases, tmp_path):
+    """Run our side on a database with one table."""
+    side, target = ours(), databases[1]
+    assert side.run(target, "oltp_read_write", TABLE, "prepare", directory=tmp_path).status == 0
+    return lambda line: side.run(target, *line.split(), directory=tmp_path)
+
+
+@pytest.mark.parametrize("test", ["cpu", "memory", "fileio", "threads", "mutex"])
+@pytest.mark.parametrize("command", ["prepare", "run", "help"])
+def test_tests_of_the_machine_are_refused(databases, tmp_path, test, command):
+    done = ours().run(databases[1], test, command, directory=tmp_path)
+    assert (done.status, done.stderr) == (1, "")
+    sentence = f"pgtrial is for PostgreSQL: for the '{test}' test of the machine use sysbench itself"
+    assert done.stdout.endswith(f"\nFATAL: {sentence}\n")
+
+
+@pytest.mark.parametrize("line", ["oltp_read_only run", "oltp_read_write prepare", "oltp_insert cleanup"])
+def test_mysql_is_refused(run, line):
+    done = run(f"--db-driver=mysql --mysql-host=nowhere {line}")
+    assert done.status == 1
+    assert done.stdout.endswith(
+        "\nFATAL: pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL\n"
+    )
+
+
+def test_several_percentiles_are_reported_in_their_order(run):
+    done = run(f"oltp_point_select {TABLE} --events=200 --percentiles=50,99,99.9 run")
+    found = re.findall(r"^ +([\d.]+)th percentile: +([\d.]+)$", done.stdout, flags=re.MULTILINE)
+    assert [name for name, _ in found] == ["95", "50", "99", "99.9"]
+    by_name = {float(name): float(value) for name, value in found}
+    assert by_name[50] <= by_name[95] <= by_name[99] <= by_name[99.9]
+
+
+def test_a_warm_up_is_not_counted(run):
+    done = run(f"oltp_point_select {TABLE} --rate=50 --warmup-time=1 --time=1 run")
+    assert done.status == 0
+    assert "Warming up for 1 seconds...\n" in done.stdout
+    (seconds,) = re.findall(r"total time: +([\d.]+)s", done.stdout)
+    assert 1 <= float(seconds) < 1.9
+    assert 10 < count_of("total number of events", done.stdout) < 90
+
+
+def test_clients_share_a_few_threads(run):
+    done = run(f"oltp_point_select {TABLE} --threads=50 --jobs=2 --events=500 run")
+    assert done.status == 0
+    assert "Number of threads: 50\n" in done.stdout
+    assert count_of("total number of events", done.stdout) == 500
+
+
+@pytest.mark.parametrize(
+    "options", ["--rand-type=zipfian", "--rand-type=zipfian --rand-zipfian-exp=1.5", "--compat=master"]
+)
+def test_later_distributions_run(run, options):
+    done = run(f"oltp_read_only {TABLE} --events=20 {options} run")
+    assert done.status == 0
+    assert count_of("read", done.stdout) == 20 * 14
+
+
+def test_events_are_written_as_json_lines(run, tmp_path):
+    done = run(f"oltp_read_only {TABLE} --time=1 --rate=20 --jsonl=events.jsonl run")
+    assert done.status == 0
+    events = [json.loads(line) for line in (tmp_path / "events.jsonl").read_text().splitlines()]
+    assert events[0]["event"] == "hello"
+    assert events[-1]["event"] == "done"
+    ticks = [event for event in events if event["event"] == "tick"]
+    assert sum(tick["queries"]["reads"] for tick in ticks) == count_of("read", done.stdout)

@@ -1,0 +1,84 @@
+"""Every run of the corpus leaves the same words, statuses and rows behind, whichever of the two does it."""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import re
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from tests.engine.sysbench.conftest import Databases
+from tests.engine.sysbench.differences import INSTEAD
+from tests.engine.sysbench.runs import Case, Database, Outcome, all_cases, perform
+from tests.engine.sysbench.sides import Side
+
+CASES = list(all_cases())
+AT_ONCE = 6
+"""Runs under way: most of them wait, or are over at once."""
+
+Pair = tuple[Outcome, Outcome]
+
+
+@pytest.fixture(scope="module")
+def outcomes(
+    request: pytest.FixtureRequest,
+    sides: tuple[Side, Side],
+    new_databases: Databases,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Callable[[Case], Pair]]:
+    """What the two sides left of a case; some cases at once, each on a pair of databases that no other one uses."""
+    pairs = [[(target, target.connect()) for target in new_databases()] for _ in range(AT_ONCE)]
+    free: queue.SimpleQueue[list[Database]] = queue.SimpleQueue()
+    for pair in pairs:
+        free.put(pair)
+    directory = tmp_path_factory.mktemp("corpus")
+
+    def both(case: Case) -> Pair:
+        pair = free.get()
+        try:
+            theirs, mine = (
+                perform(case, side, database, _made(directory / case.name / side.name))
+                for side, database in zip(sides, pair, strict=True)
+            )
+            return theirs, mine
+        finally:
+            free.put(pair)
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        chosen = [item.callspec.params["case"] for item in request.session.items if _is_run(item)]
+        under_way: dict[str, Future[Pair]] = {case.name: pool.submit(both, case) for case in chosen}
+        yield lambda case: under_way[case.name].result()
+        pool.shutdown(cancel_futures=True)
+    for _, connection in itertools.chain(*pairs):
+        connection.close()
+
+
+def _is_run(item: pytest.Item) -> bool:
+    return isinstance(item, pytest.Function) and item.function is test_a_run_is_the_same
+
+
+def _made(path: Path) -> Path:
+    path.mkdir(parents=True)
+    return path
+
+
+@pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
+def test_a_run_is_the_same(outcomes, case: Case):
+    theirs, mine = outcomes(case)
+    for words in case.words:
+        assert words in theirs.said
+    assert mine.transcript == theirs.transcript
+
+
+def test_the_corpus_is_large_and_each_of_its_runs_has_a_name_of_its_own():
+    assert len({case.name for case in CASES}) == len(CASES) > 700
+
+
+def test_each_known_difference_is_met():
+    lines = [line for case in CASES for line in case.lines]
+    for instead in INSTEAD:
+        assert any(re.search(instead.line, line) for line in lines), instead.line

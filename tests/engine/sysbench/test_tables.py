@@ -1,0 +1,149 @@
+"""prepare makes the same tables: definitions, rows, sequences and the shape of what is in them."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.arm.connect import Target
+from pgtrial.engine import environment
+from tests.engine.programs import client_program
+from tests.engine.sysbench.sides import Side
+
+ROWS = 500
+OLTP = ["oltp_read_only", "oltp_write_only", "oltp_insert", "select_random_points"]
+OPTIONS = [
+    "",
+    "--tables=3 --threads=2",
+    "--auto_inc=off",
+    "--auto_inc=off --tables=2",
+    "--create_secondary=off",
+    "--pgsql_variant=redshift",
+    "--mysql-storage-engine=myisam",
+    "--rand-type=uniform",
+    "--rand-type=gaussian",
+    "--rand-type=pareto",
+    "--rand-type=special --rand-spec-pct=10 --rand-spec-res=50",
+    "--range-size=7 --delete_inserts=3",
+]
+
+
+def definitions(target: Target) -> str:
+    """All of a database's definitions as pg_dump writes them, without what it makes up for each dump."""
+    program = client_program("pg_dump")
+    env = environment(target.environment())
+    done = subprocess.run([program, "--schema-only"], env=env, capture_output=True, text=True, check=True)
+    return re.sub(r"^\\(un)?restrict .*$", "", done.stdout, flags=re.MULTILINE)
+
+
+def contents(target: Target) -> list[dict[str, Any]]:
+    """What the rows of each table have in common, whatever was drawn."""
+    with target.connect() as connection:
+        tables = connection.execute(
+            "SELECT relname, relpersistence, reloptions FROM pg_class WHERE relkind = 'r' AND"
+            " relnamespace = 'public'::regnamespace ORDER BY relname"
+        ).fetchall()
+        found = []
+        for name, *kind in tables:
+            groups = "[0-9]{11}(-[0-9]{11})"
+            (row,) = connection.execute(
+                f"SELECT count(*), min(id), max(id), count(DISTINCT id), min(k) >= 1, max(k) <= {ROWS},"
+                " sum((k = id)::int) < count(*), count(DISTINCT c) = count(*), count(DISTINCT pad) = count(*),"
+                f" bool_and(c ~ '^{groups}{{9}}$'), bool_and(pad ~ '^{groups}{{4}}$'),"
+                f" min(length(c)), max(octet_length(c)), max(octet_length(pad)) FROM {name}"
+            ).fetchall()
+            found.append({"name": name, "kind": kind, "rows": row})
+        sequences = "SELECT sequencename, last_value, start_value, cache_size FROM pg_sequences ORDER BY sequencename"
+        found.append({"sequences": connection.execute(sequences).fetchall()})
+    return found
+
+
+def spread(target: Target) -> list[tuple[int, float]]:
+    """How k is spread: distinct values, and how much of the rows the most frequent tenth of the values takes."""
+    query = (
+        "WITH v AS (SELECT count(*) n, row_number() OVER (ORDER BY count(*) DESC) place FROM sbtest1 GROUP BY k)"
+        " SELECT count(*), sum(n) FILTER (WHERE place <= 50) / sum(n) FROM v"
+    )
+    with target.connect() as connection:
+        return [(int(count), float(share)) for count, share in connection.execute(query).fetchall()]
+
+
+def both_prepare(sides: tuple[Side, Side], databases: tuple[Target, Target], path: Path, line: str) -> None:
+    for side, target in zip(sides, databases, strict=True):
+        done = side.run(target, *line.split(), "prepare", directory=path)
+        assert done.status == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("options", OPTIONS)
+def test_prepare_makes_the_same_tables(sides, databases, tmp_path, options):
+    both_prepare(sides, databases, tmp_path, f"oltp_read_write --table-size={ROWS} {options}")
+    theirs, mine = databases
+    my_definitions = definitions(mine)
+    assert my_definitions == definitions(theirs)
+    assert "CREATE TABLE public.sbtest1" in my_definitions
+    assert contents(mine) == contents(theirs)
+    ((their_values, their_share),), ((my_values, my_share),) = spread(theirs), spread(mine)
+    # draws of 500 out of 500: four standard deviations and more
+    assert my_values == pytest.approx(their_values, abs=50)
+    assert my_share == pytest.approx(their_share, abs=0.12)
+
+
+@pytest.mark.parametrize("test", OLTP)
+def test_each_test_prepares_the_same_tables(sides, databases, tmp_path, test):
+    both_prepare(sides, databases, tmp_path, f"{test} --table-size={ROWS} --tables=2")
+    theirs, mine = databases
+    assert definitions(mine) == definitions(theirs)
+    assert contents(mine) == contents(theirs)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3000])
+def test_a_table_of_any_size_is_the_same(sides, databases, tmp_path, rows):
+    both_prepare(sides, databases, tmp_path, f"oltp_read_write --table-size={rows}")
+    theirs, mine = databases
+    assert definitions(mine) == definitions(theirs)
+    counts = []
+    for target in (theirs, mine):
+        with target.connect() as connection:
+            query = "SELECT count(*), min(id), max(id), (SELECT last_value FROM sbtest1_id_seq) FROM sbtest1"
+            counts.append(connection.execute(query).fetchall())
+    assert counts[0] == counts[1]
+    assert counts[1][0][0] == rows
+
+
+def test_bulk_insert_prepares_and_fills_the_same_tables(sides, databases, tmp_path):
+    both_prepare(sides, databases, tmp_path, "bulk_insert --threads=3")
+    theirs, mine = databases
+    assert definitions(mine) == definitions(theirs)
+    left = []
+    for side, target in zip(sides, databases, strict=True):
+        done = side.run(target, "bulk_insert", "--threads=1", "--events=40000", "run", directory=tmp_path)
+        assert done.status == 0, done.stdout
+        with target.connect() as connection:
+            query = "SELECT count(*), min(id), max(id), bool_and(k = id) FROM sbtest1"
+            left.append(connection.execute(query).fetchall())
+    assert left == [[(40000, 1, 40000, True)]] * 2
+
+
+def test_a_run_leaves_as_many_rows_as_it_found(sides, databases, tmp_path):
+    both_prepare(sides, databases, tmp_path, f"oltp_read_write --table-size={ROWS} --tables=2")
+    for side, target in zip(sides, databases, strict=True):
+        line = f"oltp_write_only --table-size={ROWS} --tables=2 --threads=4 --events=400 run"
+        done = side.run(target, *line.split(), directory=tmp_path)
+        assert done.status == 0, done.stdout
+        with target.connect() as connection:
+            query = "SELECT (SELECT count(*) FROM sbtest1), (SELECT count(*) FROM sbtest2)"
+            assert connection.execute(query).fetchall() == [(ROWS, ROWS)]
+
+
+def test_cleanup_leaves_nothing(sides, databases, tmp_path):
+    both_prepare(sides, databases, tmp_path, "oltp_read_write --table-size=20 --tables=2")
+    for side, target in zip(sides, databases, strict=True):
+        assert side.run(target, "oltp_read_only", "--tables=2", "cleanup", directory=tmp_path).status == 0
+    theirs, mine = databases
+    my_definitions = definitions(mine)
+    assert my_definitions == definitions(theirs)
+    assert "sbtest" not in my_definitions
