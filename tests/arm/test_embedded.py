@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import psutil
 import pytest
 
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.processes import server_processes
 from pgtrial.errors import ArmError, StudyError
+from pgtrial.host.mounts import mount_of
 from pgtrial.study.spec import StudySpec
-from tests.conftest import VERSIONS, require_engine, require_server
+from tests.conftest import VERSIONS, require, require_engine, require_root, require_server
 
 
 def _spec(a=None, b=None, **sections):
@@ -166,3 +170,84 @@ def test_a_server_that_cannot_start_for_a_trial_leaves_no_directory(arms_of, wor
     with pytest.raises(ArmError, match="does not start"), arm.serve(0, tmp_path / "log", {}):
         pass
     assert set(workspace.run.iterdir()) == before
+
+
+def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_path):
+    require_root()
+    require_engine()
+    storage = {"fs": "ext4", "size": "512MB", "mount": ["noatime"], "wal": {"fs": "tmpfs", "size": "256MB"}}
+    spec = _spec(a={"storage": storage})
+    arm = arms_of(spec)["A"]
+    arm.check(Needs.of(spec))
+    arm.prepare(1, _silent)
+    for _ in range(2):
+        with arm.serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
+            data = arm.data_directory
+            assert data is not None
+            kinds = [found.filesystem for path in (data, data / "pg_wal") if (found := mount_of(path))]
+            assert kinds == ["ext4", "tmpfs"]
+            assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100000,)
+            connection.execute("CREATE TABLE t AS SELECT 1")
+        assert not data.exists()
+
+
+def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(arms_of, tmp_path):
+    require_root()
+    require_engine()
+    require((Path("/sys/kernel/mm/hugepages") / "hugepages-2048kB").is_dir(), "huge pages of 2 MB")
+    watched = [
+        Path("/sys/kernel/mm/hugepages/hugepages-2048kB/nr_hugepages"),
+        Path("/sys/kernel/mm/transparent_hugepage/enabled"),
+        Path("/proc/sys/vm/swappiness"),
+    ]
+    before = [path.read_text() for path in watched]
+    spec = _spec(
+        a={
+            "huge_pages": "2MB",
+            "thp": "never",
+            "sysctl": {"vm.swappiness": 7},
+            "cpus": "0",
+            "environment": {"CHOSEN_BY_STUDY": "yes"},
+            "settings": {"shared_buffers": "32MB"},
+        },
+        b={"huge_pages": "off"},
+    )
+    arms = arms_of(spec)
+    for arm in arms.values():
+        arm.check(Needs.of(spec))
+    arms["A"].prepare(1, _silent)
+    with arms["A"].serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
+        pages, thp, swappiness = (path.read_text() for path in watched)
+        assert int(pages) > int(before[0])
+        assert "[never]" in thp
+        assert swappiness.strip() == "7"
+        assert connection.execute("SHOW huge_pages_status").fetchone() == ("on",)
+        assert connection.execute("SHOW huge_page_size").fetchone() == ("2MB",)
+        (backend,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
+        assert psutil.Process(backend).cpu_affinity() == [0]
+        connection.execute("CREATE TEMP TABLE seen(value text)")
+        connection.execute("COPY seen FROM PROGRAM 'echo $CHOSEN_BY_STUDY'")
+        assert connection.execute("SELECT value FROM seen").fetchone() == ("yes",)
+    seen = arms["A"].host_seen
+    assert seen["before"]["2MB_total"] == seen["after"]["2MB_total"] < seen["during"]["2MB_total"]
+    with arms["B"].serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
+        assert connection.execute("SHOW huge_pages_status").fetchone() == ("off",)
+    assert [path.read_text() for path in watched] == before
+
+
+@pytest.mark.parametrize(
+    ("asked", "sentence"),
+    [
+        ({"sysctl": {"vm.nonsense": 1}}, "this kernel has no vm.nonsense"),
+        ({"cpus": "0-99999"}, "are not usable here"),
+        ({"cpus": "first"}, "is no list of CPUs"),
+        ({"huge_pages": "2MB", "settings": {"shared_buffers": "900GB"}}, "and .* GB of memory are free"),
+        ({"huge_pages": "2MB", "settings": {"huge_pages": "try"}}, "huge_pages follows from huge_pages = '2MB'"),
+        ({"governor": "performance"}, "governor|not the system's to govern"),
+    ],
+)
+def test_a_host_that_cannot_be_as_asked_for_is_refused_before_the_first_trial(arms_of, asked, sentence):
+    require_root()
+    spec = _spec(a=asked)
+    with pytest.raises(StudyError, match=sentence):
+        arms_of(spec)["A"].check(Needs.of(spec))

@@ -113,6 +113,17 @@ def test_a_file_system_in_memory_against_a_disk_withholds_the_verdict():
     assert ("durability", "withhold") in _rules(findings)
 
 
+def test_zfs_that_ends_flushes_at_once_withholds_the_verdict():
+    safe, unsafe = ({"filesystem": "zfs", "filesystem_parameters": {"sync": sync}} for sync in ("standard", "disabled"))
+    findings = [
+        each for each in _findings(_spec(), {"storage": safe}, {"storage": unsafe}) if each.rule == "durability"
+    ]
+    assert [finding.severity for finding in findings] == ["withhold"]
+    assert "sync of ZFS of the data directory is standard in arm A and disabled in arm B" in findings[0].message
+    unknown = {"storage": {"filesystem": "zfs", "filesystem_parameters": None}}
+    assert ("durability", "withhold") not in _rules(_findings(_spec(), {"storage": safe}, unknown))
+
+
 def test_wal_in_memory_in_one_arm_withholds_the_verdict():
     findings = _findings(_spec(), b={"storage": {"wal_filesystem": "tmpfs", "wal_mount_options": "rw"}})
     [finding] = [finding for finding in findings if finding.rule == "durability"]

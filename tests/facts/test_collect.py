@@ -12,7 +12,8 @@ from pgtrial.arm.connect import Target
 from pgtrial.facts.collect import GROUPS, Subject, collect, collect_machine
 from pgtrial.facts.cpu import cpu
 from pgtrial.facts.os_ import operating_system
-from pgtrial.facts.storage import describe, mount_of
+from pgtrial.facts.storage import describe
+from pgtrial.host.mounts import mount_of
 from pgtrial.store.records import Facts
 from tests.conftest import require
 
@@ -107,7 +108,7 @@ def test_only_kernel_parameters_that_bear_on_speed_are_told():
 def test_the_mount_of_a_path_is_the_deepest_and_the_last_mounted_there(path, filesystem):
     mount = mount_of(Path(path), _TABLE)
     assert mount is not None
-    assert mount.kind == filesystem
+    assert mount.filesystem == filesystem
 
 
 def test_storage_of_a_path_has_its_mount_options():

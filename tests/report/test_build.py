@@ -16,7 +16,7 @@ from pgtrial.errors import StoreError
 from pgtrial.report.build import build_report
 from pgtrial.report.charts import draw
 from pgtrial.report.data import committed_per_second, read_data
-from pgtrial.report.tables import facts_tables
+from pgtrial.report.facts_tables import facts_tables
 from pgtrial.report.terminal import summary
 
 from ..analyse.studies import make_plan, run
@@ -99,6 +99,20 @@ def test_facts_that_differ_stand_side_by_side_and_say_whether_it_was_declared(st
     assert differing.rows == [["settings.synchronous_commit", "on", "off", "yes"]]
     assert same[0].caption == "cpu: 3 facts the same in all arms"
     assert ["governor", "unknown"] in same[0].rows
+
+
+def test_what_was_measured_once_an_arm_stands_side_by_side_and_is_no_difference(studies):
+    data = read_data(studies("demo"))
+    probed = {
+        arm: known.model_copy(
+            update={"facts": known.facts | {"probes": {"flushes_per_s": rate}, "sources": {"work_mem": arm}}}
+        )
+        for (arm, known), rate in zip(data.facts.items(), (900, 950), strict=True)
+    }
+    differing, probes, *same = facts_tables(replace(data, facts=probed))
+    assert [row[0] for row in differing.rows] == ["settings.synchronous_commit"]
+    assert (probes.heads, probes.rows) == (["fact", "on", "off"], [["flushes_per_s", "900", "950"]])
+    assert not any(table.caption.startswith(("probes", "sources")) for table in same)
 
 
 def test_the_markdown_holds_a_row_for_every_trial(reports):

@@ -1,8 +1,10 @@
 """The frozen study file holds everything but secrets, and reads back as the same study."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pgtrial.errors import StudyError
 from pgtrial.study.frozen import freeze, has_secrets, thaw
 from pgtrial.study.load import build_study
 
@@ -55,3 +57,29 @@ def test_a_connection_string_without_password_is_kept_as_it_is():
     )
     assert not has_secrets(spec)
     assert '"postgresql://me@db/shop"' in freeze(spec)
+
+
+def test_a_study_that_changes_the_host_survives_freezing():
+    storage = {"fs": "ext4", "size": "2GB", "mount": ["nobarrier"], "wal": {"fs": "tmpfs", "size": 1000000}}
+    arms = {"a": {"storage": storage, "huge_pages": "2MB"}, "b": {"sysctl": {"vm.swappiness": 1}, "cpus": "0"}}
+    spec = build_study({"load": {"cpus": "1"}, "arms": arms}, "test")
+    assert thaw(freeze(spec)) == spec
+    assert spec.arms["a"].storage is not None
+    assert spec.arms["a"].storage.size == 2_000_000_000
+
+
+def test_storage_that_does_not_fit_together_is_refused():
+    for storage, message in (
+        ({"size": "1GB"}, "a volume needs fs"),
+        ({"fs": "ext4", "on": "disk"}, "is no place"),
+        ({"on": "/srv", "mkfs": ["-q"]}, "nothing is made in the directory /srv"),
+        ({"fs": "tmpfs", "on": "/srv"}, "a tmpfs is in memory"),
+        ({"fs": "ntfs"}, "should be 'ext4'"),
+        ({"fs": "ext4", "size": "much"}, "is not a size"),
+    ):
+        with pytest.raises(StudyError, match=message):
+            build_study({"arms": {"a": {"storage": storage}, "b": {}}}, "test")
+    with pytest.raises(StudyError, match="storage, which is made anew"):
+        build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "reset": "vacuum"}, "b": {}}}, "test")
+    with pytest.raises(StudyError, match="its server is a given one"):
+        build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "dsn": "host=x"}, "b": {}}}, "test")

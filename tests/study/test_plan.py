@@ -150,3 +150,31 @@ def test_a_load_point_without_a_rate_is_stored_as_before_there_were_rates():
     plan = make_plan(study(verdict={"blocks": 1}), 1, NOW)
     assert set(plan.load_points[0].model_dump()) == {"workload", "scale", "clients", "protocol"}
     assert type(plan).model_validate_json(plan.model_dump_json()) == plan
+
+
+def test_what_arms_change_of_the_host_is_declared_by_the_facts_that_show_it():
+    ext4 = {"fs": "ext4", "mount": ["noatime"]}
+    spec = build_study(
+        {
+            "server": {"storage": ext4},
+            "arms": {
+                "base": {},
+                "nobarrier": {"storage": ext4 | {"mount": ["noatime", "nobarrier"]}},
+                "xfs": {"storage": {"fs": "xfs"}},
+                "wal": {"storage": ext4 | {"wal": {"fs": "tmpfs"}}},
+                "pages": {"huge_pages": "2MB", "thp": "never"},
+                "kernel": {"sysctl": {"vm.swappiness": 1, "kernel.sched_autogroup_enabled": 0}},
+            },
+        },
+        "test",
+    )
+    assert declared(spec, "nobarrier") == ["storage.mount_options"]
+    assert "storage.filesystem" in declared(spec, "xfs")
+    assert {key.startswith("storage.wal_") for key in declared(spec, "wal")} == {True}
+    assert declared(spec, "pages") == [
+        "memory.huge_pages",
+        "settings.huge_pages",
+        "settings.huge_page_size",
+        "memory.thp",
+    ]
+    assert declared(spec, "kernel") == ["os.kernel.sched_autogroup_enabled", "memory.swappiness"]

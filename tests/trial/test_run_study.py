@@ -53,8 +53,20 @@ def test_a_trial_keeps_what_the_engine_and_the_server_measured(finished):
         # the delta may begin up to a second early (see observe.counters), never late
         assert database["xact_commit"] >= measured.transactions
         assert trial.server_deltas["wal"]["wal_bytes"] > 0
+        assert trial.server_deltas["maintenance"]["autovacuums"] >= 0
+        assert trial.relations_before["pgbench_accounts"]["bytes_table"] > 10_000_000
         assert trial.relations["pgbench_accounts"]["live_tuples"] == 100_000
         assert trial.relations["pgbench_history"]["live_tuples"] >= measured.transactions
+
+
+@pytest.mark.skipif(not Path("/proc/stat").exists(), reason="needs Linux")
+def test_a_trial_keeps_what_the_host_did_meanwhile(finished):
+    study, _, _ = finished
+    for trial in study.trials():
+        host = trial.server_deltas["host"]
+        assert trial.measured is not None
+        assert host["elapsed_s"] >= trial.measured.duration_s - 1
+        assert 0 < host["server_cpu_s"] < host["cpu_s"]
 
 
 def test_the_timeline_and_the_histogram_agree_with_the_summary(finished):
@@ -88,6 +100,7 @@ def test_the_servers_log_and_the_engines_events_are_kept(finished):
 def test_facts_of_every_arm_and_their_audit_are_stored(finished):
     study, _, _ = finished
     assert list(study.facts()) == ["base", "no jit"]
+    assert all(facts.facts["probes"]["flushes_per_s"] > 0 for facts in study.facts().values())
     assert study.audit() is not None
 
 

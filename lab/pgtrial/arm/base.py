@@ -43,6 +43,8 @@ class Arm(Protocol):
     kind: str
     data_directory: Path | None
     """Of the server being served, where the lab can look at it; None between trials and for servers elsewhere."""
+    host_seen: dict[str, dict[str, int]]
+    """Counters of the host around the last trial, where the arm asks for something of it."""
 
     def check(self, needs: Needs) -> None:
         """Find out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
@@ -55,7 +57,8 @@ class Arm(Protocol):
     def serve(self, scale: int, log: Path, timings: dict[str, float]) -> AbstractContextManager[Target]:
         """A server in the state that every trial starts from; on exit it is stopped or put back. Scale 0: no tables.
 
-        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. Raises ArmError.
+        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. Raises ArmError, and
+        TrialError when only this trial cannot have what the arm asks of the host.
         """
         ...
 

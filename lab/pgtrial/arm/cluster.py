@@ -21,6 +21,7 @@ from pgtrial.arm.lab_settings import CONFIGURATION, write_configuration
 from pgtrial.arm.processes import server_processes
 from pgtrial.arm.servers import ServerBinaries
 from pgtrial.errors import ArmError
+from pgtrial.host.cpus import running_on
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
@@ -50,6 +51,9 @@ class Cluster:
     data_directory: Path
     socket_directory: Path
     settings: Mapping[str, str] = field(default_factory=dict)
+    cpus: str | None = None
+    """The CPUs that the server may run on; None: all."""
+    environment: Mapping[str, str] = field(default_factory=dict)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
 
     @property
@@ -135,13 +139,27 @@ class Cluster:
         return len(lines) > 7 and lines[0] == str(pid)
 
     def _spawn(self, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
-        return subprocess.Popen(
-            [self.server.bin / "postgres", "-D", self.data_directory],
-            stdout=output,
-            stderr=output,
-            start_new_session=True,  # Ctrl-C in the terminal is for the lab
-            **self.account.popen_options(),
-        )
+        options = self.account.popen_options()
+        options["env"] = {**options["env"], **self.environment}
+        with running_on(self.cpus):
+            return subprocess.Popen(
+                [self.server.bin / "postgres", "-D", self.data_directory],
+                stdout=output,
+                stderr=output,
+                start_new_session=True,  # Ctrl-C in the terminal is for the lab
+                **options,
+            )
+
+    def huge_pages_needed(self) -> int:
+        """How many huge pages of the size that is set the shared memory takes. Raises ArmError."""
+        path = write_configuration(self.data_directory, self.settings, self.socket_directory)
+        self.account.own(path)
+        question = ["-C", "shared_memory_size_in_huge_pages"]
+        done = self.account.run([self.server.bin / "postgres", "-D", self.data_directory, *question])
+        if done.returncode != 0 or not done.stdout.strip().isdecimal():
+            said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
+            raise ArmError(f"PostgreSQL {self.server.version} does not tell how many huge pages it needs: {said}")
+        return int(done.stdout)
 
     def _wait_until_ready(self, log: Path, begin: int, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s

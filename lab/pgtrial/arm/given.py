@@ -37,6 +37,7 @@ class GivenArm:
             )
         self.name = name
         self.setup = setup
+        self.host_seen: dict[str, dict[str, int]] = {}
         self.data_directory: Path | None = None
         self._needs = needs
         self._workspace = workspace

@@ -19,8 +19,10 @@ from pgtrial.arm.processes import stop_servers_below
 from pgtrial.arm.servers import ServerBinaries
 from pgtrial.data.template import Templates
 from pgtrial.errors import ArmError
+from pgtrial.host.journal import pending, undo_all
 
 _SOCKET_PATH_MAX = 107
+_OF_A_LAB = "directories and servers of a lab that ended abruptly"
 _SOCKET_NAME = "/99999/.s.PGSQL.65535"
 
 
@@ -72,7 +74,11 @@ class Workspace:
     def close(self) -> None:
         """Stop every server that this run started and remove its directories."""
         stop_servers_below(self.run)
+        failures = undo_all(self.run)
         shutil.rmtree(self._sockets, ignore_errors=True)
+        if failures:
+            self._lock.close()
+            raise ArmError(" ".join(failures))
         shutil.rmtree(self.run, ignore_errors=True)
         self._lock.close()
 
@@ -112,8 +118,9 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
     if not root.is_dir():
         return []
     with _registry(root):
-        return [Leftover(path, "directories and servers of a lab that ended abruptly") for path in _abandoned(root)] + [
-            Leftover(path, "template without its mark") for path in Templates(root / "templates").unmarked()
+        return [
+            *(Leftover(path, what) for path in _abandoned(root) for what in (*pending(path), _OF_A_LAB)),
+            *(Leftover(path, "template without its mark") for path in Templates(root / "templates").unmarked()),
         ]
 
 
@@ -160,7 +167,7 @@ def _locked(lock: Path) -> bool:
 def _remove_run(path: Path) -> list[str]:
     stopped = stop_servers_below(path)
     servers = f" and stopped {stopped} of its processes" if stopped else ""
-    kept = journal.undo(path)
+    kept = [*journal.undo(path), *undo_all(path)]
     if kept:
         return kept
     sockets = _socket_directory(path)

@@ -16,7 +16,7 @@ def command(
         bool, typer.Option("--templates", help="Remove the loaded data kept between studies too.")
     ] = False,
 ) -> None:
-    """Stop servers and remove directories that an interrupted lab left; put back settings of given servers."""
+    """Stop servers and remove directories that an interrupted lab left; put the host and given servers back."""
     if dry_run:
         found = [f"{leftover.path}: {leftover.what}" for leftover in leftovers()]
         if templates:

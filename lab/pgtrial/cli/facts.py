@@ -20,7 +20,7 @@ from pgtrial.store.records import Audit, Facts
 from pgtrial.study.load import read_study
 from pgtrial.study.plan import make_plan
 
-_NOT_SHOWN = "defaults"
+_NOT_SHOWN = ("defaults", "sources")
 
 
 def command(
@@ -32,7 +32,7 @@ def command(
 ) -> None:
     """Show what this machine is, or what the arms of a study are and what that says about fairness."""
     if study is None:
-        found, audited = {"this machine": collect_machine(_existing(state_root()))}, None
+        found, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
     else:
         found, audited = _of_study(study)
     if as_json:
@@ -50,7 +50,7 @@ def _of_study(name: str) -> tuple[dict[str, Facts], Audit]:
             arm.check(Needs.of(spec))
             # an empty cluster tells as much as a loaded one, and at once
             with arm.serve(0, Path(logs) / "server.log", {}) as target:
-                found[arm.name] = collect(arm.name, target, arm.data_directory)
+                found[arm.name] = collect(arm.name, target, arm.data_directory, measure=True)
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
     return found, audit(plan, found, spec)
 
@@ -73,7 +73,7 @@ def _show(found: dict[str, Facts], audited: Audit | None) -> None:
     for arm in found:
         table.add_column(arm, overflow="fold")
     for group in next(iter(found.values())).facts:
-        if group == _NOT_SHOWN:
+        if group in _NOT_SHOWN:
             continue
         names = dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {}))
         for name in names:

@@ -30,6 +30,18 @@ def copy_directory(source: Path, destination: Path, *, flush: bool = True) -> No
         raise ArmError(copy_failure(source, destination, error)) from None
 
 
+def move_wal(data: Path, wal: Path) -> None:
+    """Move the WAL of a cluster that is at rest to a directory of its own, and link to it. Raises ArmError."""
+    own = data / "pg_wal"
+    copy_directory(own, wal)
+    try:
+        shutil.rmtree(own)
+        own.symlink_to(wal)
+        _same_owner(wal, own)
+    except OSError as error:
+        raise ArmError(f"cannot move the WAL to {wal}: {error.strerror}") from None
+
+
 def copy_failure(source: Path, destination: Path, error: OSError) -> str:
     """The sentence for an operating-system error while copying."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):

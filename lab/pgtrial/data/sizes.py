@@ -37,6 +37,12 @@ def needed_mb(scale: int, fillfactor: int = 100) -> int:
     return 2 * once + min(LOADING_WAL_MB, max(64, data_mb(scale, fillfactor)))
 
 
+def volume_mb(scale: int, fillfactor: int = 100) -> int:
+    """Megabytes of a volume that holds one copy of the data and the WAL of a trial."""
+    once = CLUSTER_MB + data_mb(scale, fillfactor) + prefilled_wal_mb(scale)
+    return once + min(LOADING_WAL_MB, max(64, data_mb(scale, fillfactor)))
+
+
 def check_space(directory: Path, scale: int, fillfactor: int = 100, *, templates: int = 1) -> None:
     """Raise StudyError if the largest scale does not fit, with the figures; `templates` still have to be loaded."""
     once = CLUSTER_MB + data_mb(scale, fillfactor) + prefilled_wal_mb(scale)

@@ -10,7 +10,11 @@ from pgtrial.discover import load_modules
 from pgtrial.store.records import Audit, Facts, Finding, Plan
 from pgtrial.study.spec import StudySpec
 
-_ORDER = {"withhold": 0, "warning": 1, "info": 2}
+ORDER = {"withhold": 0, "warning": 1, "info": 2}
+"""Of severities, the gravest first."""
+
+_NOT_COMPARED = ("defaults", "sources", "probes")
+"""Groups in which a difference is none of the arms': what `settings` says already, and what is measured with noise."""
 
 
 @dataclass(frozen=True)
@@ -44,10 +48,7 @@ class Case:
 
     def value(self, arm: str, group: str, name: str) -> Any:
         """A fact, None if unknown; a setting is found whether or not it is at its default."""
-        facts = self.facts[arm].facts
-        if group == "settings" and name not in facts.get("settings", {}):
-            return facts.get("defaults", {}).get(name)
-        return facts.get(group, {}).get(name)
+        return known_value(self.facts[arm], group, name)
 
     def declared(self, arm: str, *keys: str) -> bool:
         """Whether the study says that this arm differs from the baseline in one of the keys."""
@@ -80,7 +81,15 @@ def audit(plan: Plan, facts: Mapping[str, Facts], spec: StudySpec) -> Audit:
     load_modules("pgtrial.facts")
     case = Case(plan, facts, spec)
     findings = [finding for function in _rules for finding in function(case)]
-    return Audit(findings=sorted(findings, key=lambda finding: (_ORDER[finding.severity], finding.rule)))
+    return Audit(findings=sorted(findings, key=lambda finding: (ORDER[finding.severity], finding.rule)))
+
+
+def known_value(facts: Facts, group: str, name: str) -> Any:
+    """A fact, None if unknown; a setting is found whether or not it is at its default."""
+    found = facts.facts
+    if group == "settings" and name not in found.get("settings", {}):
+        return found.get("defaults", {}).get(name)
+    return found.get(group, {}).get(name)
 
 
 def listed(names: Iterable[str]) -> str:
@@ -91,7 +100,7 @@ def listed(names: Iterable[str]) -> str:
 
 def _compared(case: Case, baseline: str, arm: str) -> Iterable[Difference]:
     for group in case.facts[baseline].facts:
-        if group == "defaults":
+        if group in _NOT_COMPARED:
             continue
         for name in _names(case, group, baseline, arm):
             first, second = case.value(baseline, group, name), case.value(arm, group, name)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,10 +12,26 @@ import psycopg
 
 from pgtrial.arm.connect import Target
 from pgtrial.discover import load_modules
+from pgtrial.facts.place import backend_process, runs_here
 from pgtrial.store.records import Facts
 
-GROUPS = ("cpu", "memory", "os", "storage", "server", "settings", "defaults", "client")
-"""In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest."""
+GROUPS = (
+    "hardware",
+    "cpu",
+    "memory",
+    "limits",
+    "os",
+    "storage",
+    "network",
+    "server",
+    "settings",
+    "defaults",
+    "sources",
+    "client",
+    "probes",
+)
+"""In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest,
+`sources` where the former come from; `probes` are measured, and never twice the same."""
 
 
 @dataclass(frozen=True)
@@ -27,6 +42,15 @@ class Subject:
     data_directory: Path | None
     here: bool
     """Whether the server is on this machine, so that its CPU and disks can be looked at."""
+
+    server_process: int | None = None
+    """A process of the server, if it is one of this machine."""
+
+    ours: bool = False
+    """Whether the data directory is the lab's own, so that a probe may write there."""
+
+    measure: bool = False
+    """Whether to measure, which takes seconds and must not disturb a load."""
 
     def value(self, query: str, *parameters: object) -> Any:
         """First column of the first row, or None if the server does not know or the role may not ask."""
@@ -57,36 +81,44 @@ def collector(group: str) -> Callable[[Collector], Collector]:
     return register
 
 
-def collect(arm: str, target: Target, data_directory: Path | None = None) -> Facts:
+def collect(arm: str, target: Target, data_directory: Path | None = None, *, measure: bool = False) -> Facts:
     """The facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if it is not there.
 
-    Facts of the machine are collected only if the server is on this one; otherwise their groups are empty.
+    `data_directory` is one of the lab's own; of other servers it is asked for. Facts of the machine are collected only
+    if the server is on this one; otherwise their groups are empty. With `measure`, probes take some seconds; without
+    it there are none.
     """
-    with _subject(target, data_directory) as subject:
-        return Facts(arm=arm, collected=_now(), facts=_facts(subject))
-
-
-def collect_machine(data_directory: Path) -> Facts:
-    """The facts of this machine, without a server; storage is that of `data_directory`."""
-    return Facts(arm="this machine", collected=_now(), facts=_facts(Subject(None, data_directory, here=True)))
-
-
-@contextmanager
-def _subject(target: Target, data_directory: Path | None) -> Iterator[Subject]:
     with target.connect() as connection:
-        subject = Subject(connection, data_directory, target.local)
-        if data_directory is None and target.local:
-            shown = subject.value("SELECT current_setting('data_directory', true)")
-            if shown and Path(shown).exists():
-                subject = Subject(connection, Path(shown), here=True)
-        yield subject
+        return Facts(arm=arm, collected=_now(), facts=_facts(_subject(connection, target, data_directory, measure)))
+
+
+def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
+    """The facts of this machine, without a server; storage is that of `directory`, where probes write if they may."""
+    subject = Subject(None, directory, here=True, ours=True, measure=measure)
+    return Facts(arm="this machine", collected=_now(), facts=_facts(subject))
+
+
+def _subject(
+    connection: psycopg.Connection[tuple[Any, ...]], target: Target, data_directory: Path | None, measure: bool
+) -> Subject:
+    here = data_directory is not None or runs_here(connection, target)
+    process = backend_process(connection) if here else None
+    subject = Subject(connection, data_directory, here, process, ours=data_directory is not None, measure=measure)
+    if data_directory is None and here:
+        shown = subject.value("SELECT current_setting('data_directory', true)")
+        if shown and Path(shown).exists():
+            return replace(subject, data_directory=Path(shown))
+    return subject
 
 
 def _facts(subject: Subject) -> dict[str, dict[str, Any]]:
     load_modules("pgtrial.facts")
     found: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
     for group, function in _collectors:
-        found[group].update(function(subject))
+        for name, value in function(subject).items():
+            # what one collector knows another's ignorance does not undo
+            if value is not None or name not in found[group]:
+                found[group][name] = value
     return found
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import psutil
 
 from pgtrial.facts.collect import Subject, collector
-from pgtrial.facts.files import fields, read
+from pgtrial.facts.files import fields, number, read
 
 _SYSTEM = Path("/sys/devices/system/cpu")
 
@@ -26,15 +26,32 @@ def cpu(subject: Subject) -> dict[str, Any]:
         "logical": psutil.cpu_count(),
         "cores": psutil.cpu_count(logical=False),
         "smt": read(_SYSTEM / "smt/control"),
+        "smt_active": _flag(read(_SYSTEM / "smt/active")),
+        "online": read(_SYSTEM / "online"),
+        "isolated": _list(_SYSTEM / "isolated"),
         "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
         "cache": info.get("cache size"),
         "microcode": info.get("microcode"),
-        "governor": read(_SYSTEM / "cpu0/cpufreq/scaling_governor"),
+        "governor": governor(_SYSTEM),
+        "preference": read(_SYSTEM / "cpu0/cpufreq/energy_performance_preference"),
+        "max_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/cpuinfo_max_freq")),
+        "limit_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/scaling_max_freq")),
         "driver": read(_SYSTEM / "cpu0/cpufreq/scaling_driver"),
         "boost": _boost(),
         "idle_driver": read(_SYSTEM / "cpuidle/current_driver"),
         "mitigations": _mitigations(),
     }
+
+
+def governor(system: Path) -> str | None:
+    """The frequency governor, or all that are in use, where the processors do not share one."""
+    names = {read(path) for path in system.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    return ", ".join(sorted(name for name in names if name is not None)) or None
+
+
+def _megahertz(kilohertz: str | None) -> int | None:
+    value = number(kilohertz)
+    return None if value is None else value // 1000
 
 
 def _boost() -> bool | None:
@@ -43,6 +60,15 @@ def _boost() -> bool | None:
         return no_turbo == "0"
     boost = read(_SYSTEM / "cpufreq/boost")
     return None if boost is None else boost == "1"
+
+
+def _list(path: Path) -> str | None:
+    """A list of CPUs, which may be an empty line."""
+    return read(path) or ("none" if path.exists() else None)
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text is None else text == "1"
 
 
 def _mitigations() -> dict[str, str] | None:

@@ -7,8 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from pgtrial.facts import derived
+from pgtrial.facts import derived, network_rules
 from pgtrial.facts.audit import Case, Difference, listed, rule
+from pgtrial.facts.debugging import is_debugging
 from pgtrial.store.records import Finding
 
 _BY_INITDB = frozenset(
@@ -26,6 +27,7 @@ _BY_INITDB = frozenset(
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
 _DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
+_WAY = frozenset({"client.connection", *(f"network.{name}" for name in network_rules.COMPARED)})
 _SHOWN = 80
 
 
@@ -131,17 +133,34 @@ def _possible_origins(case: Case, difference: Difference) -> list[str]:
             difference.name in case.spec.resolved(name).settings for name in (case.plan.baseline, difference.arm)
         )
         # what the study sets is not the version's doing
-        return [] if chosen else ["server.version", "server.dsn"]
+        return [] if chosen else ["memory.huge_pages", "server.version", "server.dsn"]
     if difference.group == "server":
         if difference.name == "extensions":
             return ["server.setup_sql", "server.version", "server.dsn"]
+        if difference.name == "huge_pages_status":
+            return ["memory.huge_pages", "server.version", "server.dsn"]
         by_initdb = ["server.initdb"] if difference.name in _BY_INITDB else []
         return [*by_initdb, "server.version", "server.dsn"]
-    return ["server.dsn"]
+    of_the_host = [key for key in case.plan.declared.get(difference.arm, []) if _shows_in(key, difference)]
+    return [*of_the_host, "server.dsn"]
+
+
+def _shows_in(key: str, difference: Difference) -> bool:
+    """Whether what a declared key changes of the host may show in this fact: all of a volume, all of its memory."""
+    group = key.partition(".")[0]
+    if key.startswith("storage.wal_"):
+        return difference.group == "storage" and difference.name.startswith("wal_")
+    return group == difference.group and group in ("storage", "memory")
 
 
 def _told_elsewhere(difference: Difference) -> bool:
-    return difference.key in _DURABILITY or (difference.group == "server" and difference.name in _OTHER_RULES)
+    values = (difference.baseline_value, difference.value)
+    return (
+        difference.key in _DURABILITY
+        or difference.key in _WAY
+        or (difference.group == "server" and difference.name in _OTHER_RULES)
+        or (difference.group == "settings" and any(is_debugging(difference.name, value) for value in values))
+    )
 
 
 def _short(value: Any) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 from pgtrial.facts.audit import Case, listed, rule
 from pgtrial.store.records import Finding
@@ -11,7 +12,7 @@ from pgtrial.store.records import Finding
 _UNSAFE_MOUNTS = ("nobarrier", "barrier=0")
 """Without barriers a flush may end in the device's volatile cache. PostgreSQL does not depend on ext4's data= mode."""
 
-_VOLATILE_FILESYSTEMS = ("tmpfs", "ramfs")
+VOLATILE_FILESYSTEMS = ("tmpfs", "ramfs")
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,7 @@ def _aspects(case: Case, arm: str) -> list[_Aspect]:
     for place in ("", "wal_") if apart else ("",):
         where = "of the WAL" if place else "of the data directory"
         found += [_mount(case, arm, place, where), _filesystem(case, arm, place, where)]
+        found.append(_zfs_sync(case, arm, place, where))
     return found
 
 
@@ -61,15 +63,22 @@ def _mount(case: Case, arm: str, place: str, where: str) -> _Aspect:
 
 def _filesystem(case: Case, arm: str, place: str, where: str) -> _Aspect:
     kind = _stored(case, arm, place, "filesystem")
-    weak = kind if kind is None or kind in _VOLATILE_FILESYSTEMS else ""
+    weak = kind if kind is None or kind in VOLATILE_FILESYSTEMS else ""
     return _Aspect(f"storage.{place}filesystem", f"the file system {where}", kind, weak)
 
 
-def _stored(case: Case, arm: str, place: str, name: str) -> str | None:
+def _zfs_sync(case: Case, arm: str, place: str, where: str) -> _Aspect:
+    """ZFS with sync=disabled ends a flush at once (zfsprops(7)); other file systems have no such property."""
+    kind = _stored(case, arm, place, "filesystem")
+    told = (_stored(case, arm, place, "filesystem_parameters") or {}).get("sync") if kind == "zfs" else "standard"
+    weak = None if kind is None or told is None else told if told == "disabled" else ""
+    return _Aspect(f"storage.{place}filesystem_parameters", f"sync of ZFS {where}", told, weak)
+
+
+def _stored(case: Case, arm: str, place: str, name: str) -> Any:
     """A fact of the WAL's storage is that of the data directory where WAL has no place of its own."""
     own = case.value(arm, "storage", f"{place}{name}")
-    found: str | None = own if own is not None else case.value(arm, "storage", name)
-    return found
+    return own if own is not None else case.value(arm, "storage", name)
 
 
 @rule

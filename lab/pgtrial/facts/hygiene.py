@@ -15,17 +15,46 @@ def _where(case: Case, group: str, name: str, *values: Any) -> list[str]:
 
 @rule
 def transparent_huge_pages(case: Case) -> Iterator[Finding]:
-    """`always` lets the kernel merge pages behind the server's back, with stalls."""
+    """`always` lets the kernel merge pages behind the server's back, with stalls.
+
+    Worst without explicit huge pages; with them the shared memory is out of its reach, and only the rest is not.
+    """
     arms = _where(case, "memory", "thp", "always")
-    if arms:
+    explicit = [arm for arm in arms if _huge_pages(case, arm)]
+    others = [arm for arm in arms if arm not in explicit]
+    cure = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, as PostgreSQL's documentation advises."
+    if others:
+        off = (
+            "; huge_pages, which need no such help, are off" if all(_no_huge_pages(case, arm) for arm in others) else ""
+        )
         yield Finding(
             rule="thp",
             severity="warning",
-            arms=arms,
-            message=f"Transparent huge pages are always on for {listed(arms)}: "
-            "the kernel may stall the server to make them.",
-            cure="echo madvise > /sys/kernel/mm/transparent_hugepage/enabled, as PostgreSQL's documentation advises.",
+            arms=others,
+            message=f"Transparent huge pages are always on for {listed(others)}: "
+            f"the kernel may stall the server to make them{off}.",
+            cure=cure,
         )
+    if explicit:
+        yield Finding(
+            rule="thp",
+            severity="info",
+            arms=explicit,
+            message=f"Transparent huge pages are always on for {listed(explicit)}: shared memory is in explicit huge "
+            "pages and not concerned, the memory of the processes is.",
+            cure=cure,
+        )
+
+
+def _huge_pages(case: Case, arm: str) -> bool:
+    """Whether the shared memory is certain to be in huge pages; before PostgreSQL 17 only `on` makes it certain."""
+    status = case.value(arm, "server", "huge_pages_status")
+    return bool(status == "on" or case.value(arm, "settings", "huge_pages") == "on")
+
+
+def _no_huge_pages(case: Case, arm: str) -> bool:
+    status = case.value(arm, "server", "huge_pages_status")
+    return bool(status == "off" or case.value(arm, "settings", "huge_pages") == "off")
 
 
 @rule

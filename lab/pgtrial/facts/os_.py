@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import platform
 import re
-import shutil
-import subprocess
 from pathlib import Path
 from typing import Any
 
 from pgtrial.facts.collect import Subject, collector
-from pgtrial.facts.files import fields, read
+from pgtrial.facts.files import fields, output, read
 
 _TELLING = re.compile(
     r"(mitigations|nosmt|hugepages|hugepagesz|default_hugepagesz|transparent_hugepage|isolcpus|nohz_full|rcu_nocbs|"
@@ -18,6 +16,18 @@ _TELLING = re.compile(
     r"elevator|swapaccount|iommu|intel_iommu|amd_iommu)(=\S*)?"
 )
 """Kernel parameters that bear on speed; the rest of the command line may name disks, addresses or secrets."""
+
+
+_ENGINES = {
+    "kubepods": "kubernetes",
+    "docker": "docker",
+    "libpod": "podman",
+    "lxc": "lxc",
+    "containerd": "containerd",
+    "garden": "garden",
+    "machine.slice": "systemd-nspawn",
+}
+"""By what the paths of their control groups hold; the more telling first."""
 
 
 @collector("os")
@@ -41,11 +51,12 @@ def operating_system(subject: Subject) -> dict[str, Any]:
 
 def virtualisation() -> str | None:
     """`none`, or the hypervisor by the best name that can be found."""
-    program = shutil.which("systemd-detect-virt")
-    if program is not None:
-        said = subprocess.run([program, "--vm"], capture_output=True, text=True, check=False).stdout.strip()
-        if said and said != "none":
-            return said
+    said = output("systemd-detect-virt", "--vm")  # fails, saying none, where there is none
+    if said is not None:
+        return said
+    hypervisor = read("/sys/hypervisor/type")
+    if hypervisor is not None:
+        return hypervisor
     vendor = read("/sys/class/dmi/id/sys_vendor") or ""
     product = read("/sys/class/dmi/id/product_name") or ""
     for mark in ("QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Amazon EC2", "Google", "Microsoft", "Hetzner"):
@@ -71,11 +82,19 @@ def _parameters() -> list[str] | None:
 
 
 def _container() -> str | None:
+    """By what containers leave behind, then by the control group of the first process; None where nothing is told."""
     if Path("/.dockerenv").exists():
         return "docker"
     if Path("/run/.containerenv").exists():
         return "podman"
-    return read("/run/systemd/container") or "none"
+    return read("/run/systemd/container") or container_of(read("/proc/1/cgroup"))
+
+
+def container_of(groups: str | None) -> str | None:
+    """The engine that the paths of /proc/1/cgroup speak of; `none` for an ordinary init process."""
+    if groups is None:
+        return None
+    return next((engine for mark, engine in _ENGINES.items() if mark in groups), "none")
 
 
 def _preemption() -> str | None:

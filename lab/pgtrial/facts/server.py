@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 from typing import Any
+
+import psutil
 
 from pgtrial import __version__
 from pgtrial.engine import engine_path
 from pgtrial.errors import PgtrialError
 from pgtrial.facts.collect import Subject, collector
 
-_BUILD = {"build_configure": "CONFIGURE", "build_compiler": "CC", "build_flags": "CFLAGS"}
+_BUILD = {
+    "build_configure": "CONFIGURE",
+    "build_compiler": "CC",
+    "build_flags": "CFLAGS",
+    "build_preprocessor": "CPPFLAGS",
+    "build_libraries": "LIBS",
+}
 
 
 @collector("server")
@@ -41,6 +50,7 @@ def client(subject: Subject) -> dict[str, Any]:
     return {
         "pgtrial": __version__,
         "engine": _engine_version(),
+        "cpus": _client_cpus(),
         "connection": "this machine" if subject.here else "over the network",
     }
 
@@ -66,6 +76,14 @@ def _locale(subject: Subject) -> dict[str, Any]:
 def _extensions(subject: Subject) -> list[str] | None:
     rows = subject.rows("SELECT extname || ' ' || extversion FROM pg_extension ORDER BY extname")
     return None if rows is None else [row[0] for row in rows]
+
+
+def _client_cpus() -> int | None:
+    """How many CPUs the load may use."""
+    try:
+        return len(psutil.Process().cpu_affinity() or []) or None
+    except (AttributeError, psutil.Error):  # macOS has no such thing
+        return os.cpu_count()
 
 
 def _engine_version() -> str | None:

@@ -44,22 +44,28 @@ REPORTED_BY_SERVER = frozenset(
 
 _QUERY = "SELECT name, current_setting(name, true), source FROM pg_settings ORDER BY name"
 _UNSET = ("default", "override", "client", "session")
+"""Sources of what nobody set; `client` and `session` are this very connection's, and no property of the arm."""
 
 
-def _settings(subject: Subject) -> list[tuple[str, str, bool]]:
+def _settings(subject: Subject) -> list[tuple[str, str, str]]:
     rows = subject.rows(_QUERY) or []
     left_out = PLACES | REPORTED_BY_SERVER
-    # `client` and `session` are this very connection's, and no property of the arm
-    return [(name, value, source in _UNSET) for name, value, source in rows if name not in left_out]
+    return [(name, value, source) for name, value, source in rows if name not in left_out]
 
 
 @collector("settings")
 def settings(subject: Subject) -> dict[str, Any]:
     """What is not at its default, as SHOW prints it."""
-    return {name: value for name, value, unset in _settings(subject) if not unset}
+    return {name: value for name, value, source in _settings(subject) if source not in _UNSET}
 
 
 @collector("defaults")
 def defaults(subject: Subject) -> dict[str, Any]:
     """What nobody set, as SHOW prints it: built-in defaults, and values that the server works out by itself."""
-    return {name: value for name, value, unset in _settings(subject) if unset}
+    return {name: value for name, value, source in _settings(subject) if source in _UNSET}
+
+
+@collector("sources")
+def sources(subject: Subject) -> dict[str, Any]:
+    """Where the value of each setting in `settings` comes from, as pg_settings names it."""
+    return {name: source for name, _, source in _settings(subject) if source not in _UNSET}

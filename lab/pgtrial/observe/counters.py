@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 Counters = dict[str, dict[str, float]]
-"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter."""
+"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter, maintenance."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -23,6 +23,8 @@ _QUERIES = {
     "database": "SELECT * FROM pg_stat_database WHERE datname = current_database()",
     "wal": "SELECT * FROM pg_stat_wal",
     "bgwriter": "SELECT * FROM pg_stat_bgwriter",
+    "maintenance": "SELECT coalesce(sum(autovacuum_count), 0) AS autovacuums, "
+    "coalesce(sum(autoanalyze_count), 0) AS autoanalyzes FROM pg_stat_user_tables",
 }
 _CHECKPOINTER_17 = "SELECT * FROM pg_stat_checkpointer"
 _CHECKPOINTER_OLD = """SELECT checkpoints_timed AS num_timed, checkpoints_req AS num_requested,

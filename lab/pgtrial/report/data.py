@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from pgtrial.analyse.results import StudyResult, analyse_study
+from pgtrial.facts.trial_audit import whole_audit
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.records import Facts, Plan, Trial
 from pgtrial.study.spec import StudySpec
@@ -31,13 +32,15 @@ def read_data(directory: StudyDirectory) -> StudyData:
     trials = directory.trials()
     timelines = {trial.index: directory.timeline(trial) for trial in trials}
     seconds = {index: committed_per_second(frame) for index, frame in timelines.items()}
+    facts = directory.facts()
+    audit = whole_audit(directory.audit(), directory.plan, facts, trials)
     return StudyData(
         spec=directory.spec,
         plan=directory.plan,
         trials=trials,
         timelines=timelines,
-        facts=directory.facts(),
-        result=analyse_study(directory.plan, trials, directory.audit(), seconds),
+        facts=facts,
+        result=analyse_study(directory.plan, trials, audit, seconds),
     )
 
 

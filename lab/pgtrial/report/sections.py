@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from pgtrial.report.charts import Figure, draw
 from pgtrial.report.data import StudyData
-from pgtrial.report.tables import SECTIONS, Table, facts_tables
+from pgtrial.report.facts_tables import facts_tables
+from pgtrial.report.tables import SECTIONS, Table
 
 
 @dataclass(frozen=True)

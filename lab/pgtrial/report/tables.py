@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
 
 from pgtrial.analyse import p8
 from pgtrial.analyse.records import Claim, Level
@@ -324,40 +322,6 @@ def _client_cost(trial: Trial) -> str:
 
 def _client_warnings(trial: Trial) -> list[str]:
     return [warning.message for warning in trial.client.warnings] if trial.client else []
-
-
-def facts_tables(data: StudyData) -> list[Table]:
-    """First the facts in which the arms differ, side by side; then, group by group, those that are the same in all."""
-    arms = [arm for arm in data.plan.arms if arm in data.facts]
-    declared = {key for keys in data.plan.declared.values() for key in keys}
-    differing: list[list[str]] = []
-    same: list[Table] = []
-    for group in dict.fromkeys(group for arm in arms for group in data.facts[arm].facts):
-        of_arms = [data.facts[arm].facts.get(group, {}) for arm in arms]
-        shared: list[list[str]] = []
-        for name in dict.fromkeys(name for facts in of_arms for name in facts):
-            values = [_fact(facts.get(name)) for facts in of_arms]
-            key = f"{group}.{name}"
-            if len(set(values)) > 1:
-                differing.append([key, *values, "yes" if key in declared else "no"])
-            else:
-                shared.append([name, values[0]])
-        same.append(Table(f"{group}: {plural(len(shared), 'fact')} the same in all arms", ["fact", "value"], shared))
-    caption = "Facts that differ between the arms, and whether the study declares that very difference."
-    return [Table(caption, ["fact", *arms, "declared"], differing, marked=frozenset(range(len(differing)))), *same]
-
-
-def _fact(value: Any) -> str:
-    match value:
-        case None:
-            return "unknown"
-        case bool():
-            return "yes" if value else "no"
-        case str():
-            return value
-        case int() | float():
-            return str(value)
-    return json.dumps(value, ensure_ascii=False)
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:

@@ -158,10 +158,20 @@ class Trial(Record):
     aborted_clients: int = 0
     client: ClientUse | None = None
     server_deltas: dict[str, dict[str, float]] = Field(
-        {}, description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter."
+        {},
+        description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter, "
+        "maintenance (of autovacuum) and host (seconds of the lab's own machine).",
+    )
+    relations_before: dict[str, dict[str, float]] = Field(
+        {}, description="As relations, before the load; empty for trials older than this record."
     )
     relations: dict[str, dict[str, float]] = Field(
         {}, description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples."
+    )
+    huge_pages: dict[str, dict[str, int]] = Field(
+        {},
+        exclude_if=lambda pages: not pages,
+        description="Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial.",
     )
     notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
 
@@ -187,8 +197,8 @@ class Facts(Record):
     arm: str
     collected: str
     facts: dict[str, dict[str, Any]] = Field(
-        description="group -> name -> value; groups: cpu, memory, os, storage, server, settings, client. "
-        "An unknown value is null, never guessed."
+        description="group -> name -> value; groups: hardware, cpu, memory, limits, os, storage, network, server, "
+        "settings, defaults, sources, client, probes. An unknown value is null, never guessed."
     )
 
 

@@ -99,8 +99,19 @@ def _check_arms(spec: StudySpec, source: str) -> None:
                 f"{source}: [arms.{arm}] has setup_sql, which needs a fresh copy for every trial: "
                 'use an embedded server (no dsn) with reset = "copy"'
             )
+        if setup.storage is not None and setup.reset != "copy":
+            raise StudyError(f"{source}: [arms.{arm}] has storage, which is made anew for every trial; leave reset out")
+        if _own_storage_of_given(spec, arm):
+            raise StudyError(
+                f"{source}: [arms.{arm}] has storage, and its server is a given one; storage needs postgres"
+            )
         if setup.dsn is not None and setup.reset == "copy":
             raise StudyError(f'{source}: [arms.{arm}] reset = "copy" needs an embedded server; use "vacuum" or "none"')
+
+
+def _own_storage_of_given(spec: StudySpec, arm: str) -> bool:
+    """Whether an arm asks for storage though its server is given."""
+    return spec.resolved(arm).dsn is not None and spec.arms[arm].storage is not None
 
 
 def _explain(error: ValidationError) -> str:

@@ -17,6 +17,7 @@ import pgtrial
 from pgtrial.analyse import p8
 from pgtrial.errors import StudyError
 from pgtrial.store.records import LoadPoint, Plan, PlannedTrial
+from pgtrial.study.declared import declared as differing_keys
 from pgtrial.study.scripts import digest
 from pgtrial.study.spec import SetUp, StudySpec
 from pgtrial.study.units import format_duration
@@ -84,22 +85,7 @@ def fewest_blocks(spec: StudySpec) -> int:
 
 def declared(spec: StudySpec, arm: str) -> list[str]:
     """The keys in which the study says that this arm differs from the baseline, e.g. `settings.synchronous_commit`."""
-    own, base = spec.resolved(arm), spec.resolved(spec.baseline)
-    names = sorted(own.settings.keys() | base.settings.keys())
-    keys = [f"settings.{name}" for name in names if own.settings.get(name) != base.settings.get(name)]
-    for field, key in _DECLARED.items():
-        if getattr(own, field) != getattr(base, field):
-            keys.append(key)
-    return keys
-
-
-_DECLARED = {
-    "postgres": "server.version",
-    "dsn": "server.dsn",
-    "initdb": "server.initdb",
-    "setup_sql": "server.setup_sql",
-    "reset": "server.reset",
-}
+    return differing_keys(spec.resolved(arm), spec.resolved(spec.baseline))
 
 
 def identical_arms(spec: StudySpec) -> list[tuple[str, str]]:

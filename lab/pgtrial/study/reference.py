@@ -10,6 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from pgtrial.study.spec import LoadSection, SetUp, StudySection, VerdictSection
+from pgtrial.study.storage import Storage
 
 _INTRODUCTION = """\
 # The study file
@@ -57,6 +58,13 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
         "method: the program says so and runs it.",
         SetUp,
     ),
+    (
+        "`storage`",
+        "The volume of an arm's data, e.g. "
+        '`storage = { fs = "ext4", size = "8GB", mount = ["noatime"] }`. It is made for each trial, its options are '
+        "verified to be in force, and it is destroyed after it. `wal` is a table with the same keys.",
+        Storage,
+    ),
     ("`[verdict]`", "The rule, fixed before the first trial.", VerdictSection),
 )
 
@@ -84,7 +92,7 @@ def _type_name(annotation: Any) -> str:
     origin = get_origin(annotation)
     if origin is list:
         return f"list of {_type_name(arguments[0])}"
-    if origin is dict:
+    if origin is dict or (isinstance(annotation, type) and issubclass(annotation, BaseModel)):
         return "table"
     if str(origin) == "typing.Literal":
         return ", ".join(f"`{argument}`" for argument in arguments)

@@ -16,6 +16,7 @@ from pydantic import (
     model_validator,
 )
 
+from pgtrial.study.storage import Storage
 from pgtrial.study.units import Seconds, Share
 
 
@@ -93,6 +94,9 @@ class LoadSection(_Section):
         "then about the mean response time. Choose what every arm can serve. Default: each client starts the next "
         "transaction when the last one is done, and the verdict is about goodput.",
     )
+    cpus: str | None = Field(
+        None, description="CPUs that the engine may run on: `4-7`, best none of the server's; default: all."
+    )
     jobs: int | None = Field(
         None, ge=1, description="Engine threads; default: one per 16 clients, at most half the CPUs."
     )
@@ -163,6 +167,30 @@ class SetUp(_Section):
         description="SQL run on a fresh copy before each trial's load, e.g. an index or a trigger; an arm's follows "
         "the server's. Only for embedded servers.",
     )
+    storage: Storage | None = Field(
+        None,
+        description="Where the data is: a filesystem made for it. An arm's replaces the server's. Needs root, "
+        "unless it is a directory. Only for embedded servers.",
+    )
+    huge_pages: Literal["off", "2MB", "1GB"] | None = Field(
+        None,
+        description="Pages of shared memory: huge ones are reserved for each trial, as many as the settings need; "
+        "a trial that does not get them fails. Sets huge_pages and huge_page_size. Needs root, unless off.",
+    )
+    thp: Literal["never", "madvise", "always"] | None = Field(
+        None, description="Transparent huge pages of the host during a trial. Needs root."
+    )
+    sysctl: dict[str, Setting] = Field(
+        {}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root."
+    )
+    governor: str | None = Field(None, description="CPU frequency governor of all CPUs during a trial. Needs root.")
+    io_scheduler: str | None = Field(
+        None, description="I/O scheduler of the block device that holds the data, during a trial. Needs root."
+    )
+    cpus: str | None = Field(None, description="CPUs that the server may run on: `0-3,6`.")
+    environment: dict[str, str] = Field(
+        {}, description="Environment variables of the server; an arm's are added to the server's."
+    )
     reset: Literal["copy", "vacuum", "none"] | None = Field(
         None,
         description="State before each trial: a fresh copy of the template (embedded servers' default), "
@@ -229,5 +257,13 @@ class StudySpec(_Section):
             settings={**shared.settings, **own.settings},
             initdb=None if given else (own.initdb if own.initdb is not None else shared.initdb) or [],
             setup_sql=[*shared.setup_sql, *own.setup_sql],
+            storage=None if given else own.storage or shared.storage,
+            huge_pages=None if given else own.huge_pages or shared.huge_pages,
+            thp=None if given else own.thp or shared.thp,
+            sysctl={} if given else {**shared.sysctl, **own.sysctl},
+            governor=None if given else own.governor or shared.governor,
+            io_scheduler=None if given else own.io_scheduler or shared.io_scheduler,
+            cpus=None if given else own.cpus or shared.cpus,
+            environment={} if given else {**shared.environment, **own.environment},
             reset=own.reset or shared.reset or ("vacuum" if given else "copy"),
         )

@@ -47,6 +47,21 @@ def parse_share(value: object) -> float:
     raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01")
 
 
+_SIZE_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4}
+_SIZE_UNITS |= {"k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3, "t": 1024**4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+def parse_size(value: object) -> int:
+    """Bytes from a number or a text: `8GB`, or in powers of 1024 `512MiB` and `4G`. Raises ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _SIZE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if found is None or found[2] not in _SIZE_UNITS:
+        raise ValueError(f"{value!r} is not a size; write for example 8GB or 512MiB")
+    return int(float(found[1]) * _SIZE_UNITS[found[2]])
+
+
 def format_duration(seconds: float) -> str:
     """A duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`."""
     if seconds < 1:
@@ -62,6 +77,9 @@ def format_duration(seconds: float) -> str:
 
 Seconds = Annotated[float, BeforeValidator(parse_duration)]
 """A duration in seconds, written as a number or as `10s`, `5min`, `1h`."""
+
+Bytes = Annotated[int, BeforeValidator(parse_size)]
+"""A size in bytes, written as a number or as `8GB`, `512MiB`."""
 
 Share = Annotated[float, BeforeValidator(parse_share)]
 """A fraction of one, written as a number or as `1%`."""

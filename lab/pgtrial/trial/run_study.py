@@ -9,8 +9,11 @@ from pgtrial.arm.base import Arm, Needs, make_arms
 from pgtrial.arm.connect import Target
 from pgtrial.arm.workspace import Workspace
 from pgtrial.engine import engine_path
+from pgtrial.errors import StudyError
 from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect
+from pgtrial.facts.trial_audit import whole_audit
+from pgtrial.host.cpus import parse_cpus
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.records import PlannedTrial
 from pgtrial.study.spec import StudySpec
@@ -48,6 +51,11 @@ def run_study(
 
 def _prepare(spec: StudySpec, arms: dict[str, Arm], listener: Listener) -> None:
     needs = Needs.of(spec)
+    if spec.load.cpus is not None:
+        try:
+            parse_cpus(spec.load.cpus)
+        except ValueError as error:
+            raise StudyError(f"[load] cpus: {error}") from None
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
@@ -65,7 +73,7 @@ def _run_trials(
 
     def collect_facts(arm: Arm, target: Target) -> None:
         if arm.name not in known:
-            study.write_facts(collect(arm.name, target, arm.data_directory))
+            study.write_facts(collect(arm.name, target, arm.data_directory, measure=True))
             known.add(arm.name)
 
     listener(StudyBegins(study.path, len(plan.trials), len(trials), plan.max_blocks, time_left(plan, trials)))
@@ -94,6 +102,6 @@ def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
 def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> StudyResult:
     trials = study.trials()
     step = next_step(study.plan, spec.verdict.budget, trials)
-    result = analyse_study(study.plan, trials, study.audit())
+    result = analyse_study(study.plan, trials, whole_audit(study.audit(), study.plan, study.facts(), trials))
     listener(StudyEnds(step.reason if isinstance(step, Stop) else "", result.blocks_complete))
     return result

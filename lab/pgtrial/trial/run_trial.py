@@ -20,7 +20,8 @@ from pgtrial.arm.base import Arm
 from pgtrial.arm.connect import Target
 from pgtrial.engine import LoadRun
 from pgtrial.errors import StudyError, TrialError
-from pgtrial.observe import counters
+from pgtrial.host.cpus import running_on
+from pgtrial.observe import counters, host
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
 from pgtrial.store.records import LoadPoint, PlannedTrial, Trial
@@ -53,6 +54,7 @@ class _Course:
     reason: str | None = None
     notes: list[str] = field(default_factory=list)
     deltas: counters.Counters = field(default_factory=dict)
+    relations_before: counters.Counters = field(default_factory=dict)
     relations: counters.Counters = field(default_factory=dict)
     checkpoint_s: float | None = None
 
@@ -79,14 +81,17 @@ def run_trial(
     script = study.script(point.workload)
     course = _Course(study.spec.load, planned, point, script, study.begin_trial(planned), listener, engine_grace_s)
     started = _now()
-    with arm.serve(point.scale, course.directory / "server.log", course.timings) as target:
-        try:
-            _load_and_collect(course, arm, target)
-        except (TrialError, psycopg.Error) as error:
-            course.reason = course.reason or _sentence(error)
-        if course.reason is None and while_served is not None:
-            while_served(arm, target)
-    trial = _record(course, started)
+    try:
+        with arm.serve(point.scale, course.directory / "server.log", course.timings) as target:
+            try:
+                _load_and_collect(course, arm, target)
+            except (TrialError, psycopg.Error) as error:
+                course.reason = course.reason or _sentence(error)
+            if course.reason is None and while_served is not None:
+                while_served(arm, target)
+    except TrialError as error:
+        course.reason = _sentence(error)
+    trial = _record(course, started, arm.host_seen)
     _write_measurements(course.directory, course.outcome)
     study.write_trial(trial)
     return trial
@@ -103,6 +108,7 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
             warm_relations(session, arm.setup)
             if load.warmup == 0:
                 checkpoint.issue_now()
+        course.relations_before = counters.read_relations(session)
         others = counters.count_clients(session)
         before: counters.Counters | None = None
         measured_since: float | None = None
@@ -114,7 +120,7 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
                         checkpoint.issue_after(load.warmup / 2)
                     case {"event": "phase", "phase": "measure"}:
                         measured_since = time.monotonic()
-                        before = counters.read_counters(session)
+                        before = counters.read_counters(session) | host.read_host(arm.data_directory)
                     case {"event": "tick", "phase": phase} if phase in PHASES:
                         tps = event["transactions"] / (event.get("seconds") or 1.0)
                         course.listener(Second(phase, event["second"], tps))
@@ -127,7 +133,8 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
             course.note(checkpoint.note(measured_since))
             counters.wait_for_clients_to_leave(session, others)
             if before is not None:
-                course.deltas = counters.deltas(before, counters.read_counters(session))
+                after = counters.read_counters(session) | host.read_host(arm.data_directory)
+                course.deltas = counters.deltas(before, after)
             course.relations = counters.read_relations(session)
 
 
@@ -144,13 +151,16 @@ def _check_script(course: _Course, run: LoadRun) -> None:
 def _engine(course: _Course, target: Target) -> Iterator[LoadRun]:
     directory = course.directory
     options = engine_options(course.load, course.point, course.planned.seed, course.script)
-    with LoadRun(target.environment(), options, events_file=directory / "engine.jsonl") as run:
+    with ExitStack() as stack:
+        with running_on(course.load.cpus):
+            load = LoadRun(target.environment(), options, events_file=directory / "engine.jsonl")
+            run = stack.enter_context(load)
         leftovers.remember(directory, run.pid)
         yield run
     leftovers.forget(directory)
 
 
-def _record(course: _Course, started: str) -> Trial:
+def _record(course: _Course, started: str, host_seen: dict[str, dict[str, int]]) -> Trial:
     planned, outcome = course.planned, course.outcome
     return Trial(
         index=planned.index,
@@ -169,7 +179,9 @@ def _record(course: _Course, started: str) -> Trial:
         aborted_clients=outcome.aborted_clients,
         client=outcome.client,
         server_deltas=course.deltas,
+        relations_before=course.relations_before,
         relations=course.relations,
+        huge_pages=host_seen,
         notes=course.notes,
     )
 

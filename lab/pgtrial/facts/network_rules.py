@@ -1,0 +1,74 @@
+"""Rules on the way between the load and the server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+from pgtrial.facts.audit import Case, listed, rule
+from pgtrial.store.records import Finding
+
+_UNEQUAL = 1.5
+_NOTICEABLE_US = 50.0
+"""A difference of round trips below this is the noise of the lab's own work."""
+
+_SAME_HOST = "this machine"
+COMPARED = ("path", "interface", "mtu", "tls")
+
+
+@rule
+def unequal_network_path(case: Case) -> Iterator[Finding]:
+    """A round trip is a part of every transaction: arms reached by different ways are not compared alone."""
+    for arm in case.arms:
+        told = [*_differences(case, arm), *_round_trips(case, arm)]
+        if arm != case.plan.baseline and told:
+            yield Finding(
+                rule="unequal_network_path",
+                severity="warning",
+                arms=[case.plan.baseline, arm],
+                message=f"The load reaches {case.plan.baseline} and {arm} by unequal ways: {listed(told)}.",
+                cure="Run the load from a machine that is equally far from all servers, over the same kind of "
+                "connection; as it is, the way is a part of what is compared.",
+            )
+
+
+@rule
+def client_on_the_servers_host(case: Case) -> Iterator[Finding]:
+    """The load takes CPU time from a server on its own machine."""
+    arms = [arm for arm in case.arms if case.value(arm, "client", "connection") == _SAME_HOST]
+    cpus = case.value(arms[0], "cpu", "logical") if arms else None
+    if arms and len(arms) == len(case.arms):
+        yield Finding(
+            rule="client_on_server_host",
+            severity="info",
+            arms=arms,
+            message="The load runs on the servers' own machine"
+            + (f" and shares its {cpus} CPUs: " if cpus is not None else ": ")
+            + "it is fair to all arms, and leaves each less than the whole machine.",
+            cure="For figures of a whole machine run pgtrial on another one and give the servers by dsn.",
+        )
+    elif arms:
+        yield Finding(
+            rule="client_on_server_host",
+            severity="warning",
+            arms=case.arms,
+            message=f"The load runs on the machine of {listed(arms)} and takes CPU time there, not from the others.",
+            cure="Run pgtrial on a machine that serves none of the arms.",
+        )
+
+
+def _differences(case: Case, arm: str) -> Iterator[str]:
+    for name in COMPARED:
+        base, own = (case.value(each, "network", name) for each in (case.plan.baseline, arm))
+        if base is not None and own is not None and base != own:
+            yield f"{name} {_text(base)} and {_text(own)}"
+
+
+def _round_trips(case: Case, arm: str) -> Iterator[str]:
+    base, own = (case.value(each, "probes", "round_trip_median_us") for each in (case.plan.baseline, arm))
+    if base and own and max(base, own) > _UNEQUAL * min(base, own) and abs(base - own) > _NOTICEABLE_US:
+        yield f"a round trip of {base:,.0f} us and {own:,.0f} us"
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,61 @@
+"""Rule on the host during the trials: what others took of it while an arm was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pgtrial.facts.audit import listed
+from pgtrial.facts.trial_audit import TOLERATED, TrialCase, trial_rule
+from pgtrial.store.records import Finding, Trial
+
+_STOLEN = 0.01
+_FOREIGN = 0.10
+"""Of all CPU time: what is neither the server's nor the load's. Below it lies the kernel's own work for them."""
+
+_STALLED = 0.05
+"""Of the time: all processes at once waited for memory. A server with enough of it never does."""
+
+_WORDS = {
+    "stolen": "{share:.0%} of the CPU time was taken by the hypervisor for other machines",
+    "foreign": "{share:.0%} of the CPU time went to programs that are no part of the study",
+    "stalled": "for {share:.0%} of the time everything waited for memory",
+}
+_LIMITS = {"stolen": _STOLEN, "foreign": _FOREIGN, "stalled": _STALLED}
+_CURES = {
+    "stolen": "Use a machine whose CPUs are not shared, or measure at a quieter time.",
+    "foreign": "Stop what else runs there (top tells what), or measure at a quieter time.",
+    "stalled": "Give the machine more memory, or the server and the data less of it.",
+}
+
+
+@trial_rule
+def noisy_host(case: TrialCase) -> Iterator[Finding]:
+    """One finding for each kind of noise. The random order spreads it over the arms; it widens the interval."""
+    for kind, limit in _LIMITS.items():
+        known = [share for trial in case.trials if (share := _shares(trial).get(kind)) is not None]
+        over = [share for share in known if share > limit]
+        if len(over) > TOLERATED * len(known):
+            arms = [arm for arm in case.plan.arms if any(_shares(t).get(kind, 0) > limit for t in case.of(arm))]
+            yield Finding(
+                rule="noisy_host",
+                severity="warning",
+                arms=arms or case.plan.arms,
+                message=f"The host was not quiet in {len(over)} of {len(known)} trials, of {listed(arms)}: "
+                f"up to {_WORDS[kind].format(share=max(over))}.",
+                cure=_CURES[kind],
+            )
+
+
+def _shares(trial: Trial) -> dict[str, float]:
+    """What is known of a completed trial's noise, by kind."""
+    host = trial.server_deltas.get("host", {})
+    found = {}
+    cpu, busy, server = host.get("cpu_s"), host.get("cpu_busy_s"), host.get("server_cpu_s")
+    if cpu and "cpu_steal_s" in host:
+        found["stolen"] = host["cpu_steal_s"] / cpu
+    if cpu and busy is not None and server is not None and trial.client is not None:
+        ours = server + host.get("lab_cpu_s", 0.0) + trial.client.cpu_user_s + trial.client.cpu_system_s
+        found["foreign"] = max(0.0, busy - ours) / cpu
+    if host.get("elapsed_s") and "memory_stall_s" in host:
+        found["stalled"] = host["memory_stall_s"] / host["elapsed_s"]
+    return found

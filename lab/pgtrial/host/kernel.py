@@ -1,0 +1,64 @@
+"""Changes of what the kernel shows as files: sysctl, huge pages, transparent huge pages, schedulers, governors."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Self
+
+from pgtrial.host.change import Change, HostError
+
+_CHOSEN = re.compile(r"\[([^]]+)]")
+
+
+class KernelValue(Change):
+    """A value in a file below /proc/sys or /sys."""
+
+    name: str
+    """For people: `vm.swappiness`."""
+    path: Path
+    value: str
+    previous: str
+
+    @classmethod
+    def planned(cls, name: str, path: Path, value: str) -> Self:
+        """The change from what there is now. Raises HostError for a file that is not there or cannot be read."""
+        return cls(name=name, path=path, value=value, previous=read_value(name, path))
+
+    def make(self) -> None:
+        """Write the value and look whether it is there."""
+        _write(self.name, self.path, self.value)
+        if (found := read_value(self.name, self.path)).split() != self.value.split():
+            raise HostError(f"{self.name} was set to {self.value} and is {found}: the kernel gives no more, or refuses")
+
+    def undo(self) -> None:
+        """Write the former value."""
+        if self.path.exists():
+            _write(self.name, self.path, self.previous)
+
+    def __str__(self) -> str:
+        return f"value of {self.name}, {self.previous} before"
+
+
+def sysctl_path(name: str) -> Path:
+    """The file of a sysctl: dots are slashes, as in sysctl(8)."""
+    return Path("/proc/sys") / name.replace(".", "/")
+
+
+def read_value(name: str, path: Path) -> str:
+    """The value in force; of a list of choices the one in brackets. Raises HostError."""
+    try:
+        text = path.read_text().strip()
+    except FileNotFoundError:
+        raise HostError(f"this kernel has no {name} ({path})") from None
+    except OSError as error:
+        raise HostError(f"cannot read {name} ({path}): {error.strerror}") from None
+    chosen = _CHOSEN.search(text)
+    return chosen[1] if chosen else text
+
+
+def _write(name: str, path: Path, value: str) -> None:
+    try:
+        path.write_text(value)
+    except OSError as error:
+        raise HostError(f"cannot set {name} to {value!r} ({path}): {error.strerror}") from None

@@ -1,0 +1,181 @@
+"""Changes that make a place for data: backing files, loop devices, filesystems, mounts."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from pathlib import Path
+from typing import ClassVar
+
+from pgtrial.host.change import Change, HostError, run_tool
+from pgtrial.host.mounts import mounted_at
+
+_LOOP_DIRECT = "--direct-io=on"
+
+
+class BackingFile(Change):
+    """A file that a loop device shows as a disk. `size` in bytes; preallocated, or sparse."""
+
+    survives_reboot: ClassVar[bool] = True
+    path: Path
+    size: int
+    preallocate: bool = True
+
+    def make(self) -> None:
+        """Make the file; refused where it does not fit."""
+        free = shutil.disk_usage(self.path.parent).free
+        if self.preallocate and self.size > free:
+            raise HostError(
+                f"a volume of {self.size / 1e9:.1f} GB does not fit {self.path.parent}, where {free / 1e9:.1f} GB are "
+                "free; lower its size, or set PGTRIAL_STATE to a directory on a larger disk"
+            )
+        try:
+            with self.path.open("xb") as file:
+                if self.preallocate:
+                    os.posix_fallocate(file.fileno(), 0, self.size)
+                else:
+                    file.truncate(self.size)
+        except OSError as error:
+            raise HostError(f"cannot make {self.path}: {error.strerror}") from None
+
+    def undo(self) -> None:
+        """Remove the file."""
+        _remove(self.path)
+
+    def __str__(self) -> str:
+        return f"backing file {self.path}"
+
+
+class LoopDevice(Change):
+    """A block device over a file; found again by the file."""
+
+    file: Path
+    direct: bool = True
+    """Past the page cache of the filesystem below, so that data is not cached twice; where that one can."""
+
+    def make(self) -> None:
+        """Attach a free loop device."""
+        attach = ["losetup", "--find", "--show"]
+        try:
+            run_tool([*attach, *([_LOOP_DIRECT] if self.direct else []), self.file])
+        except HostError:
+            if not self.direct or self.device() is not None:
+                raise
+            run_tool([*attach, self.file])
+
+    def device(self) -> Path | None:
+        """The device, once made."""
+        listed = run_tool(["losetup", "--associated", self.file, "--noheadings", "--output", "NAME"]).split()
+        return Path(listed[0]) if listed else None
+
+    def undo(self) -> None:
+        """Detach it."""
+        if self.file.exists() and (device := self.device()) is not None:
+            run_tool(["losetup", "--detach", device])
+
+    def __str__(self) -> str:
+        return f"loop device over {self.file}"
+
+
+class MountPoint(Change):
+    """A directory to mount on."""
+
+    survives_reboot: ClassVar[bool] = True
+    path: Path
+
+    def make(self) -> None:
+        """Make the directory."""
+        self.path.mkdir(mode=0o711)
+
+    def undo(self) -> None:
+        """Remove it; it has to be empty, so that nothing is lost that was put there without the mount."""
+        try:
+            self.path.rmdir()
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+                raise HostError(
+                    f"{self.path} is not empty though nothing is mounted there; look and remove it"
+                ) from None
+            raise HostError(f"cannot remove {self.path}: {error.strerror}") from None
+
+    def __str__(self) -> str:
+        return f"mount point {self.path}"
+
+
+class Mount(Change):
+    """A filesystem at a directory of ours."""
+
+    filesystem: str
+    source: str
+    target: Path
+    options: tuple[str, ...] = ()
+
+    def make(self) -> None:
+        """Mount it."""
+        options = ["-o", ",".join(self.options)] if self.options else []
+        try:
+            run_tool(["mount", "-t", self.filesystem, *options, self.source, self.target])
+        except HostError as error:
+            given = f" with the options {', '.join(self.options)}" if self.options else ""
+            raise HostError(f"{self.filesystem} cannot be mounted{given}: {error}") from None
+
+    def undo(self) -> None:
+        """Unmount it."""
+        if mounted_at(self.target) is not None:
+            run_tool(["umount", self.target])
+
+    def __str__(self) -> str:
+        return f"mount of {self.filesystem} at {self.target}"
+
+
+class PrivateDirectory(Change):
+    """A directory of ours in one that was there; removed with all that is in it."""
+
+    survives_reboot: ClassVar[bool] = True
+    path: Path
+
+    def make(self) -> None:
+        """Make the directory; servers' accounts may enter it."""
+        try:
+            self.path.mkdir(mode=0o755)
+        except OSError as error:
+            raise HostError(f"cannot make {self.path}: {error.strerror}") from None
+
+    def undo(self) -> None:
+        """Remove it."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self.path.exists():
+            raise HostError(f"cannot remove {self.path}")
+
+    def __str__(self) -> str:
+        return f"directory {self.path}"
+
+
+class Signature(Change):
+    """A filesystem on a device that was empty, or given over."""
+
+    survives_reboot: ClassVar[bool] = True
+    device: Path
+    make_command: tuple[str, ...]
+
+    def make(self) -> None:
+        """Make the filesystem."""
+        run_tool(self.make_command)
+
+    def undo(self) -> None:
+        """Leave the device without a filesystem, as it was."""
+        if self.device.exists():
+            run_tool(["wipefs", "--all", "--quiet", self.device])
+
+    def __str__(self) -> str:
+        return f"filesystem on {self.device}"
+
+
+def _remove(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError as error:
+        raise HostError(f"cannot remove {path}: {error.strerror}") from None

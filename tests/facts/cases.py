@@ -1,0 +1,30 @@
+"""Studies, facts and trials as the audit's rules see them, made by hand."""
+
+from __future__ import annotations
+
+from pgtrial.store.records import Facts, Finding
+
+from ..analyse.studies import POINT, make_plan, noisy, run
+
+__all__ = ["POINT", "facts", "named", "plan_of", "trials_of"]
+
+
+def plan_of(declared=(), **options):
+    """Arms A and B; `declared` is what the study says of B."""
+    plan = make_plan(("A", "B"), **options)
+    return plan.model_copy(update={"declared": {"A": [], "B": list(declared)}})
+
+
+def trials_of(plan, change):
+    """Completed trials of a plan, with what `change(trial)` returns put into each."""
+    return [trial.model_copy(update=change(trial)) for trial in run(plan, noisy({}))]
+
+
+def facts(**groups):
+    """The facts of both arms: `facts(A={...}, B={...})`."""
+    return {arm: Facts(arm=arm, collected="2026-11-20T14:12:00Z", facts=content) for arm, content in groups.items()}
+
+
+def named(findings: list[Finding]) -> set[tuple[str, str]]:
+    """Rule and severity of each finding."""
+    return {(finding.rule, finding.severity) for finding in findings}

@@ -1,0 +1,238 @@
+"""Volumes of arms on real loop devices: made, verified, and gone afterwards, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.arm.volumes import Volumes
+from pgtrial.arm.workspace import Workspace, leftovers
+from pgtrial.errors import ArmError, StudyError
+from pgtrial.host.change import HostError
+from pgtrial.host.kernel import KernelValue, read_value, sysctl_path
+from pgtrial.host.mounts import mount_of, mounted_at
+from pgtrial.host.pools import Pool
+from pgtrial.study.storage import Storage
+from tests.conftest import require, require_root
+
+MB = 1_000_000
+SIZES = {"ext4": 64 * MB, "xfs": 320 * MB, "btrfs": 128 * MB, "tmpfs": 16 * MB}
+
+
+def require_filesystem(kind):
+    require_root()
+    require(kind == "tmpfs" or shutil.which(f"mkfs.{kind}"), f"mkfs.{kind}")
+    known = Path("/proc/filesystems").read_text().split()
+    require(kind in known or subprocess.run(["modprobe", kind], check=False).returncode == 0, f"a kernel with {kind}")
+
+
+def machine():
+    """What a volume could leave behind: mounts and loop devices."""
+    return Path("/proc/self/mounts").read_text(), subprocess.check_output(["losetup", "--all"], text=True)
+
+
+@pytest.fixture
+def untouched():
+    before = machine() if os.geteuid() == 0 else None
+    yield
+    assert before is None or machine() == before
+
+
+@pytest.mark.usefixtures("untouched")
+@pytest.mark.parametrize(
+    ("kind", "options", "shown"),
+    [
+        ("ext4", ["noatime", "nobarrier"], "nobarrier"),
+        ("xfs", ["noatime"], "noatime"),
+        ("btrfs", ["noatime", "nodatacow"], "nodatacow"),
+        ("tmpfs", ["noatime"], "noatime"),
+    ],
+)
+def test_a_volume_is_what_was_asked_for_and_gone_afterwards(workspace, kind, options, shown):
+    require_filesystem(kind)
+    volumes = Volumes("A", Storage(fs=kind, size=SIZES[kind], mount=options), workspace)
+    volumes.check(1)
+    for _ in range(2):
+        with volumes.made() as place:
+            mounted = mount_of(place.data.parent)
+            assert mounted is not None
+            assert (mounted.filesystem, shown in mounted.options) == (kind, True)
+            assert workspace.account.run(["test", "-x", place.data.parent]).returncode == 0
+            place.data.mkdir()
+            (place.data / "x").write_bytes(b"x" * 4096)
+        assert not place.data.exists()
+
+
+@pytest.mark.usefixtures("untouched")
+def test_the_wal_can_have_a_volume_of_its_own(workspace):
+    require_filesystem("ext4")
+    storage = Storage(fs="ext4", size=SIZES["ext4"], wal={"fs": "tmpfs", "size": "16MB"})
+    with Volumes("A", storage, workspace).made() as place:
+        assert place.wal is not None
+        kinds = [found.filesystem for path in (place.data, place.wal) if (found := mount_of(path.parent))]
+    assert kinds == ["ext4", "tmpfs"]
+
+
+@pytest.mark.usefixtures("untouched")
+def test_an_option_that_the_kernel_refuses_is_an_error_in_its_words(workspace):
+    require_filesystem("ext4")
+    volumes = Volumes("A", Storage(fs="ext4", size=SIZES["ext4"], mount=["nonsense"]), workspace)
+    with pytest.raises(StudyError, match="ext4 cannot be mounted with the options nonsense"):
+        volumes.check(1)
+
+
+@pytest.mark.usefixtures("untouched")
+def test_an_option_that_is_taken_but_not_in_force_is_an_error(workspace):
+    require_filesystem("tmpfs")
+    storage = Storage(fs="tmpfs", size="16MB", mount=["nofail"])
+    with pytest.raises(ArmError, match="nofail is not in force"), Volumes("A", storage, workspace).made():
+        pass
+
+
+def test_data_that_does_not_fit_its_volume_is_refused_before_the_first_trial(workspace):
+    require_root()
+    with pytest.raises(StudyError, match="does not hold the data"):
+        Volumes("A", Storage(fs="ext4", size="64MB"), workspace).check(10**9)
+
+
+def test_a_size_beyond_the_free_space_is_refused_with_the_figures(workspace):
+    require_root()
+    with pytest.raises(StudyError, match=r"9000000\.0 GB does not fit"):
+        Volumes("A", Storage(fs="ext4", size="9000000GB"), workspace).check(1)
+
+
+@pytest.mark.usefixtures("untouched")
+def test_a_device_that_holds_something_is_not_touched_without_leave(workspace, tmp_path):
+    require_filesystem("ext4")
+    image = tmp_path / "disk"
+    with image.open("wb") as file:
+        file.truncate(SIZES["ext4"])
+    subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+    device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
+    try:
+        with pytest.raises(StudyError, match="holds ext4"):
+            Volumes("A", Storage(fs="ext4", on=device), workspace).check(1)
+        allowed = Volumes("A", Storage(fs="ext4", on=device, overwrite=True), workspace)
+        allowed.check(1)
+        with allowed.made(), pytest.raises(StudyError, match="is in use: mounted at"):
+            allowed.check(1)
+        emptied = subprocess.check_output(["wipefs", "--noheadings", device], text=True)
+        assert emptied == ""
+    finally:
+        subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def test_a_directory_is_used_as_it_is_and_left_as_it_was(workspace, tmp_path):
+    volumes = Volumes("A", Storage(on=str(tmp_path)), workspace)
+    volumes.check(1)
+    with volumes.made() as place:
+        place.data.mkdir()
+        assert place.data.is_relative_to(tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    mounted = mount_of(tmp_path)
+    assert mounted is not None
+    wrong = "xfs" if mounted.filesystem != "xfs" else "ext4"
+    with pytest.raises(StudyError, match=f"and the study asks for {wrong}"):
+        Volumes("A", Storage(fs=wrong, on=str(tmp_path)), workspace).check(1)
+
+
+def test_making_a_filesystem_without_root_is_refused_in_one_sentence(workspace, monkeypatch):
+    monkeypatch.setattr("os.geteuid", lambda: 1000)
+    with pytest.raises(StudyError, match="makes a filesystem, which only root may"):
+        Volumes("A", Storage(fs="ext4"), workspace).check(1)
+
+
+_KILLED = """
+import os, signal, sys
+from pgtrial.arm import volumes
+from pgtrial.arm.workspace import Workspace
+from pgtrial.host import journal
+from pgtrial.study.storage import Storage
+
+steps, fatal = 0, int(sys.argv[1])
+
+def step(function):
+    def counted(*arguments, **named):
+        global steps
+        steps += 1
+        if steps == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        result = function(*arguments, **named)
+        steps += 1
+        if steps == fatal:
+            os.kill(os.getpid(), signal.SIGKILL)
+        return result
+    return counted
+
+journal.HostJournal._write = step(journal.HostJournal._write)
+from pgtrial.host.change import Change
+from pgtrial.host import volumes as kinds
+for kind in (kinds.BackingFile, kinds.LoopDevice, kinds.MountPoint, kinds.Mount):
+    kind.make = step(kind.make)
+    kind.undo = step(kind.undo)
+workspace = Workspace()
+storage = Storage(fs="ext4", size="64MB", wal={"fs": "tmpfs", "size": "16MB"})
+with volumes.Volumes("A", storage, workspace).made() as place:
+    place.data.mkdir()
+workspace.close()
+print("end")
+"""
+
+
+@pytest.mark.usefixtures("untouched")
+def test_killed_at_any_step_the_next_start_puts_the_machine_back():
+    require_filesystem("ext4")
+    ended, fatal = "", 0
+    while not ended:
+        fatal += 1
+        done = subprocess.run(
+            [sys.executable, "-c", _KILLED, str(fatal)], capture_output=True, text=True, check=False, timeout=60
+        )
+        ended = done.stdout
+        assert ended or done.returncode == -signal.SIGKILL, done.stderr
+        with Workspace():
+            assert leftovers() == [], f"killed at step {fatal}"
+    assert fatal > 20
+
+
+def test_a_kernel_value_is_set_and_put_back():
+    require_root()
+    path = sysctl_path("vm.swappiness")
+    before = read_value("vm.swappiness", path)
+    change = KernelValue.planned("vm.swappiness", path, "17")
+    try:
+        change.make()
+        assert read_value("vm.swappiness", path) == "17"
+    finally:
+        change.undo()
+    assert read_value("vm.swappiness", path) == before
+
+
+def test_of_a_list_of_choices_the_one_in_brackets_is_in_force(tmp_path):
+    (tmp_path / "enabled").write_text("always [madvise] never\n")
+    assert read_value("thp", tmp_path / "enabled") == "madvise"
+    with pytest.raises(HostError, match=r"this kernel has no vm\.nonsense"):
+        read_value("vm.nonsense", sysctl_path("vm.nonsense"))
+
+
+def test_mounts_are_read_as_the_kernel_writes_them():
+    text = (
+        "36 35 98:0 / /mnt\\040two rw,noatime master:1 - ext3 /dev/root rw,errors=continue\n"
+        "37 35 0:5 / /mnt\\040two rw - tmpfs none rw,size=5k\n"
+    )
+    mounted = mounted_at(Path("/mnt two"), text)
+    assert mounted is not None
+    assert (mounted.filesystem, mounted.options, mounted.device) == ("tmpfs", ("rw", "size=5k"), "0:5")
+
+
+def test_a_pool_is_made_with_its_options_and_properties():
+    pool = Pool(
+        name="p", device=Path("/dev/x"), target=Path("/t"), pool_options=("ashift=12",), properties=("recordsize=8K",)
+    )
+    assert " ".join(pool.command()) == "zpool create -f -m /t -o ashift=12 -O recordsize=8K p /dev/x"
