@@ -127,9 +127,11 @@ def test_each_client_passes_over_a_server_that_never_answers(guarded):
 
 def test_more_clients_than_the_server_takes(peers, guarded):
     done = [run(program, "-n", "-S", "-c", "12", **variables(guarded, "trusty")) for program in peers]
-    refusals = [re.sub(r"client \d+", "client #", ended.stderr) for ended in done]
+    # Ours come several at a time, so that those who are being refused may fill the slots that are reserved.
+    words = r"client \d+|remaining connection slots are reserved.*|sorry, too many clients already"
+    refusals = [re.sub(words, "#", ended.stderr) for ended in done]
     assert refusals[0] == refusals[1]
-    assert "could not create connection for client #" in refusals[1]
+    assert "could not create connection for #" in refusals[1]
     assert [ended.status for ended in done] == [1, 1]
 
 
