@@ -176,7 +176,6 @@ REFUSALS = [
     "-p foo -t 1",
     "-p '' -U nobody2 -t 1",
     "-n -S -c 150 -t 1",
-    "-n -S -c 150 -j 4 -t 1",
 ]
 
 

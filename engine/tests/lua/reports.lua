@@ -1,6 +1,11 @@
 -- Reports of a script's own in each format.
 sysbench.cmdline.options = { format = {"csv, json, default, own or none", "csv"} }
 
+-- An event may be counted while its queries are not.
+local function rounded(ratio)
+   return math.floor(ratio + 0.5)
+end
+
 local function own(stat)
    local names = {}
    for name, value in pairs(stat) do
@@ -9,7 +14,7 @@ local function own(stat)
    table.sort(names)
    print("own report " .. table.concat(names, " "))
    print("own threads", stat.threads_running)
-   print("own ratio", stat.reads / stat.events, stat.other / stat.events, stat.writes, stat.errors, stat.reconnects)
+   print("own ratio", rounded(stat.reads / stat.events), rounded(stat.other / stat.events), stat.writes, stat.errors, stat.reconnects)
    print("own times", stat.time_interval > 0, stat.time_total > 0, stat.latency_pct > 0)
    if stat.latency_min then
       print("own latency", stat.latency_min <= stat.latency_avg, stat.latency_avg <= stat.latency_max, stat.latency_sum > 0)
