@@ -8,13 +8,39 @@ use super::tables::ACCOUNTS;
 
 /// Size of one message's rows, bytes: large enough for the cost of a message not to matter, small enough for a
 /// processor's cache.
-pub const MESSAGE: usize = 64 * 1024;
+const MESSAGE: usize = 64 * 1024;
 
 /// COPY's signature, no flags, no extension.
 pub const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// The field count that ends the rows.
 pub const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// The messages of one table's rows: the first begins with the header, the last ends with the trailer.
+#[derive(Default)]
+pub struct Messages {
+    begun: bool,
+}
+
+impl Messages {
+    /// Appends one message; the number of its rows, and whether there are more messages to come. `put` appends the next
+    /// row, or tells that there is none.
+    pub fn fill(&mut self, out: &mut Vec<u8>, mut put: impl FnMut(&mut Vec<u8>) -> bool) -> (u64, bool) {
+        if !self.begun {
+            out.extend_from_slice(HEADER);
+            self.begun = true;
+        }
+        let (end, mut rows) = (out.len() + MESSAGE, 0);
+        while out.len() < end {
+            if !put(out) {
+                out.extend_from_slice(&TRAILER);
+                return (rows, false);
+            }
+            rows += 1;
+        }
+        (rows, true)
+    }
+}
 
 /// Which rows a table holds; the row numbered n from 0 is account n + 1.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,7 +60,7 @@ pub struct BinaryRows {
     hash: Option<(u64, u64)>,
     /// Account numbers are of 64 bits.
     wide: bool,
-    begun: bool,
+    messages: Messages,
 }
 
 impl BinaryRows {
@@ -43,34 +69,24 @@ impl BinaryRows {
             Share::Range(range) => (range.clone(), None),
             Share::Hash { rows, modulus, remainder } => (0..*rows, Some((*modulus, *remainder))),
         };
-        Self { left, hash, wide, begun: false }
+        Self { left, hash, wide, messages: Messages::default() }
     }
 
     /// Appends one message's rows; the number of rows, and whether there are more messages to come.
     pub fn fill(&mut self, out: &mut Vec<u8>) -> (u64, bool) {
-        if !self.begun {
-            out.extend_from_slice(HEADER);
-            self.begun = true;
-        }
-        let (end, mut rows) = (out.len() + MESSAGE, 0);
-        while out.len() < end {
-            let Some(row) = self.left.next() else {
-                out.extend_from_slice(&TRAILER);
-                return (rows, false);
-            };
-            let account = row + 1;
-            if self.hash.is_some_and(|(modulus, mine)| hash_partition::remainder(account, modulus) != mine) {
-                continue;
-            }
-            let branch = (row / ACCOUNTS + 1) as u32;
-            if self.wide {
+        let Self { left, hash, wide, messages } = self;
+        let is_ours =
+            |row: &u64| hash.is_none_or(|(modulus, mine)| hash_partition::remainder(row + 1, modulus) == mine);
+        messages.fill(out, |out| {
+            let Some(row) = left.find(is_ours) else { return false };
+            let (account, branch) = (row + 1, (row / ACCOUNTS + 1) as u32);
+            if *wide {
                 put(out, account.to_be_bytes(), branch);
             } else {
                 put(out, (account as u32).to_be_bytes(), branch);
             }
-            rows += 1;
-        }
-        (rows, true)
+            true
+        })
     }
 }
 

@@ -7,6 +7,8 @@ import re
 import subprocess
 from pathlib import Path
 
+from pgtrial.host.kernel import in_force
+
 _TOOL_TIMEOUT_S = 10.0
 _TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where system tools are, also for users whose PATH leaves out those of the administrator."""
@@ -27,12 +29,9 @@ def number(text: str | None) -> int | None:
 
 
 def chosen(path: str | Path) -> str | None:
-    """The word in brackets of a kernel switch: `always [madvise] never` is madvise."""
+    """What is in force of a kernel switch, or None."""
     text = read(path)
-    if text is None:
-        return None
-    found = re.search(r"\[([^]]+)\]", text)
-    return found[1] if found else text
+    return None if text is None else in_force(text)
 
 
 def fields(path: str | Path) -> dict[str, str]:

@@ -53,6 +53,11 @@ def read_value(name: str, path: Path) -> str:
         raise HostError(f"this kernel has no {name} ({path})") from None
     except OSError as error:
         raise HostError(f"cannot read {name} ({path}): {error.strerror}") from None
+    return in_force(text)
+
+
+def in_force(text: str) -> str:
+    """Of a kernel switch the word in brackets: `always [madvise] never` is madvise; another value is itself."""
     chosen = _CHOSEN.search(text)
     return chosen[1] if chosen else text
 

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::load::rows::{HEADER, MESSAGE, TRAILER};
+use crate::load::rows::Messages;
 use crate::program::oltp::{C_LENGTH, PAD_LENGTH};
 use crate::program::random::Random;
 use crate::program::random::skewed::{Skewed, fill_groups};
@@ -25,7 +25,7 @@ pub struct Rows {
     random: Random,
     /// A row, of which only the values change.
     row: [u8; ROW],
-    begun: bool,
+    messages: Messages,
 }
 
 impl Rows {
@@ -36,36 +36,29 @@ impl Rows {
         for (field, length) in [(ID, 4), (K, 4), (C, C_LENGTH), (PAD, PAD_LENGTH)] {
             row[field - 1] = length as u8;
         }
-        Self { left: 1..count.saturating_add(1), ks, random, row, begun: false }
+        Self { left: 1..count.saturating_add(1), ks, random, row, messages: Messages::default() }
     }
 
     /// Appends one message's rows; the number of rows, and whether there are more messages to come.
     pub fn fill(&mut self, out: &mut Vec<u8>) -> (u64, bool) {
-        if !self.begun {
-            out.extend_from_slice(HEADER);
-            self.begun = true;
-        }
-        let (end, mut rows) = (out.len() + MESSAGE, 0);
-        while out.len() < end {
-            let Some(id) = self.left.next() else {
-                out.extend_from_slice(&TRAILER);
-                return (rows, false);
-            };
-            let k = self.ks.draw(&mut self.random) as u32;
-            self.row[ID..ID + 4].copy_from_slice(&id.to_be_bytes());
-            self.row[K..K + 4].copy_from_slice(&k.to_be_bytes());
-            fill_groups(&mut self.random, &mut self.row[C..C + C_LENGTH]);
-            fill_groups(&mut self.random, &mut self.row[PAD..PAD + PAD_LENGTH]);
-            out.extend_from_slice(&self.row);
-            rows += 1;
-        }
-        (rows, true)
+        let Self { left, ks, random, row, messages } = self;
+        messages.fill(out, |out| {
+            let Some(id) = left.next() else { return false };
+            let k = ks.draw(random) as u32;
+            row[ID..ID + 4].copy_from_slice(&id.to_be_bytes());
+            row[K..K + 4].copy_from_slice(&k.to_be_bytes());
+            fill_groups(random, &mut row[C..C + C_LENGTH]);
+            fill_groups(random, &mut row[PAD..PAD + PAD_LENGTH]);
+            out.extend_from_slice(row);
+            true
+        })
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::load::rows::{HEADER, TRAILER};
     use crate::program::random::skewed::Distributions;
     use crate::program::settings::Settings;
 
