@@ -83,9 +83,10 @@ def test_the_server_counts_the_same_statements(sides, server, prepared, tmp_path
     theirs, mine = (
         counted(server.target, side, target, line, tmp_path) for side, target in zip(sides, prepared, strict=True)
     )
-    assert set(mine) == set(theirs)
     if "--threads" in line and "oltp_read_only" not in line:
-        # an event that meets another one is begun again
+        # an event that meets another one is rolled back and begun again, on either side or on neither
+        for counts in (mine, theirs):
+            counts.pop("ROLLBACK", None)
         assert mine == pytest.approx(theirs, rel=0.2)
     else:
         assert mine == theirs
