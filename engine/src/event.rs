@@ -1,6 +1,8 @@
 //! The JSON Lines protocol: one object a line, documented in docs/engine-events.md. A change that a reader could notice
 //! raises [`PROTOCOL`].
 
+mod pools;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
@@ -30,6 +32,8 @@ struct Kind {
     paced: bool,
     /// Its statements are counted one by one.
     counted: bool,
+    /// Tasks share pools of connections.
+    pooled: bool,
 }
 
 /// What the first event says.
@@ -57,7 +61,7 @@ impl EventWriter {
     /// The run that follows.
     pub fn hello(&mut self, clock: Clock, hello: &Hello<'_>) -> io::Result<()> {
         let plan = hello.plan;
-        self.kind = Kind { paced: plan.interval.is_some(), counted: plan.staged };
+        self.kind = Kind { paced: plan.interval.is_some(), counted: plan.staged, pooled: plan.pools.is_some() };
         let duration = plan.limit.time().map(|duration| duration.as_secs_f64());
         let (each, total) = match plan.limit {
             Limit::Time(_) => (None, None),
@@ -65,6 +69,21 @@ impl EventWriter {
             Limit::Events { total, .. } => (None, total),
         };
         let scripts: Vec<_> = plan.workload.scripts().into_iter().map(|script| script.description).collect();
+        let mut described = json!({
+            "scripts": scripts,
+            "clients": plan.clients,
+            "jobs": plan.jobs,
+            "query_mode": plan.mode.name(),
+            "scale": hello.scale,
+            "warmup_s": plan.warmup.as_secs_f64(),
+            "duration_s": duration,
+            "transactions_per_client": each,
+            "transactions": total,
+            "random_seed": hello.seed.to_string(),
+        });
+        if let Some(pools) = &plan.pools {
+            extend(&mut described, json!({ "pools": pools::describe(pools) }));
+        }
         self.write(
             clock,
             "hello",
@@ -75,18 +94,7 @@ impl EventWriter {
                 "pid": std::process::id(),
                 "started": timestamp(SystemTime::now()),
                 "server_version": hello.server,
-                "plan": {
-                    "scripts": scripts,
-                    "clients": plan.clients,
-                    "jobs": plan.jobs,
-                    "query_mode": plan.mode.name(),
-                    "scale": hello.scale,
-                    "warmup_s": plan.warmup.as_secs_f64(),
-                    "duration_s": duration,
-                    "transactions_per_client": each,
-                    "transactions": total,
-                    "random_seed": hello.seed.to_string(),
-                },
+                "plan": described,
             }),
         )
     }
@@ -103,10 +111,20 @@ impl EventWriter {
 
     /// A second is over.
     pub fn tick(&mut self, clock: Clock, tick: &Tick) -> io::Result<()> {
+        self.failed_tasks(clock, &tick.tally)?;
         let mut body = json!({ "phase": tick.phase, "second": tick.second, "seconds": tick.seconds });
         extend(&mut body, happened(&tick.tally.counts, self.kind));
-        extend(&mut body, times(&tick.tally, self.kind.paced));
+        extend(&mut body, times(&tick.tally, self.kind));
         self.write(clock, "tick", body)
+    }
+
+    /// The tasks that failed in a second.
+    fn failed_tasks(&mut self, clock: Clock, tally: &Tally) -> io::Result<()> {
+        let Some(pooled) = &tally.pooled else { return Ok(()) };
+        for task in pooled.tasks.iter().filter(|task| task.failure.is_some()) {
+            self.write(clock, "task", pools::task(task))?;
+        }
+        Ok(())
     }
 
     /// A client is given up.
@@ -129,31 +147,31 @@ impl EventWriter {
     pub fn done(&mut self, clock: Clock, outcome: &Outcome, status: u8, warnings: &[Warning]) -> io::Result<()> {
         // With a single script the whole is the script.
         let scripts: Vec<_> = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1).map(script).collect();
-        self.write(
-            clock,
-            "done",
-            json!({
-                "status": status,
-                "interrupted": outcome.interrupted,
-                "clients_aborted": outcome.aborted,
-                "connect_s": outcome.connect_s,
-                "warmup": (outcome.warmup_s > 0.0).then(|| summary(&outcome.warmup, outcome.warmup_s, self.kind)),
-                "measure": (outcome.measure_s > 0.0).then(|| summary(&outcome.measure, outcome.measure_s, self.kind)),
-                "drain": {
-                    "duration_s": (outcome.elapsed_s - outcome.measure_s).max(0.0),
-                    "transactions": outcome.drain.counts.transactions(),
-                    "failures": outcome.drain.counts.failures,
-                },
-                "scripts": scripts,
-                "client": {
-                    "cpu_user_s": outcome.cpu.user.as_secs_f64(),
-                    "cpu_system_s": outcome.cpu.system.as_secs_f64(),
-                    "busiest_thread_share": outcome.busiest_thread,
-                    "cpu_per_transaction_us": cpu_per_transaction_us(outcome),
-                    "warnings": warnings,
-                },
-            }),
-        )
+        let mut body = json!({
+            "status": status,
+            "interrupted": outcome.interrupted,
+            "clients_aborted": outcome.aborted,
+            "connect_s": outcome.connect_s,
+            "warmup": (outcome.warmup_s > 0.0).then(|| summary(&outcome.warmup, outcome.warmup_s, self.kind)),
+            "measure": (outcome.measure_s > 0.0).then(|| summary(&outcome.measure, outcome.measure_s, self.kind)),
+            "drain": {
+                "duration_s": (outcome.elapsed_s - outcome.measure_s).max(0.0),
+                "transactions": outcome.drain.counts.transactions(),
+                "failures": outcome.drain.counts.failures,
+            },
+            "scripts": scripts,
+            "client": {
+                "cpu_user_s": outcome.cpu.user.as_secs_f64(),
+                "cpu_system_s": outcome.cpu.system.as_secs_f64(),
+                "busiest_thread_share": outcome.busiest_thread,
+                "cpu_per_transaction_us": cpu_per_transaction_us(outcome),
+                "warnings": warnings,
+            },
+        });
+        if let Some(all) = &outcome.tasks {
+            extend(&mut body, json!({ "tasks": pools::tasks(all) }));
+        }
+        self.write(clock, "done", body)
     }
 
     fn write(&mut self, clock: Clock, event: &str, body: Value) -> io::Result<()> {
@@ -175,7 +193,7 @@ fn summary(tally: &Tally, seconds: f64, kind: Kind) -> Value {
     let mut summary = json!({ "duration_s": seconds });
     extend(&mut summary, happened(&tally.counts, kind));
     extend(&mut summary, json!({ "tps": tally.counts.transactions() as f64 / seconds }));
-    extend(&mut summary, times(tally, kind.paced));
+    extend(&mut summary, times(tally, kind));
     summary
 }
 
@@ -208,13 +226,13 @@ fn counts(counts: &Counts) -> Value {
     })
 }
 
-/// Latencies and, if the load is `paced` by a rate, service times and schedule lags.
-fn times(tally: &Tally, paced: bool) -> Value {
+/// Latencies; with a rate, service times and schedule lags as well; with pools, service times and times in the queue.
+fn times(tally: &Tally, kind: Kind) -> Value {
     let mut times = json!({
         "latency_us": distribution(&tally.counts.moments, &tally.latencies),
         "histogram": tally.latencies.encode(),
     });
-    if paced {
+    if kind.paced {
         let pace = tally.pace.as_deref().cloned().unwrap_or_default();
         let pace = json!({
             "service_us": pace.service.percentiles(),
@@ -223,6 +241,9 @@ fn times(tally: &Tally, paced: bool) -> Value {
             "lag_histogram": pace.lags.encode(),
         });
         extend(&mut times, pace);
+    }
+    if kind.pooled {
+        extend(&mut times, pools::times(tally.pooled.as_deref()));
     }
     times
 }
@@ -250,7 +271,7 @@ fn distribution(moments: &Moments, latencies: &Latencies) -> Option<Distribution
 }
 
 /// UTC in ISO 8601 with microseconds.
-fn timestamp(time: SystemTime) -> String {
+pub fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let (seconds, micros) = (since.as_secs(), since.subsec_micros());
     let (year, month, day) = civil_from_days((seconds / 86_400) as i64);
@@ -280,15 +301,16 @@ mod tests {
 
     #[test]
     fn service_times_and_lags_are_there_with_a_rate_only() {
+        let (unpaced, paced) = (Kind::default(), Kind { paced: true, ..Kind::default() });
         let mut tally = Tally::default();
         tally.commit(2_000_000);
-        assert!(times(&tally, false).get("lag_us").is_none());
-        assert!(times(&Tally::default(), true)["lag_us"].is_null());
+        assert!(times(&tally, unpaced).get("lag_us").is_none());
+        assert!(times(&Tally::default(), paced)["lag_us"].is_null());
         let mut pace = Pace::default();
         pace.service.record(1_500_000);
         pace.lags.record(500_000);
         tally.pace = Some(Box::new(pace));
-        let times = times(&tally, true);
+        let times = times(&tally, paced);
         assert_eq!(
             (&times["latency_us"]["p50"], &times["service_us"]["p50"], &times["lag_us"]["p99"]),
             (&json!(2000), &json!(1500), &json!(500))
@@ -300,7 +322,7 @@ mod tests {
     fn statements_are_there_where_they_are_counted() {
         let mut tally = Tally::default();
         tally.counts.queries.writes = 3;
-        let kind = Kind { paced: false, counted: true };
+        let kind = Kind { counted: true, ..Kind::default() };
         let queries = json!({ "reads": 0, "writes": 3, "others": 0, "errors": 0, "reconnects": 0 });
         assert_eq!(summary(&tally, 1.0, kind)["queries"], queries);
         assert!(summary(&tally, 1.0, Kind::default()).get("queries").is_none());

@@ -21,6 +21,7 @@ pgtrial-engine makes a load on PostgreSQL and measures it.
 Usage:
   pgtrial-engine pgbench [OPTION]... [DBNAME]   as pgbench; see pgtrial-engine pgbench --help
   pgtrial-engine sysbench [OPTION]... [TEST] [COMMAND]   as sysbench; see pgtrial-engine sysbench --help
+  pgtrial-engine tasks [OPTION]... [DBNAME]     an application's tasks on pools of connections; see --help there
   pgtrial-engine null-server [OPTION]...        a server with nothing behind it; see --help there
   pgtrial-engine --version
   pgtrial-engine --help
@@ -40,6 +41,7 @@ pub fn main() -> ExitCode {
     match args.next().as_deref() {
         Some("pgbench") => frontend::pgbench::main(args.collect()),
         Some("sysbench") => frontend::sysbench::main(args.collect()),
+        Some("tasks") => frontend::tasks::main(args.collect()),
         Some("null-server") => null_server::main(args.collect()),
         Some("--help" | "-?" | "-h") => {
             print!("{USAGE}");
@@ -50,7 +52,7 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Some(other) => {
-            eprintln!("pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, null-server");
+            eprintln!("pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, tasks, null-server");
             ExitCode::from(1)
         }
         None => {

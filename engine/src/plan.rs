@@ -28,17 +28,64 @@ pub struct Plan {
     pub timed_commands: bool,
     /// Mean time between the scheduled starts of two transactions of the whole run; `None` for a closed loop.
     pub interval: Option<Duration>,
+    /// Applications with pools of connections, whose slots the clients then are; all else that schedules is off.
+    pub pools: Option<PoolPlan>,
     /// Transactions that take longer are late; with an `interval`, those that are late before they start are skipped.
     pub latency_limit: Option<Duration>,
     /// How often a transaction is tried after serialization failures and deadlocks; `None` without limit.
     pub tries: Option<u32>,
     /// Whether a client goes on after other errors of its statements.
     pub continue_on_error: bool,
+    /// How long a client without connection tries to get another one once it has lost it; `None`: it is given up.
+    pub wait_for_server: Option<Duration>,
     /// Whether one client's end by an error ends the run.
     pub exit_on_abort: bool,
     pub log: Option<LogPlan>,
     pub notes: Notes,
     pub seeds: Seeds,
+}
+
+/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections. Numbers are of each
+/// application.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct PoolPlan {
+    pub apps: usize,
+    pub tasks: u32,
+    pub arrival: Arrival,
+    /// The most connections.
+    pub size: usize,
+    /// A task that has no connection after so long has failed.
+    pub timeout: Duration,
+    /// A connection that is older is replaced before it is used again.
+    pub lifetime: Option<Duration>,
+}
+
+impl PoolPlan {
+    /// The tasks of all applications.
+    pub fn all_tasks(&self) -> u64 {
+        self.apps as u64 * u64::from(self.tasks)
+    }
+}
+
+/// When an application's tasks arrive; rates are in tasks per second.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Arrival {
+    AtOnce,
+    /// At equal distances.
+    Rate(f64),
+    /// At the moments of a Poisson process.
+    Poisson(f64),
+}
+
+/// As the option has it.
+impl std::fmt::Display for Arrival {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Arrival::AtOnce => f.write_str("at-once"),
+            Arrival::Rate(rate) => write!(f, "{rate}"),
+            Arrival::Poisson(rate) => write!(f, "poisson:{rate}"),
+        }
+    }
 }
 
 /// What is told of each client while the run goes on.

@@ -142,6 +142,8 @@ def _settled_log(case: Case, text: str) -> str:
     # after the start, the count and the latency's four come the columns that options add
     assert all(field.isdecimal() for fields in lines for field in fields)
     counts = sum(int(fields[1]) for fields in lines) if "-t" in case.args else "some"
+    if not counts:
+        return "no transactions\n"  # a run without any that lasts for an interval writes a line, a shorter one none
     return f"{sorted({len(fields) for fields in lines})} columns, {counts} transactions\n"
 
 

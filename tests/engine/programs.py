@@ -111,6 +111,8 @@ _MEASURED = [
     (r"schedule lag: avg \d+\.\d{3} \(max \d+\.\d{3}\) ms", "schedule lag: avg # (max #) ms"),
     # a latency in eleven columns
     (r"^ {3}(?=[ \d.]{11} )[ ]*\d+\.\d{3} ", "   ########.000 "),
+    # steps of -i
+    (r"(?<= )\d+\.\d\d s(?=[ ,)])", "#.00 s"),
     # which of the clients is the first to be refused is a race in both
     (r"could not create connection for client \d+", "could not create connection for client #"),
     (r"^pgbench: setting random seed to \d{6,}$", "pgbench: setting random seed to #"),

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+from pathlib import Path
 
 import pytest
 
-from tests.engine.events import assert_consistent, done_of, histogram, of_kind, run_with_events
+from pgtrial.arm.cluster import Cluster
+from pgtrial.arm.processes import server_processes
+from pgtrial.trial.outcome import Outcome
+from tests.engine.events import assert_consistent, done_of, events_of, histogram, of_kind, run_with_events, wait_for
+from tests.engine.programs import ended
 
 COUNTS = ("skipped", "late", "retried", "retries")
 
@@ -67,6 +74,58 @@ def test_a_latency_is_a_lag_and_a_service_time(peers, loaded, tmp_path):
     assert average * 1000 == pytest.approx(lags, rel=5e-3, abs=3)
     assert set(measure["lag_us"]) >= {"p50", "p99"}
     assert measure["service_us"]["p50"] >= 1000
+
+
+STOP_S = 5.0
+
+
+def test_a_server_that_stands_still_shows_in_the_response_time_and_the_service_time_stands_beside_it(
+    peers, start_cluster, tmp_path
+):
+    cluster = start_cluster(18)
+    events = tmp_path / "events"
+    (tmp_path / "script.sql").write_text("SELECT 1;")
+    args = ["-n", "-f", "script.sql", "-T", "8", "-c", "2", "-R", "200", "--percentiles", "--events", str(events)]
+    with peers[1].start(cluster.target, args, directory=tmp_path) as process:
+        stand_still(cluster, events)
+        done = ended(process)
+    assert done.status == 0, done.stderr
+    told = {
+        what: float(value)
+        for what, value in re.findall(r"^(\S+)(?: time)? percentiles .* p99 = (\d+\.\d+)", done.stdout, re.M)
+    }
+    assert told["latency"] > 800 * STOP_S
+    # of 1600 transactions the two that were on the server stood still with it
+    assert told["service"] < 100 * STOP_S
+
+    outcome = Outcome()
+    for event in events_of(events.read_text()):
+        outcome.add(event)
+    measured = outcome.measured
+    assert measured is not None
+    assert measured.latency_us is not None
+    assert measured.service_us is not None
+    assert measured.latency_us.p99 > 800_000 * STOP_S
+    assert measured.service_us.p99 < 100_000 * STOP_S < 800_000 * STOP_S < measured.service_us.p999
+
+
+def stand_still(cluster: Cluster, events: Path) -> None:
+    """Stop all the server's processes in mid-run, for a while by the run's own clock."""
+    wait_for(events, lambda told: bool(of_kind(told, "connected")))
+    processes = server_processes(cluster.data_directory)
+    wait_for(events, lambda told: bool(of_kind(told, "tick")))
+    for process in processes:
+        os.kill(process.pid, signal.SIGSTOP)
+    stopped = last_time(events)
+    try:
+        wait_for(events, lambda told: told[-1]["t"] > stopped + STOP_S)
+    finally:
+        for process in processes:
+            os.kill(process.pid, signal.SIGCONT)
+
+
+def last_time(events: Path) -> float:
+    return float(events_of(events.read_text())[-1]["t"])
 
 
 def test_tries_are_those_of_the_text(peers, fresh, tmp_path):

@@ -124,3 +124,55 @@ def test_a_death_leaves_the_counts_by_sqlstate_in_the_events(peers, mortal, tmp_
     # what was done before is told all the same
     assert end["measure"]["transactions"] == 3
     assert "number of transactions actually processed: 3\n" in done.stdout
+
+
+@pytest.mark.parametrize("mode", ["simple", "prepared"])
+def test_a_client_that_waits_for_its_server_loses_the_transaction_and_goes_on(peers, mortal, tmp_path, mode):
+    (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
+    options = [
+        "-t",
+        "4",
+        "-c",
+        "3",
+        "-j",
+        "3",
+        "-D",
+        "turn=0",
+        "-M",
+        mode,
+        "--wait-for-server",
+        "30",
+        "--events",
+        "events",
+    ]
+    args = ["-n", "-f", "script.sql", *options]
+    done = run_over_a_death(peers[1], mortal, tmp_path, args, immediate=False, reborn=True)
+    assert done.status == 0
+    end = done_of(events_of((tmp_path / "events").read_text()))
+    assert (end["clients_aborted"], end["measure"]["failures"]) == (0, {"57P01": 3})
+    assert end["measure"]["transactions"] == 9
+    assert "waits for the server: " in done.stderr
+
+
+def test_a_client_that_has_waited_long_enough_is_given_up(peers, mortal, tmp_path):
+    (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
+    args = ["-n", "-t", "3", "-c", "2", "-j", "2", "-D", "turn=0", "-f", "script.sql"]
+    args += ["--wait-for-server=0.5", "--events=events"]
+    done = run_over_a_death(peers[1], mortal, tmp_path, args, immediate=False, reborn=False)
+    assert done.status == 2
+    end = done_of(events_of((tmp_path / "events").read_text()))
+    assert end["clients_aborted"] == 2
+    # the transaction that was lost, and the one that never began
+    assert end["measure"]["failures"] == {"57P01": 2, "08001": 2}
+    assert end["measure"]["transactions"] == 2
+
+
+def test_a_run_ends_on_time_while_its_clients_wait_for_the_server(peers, mortal, tmp_path):
+    (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
+    args = ["-n", "-T", "2", "-c", "2", "-j", "2", "-D", "turn=0", "-f", "script.sql"]
+    args += ["--wait-for-server=60", "--events=events"]
+    done = run_over_a_death(peers[1], mortal, tmp_path, args, immediate=False, reborn=False)
+    assert done.status == 0
+    end = done_of(events_of((tmp_path / "events").read_text()))
+    assert (end["clients_aborted"], end["measure"]["duration_s"]) == (0, 2)
+    assert end["measure"]["transactions"] == 2

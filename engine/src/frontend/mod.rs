@@ -2,6 +2,9 @@
 
 pub mod getopt;
 pub mod interrupt;
+pub mod open_files;
 pub mod pgbench;
+pub mod pooling;
 pub mod self_check;
 pub mod sysbench;
+pub mod tasks;

@@ -5,6 +5,7 @@ mod clients;
 mod latencies;
 pub mod log;
 mod moments;
+pub mod tasks;
 
 use std::collections::BTreeMap;
 
@@ -13,6 +14,7 @@ pub use clients::Clients;
 pub use latencies::{Latencies, Percentiles};
 pub use moments::Moments;
 use serde::Serialize;
+use tasks::Pooled;
 
 use crate::program::QueryKind;
 
@@ -154,6 +156,8 @@ pub struct Tally {
     pub latencies: Latencies,
     /// Only with a rate.
     pub pace: Option<Box<Pace>>,
+    /// Only with pools of connections.
+    pub pooled: Option<Box<Pooled>>,
     /// Only in a staged run.
     pub clients: Clients,
 }
@@ -193,6 +197,9 @@ impl Tally {
             mine.oversleeps.merge(&theirs.oversleeps);
             mine.backlog += theirs.backlog;
             mine.busy += theirs.busy;
+        }
+        if let Some(theirs) = &other.pooled {
+            self.pooled.get_or_insert_default().merge(theirs);
         }
     }
 }

@@ -27,6 +27,8 @@ pub struct Client {
     pub done: u64,
     /// Of the current transaction, while it is cleaned up.
     pub failure: Option<Box<Failure>>,
+    /// Since when it has been without a server that it had, or was to have.
+    pub outage: Option<Nanos>,
     /// Only in a staged run.
     pub staged: Box<Staged>,
 }
@@ -70,6 +72,7 @@ impl Client {
             command_began: 0,
             done: 0,
             failure: None,
+            outage: None,
             staged: Box::default(),
         }
     }
@@ -82,6 +85,8 @@ pub enum State {
     Idle,
     /// Its connection.
     Connecting,
+    /// The next attempt to make its connection.
+    WaitingForServer,
     /// The scheduled start of its transaction.
     Scheduled,
     /// Nothing, but others come first.

@@ -1,5 +1,6 @@
 //! Making connections: before the start for all clients, and under way with `--connect`.
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
@@ -20,10 +21,10 @@ const AT_ONCE: usize = 16;
 /// What is being connected.
 #[derive(Default)]
 pub struct Connecting {
-    /// Indexes of clients whose connections wait for their turn, the next one last.
-    queue: Vec<usize>,
+    /// Indexes of clients whose connections wait for their turn.
+    pub(super) queue: VecDeque<usize>,
     /// How many are being made.
-    count: usize,
+    pub(super) count: usize,
 }
 
 impl Worker<'_> {
@@ -32,7 +33,7 @@ impl Worker<'_> {
         let (thread, clients) = (&mut self.thread, &mut self.clients);
         let first_client = thread.first_client;
         let of = |client: usize| move |error| (first_client + client, error);
-        thread.connecting.queue = (0..clients.len()).rev().collect();
+        thread.connecting.queue = (0..clients.len()).collect();
         let mut missing = clients.len();
         let mut ready = Ready::new();
         while missing > 0 {
@@ -40,7 +41,7 @@ impl Worker<'_> {
                 return Ok(());
             }
             while thread.connecting.count < AT_ONCE {
-                let Some(index) = thread.connecting.queue.pop() else { break };
+                let Some(index) = thread.connecting.queue.pop_front() else { break };
                 thread.open(&mut clients[index]).map_err(of(index))?;
             }
             let waited = thread.readiness.wait(&mut ready, LONGEST_WAIT);
@@ -60,9 +61,13 @@ impl Worker<'_> {
     /// Starts on queued connections, and gives those up whose time is over.
     pub fn go_on_with_queue(&mut self) {
         while self.thread.connecting.count < AT_ONCE {
-            let Some(index) = self.thread.connecting.queue.pop() else { break };
+            let Some(index) = self.thread.connecting.queue.pop_front() else { break };
             let client = &mut self.clients[index];
             if let Err(error) = self.thread.open(client) {
+                if self.thread.pools.is_some() {
+                    self.thread.slot_refused(client, &error);
+                    continue;
+                }
                 if self.thread.plan.staged {
                     self.thread.refused(client, &error);
                     continue;
@@ -81,7 +86,7 @@ impl Thread<'_> {
     pub fn connect_later(&mut self, client: &mut Client, now: Nanos) {
         client.state = State::Connecting;
         client.command_began = now;
-        self.connecting.queue.push(client.index);
+        self.connecting.queue.push_back(client.index);
     }
 
     /// The socket of a connection that is being made has news.
@@ -94,12 +99,21 @@ impl Thread<'_> {
                 if self.plan.staged {
                     return self.connected(client, now);
                 }
+                if self.pools.is_some() {
+                    return self.slot_connected(client, now);
+                }
+                if client.outage.take().is_some() && self.is_over(now) {
+                    return self.end_client(client);
+                }
                 self.start_transaction(client, now);
             }
             Err(error) => {
                 client.connection = None;
                 if self.plan.staged {
                     return self.refused(client, &error);
+                }
+                if self.pools.is_some() {
+                    return self.slot_refused(client, &error);
                 }
                 self.abort(client, None, Cause::Connect(error));
             }

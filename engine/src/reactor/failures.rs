@@ -13,7 +13,7 @@ use crate::program::Rows;
 
 /// A transaction's failure, while it is cleaned up.
 pub struct Failure {
-    sqlstate: String,
+    pub(super) sqlstate: String,
     kind: FailureKind,
     /// The command that failed.
     command: usize,
@@ -33,6 +33,9 @@ impl Thread<'_> {
     pub fn statement_failed(&mut self, client: &mut Client, command: usize, failed: StatementError, now: Nanos) {
         let StatementError { error, query } = failed;
         let kind = kind_of(&error);
+        if kind == FailureKind::Other && self.pools.is_some() {
+            self.tell_failure(client, &error.sqlstate, &error);
+        }
         if kind == FailureKind::Other && !self.plan.continue_on_error {
             return self.abort(client, Some(command), Cause::Statement { error, query });
         }
@@ -90,6 +93,7 @@ impl Thread<'_> {
             counts.add_retries(retries);
         }
         self.log(client, now, End::Failed(failure.kind));
+        self.fail_task(client, &failure.sqlstate, now);
     }
 
     fn note_try(&self, client: &Client, again: bool, now: Nanos) {
@@ -122,6 +126,12 @@ impl Thread<'_> {
 
     /// Gives a client up; the others go on unless the run is to end with it. Its last transaction has failed.
     pub fn abort(&mut self, client: &mut Client, command: Option<usize>, cause: Cause) {
+        if self.pools.is_some() {
+            return self.break_task(client, &cause);
+        }
+        if self.waits_out(client, &cause) {
+            return;
+        }
         if let Some(sqlstate) = cause.sqlstate() {
             self.tally.counts.fail(sqlstate);
         }

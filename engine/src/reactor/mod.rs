@@ -1,10 +1,14 @@
 //! The reactor: decides when. It spreads the clients over threads, starts them together, and adds up what they report.
 
+mod arrivals;
 mod client;
 mod connecting;
 mod failures;
 mod notes;
+mod outage;
 mod plain;
+mod pool;
+mod pooled;
 pub mod readiness;
 mod replies;
 mod schedule;
@@ -25,6 +29,7 @@ use std::time::Duration;
 
 use crate::connection::OpenError;
 use crate::connection::error::{ConnectionError, ServerError};
+use crate::ledger::tasks::Tasks;
 use crate::ledger::{ScriptAccount, Tally};
 use crate::plan::Plan;
 use crate::program::Trouble;
@@ -177,6 +182,8 @@ pub struct Outcome {
     pub busiest_thread: f64,
     /// Clients that had not come to their end when the run did.
     pub unfinished: usize,
+    /// With pools of connections, what became of the tasks.
+    pub tasks: Option<Tasks>,
 }
 
 /// Why a run could not be.
@@ -226,7 +233,9 @@ fn launch(
         for worker in 0..plan.jobs {
             // As pgbench deals them: the remaining clients over the remaining threads, rounded up.
             let left = plan.jobs - worker;
-            let count = (plan.clients - first_client).div_ceil(left);
+            // A pool is not divided.
+            let unit = plan.pools.map_or(1, |pools| pools.size);
+            let count = ((plan.clients - first_client) / unit).div_ceil(left) * unit;
             let thread = Thread::new(plan, clock, worker, first_client, count, reports.clone(), &shared)
                 .map_err(|error| RunError::System(error.to_string()))?;
             first_client += count;
@@ -260,7 +269,8 @@ type Inbox = std::sync::mpsc::Receiver<Report>;
 
 impl Run<'_> {
     fn coordinate(&mut self, inbox: &Inbox, starts: &[Sender<Schedule>], loads: bool) -> Result<Outcome, RunError> {
-        let mut outcome = Outcome::default();
+        let tasks = self.plan.pools.map(|pools| Tasks::new(pools.all_tasks()));
+        let mut outcome = Outcome { tasks, ..Outcome::default() };
         if !self.wait_for_connections(inbox)? {
             outcome.interrupted = true;
             return Ok(outcome);
@@ -340,13 +350,15 @@ impl Run<'_> {
                 Some(Report::Connected | Report::CannotConnect { .. }) => {}
                 None => return Err(RunError::System("a load thread died".to_owned())),
             }
-            for tick in ticks.complete() {
+            for mut tick in ticks.complete() {
+                self.observer.tick(&tick);
+                // Tasks have been told of, and are not kept one by one.
+                outcome.tasks.iter_mut().for_each(|tasks| tasks.take(&mut tick.tally));
                 match tick.phase {
                     Phase::Warmup => outcome.warmup.merge(&tick.tally),
                     Phase::Measure => outcome.measure.merge(&tick.tally),
                     Phase::Drain => outcome.drain.merge(&tick.tally),
                 }
-                self.observer.tick(&tick);
                 // the next phase is announced when it begins, not when its first second is over
                 next = schedule.after(&next);
                 if next.phase != phase {

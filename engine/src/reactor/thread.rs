@@ -7,6 +7,7 @@ use std::sync::mpsc::Sender;
 
 use super::client::Client;
 use super::connecting::Connecting;
+use super::pooled::Pools;
 use super::readiness::Readiness;
 use super::schedule::{Clock, Nanos, Phase, Schedule, Stretch};
 use super::throttle::Throttle;
@@ -42,12 +43,15 @@ pub struct Thread<'a> {
     pub unready: usize,
     pub choose: Random,
     pub throttle: Option<Throttle>,
+    pub pools: Option<Box<Pools>>,
     pub timers: Timers,
     /// Clients that yielded.
     pub yielding: Vec<usize>,
     pub connecting: Connecting,
     pub buffer: Vec<u8>,
     pub scratch: Message,
+    /// Whether connections are made while the load runs.
+    pub connects_under_way: bool,
     /// Whether a commit needs more than the tally.
     pub is_detailed: bool,
     /// Whether there is nothing to do beside statements and the tally: neither timing of commands nor notes, no rate, no
@@ -73,6 +77,7 @@ impl<'a> Thread<'a> {
         let seeds = &plan.seeds.threads[number];
         let scripts = empty_accounts(plan);
         let is_detailed = plan.interval.is_some()
+            || plan.pools.is_some()
             || plan.latency_limit.is_some()
             || plan.log.is_some()
             || plan.tries != Some(1)
@@ -99,11 +104,13 @@ impl<'a> Thread<'a> {
             unready: clients,
             choose: seeds.choose.clone(),
             throttle: plan.interval.map(|interval| Throttle::new(interval, plan.jobs, seeds.throttle.clone())),
+            pools: plan.pools.map(|pools| Box::new(Pools::new(&pools, first_client, clients, seeds.throttle.clone()))),
             timers: Timers::default(),
             yielding: Vec::new(),
             connecting: Connecting::default(),
             buffer: vec![0; BUFFER_SIZE],
             scratch: Message::default(),
+            connects_under_way: plan.reconnect || plan.staged || plan.pools.is_some(),
             is_detailed,
             is_plain: !(is_detailed
                 || plan.timed_commands
@@ -220,12 +227,6 @@ impl<'a> Thread<'a> {
     /// Waiting for events failed.
     pub fn fail(&self, error: &io::Error) {
         self.report(Report::Failed { message: format!("could not wait for events: {error}") });
-    }
-
-    /// Whether connections are made while the load runs.
-    #[inline]
-    pub fn connects_under_way(&self) -> bool {
-        self.plan.reconnect || self.plan.staged
     }
 
     /// Whether a client has done all that it should.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use super::schedule::{Phase, Stretch};
 use super::{Tick, seconds};
 use crate::ledger::Tally;
+use crate::ledger::tasks::Task;
 
 /// Adds up the threads' seconds; a second is complete when every running thread has passed it.
 pub struct Ticks {
@@ -49,8 +50,16 @@ impl Ticks {
         let (complete, open) = open.into_iter().partition(|(key, _)| frontier.is_none_or(|frontier| *key < frontier));
         self.open = open;
         let complete: BTreeMap<_, Tick> = complete;
-        complete.into_values().collect()
+        complete.into_values().map(in_order).collect()
     }
+}
+
+/// Tasks of several threads in the order in which they ended.
+fn in_order(mut tick: Tick) -> Tick {
+    if let Some(pooled) = &mut tick.tally.pooled {
+        pooled.tasks.sort_by_key(Task::ended);
+    }
+    tick
 }
 
 #[cfg(test)]

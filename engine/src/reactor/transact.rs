@@ -23,6 +23,9 @@ impl Thread<'_> {
     /// Makes a client ready for its next transaction, which starts when the former one ends: one clock reading serves
     /// for both. False if it has done its share, or must wait for its time or its connection.
     pub(super) fn next_transaction(&mut self, client: &mut Client, now: Nanos) -> bool {
+        if self.pools.is_some() {
+            return self.next_task(client, now);
+        }
         if self.is_done(client, now) {
             self.end_client(client);
             return false;
@@ -36,7 +39,7 @@ impl Thread<'_> {
         if self.throttle.is_some() && !self.await_slot(client, now) {
             return false;
         }
-        if client.connection.is_none() && self.plan.reconnect {
+        if self.is_to_connect(client) {
             self.connect_later(client, now);
             return false;
         }
@@ -64,7 +67,7 @@ impl Thread<'_> {
         if let Some(pace) = &mut self.tally.pace {
             pace.oversleeps.record(now - client.scheduled);
         }
-        if client.connection.is_none() && self.plan.reconnect {
+        if self.is_to_connect(client) {
             return self.connect_later(client, now);
         }
         self.start_transaction(client, now);
@@ -274,6 +277,11 @@ impl Thread<'_> {
         if !client.was_answered {
             return self.end_without_answer(client);
         }
+        if self.pools.is_some() && client.status != b'I' {
+            // A task is counted once: what it leaves open is lost.
+            self.leave_open(client);
+            return None;
+        }
         self.commit(client, now);
         if client.status != b'I' {
             self.leave_open(client);
@@ -326,6 +334,7 @@ impl Thread<'_> {
             pace.service.record(now - client.transaction_began);
             pace.lags.record(lag);
         }
+        self.complete_task(client, now);
         let (script, retries) = (client.script, client.tries - 1);
         let throttled = self.throttle.is_some();
         for counts in [&mut self.tally.counts, &mut self.scripts[script].whole] {

@@ -38,7 +38,7 @@ impl<'a> Worker<'a> {
             if let Err(error) = self.make_ready() {
                 return self.thread.fail(&error);
             }
-        } else if !self.thread.plan.reconnect {
+        } else if !self.thread.connects_under_way {
             if let Err((client, error)) = self.connect_all() {
                 return self.thread.report(Report::CannotConnect { client, error });
             }
@@ -46,8 +46,12 @@ impl<'a> Worker<'a> {
         self.thread.report(Report::Connected);
         let Ok(schedule) = start.recv() else { return };
         self.thread.start(schedule);
-        for client in &mut self.clients {
-            self.thread.begin_load(client, schedule.start);
+        if self.thread.pools.is_some() {
+            self.start_pools(schedule.start);
+        } else {
+            for client in &mut self.clients {
+                self.thread.begin_load(client, schedule.start);
+            }
         }
         if let Err(error) = self.serve() {
             return self.thread.fail(&error);
@@ -84,6 +88,9 @@ impl<'a> Worker<'a> {
         if self.thread.has_errands() {
             self.wake();
             self.resume();
+            if self.thread.pools.is_some() {
+                self.serve_pools();
+            }
         }
         Ok(())
     }
@@ -92,10 +99,12 @@ impl<'a> Worker<'a> {
     /// whether somebody has yielded, so that there is nothing to wait for.
     #[inline(never)]
     fn prepare_to_wait(&mut self) -> io::Result<bool> {
-        if self.thread.connects_under_way() {
+        if self.thread.connects_under_way {
+            self.end_waits();
             self.go_on_with_queue();
         }
-        if let Some(next) = self.thread.timers.next() {
+        let of_pools = self.thread.pools.as_ref().and_then(|pools| pools.next());
+        if let Some(next) = self.thread.timers.next().into_iter().chain(of_pools).min() {
             self.thread.readiness.wake_at(self.thread.clock.moment(next))?;
         }
         Ok(!self.thread.yielding.is_empty())
@@ -112,6 +121,7 @@ impl<'a> Worker<'a> {
             let client = &mut self.clients[index];
             match client.state {
                 State::Scheduled => self.thread.start_scheduled(client, now),
+                State::WaitingForServer => self.thread.connect_later(client, now),
                 State::Sleeping { command } => {
                     self.thread.account_command(client, command, now);
                     self.thread.drive(client, now);
@@ -139,7 +149,7 @@ impl Thread<'_> {
     /// Whether anything but sockets is to be looked after.
     #[inline(always)]
     fn has_errands(&self) -> bool {
-        self.timers.len() | self.yielding.len() | usize::from(self.connects_under_way()) != 0
+        self.timers.len() | self.yielding.len() | usize::from(self.connects_under_way) != 0
     }
 
     /// A client's socket can be read or written.
@@ -164,7 +174,9 @@ impl Thread<'_> {
             | State::RollingBack
             | State::Preparing { .. } => self.receive(client),
             State::Connecting => self.go_on_connecting(client),
+            State::Idle if self.pools.is_some() => self.slot_spoke(client),
             State::Idle
+            | State::WaitingForServer
             | State::Scheduled
             | State::Yielding
             | State::Pausing

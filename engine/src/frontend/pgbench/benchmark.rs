@@ -12,7 +12,7 @@ use super::{results, session, target};
 use crate::connection::session::Session;
 use crate::connection::target::{Target, plain_io_message};
 use crate::event::{EventWriter, Hello};
-use crate::frontend::{interrupt, self_check};
+use crate::frontend::{interrupt, pooling, self_check};
 use crate::ledger::log::LogPlan;
 use crate::plan::{Limit, Notes, Plan, Seeds};
 use crate::program::Workload;
@@ -48,6 +48,9 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
         messages::info(describe_run(&options, &target));
     }
     let facts = survey(&mut session, &options, &target)?;
+    if let Some(pools) = &options.pools {
+        pooling::check_limit(&mut session, pools).map_err(Failure::error)?;
+    }
     let seeds = Seeds::derive(options.seed, options.clients, options.jobs, seed_of_hashes(&options));
     let workload = link(parsed, &options, &facts, &seeds)?;
     let plan = make_plan(&options, target, workload, seeds, origin);
@@ -185,6 +188,9 @@ fn make_plan(
         jobs: options.jobs,
         mode: options.mode,
         limit: match options.duration {
+            _ if options.pools.is_some() => {
+                Limit::Events { total: options.pools.map(|pools| pools.all_tasks()), time: None }
+            }
             Some(seconds) => Limit::Time(Duration::from_secs(seconds.into())),
             None => Limit::Transactions(options.transactions.unwrap_or(DEFAULT_TRANSACTIONS).into()),
         },
@@ -193,9 +199,11 @@ fn make_plan(
         staged: false,
         timed_commands: options.report_per_command,
         interval: options.interval,
+        pools: options.pools,
         latency_limit: options.latency_limit,
         tries: options.tries,
         continue_on_error: options.continue_on_error,
+        wait_for_server: options.wait_for_server,
         exit_on_abort: options.exit_on_abort,
         log,
         notes: Notes { failures: options.verbose_errors, steps: options.debug },

@@ -75,6 +75,11 @@ Benchmarking options:
   --verbose-errors         print messages of all errors
 
 Options that pgtrial adds:
+  --apps=NUM               run tasks of NUM applications, each with a pool of connections
+                           of its own, in place of clients (default: 1)
+  --arrival=at-once|RATE|poisson:RATE
+                           when each application's tasks arrive, rates in tasks per
+                           second (default: at-once)
   --continue-on-error      go on after any SQL error, counting the transaction as failed
                            (as pgbench 19 has it)
   --events=FILE|-          write what happens as JSON Lines to FILE; with \"-\" to
@@ -82,10 +87,19 @@ Options that pgtrial adds:
   --histogram=FILE         write the latencies of the measured part to FILE as a line
                            \"latency BASE64\": an HdrHistogram in microseconds in V2
                            encoding, deflated; with a rate also \"service BASE64\" (times
-                           from the actual start) and \"lag BASE64\" (schedule lags)
+                           from the actual start) and \"lag BASE64\" (schedule lags),
+                           with pools \"service BASE64\" and \"queue BASE64\"
   --load-jobs=NUM          number of connections that load data in initialization mode,
                            1 to 1000
   --percentiles            report latency percentiles
+  --pool=SIZE              most connections of an application's pool; with --tasks
+  --pool-lifetime=SECONDS  replace connections that are older
+  --pool-timeout=SECONDS   a task that got no connection in this time has failed
+                           (default: 15)
+  --tasks=NUM              tasks of each application, each one transaction
+  --wait-for-server=SECONDS
+                           clients that lose their connection make another one, and try
+                           to for so long; the transaction under way has failed
   --warmup=SECONDS         run so long before the measured part; report it apart
 
 Common options:

@@ -37,6 +37,9 @@ fn text(measured: &Tally) -> String {
     if let Some(pace) = &measured.pace {
         text += &format!("service {}\nlag {}\n", pace.service.encode(), pace.lags.encode());
     }
+    if let Some(pooled) = &measured.pooled {
+        text += &format!("service {}\nqueue {}\n", pooled.service.encode(), pooled.queue.encode());
+    }
     text
 }
 
@@ -54,5 +57,8 @@ mod tests {
         let names: Vec<_> =
             text(&measured).lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect();
         assert_eq!(names, ["latency", "service", "lag"]);
+        measured = Tally { pooled: Some(Box::default()), ..Tally::default() };
+        let text = text(&measured);
+        assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("queue ")), "{text}");
     }
 }

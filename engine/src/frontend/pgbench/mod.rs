@@ -4,7 +4,7 @@ mod benchmark;
 mod help;
 mod histogram;
 mod initialize;
-mod messages;
+pub mod messages;
 mod options;
 mod progress;
 mod results;

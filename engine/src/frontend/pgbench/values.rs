@@ -2,10 +2,9 @@
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use nix::sys::resource::{Resource, getrlimit, setrlimit};
-
 use super::messages::{self, Failure};
 use crate::connection::statement::QueryMode;
+use crate::frontend::open_files;
 use crate::load::{PartitionMethod, Step};
 use crate::program::pgbench::is_variable_name;
 
@@ -37,24 +36,14 @@ pub fn count(text: &str, option: &str) -> Result<u32, Failure> {
 /// The number of clients; raises the limit of open files where the system lets it.
 pub fn client_count(text: &str) -> Result<usize, Failure> {
     let clients = count(text, "-c/--client")?;
-    let needed = u64::from(clients) + 3;
-    let system = |error: nix::Error| Failure::error(format!("getrlimit failed: {}", error.desc()));
-    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(system)?;
-    let advice = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
-    if hard < needed {
-        let message = format!("need at least {needed} open files, but system limit is {hard}");
-        return Err(Failure::error(message).hint(advice));
-    }
-    // Threads need a few files more than pgbench counts.
-    let wanted = (needed + 2 * u64::from(clients)).min(hard);
-    if soft < wanted {
-        setrlimit(Resource::RLIMIT_NOFILE, wanted, hard).map_err(|error| {
-            let reason = error.desc();
-            let message = format!("need at least {needed} open files, but couldn't raise the limit: {reason}");
-            Failure::error(message).hint(advice)
-        })?;
-    }
+    open_files::reserve(u64::from(clients)).map_err(too_few_files)?;
     Ok(clients as usize)
+}
+
+/// The limit of open files is too low.
+pub fn too_few_files(error: open_files::TooFew) -> Failure {
+    let failure = Failure::error(error.message);
+    if error.advises { failure.hint(open_files::ADVICE) } else { failure }
 }
 
 /// `simple`, `extended` or `prepared`.
@@ -66,11 +55,11 @@ pub fn mode(text: &str) -> Result<QueryMode, Failure> {
 }
 
 /// Seconds from 0 to a day, with decimals.
-pub fn warmup(text: &str) -> Result<Duration, Failure> {
+pub fn seconds(text: &str, option: &str) -> Result<Duration, Failure> {
     let seconds: f64 =
-        text.parse().map_err(|_| Failure::error(format!("invalid value \"{text}\" for option --warmup")))?;
+        text.parse().map_err(|_| Failure::error(format!("invalid value \"{text}\" for option {option}")))?;
     if !(0.0..=86_400.0).contains(&seconds) {
-        return Err(Failure::error("--warmup must be in range 0..86400 seconds"));
+        return Err(Failure::error(format!("{option} must be in range 0..86400 seconds")));
     }
     Ok(Duration::from_secs_f64(seconds))
 }

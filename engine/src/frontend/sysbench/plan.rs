@@ -41,6 +41,7 @@ pub fn load(settings: &Settings, target: Arc<Target>, workload: Arc<dyn Workload
         limit: Limit::Events { total: (events > 0).then_some(events), time: (!time.is_zero()).then_some(time) },
         warmup: seconds("warmup_time"),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
+        pools: None,
         exit_on_abort: true,
         ..command(settings, target, workload, mode, true)
     }
@@ -72,9 +73,11 @@ pub fn command(
         staged: true,
         timed_commands: false,
         interval: None,
+        pools: None,
         latency_limit: None,
         tries: Some(1),
         continue_on_error: false,
+        wait_for_server: None,
         exit_on_abort: false,
         log: None,
         notes: Notes::default(),

@@ -13,6 +13,9 @@ impl Reader {
         if self.options.scripts.is_empty() && !self.initialize {
             self.take_script(Id::Builtin, "tpcb-like")?;
         }
+        if !self.initialize {
+            self.settle_pools()?;
+        }
         let options = &mut self.options;
         if !self.initialize && scripts::total_weight(&options.scripts) == 0 {
             return Err(Failure::error("total script weight must not be zero"));
@@ -150,6 +153,7 @@ mod tests {
         assert!(options.reconnect && options.exit_on_abort);
         assert_eq!(options.host.as_deref(), Some("elsewhere"));
         assert!(benchmark("--cont").continue_on_error);
+        assert_eq!(benchmark("--wait 2.5").wait_for_server, Some(Duration::from_millis(2500)));
     }
 
     #[test]
@@ -168,6 +172,7 @@ mod tests {
         for (line, message) in [
             ("-c 0", "-c/--client must be in range 1..2147483647"),
             ("-j x", "invalid value \"x\" for option -j/--jobs"),
+            ("--wait-for-server=-1", "--wait-for-server must be in range 0..86400 seconds"),
             ("-M foo", "invalid query mode (-M): \"foo\""),
             ("-T 1 -t 2", "specify either a number of transactions (-t) or a duration (-T), not both"),
             ("-i -c 3", "some of the specified options cannot be used in initialization (-i) mode"),

@@ -1,6 +1,7 @@
 //! pgbench's command line.
 
 mod checks;
+mod pools;
 mod reader;
 mod table;
 
@@ -13,6 +14,7 @@ use super::{PGBENCH_VERSION, help};
 use crate::connection::statement::QueryMode;
 use crate::frontend::getopt::Getopt;
 use crate::load::PartitionMethod;
+use crate::plan::PoolPlan;
 use crate::program::pgbench::Parsed;
 use reader::Reader;
 use table::{LONGS, SHORTS};
@@ -68,10 +70,13 @@ pub struct Options {
     pub vacuum_all: bool,
     /// Mean time between the starts of two transactions.
     pub interval: Option<Duration>,
+    pub pools: Option<PoolPlan>,
     pub latency_limit: Option<Duration>,
     /// `None` for no limit.
     pub tries: Option<u32>,
     pub continue_on_error: bool,
+    /// How long clients that lost their connection try to get another one.
+    pub wait_for_server: Option<Duration>,
     pub exit_on_abort: bool,
     pub verbose_errors: bool,
     pub seed: u64,
@@ -131,9 +136,11 @@ impl Default for Options {
             reconnect: false,
             vacuum_all: false,
             interval: None,
+            pools: None,
             latency_limit: None,
             tries: Some(1),
             continue_on_error: false,
+            wait_for_server: None,
             exit_on_abort: false,
             verbose_errors: false,
             seed: 0,
@@ -159,6 +166,8 @@ impl Options {
             || self.percentiles
             || self.histogram.is_some()
             || self.continue_on_error
+            || self.wait_for_server.is_some()
+            || self.pools.is_some()
             || !self.warmup.is_zero()
     }
 }

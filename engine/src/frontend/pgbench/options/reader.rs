@@ -5,12 +5,16 @@ use super::{Command, Events, Options};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::pgbench::values;
+use crate::frontend::pooling::Pooling;
 use crate::program::pgbench::builtin;
 
 /// The options read so far.
 #[derive(Default)]
 pub struct Reader {
     pub options: Options,
+    /// Those of pools, and all that were given.
+    pub pooling: Pooling,
+    pub given: Vec<Id>,
     pub initialize: bool,
     pub for_initialization: bool,
     pub for_benchmarking: bool,
@@ -20,6 +24,7 @@ impl Reader {
     /// Takes one option; a command if it is complete with that.
     pub fn take(&mut self, id: Id, value: String) -> Result<Option<Command>, Failure> {
         let mode = id.mode();
+        self.given.push(id);
         self.for_initialization |= mode == Mode::Initialization;
         self.for_benchmarking |= mode == Mode::Benchmarking;
         match id {
@@ -31,6 +36,9 @@ impl Reader {
             }
             Id::Initialize => self.initialize = true,
             Id::Builtin | Id::SelectOnly | Id::SkipSomeUpdates | Id::File => self.take_script(id, &value)?,
+            Id::Apps | Id::Arrival | Id::Pool | Id::PoolLifetime | Id::PoolTimeout | Id::Tasks => {
+                self.take_for_pools(id, &value)?;
+            }
             _ if mode == Mode::Initialization => self.take_for_initialization(id, value)?,
             _ => self.take_other(id, value)?,
         }
@@ -113,7 +121,8 @@ impl Reader {
             Id::Username => options.user = Some(value),
             Id::VacuumAll => options.vacuum_all = true,
             Id::VerboseErrors => options.verbose_errors = true,
-            Id::Warmup => options.warmup = values::warmup(&value)?,
+            Id::WaitForServer => options.wait_for_server = Some(values::seconds(&value, "--wait-for-server")?),
+            Id::Warmup => options.warmup = values::seconds(&value, "--warmup")?,
             // The rest is taken before.
             _ => {}
         }

@@ -6,6 +6,8 @@ use crate::frontend::getopt::{LongOption, ShortOption};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Id {
     AggregateInterval,
+    Apps,
+    Arrival,
     Builtin,
     Client,
     Connect,
@@ -34,6 +36,9 @@ pub enum Id {
     PartitionMethod,
     Partitions,
     Percentiles,
+    Pool,
+    PoolLifetime,
+    PoolTimeout,
     Port,
     Progress,
     ProgressTimestamp,
@@ -48,12 +53,14 @@ pub enum Id {
     ShowScript,
     SkipSomeUpdates,
     Tablespace,
+    Tasks,
     Time,
     Transactions,
     UnloggedTables,
     Username,
     VacuumAll,
     VerboseErrors,
+    WaitForServer,
     Warmup,
 }
 
@@ -138,7 +145,7 @@ const fn added(option: LongOption<Id>) -> LongOption<Id> {
 
 /// All long options in pgbench's order, in which an ambiguous abbreviation's possibilities are named; what pgtrial adds
 /// comes last.
-pub const LONGS: [LongOption<Id>; 50] = [
+pub const LONGS: [LongOption<Id>; 57] = [
     with_value("builtin", Id::Builtin),
     with_value("client", Id::Client),
     flag("connect", Id::Connect),
@@ -183,10 +190,17 @@ pub const LONGS: [LongOption<Id>; 50] = [
     flag("verbose-errors", Id::VerboseErrors),
     flag("exit-on-abort", Id::ExitOnAbort),
     flag("debug", Id::Debug),
+    added(with_value("apps", Id::Apps)),
+    added(with_value("arrival", Id::Arrival)),
     added(flag("continue-on-error", Id::ContinueOnError)),
     added(with_value("events", Id::Events)),
     added(with_value("histogram", Id::Histogram)),
     added(with_value("load-jobs", Id::LoadJobs)),
     added(flag("percentiles", Id::Percentiles)),
+    added(with_value("pool", Id::Pool)),
+    added(with_value("pool-lifetime", Id::PoolLifetime)),
+    added(with_value("pool-timeout", Id::PoolTimeout)),
+    added(with_value("tasks", Id::Tasks)),
+    added(with_value("wait-for-server", Id::WaitForServer)),
     added(with_value("warmup", Id::Warmup)),
 ];

@@ -1,5 +1,6 @@
 //! The report at the end of a run, line for line as pgbench 18 prints it.
 
+mod pooled;
 #[cfg(test)]
 mod tests;
 
@@ -66,6 +67,9 @@ impl Report<'_> {
             writeln!(out, "partition method: {method}\npartitions: {count}")?;
         }
         writeln!(out, "query mode: {}", self.plan.mode.name())?;
+        if let Some(pools) = self.plan.pools {
+            return self.write_pools(&pools);
+        }
         writeln!(out, "number of clients: {}", self.plan.clients)?;
         writeln!(out, "number of threads: {}", self.plan.jobs)?;
         if let Some(tries) = self.plan.tries {
@@ -131,7 +135,11 @@ impl Report<'_> {
 
     fn write_latency(&mut self) -> Result {
         let throttled = self.plan.interval.is_some();
-        if throttled || self.options.progress.is_some() || self.plan.latency_limit.is_some() {
+        if throttled
+            || self.plan.pools.is_some()
+            || self.options.progress.is_some()
+            || self.plan.latency_limit.is_some()
+        {
             self.write_moments("", &self.total.counts.moments.clone())?;
         } else {
             // Without measurements pgbench computes the average from the run time; the line says so by having no
@@ -146,6 +154,9 @@ impl Report<'_> {
             let (mean, max) = (lag.mean() / 1000.0, lag.max / 1000.0);
             writeln!(self.out, "rate limit schedule lag: avg {mean:.3} (max {max:.3}) ms")?;
         }
+        if let Some(tasks) = &self.outcome.tasks {
+            self.write_waits(tasks)?;
+        }
         if self.options.percentiles {
             self.write_percentiles()?;
         }
@@ -159,12 +170,15 @@ impl Report<'_> {
             write_percentiles(&mut self.out, "service time", &pace.service, "")?;
             write_percentiles(&mut self.out, "schedule lag", &pace.lags, "")?;
         }
-        Ok(())
+        self.write_pool_percentiles()
     }
 
     fn write_speed(&mut self) -> Result {
         let counts = &self.total.counts;
         let tps = counts.transactions() as f64 / self.outcome.elapsed_s;
+        if self.plan.pools.is_some() {
+            return writeln!(self.out, "tps = {tps:.6} (including connection times)");
+        }
         if self.plan.reconnect {
             let connected = (counts.transactions() + counts.failed()).max(1);
             let connect_ms = self.outcome.reconnect_s * 1000.0 / connected as f64;
