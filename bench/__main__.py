@@ -11,7 +11,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import connections, loading, options, speed, sysbench, truth
+from bench import connections, loading, observing, options, speed, sysbench, truth
 from bench.measures import Bench, Figure, Measure
 from bench.page import Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
@@ -31,6 +31,7 @@ MEASURES: dict[str, Measure] = {
     "latencies": truth.latencies,
     "schedule": truth.schedule,
     "options": options.options,
+    "observing": observing.observing,
     "sysbench": sysbench.tests,
     "sysbench-prepare": sysbench.prepare,
     "sysbench-memory": sysbench.memory,
@@ -66,7 +67,7 @@ def main() -> None:
         target = stack.enter_context(arm.serve(SCALE, scratch / "server.log", {}))
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
         programs = find_programs(server, build_floor(scratch), SCALE)
-        bench = Bench(programs, target, scratch, given.rounds, given.seconds, say)
+        bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)
         for name in wanted:
             say(f"{name}:")
             try:

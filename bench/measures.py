@@ -38,7 +38,8 @@ class Figure:
 
 @dataclass
 class Bench:
-    """Everything that a measure needs. `skipped` collects what could not be measured, and why."""
+    """Everything that a measure needs. `data_directory` is the server's; `skipped` collects what could not be
+    measured, and why."""
 
     programs: Mapping[str, Program]
     target: Target
@@ -46,6 +47,7 @@ class Bench:
     rounds: int
     seconds: int
     say: Callable[[str], None]
+    data_directory: Path | None = None
     skipped: list[str] = field(default_factory=list)
 
     def interleave(
@@ -79,6 +81,11 @@ Measure = Callable[[Bench], Iterator[Figure]]
 def at_most(limit: float) -> Goal:
     """Ours is not above a number."""
     return Goal(f"<= {limit:g}", lambda values: OURS in values and median(values[OURS]) <= limit)
+
+
+def at_least(limit: float) -> Goal:
+    """Ours is not below a number."""
+    return Goal(f">= {limit:g}", lambda values: OURS in values and median(values[OURS]) >= limit)
 
 
 def ratio_to(other: str, low: float | None = None, high: float | None = None) -> Goal:

@@ -24,6 +24,7 @@ TITLES = {
     "latencies": "Are the latencies true?",
     "schedule": "Does it keep to the schedule?",
     "options": "What output costs",
+    "observing": "What observing costs",
     "sysbench": "As sysbench: a real server",
     "sysbench-prepare": "As sysbench: making the tables",
     "sysbench-memory": "As sysbench: memory",
@@ -45,6 +46,8 @@ NOTES = {
     "schedule": "100 clients at 20,000 transactions per second on the null server with a delay of 500 us, so that a "
     "tenth of them is busy; from each program's own log.",
     "options": "Select-only, prepared: tps with 8 clients on the real server, instructions with one.",
+    "observing": "The lab's sampler beside the load, and the same load without it, in random order; the ratio is that "
+    "of the two runs of a round. Its CPU is that of the lab's thread and of its session on the server.",
     "sysbench": "sysbench with a thread for each client, ours with one job, otherwise the same words; the CPU of a run "
     "from start to end. The script is `bench/point_select.lua`, a query as text for each event.",
     "sysbench-prepare": "The time from start to end, each time in a new database after a checkpoint, both with "

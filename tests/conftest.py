@@ -21,6 +21,20 @@ from pgtrial.errors import StudyError
 
 VERSIONS = (15, 16, 17, 18)
 
+_OF_THE_MACHINE = (
+    "tests/host/",
+    "tests/arm/test_embedded.py",
+    "tests/cli/test_bundled_runs.py",
+    "tests/facts/test_confounders.py",
+)
+"""Tests that change the machine or look whether it was changed: one after the other, in one process."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """For several processes: a file stays together, with what its module sets up; so do the tests of the machine."""
+    path = item.nodeid.partition("::")[0]
+    item.add_marker(pytest.mark.xdist_group("machine" if path.startswith(_OF_THE_MACHINE) else path))
+
 
 def require(present: object, what: str) -> None:
     """Go on if `present`; else skip with a reason, or fail where everything has to be there (CI=true)."""

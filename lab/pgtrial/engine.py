@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, Literal
 
 from pgtrial.errors import ArmError, StudyError, TrialError
 from pgtrial.store.files import cannot_write
@@ -29,6 +29,15 @@ Event = dict[str, Any]
 _NAME = "pgtrial-engine"
 _TAIL_LINES = 40
 _STOP_GRACE_S = 5.0
+_HELP_TIMEOUT_S = 30.0
+
+FrontEnd = Literal["pgbench", "sysbench", "tasks"]
+_EVENTS: dict[FrontEnd, tuple[str, ...]] = {
+    "pgbench": ("--events", "-"),
+    "sysbench": ("--jsonl=-", "run"),
+    "tasks": ("--events", "-"),
+}
+"""What a front end is told last, so that it writes events to standard output."""
 
 
 def engine_path() -> Path:
@@ -60,24 +69,76 @@ def initialise(
     *,
     fillfactor: int = 100,
     foreign_keys: bool = False,
+    steps: str | None = None,
     on_line: Callable[[str], None] | None = None,
 ) -> None:
-    """Load the tables at `scale` on the server that the PG* values of `env` name. Raises ArmError."""
-    steps = "dtgvpf" if foreign_keys else "dtgvp"
-    command = [str(engine_path()), "pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
+    """Load the tables at `scale` on the server that the PG* values of `env` name. Raises ArmError.
+
+    `steps` are pgbench's; default: all, with the foreign keys if they are asked for.
+    """
+    steps = steps or ("dtgvpf" if foreign_keys else "dtgvp")
+    command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
+    _carry_out(command, env, on_line, f"loading the tables at scale {scale} failed")
+
+
+def prepare_sysbench(
+    env: Mapping[str, str], test: str, options: Sequence[str], *, on_line: Callable[[str], None] | None = None
+) -> None:
+    """Have a sysbench test make its tables on the server that the PG* values of `env` name. Raises ArmError."""
+    command = ["sysbench", test, *_server_options(env), *options, "prepare"]
+    _carry_out(command, env, on_line, f"preparing the tables of {os.path.basename(test)} failed")
+
+
+def make_table_a(
+    env: Mapping[str, str], threads: int, rows: int, *, on_line: Callable[[str], None] | None = None
+) -> None:
+    """Make the table of the tasks on the server that the PG* values of `env` name. Raises ArmError."""
+    command = ["tasks", "--initialize-only", f"--threads-in-table={threads}", f"--rows={rows}"]
+    _carry_out(command, env, on_line, "making table_a failed")
+
+
+def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """What the engine has against the options of a sysbench test or against its script, in its words, or None."""
+    command = [str(engine_path()), "sysbench", test, *options, "help"]
+    try:
+        done = subprocess.run(
+            command,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_HELP_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not answer within {_HELP_TIMEOUT_S:.0f}s; a script must do nothing before its events"
+    said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    # a test without a help command says so after it has taken the options, and bulk_insert only warns
+    ignored = next((line for line in said if "has no option" in line), None)
+    if ignored is not None or done.returncode == 0 or any("'help' command" in line for line in said):
+        return ignored and ignored.removeprefix("WARNING: ")
+    return next((line for line in said if not line.startswith("sysbench ")), "it ended without a word")
+
+
+def _carry_out(
+    command: Sequence[str], env: Mapping[str, str], on_line: Callable[[str], None] | None, failed: str
+) -> None:
+    """Run the engine to its end, each line that it writes going to `on_line`. Raises ArmError."""
     with subprocess.Popen(
-        command,
+        [str(engine_path()), *command],
         env=environment(env),
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
         text=True,
         errors="replace",
         process_group=0 if os.name != "nt" else None,
     ) as process:
         tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
         try:
-            for line in _lines(process.stderr):
+            for line in _lines(process.stdout):
                 tail.append(line)
                 if on_line is not None and not line.startswith("NOTICE:"):
                     on_line(line)
@@ -85,7 +146,7 @@ def initialise(
             process.kill()
             raise
     if process.returncode != 0:
-        raise ArmError(f"loading the tables at scale {scale} failed: {_last_words(tail, process.returncode)}")
+        raise ArmError(f"{failed}: {_last_words(tail, process.returncode)}")
 
 
 class LoadRun:
@@ -96,10 +157,12 @@ class LoadRun:
         env: Mapping[str, str],
         options: Sequence[str],
         *,
+        front_end: FrontEnd = "pgbench",
         events_file: Path | None = None,
     ):
-        """`options` are pgbench's and the engine's own --warmup; `events_file` receives a copy of every event."""
-        self._command = [str(engine_path()), "pgbench", *options, "--events", "-"]
+        """`options` are the front end's, as a person would write them; `events_file` receives a copy of every event."""
+        server = _server_options(env) if front_end == "sysbench" else []
+        self._command = [str(engine_path()), front_end, *options, *server, *_EVENTS[front_end]]
         self._env = environment(env)
         self._events_file = events_file
         self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
@@ -154,18 +217,26 @@ class LoadRun:
     def events(self, deadline: float) -> Iterator[Event]:
         """The events up to the end of the output.
 
-        `deadline` is a time of time.monotonic(); an engine still running then is killed. Raises TrialError for that,
-        for a line that is not an event, StudyError for an engine of another protocol, StoreError when the copy fails.
+        `deadline` is a time of time.monotonic(); an engine still running then is asked to stop, which makes it report
+        what it measured, and killed if it does not. Raises TrialError for both, for a line that is not an event,
+        StudyError for an engine of another protocol, StoreError when the copy fails.
         """
+        overdue = False
         while True:
             try:
                 line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
             except queue.Empty:
-                self._running().kill()
-                raise TrialError("the engine did not finish in time and was killed") from None
+                if overdue:
+                    self._running().kill()
+                    raise TrialError("the engine did not finish in time and was killed") from None
+                overdue, deadline = True, time.monotonic() + _STOP_GRACE_S
+                self.interrupt()
+                continue
             if line is None:
                 if self._copy_error is not None and self._events_file is not None:
                     raise cannot_write(self._events_file, self._copy_error)
+                if overdue:
+                    raise TrialError("the engine did not finish in time and was stopped")
                 return
             yield _parse(line)
 
@@ -194,7 +265,7 @@ class LoadRun:
     def message_about(self, name: str) -> str | None:
         """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
         found = next((line for line in self._tail if name in line), None)
-        return found and found.removeprefix("pgbench: error: ")
+        return found and found.removeprefix("pgbench: error: ").removeprefix("FATAL: ")
 
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
@@ -215,6 +286,12 @@ class LoadRun:
 
     def _read_messages(self, stream: IO[str]) -> None:
         self._tail.extend(_lines(stream))
+
+
+def _server_options(env: Mapping[str, str]) -> list[str]:
+    """sysbench's options for an address, which have defaults of their own; the password stays in the environment."""
+    named = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "db": "PGDATABASE"}
+    return [f"--pgsql-{option}={env[variable]}" for option, variable in named.items() if variable in env]
 
 
 def _parse(line: str) -> Event:

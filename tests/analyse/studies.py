@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
@@ -9,6 +10,7 @@ import numpy as np
 
 from pgtrial.analyse import p8
 from pgtrial.store.records import ClientUse, Latency, LoadPoint, Phase, Plan, PlannedTrial, Trial
+from pgtrial.study.deployments import planned_looks, share_out
 
 START = datetime(2026, 11, 20, 14, 12, 3, tzinfo=UTC)
 
@@ -109,3 +111,24 @@ def noisy(ratio: dict[str, float], *, base: float = 2000.0, sd: float = 0.02, se
     """Independent noise around `base` times the arm's ratio."""
     rng = np.random.default_rng(seed)
     return lambda planned: base * ratio.get(planned.arm, 1.0) * float(np.exp(sd * rng.standard_normal()))
+
+
+def deployed(number: int, each: int = 4, *, arms=("on", "off"), points=(POINT,)) -> Plan:
+    """A plan of so many deployments of each arm, with so many blocks on each pair."""
+    plan = make_plan(arms, blocks=number * each, points=points)
+    trials = share_out(plan.trials, number, seed=3)
+    looks = planned_looks(number, number * each) if number >= 4 else plan.looks
+    return plan.model_copy(update={"deployments": number, "looks": looks, "trials": trials})
+
+
+def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float = 0.02, seed: int = 0) -> Tps:
+    """Each deployment of each arm has a speed of its own that stays, beside the noise of every trial; sd of logs."""
+    rng = np.random.default_rng(seed)
+    kept = {(arm, k): own * rng.standard_normal() for arm in plan.arms for k in range(plan.deployments)}
+
+    def tps(planned: PlannedTrial) -> float:
+        true = effect if planned.arm != plan.baseline else 0.0
+        of_server = kept[planned.arm, planned.place or 0]
+        return 2000.0 * math.exp(true + of_server + noise * float(rng.standard_normal()))
+
+    return tps

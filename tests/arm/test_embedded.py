@@ -122,6 +122,20 @@ def test_reset_by_vacuum_empties_the_history_on_the_same_directory(arms_of, tmp_
     assert len(directories) == 1
 
 
+def test_arms_of_one_kind_are_given_each_others_kept_copies(arms_of, tmp_path):
+    arms = arms_of(_spec(server={"reset": "vacuum"}, b={"settings": {"work_mem": "8MB"}}))
+    copies = {}
+    for name, place, found in (("A", 0, 0), ("B", 1, 0), ("B", 0, 1)):
+        with arms[name].serve(0, tmp_path / "log", {}, place) as target, target.connect() as connection:
+            connection.execute("CREATE TABLE IF NOT EXISTS seen(arm text)")
+            assert connection.execute("SELECT count(*) FROM seen").fetchone() == (found,)
+            connection.execute("INSERT INTO seen VALUES ('x')")
+            copies[place] = arms[name].data_directory
+    assert len(set(copies.values())) == 2
+    arms["A"].close()
+    assert not any(copy.exists() for copy in copies.values())
+
+
 def test_a_setting_that_postgresql_refuses_is_found_before_the_first_trial(arms_of):
     spec = _spec(b={"settings": {"random_page_costs": "1"}})
     arms = arms_of(spec)

@@ -12,8 +12,12 @@ import pytest
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.given import without_password
 from pgtrial.arm.workspace import clean
+from pgtrial.data.table_a import creation_s
 from pgtrial.errors import ArmError, StudyError
+from pgtrial.observe.counters import deltas, read_counters
+from pgtrial.study.load import read_study
 from pgtrial.study.spec import StudySpec
+from pgtrial.trial.settle import NO_PREWARM, warm_relations
 from tests.conftest import require_engine
 
 _PASSWORD = "correct horse"
@@ -49,6 +53,7 @@ def guarded(start_cluster, free_port):
     )
     with cluster.target.connect() as connection:
         connection.execute(f"CREATE ROLE ann LOGIN PASSWORD '{_PASSWORD}'")
+        connection.execute("GRANT CREATE ON SCHEMA public TO ann")
     return f"postgresql://ann@127.0.0.1:{free_port}/postgres"
 
 
@@ -111,6 +116,19 @@ def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_pat
     assert "work_mem = '3072'" in automatic
     assert "maintenance_work_mem" not in automatic
     assert list(workspace.run.glob("given-settings-*")) == []
+
+
+def test_a_service_is_served_with_the_settings_of_the_bundled_study(given, workspace, tmp_path, monkeypatch):
+    services = tmp_path / "pg_service.conf"
+    services.write_text(f"[centos]\nhost={given.socket_directory}\nport={given.port}\ndbname=postgres\nuser=postgres\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    study = read_study("@os-comparison", "full-200GB")
+    arm = _checked(_spec(study.arms["CentOS"].dsn, study.server.settings), workspace)
+    with arm.serve(0, tmp_path / "log", {}) as target, target.connect() as connection:
+        shown = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in study.server.settings}
+    assert shown == study.server.settings
+    with given.target.connect() as connection:
+        assert connection.execute("SHOW work_mem").fetchone() == ("4MB",)
 
 
 def test_settings_are_put_back_when_the_trial_fails(given, workspace, tmp_path):
@@ -205,6 +223,15 @@ def test_a_wrong_password_is_told_without_repeating_it(guarded, workspace, monke
     assert "\n" not in str(error.value)
 
 
+def test_a_password_that_is_changed_in_mid_study_is_told(guarded, workspace, monkeypatch):
+    monkeypatch.setenv("PGPASSWORD", _PASSWORD)
+    arm = _checked(_spec(guarded), workspace)
+    with arm.target.connect() as connection:
+        connection.execute("ALTER ROLE ann PASSWORD 'another'")
+    with pytest.raises(ArmError, match=r"password authentication failed for user .ann.; set PGPASSWORD"):
+        arm.prepare(1, _silent)
+
+
 def test_a_missing_password_is_told(guarded, workspace, monkeypatch, tmp_path):
     monkeypatch.delenv("PGPASSWORD", raising=False)
     monkeypatch.setenv("PGPASSFILE", str(tmp_path / "none"))
@@ -249,6 +276,164 @@ def test_more_clients_than_connections_are_found_before_the_first_trial(given, w
 def test_a_fresh_copy_of_a_given_server_is_refused(given, workspace):
     with pytest.raises(StudyError, match='use "vacuum" or "none"'):
         _arm(_spec(_dsn(given), reset="copy"), workspace)
+
+
+@pytest.mark.parametrize("how", ["PG*", "service file"])
+def test_the_server_of_the_environment_is_used(given, workspace, tmp_path, monkeypatch, how):
+    address = {"host": str(given.socket_directory), "port": str(given.port), "dbname": "postgres", "user": "postgres"}
+    if how == "PG*":
+        for name, value in address.items():
+            monkeypatch.setenv(f"PG{name.upper().replace('DBNAME', 'DATABASE')}", value)
+        dsn = "env"
+    else:
+        (tmp_path / "services").write_text("[ours]\n" + "".join(f"{key}={value}\n" for key, value in address.items()))
+        monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
+        dsn = "service=ours"
+    target = _checked(_spec(dsn, reset="none"), workspace).target
+    assert (target.host, target.port, target.user) == (address["host"], given.port, "postgres")
+    assert "PGSERVICE" not in target.environment()
+
+
+def test_what_a_sysbench_test_prepares_is_made_once_and_replaced_by_what_another_needs(given, workspace, tmp_path):
+    require_engine()
+
+    def arm_and_data(size):
+        load = {"workload": "oltp_write_only", "sysbench": {"tables": 2, "table_size": size}}
+        spec = _spec(_dsn(given), **load)
+        arm = _checked(spec, workspace)
+        return arm, Needs.of(spec).prepared[0]
+
+    arm, data = arm_and_data(100)
+    arm.prepare(data, _silent)
+    lines: list[str] = []
+    arm.prepare(data, lines.append)
+    assert lines == []
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+        connection.execute("DELETE FROM sbtest1 WHERE id = 1")
+    arm, data = arm_and_data(50)
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM sbtest1").fetchone() == (50,)
+        connection.execute("COMMENT ON TABLE sbtest2 IS 'mine'")
+        connection.execute("COMMENT ON TABLE sbtest1 IS 'mine'")
+    with pytest.raises(StudyError, match=r"arms\.A: .* already holds tables of sysbench \(sbtest1 and 1 more\)"):
+        arm_and_data(50)
+
+
+def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_another_size(given, workspace, tmp_path):
+    require_engine()
+
+    def arm_and_data(rows):
+        tasks = {"pool": 2, "threads_in_table": 2, "rows": rows}
+        server = {"dsn": _dsn(given)}
+        load = {"workload": "app-tasks", "tasks": tasks}
+        spec = StudySpec.model_validate({"load": load, "server": server, "arms": {"A": {}, "B": {}}})
+        arm = _checked(spec, workspace)
+        return arm, Needs.of(spec).prepared[0]
+
+    def break_off(line):
+        if "rows of table_a made" in line:
+            raise KeyboardInterrupt
+
+    arm, data = arm_and_data(50_000)
+    with pytest.raises(KeyboardInterrupt):
+        arm.prepare(data, break_off)
+    arm, data = arm_and_data(100)
+    arm.prepare(data, _silent)
+    lines: list[str] = []
+    arm.prepare(data, lines.append)
+    assert lines == []
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+        assert creation_s(connection) is not None
+        assert warm_relations(connection, arm.setup, brought=True) == NO_PREWARM
+        connection.execute("SELECT pg_stat_force_next_flush()")
+        scans = "SELECT idx_scan FROM pg_stat_user_indexes WHERE relname = 'table_a'"
+        assert connection.execute(scans).fetchone() == (1,), "by its index, for want of pg_prewarm"
+    arm, data = arm_and_data(50)
+    with arm.serve(data, tmp_path / "log", {}) as target, target.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM table_a").fetchone() == (100,)
+        connection.execute("COMMENT ON TABLE table_a IS 'mine'")
+    with pytest.raises(StudyError, match=r"arms\.A: .* already holds a table_a that pgtrial did not make"):
+        arm_and_data(50)
+
+
+def test_a_load_that_broke_off_goes_on_with_the_phase_it_was_in(given, workspace):
+    require_engine()
+    arm = _checked(_spec(_dsn(given)), workspace)
+
+    def break_off(line):
+        if line.startswith("creating primary keys"):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        arm.prepare(1, break_off)
+    lines: list[str] = []
+    _checked(_spec(_dsn(given)), workspace).prepare(1, lines.append)
+    assert "going on with loading scale 1" in lines[0]
+    assert not any(line.startswith(("creating tables", "generating data")) for line in lines)
+    with given.target.connect() as connection:
+        assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100_000,)
+        keys = connection.execute(
+            "SELECT count(*) FROM pg_index WHERE indisprimary AND indrelid::regclass::text ~ '^pgb'"
+        )
+        assert keys.fetchone() == (3,)
+
+
+def test_what_a_role_may_not_do_is_one_sentence_before_anything_is_loaded(given, workspace):
+    with given.target.connect() as connection:
+        connection.execute("CREATE ROLE bob LOGIN")
+        connection.execute("CREATE ROLE eve LOGIN")
+        connection.execute("ALTER ROLE eve SET search_path = nowhere")
+        connection.execute("CREATE ROLE kim LOGIN")
+        connection.execute("ALTER ROLE kim SET default_transaction_read_only = on")
+    for role, words in (
+        ("bob", "the role bob may not create tables in the schema public of the database postgres; grant it"),
+        ("eve", "no schema of the search path of eve exists"),
+        ("kim", "default_transaction_read_only is on for the role kim"),
+    ):
+        with pytest.raises(StudyError, match=words):
+            _checked(_spec(_dsn(given, user=role)), workspace)
+
+
+def test_a_standby_is_told_before_anything_is_loaded(given, workspace, tmp_path):
+    given.stop()
+    signal = given.data_directory / "standby.signal"
+    signal.touch()
+    workspace.account.own(signal)
+    given.start(tmp_path / "log")
+    with pytest.raises(StudyError, match="the server is a read-only standby"):
+        _checked(_spec(_dsn(given)), workspace)
+
+
+def test_data_that_would_not_fit_the_storage_is_refused_before_it_is_loaded(given, workspace):
+    def checked(limit, **load):
+        server = {"dsn": _dsn(given), "storage_limit": limit}
+        spec = StudySpec.model_validate({"load": load, "server": server, "arms": {"A": {}, "B": {}}})
+        return _checked(spec, workspace)
+
+    words = r"scale 1000 does not fit .* 15,000 MB for tables and 1,074 MB for WAL.*free of storage_limit = 10 GB"
+    with pytest.raises(StudyError, match=words):
+        checked("10GB", scale=[10, 1000])
+    with pytest.raises(StudyError, match="250 x 450,000 rows does not fit"):
+        checked("30GB", workload="oltp_write_only", sysbench={"tables": 250, "table_size": 450_000})
+    checked("20GB", scale=[10, 1000])
+
+
+def test_how_the_server_writes_moments_and_numbers_does_not_matter(given, workspace, tmp_path):
+    with given.target.connect() as connection:
+        for setting in (
+            "datestyle = 'German, DMY'",
+            "intervalstyle = 'sql_standard'",
+            "timezone = 'Asia/Kathmandu'",
+            "bytea_output = 'escape'",
+            "extra_float_digits = -5",
+        ):
+            connection.execute(f"ALTER DATABASE postgres SET {setting}".encode())
+        connection.execute("SELECT pg_stat_reset()")
+    arm = _checked(_spec(_dsn(given), {"work_mem": "21MB"}), workspace)
+    with arm.serve(0, tmp_path / "log", {}) as target, target.connect() as connection:
+        assert connection.execute("SHOW datestyle").fetchone() == ("German, DMY",)
+        before = read_counters(connection)
+        assert deltas(before, read_counters(connection))["database"]["xact_commit"] >= 0
 
 
 def test_no_setting_is_touched_when_the_study_gives_none(given, workspace, tmp_path):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from dataclasses import replace
 
 import pytest
@@ -11,6 +10,7 @@ from pgtrial.arm.cluster import Cluster, create_cluster
 from pgtrial.arm.servers import resolve
 from pgtrial.arm.workspace import Workspace
 from pgtrial.errors import ArmError
+from tests.arm.builds import copy_build
 from tests.conftest import require, require_root, require_server
 
 
@@ -21,15 +21,11 @@ def test_a_wheel_below_a_closed_directory_serves_from_a_copy(major, fresh_state)
     original = require_server(major)
     require("wheel" in original.origin, f"the wheel of PostgreSQL {major}")
     closed = fresh_state / "root-only"
-    package = original.bin.parent.parent
-    shutil.copytree(original.bin.parent, closed / package.name / "pginstall", symlinks=True)
-    libraries = package.with_name(f"{package.name}.libs")
-    if libraries.is_dir():
-        shutil.copytree(libraries, closed / libraries.name)
+    programs = copy_build(original, closed)
     closed.chmod(0o700)
 
     with Workspace(fresh_state / "state") as workspace:
-        hidden = resolve(str(closed / package.name / "pginstall" / "bin"))
+        hidden = resolve(str(programs))
         copied = workspace.reachable(hidden)
         assert copied.bin.is_relative_to(fresh_state / "state" / "installs")
         assert copied.digest == original.digest
@@ -40,6 +36,27 @@ def test_a_wheel_below_a_closed_directory_serves_from_a_copy(major, fresh_state)
             assert connection.info.server_version // 10000 == major
         before = (copied.bin / "postgres").stat().st_ino
         assert (workspace.reachable(hidden).bin / "postgres").stat().st_ino == before, "copied once"
+
+
+def test_builds_that_differ_in_a_library_alone_have_copies_of_their_own(workspace, fresh_state):
+    require_root()
+    closed = fresh_state / "root-only"
+    closed.mkdir(mode=0o700)
+    homes = set()
+    for build in ("master", "patch"):
+        prefix = closed / build
+        for name in ("initdb", "postgres", "pg_config"):
+            write(prefix / "bin" / name, '#!/bin/sh\necho "${0%/*}/../share"\n')
+        write(prefix / "lib" / "plpgsql.so", build)
+        write(prefix / "share" / "postgres.bki", "")
+        homes.add(workspace.reachable(replace(require_server(18), bin=prefix / "bin")).bin)
+    assert len(homes) == 2
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    path.chmod(0o755)
 
 
 def test_an_installation_that_everyone_can_run_stays_where_it_is(workspace):

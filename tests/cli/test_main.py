@@ -43,6 +43,7 @@ def test_help_names_every_command_without_importing_them():
         "cleanup",
         "pgbench",
         "sysbench",
+        "tasks",
     ):
         assert command in done.stdout
 
@@ -91,7 +92,7 @@ def test_debug_shows_the_traceback(tmp_path):
     assert "Traceback" in pgtrial("run", "absent.toml", "--debug", cwd=tmp_path).stderr
 
 
-@pytest.mark.parametrize("tool", ["pgbench", "sysbench"])
+@pytest.mark.parametrize("tool", ["pgbench", "sysbench", "tasks"])
 def test_the_engine_as_a_tool_receives_its_arguments_untouched(tool, tmp_path):
     engine = tmp_path / "engine"
     engine.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')

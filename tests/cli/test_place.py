@@ -2,8 +2,8 @@
 
 import pytest
 
-from pgtrial.cli import place
-from pgtrial.errors import StoreError
+from pgtrial.cli import conduct, place
+from pgtrial.errors import ArmError, StoreError
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.study.load import build_study
 from tests.store.samples import completed_trial
@@ -84,6 +84,23 @@ def test_a_password_does_not_keep_a_study_from_being_taken_up(tmp_path):
     first, _ = place.find_or_create(given, None, anew=False)
     _, there = place.find_or_create(given, None, anew=False)
     assert there
-    assert StudyDirectory.open(first.path).spec.arms["a"].dsn == "host=one"
+    assert StudyDirectory.open(first.path).spec.arms["a"].dsn == ["host=one"]
     for file in tmp_path.rglob("*"):
         assert not file.is_file() or "hunter2" not in file.read_text()
+
+
+def test_a_study_that_has_to_stop_says_what_is_stored_and_how_to_go_on(monkeypatch):
+    study, _ = place.find_or_create(spec(), None, anew=False)
+
+    def stop(study, listener, spec):
+        raise ArmError("arms.a: cannot connect")
+
+    monkeypatch.setattr(conduct, "run_study", stop)
+    with pytest.raises(ArmError, match=r"^arms\.a: cannot connect$"):
+        conduct.conduct(study, study.spec)
+    first = study.plan.trials[0]
+    study.begin_trial(first)
+    study.write_trial(completed_trial(study, first))
+    expected = f"arms.a: cannot connect; 1 of 2 trials are stored, and when that is mended .* pgtrial run {study.path}$"
+    with pytest.raises(ArmError, match=expected):
+        conduct.conduct(study, study.spec)

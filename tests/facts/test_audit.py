@@ -25,6 +25,7 @@ def _facts(arm, settings=None, defaults=None, **groups):
         "cpu": {"governor": None, "model": "X"} | groups.get("cpu", {}),
         "memory": {"thp": "madvise", "total_mb": 8} | groups.get("memory", {}),
         "storage": _STORAGE | groups.get("storage", {}),
+        "os": groups.get("os", {}),
         "server": _SERVER | groups.get("server", {}),
         "settings": settings or {},
         "defaults": {
@@ -256,3 +257,9 @@ def test_real_servers_of_two_versions_differ_only_by_the_declared_version(cluste
     assert ("following_difference", "info") in rules
     assert ("data_checksums", "warning") in rules
     assert not {rule for rule, _ in rules} & {"undeclared_difference", "durability", "locale"}
+
+
+@pytest.mark.parametrize(("randomised", "rules"), [("0", {("fixed_layout", "info")}), ("2", set()), (None, set())])
+def test_a_layout_of_memory_that_is_the_same_in_every_trial_is_told(randomised, rules):
+    own = {"os": {"address_randomisation": randomised}}
+    assert _rules(_findings(_spec(), own, own)) == rules

@@ -92,6 +92,10 @@ def test_equal_ways_are_no_finding():
     assert _findings(_way(), _way(median_us=230.0)) == []
 
 
+def test_round_trips_within_one_machine_differ_by_noise_alone():
+    assert _findings(_way("unix socket", 30.0), _way("unix socket", 300.0)) == []
+
+
 @pytest.mark.parametrize(
     ("other", "words"),
     [

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from pgtrial.arm.volumes import Volumes
-from pgtrial.arm.workspace import Workspace, leftovers
 from pgtrial.errors import ArmError, StudyError
 from pgtrial.host.change import HostError
 from pgtrial.host.kernel import KernelValue, read_value, sysctl_path
@@ -20,6 +17,7 @@ from pgtrial.host.mounts import mount_of, mounted_at
 from pgtrial.host.pools import Pool
 from pgtrial.study.storage import Storage
 from tests.conftest import require, require_root
+from tests.machine import machine
 
 MB = 1_000_000
 SIZES = {"ext4": 64 * MB, "xfs": 320 * MB, "btrfs": 128 * MB, "tmpfs": 16 * MB}
@@ -32,16 +30,11 @@ def require_filesystem(kind):
     require(kind in known or subprocess.run(["modprobe", kind], check=False).returncode == 0, f"a kernel with {kind}")
 
 
-def machine():
-    """What a volume could leave behind: mounts and loop devices."""
-    return Path("/proc/self/mounts").read_text(), subprocess.check_output(["losetup", "--all"], text=True)
-
-
 @pytest.fixture
-def untouched():
-    before = machine() if os.geteuid() == 0 else None
+def untouched(workspace):
+    before = machine(workspace.state) if os.geteuid() == 0 else None
     yield
-    assert before is None or machine() == before
+    assert before is None or machine(workspace.state) == before
 
 
 @pytest.mark.usefixtures("untouched")
@@ -142,63 +135,23 @@ def test_a_directory_is_used_as_it_is_and_left_as_it_was(workspace, tmp_path):
         Volumes("A", Storage(fs=wrong, on=str(tmp_path)), workspace).check(1)
 
 
+def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(workspace, tmp_path):
+    first, second = tmp_path / "first", tmp_path / "second"
+    first.mkdir()
+    volumes = Volumes("A", Storage(on=[str(first), str(second)]), workspace)
+    with pytest.raises(StudyError, match=f"there is no directory {second}"):
+        volumes.check(1)
+    second.mkdir()
+    volumes.check(1)
+    for number, directory in enumerate((first, second)):
+        with volumes.made(number) as place:
+            assert place.data.is_relative_to(directory)
+
+
 def test_making_a_filesystem_without_root_is_refused_in_one_sentence(workspace, monkeypatch):
     monkeypatch.setattr("os.geteuid", lambda: 1000)
     with pytest.raises(StudyError, match="makes a filesystem, which only root may"):
         Volumes("A", Storage(fs="ext4"), workspace).check(1)
-
-
-_KILLED = """
-import os, signal, sys
-from pgtrial.arm import volumes
-from pgtrial.arm.workspace import Workspace
-from pgtrial.host import journal
-from pgtrial.study.storage import Storage
-
-steps, fatal = 0, int(sys.argv[1])
-
-def step(function):
-    def counted(*arguments, **named):
-        global steps
-        steps += 1
-        if steps == fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-        result = function(*arguments, **named)
-        steps += 1
-        if steps == fatal:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return result
-    return counted
-
-journal.HostJournal._write = step(journal.HostJournal._write)
-from pgtrial.host.change import Change
-from pgtrial.host import volumes as kinds
-for kind in (kinds.BackingFile, kinds.LoopDevice, kinds.MountPoint, kinds.Mount):
-    kind.make = step(kind.make)
-    kind.undo = step(kind.undo)
-workspace = Workspace()
-storage = Storage(fs="ext4", size="64MB", wal={"fs": "tmpfs", "size": "16MB"})
-with volumes.Volumes("A", storage, workspace).made() as place:
-    place.data.mkdir()
-workspace.close()
-print("end")
-"""
-
-
-@pytest.mark.usefixtures("untouched")
-def test_killed_at_any_step_the_next_start_puts_the_machine_back():
-    require_filesystem("ext4")
-    ended, fatal = "", 0
-    while not ended:
-        fatal += 1
-        done = subprocess.run(
-            [sys.executable, "-c", _KILLED, str(fatal)], capture_output=True, text=True, check=False, timeout=60
-        )
-        ended = done.stdout
-        assert ended or done.returncode == -signal.SIGKILL, done.stderr
-        with Workspace():
-            assert leftovers() == [], f"killed at step {fatal}"
-    assert fatal > 20
 
 
 def test_a_kernel_value_is_set_and_put_back():

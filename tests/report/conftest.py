@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 import pytest
 
+from pgtrial.analyse.canaries import judge
 from pgtrial.report.build import build_report
-from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
-from pgtrial.store.records import Audit, ClientWarning, Facts, Finding, Plan, Trial
-from pgtrial.study.spec import LoadSection, SetUp, StudySection, StudySpec
+from pgtrial.store.directory import OBSERVED_SCHEMA, PROVIDER_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, StudyDirectory
+from pgtrial.store.records import Audit, Canary, CanaryReading, ClientWarning, Facts, Finding, Plan, Trial
+from pgtrial.study.load_section import LoadSection
+from pgtrial.study.spec import SetUp, StudySection, StudySpec
 
 from ..analyse.studies import LoadPoint, make_plan, noisy, run
 
@@ -24,11 +27,24 @@ POINTS = [
 ]
 
 
-def write_study(path: Path, plan: Plan, trials: list[Trial], audit: Audit, question: str) -> StudyDirectory:
+Changes = dict[int, dict[int, float]]
+"""By index of the trial: from which second of the measured part on its tps is so many times what it was."""
+
+
+def write_study(
+    path: Path,
+    plan: Plan,
+    trials: list[Trial],
+    audit: Audit,
+    question: str,
+    *,
+    changes: Changes | None = None,
+    published: str | None = None,
+) -> StudyDirectory:
     """A study directory as `pgtrial run` leaves it, without the engine's events."""
     load = plan.load_points
     spec = StudySpec(
-        study=StudySection(question=question, name=plan.name),
+        study=StudySection(question=question, name=plan.name, published=published),
         load=LoadSection(
             workload=list(dict.fromkeys(point.workload for point in load)),
             scale=list(dict.fromkeys(point.scale for point in load)),
@@ -41,7 +57,7 @@ def write_study(path: Path, plan: Plan, trials: list[Trial], audit: Audit, quest
     directory = StudyDirectory.create(path, spec, plan)
     for trial in trials:
         where = directory.begin_trial(plan.trials[trial.index])
-        timeline(trial).write_parquet(where / "timeline.parquet")
+        timeline(trial, (changes or {}).get(trial.index)).write_parquet(where / "timeline.parquet")
         directory.write_trial(trial)
     for arm in plan.arms:
         directory.write_facts(facts(arm))
@@ -49,7 +65,7 @@ def write_study(path: Path, plan: Plan, trials: list[Trial], audit: Audit, quest
     return directory
 
 
-def timeline(trial: Trial) -> pl.DataFrame:
+def timeline(trial: Trial, changes: dict[int, float] | None = None) -> pl.DataFrame:
     """The trial's seconds, its warm-up rising; no rows when it failed."""
     rng = np.random.default_rng(trial.index)
     rows = []
@@ -57,7 +73,8 @@ def timeline(trial: Trial) -> pl.DataFrame:
         if phase is None:
             continue
         for second in range(int(phase.duration_s)):
-            tps = round(phase.tps * (1 + 0.03 * rng.standard_normal()))
+            level = next((by for s, by in (changes or {}).items() if name == "measure" and second >= s), 1.0)
+            tps = round(phase.tps * level * (1 + 0.03 * rng.standard_normal()))
             lag = 8e6 / max(tps, 1)
             rows.append((name, second, tps, 0, lag, 0.9 * lag, 1.8 * lag, 3.1 * lag, 9 * lag))
     return pl.DataFrame(rows, schema=TIMELINE_SCHEMA, orient="row")
@@ -99,7 +116,7 @@ Studies = Callable[[str], StudyDirectory]
 
 @pytest.fixture(scope="session")
 def studies(tmp_path_factory: pytest.TempPathFactory) -> Studies:
-    """Studies by name: demo, grid, withheld, hostile, failing, began, empty."""
+    """Studies by name: the keys of _MAKERS."""
     made: dict[str, StudyDirectory] = {}
 
     def study(name: str) -> StudyDirectory:
@@ -136,6 +153,21 @@ def grid(path: Path) -> StudyDirectory:
     return write_study(path, plan, trials, Audit(findings=[THP]), "Has PostgreSQL become faster from 15 to 18?")
 
 
+def sizes(path: Path) -> StudyDirectory:
+    """Two scales, one of which outgrows shared_buffers, beside published figures of both arms."""
+    points = [
+        LoadPoint(workload="tpcb-like", scale=scale, clients=clients, protocol="prepared")
+        for scale in (10, 40)
+        for clients in (1, 8)
+    ]
+    plan = make_plan(("ext4", "ext4-nobarrier"), points=points)
+    tps = noisy({"ext4-nobarrier": 5.2}, base=1.0, sd=0.03)
+    base = [90.0, 160.0, 54.0, 96.0]
+    trials = run(plan, lambda p: tps(p) * base[p.load_point])
+    question = "What does the write barrier cost?"
+    return write_study(path, plan, trials, Audit(findings=[]), question, published="filesystem-durability")
+
+
 def rated(path: Path) -> StudyDirectory:
     """At two rates, with an engine that tells what it used; it warned in the first trial."""
     points = [POINTS[1].model_copy(update={"rate": rate}) for rate in (500.0, 1000.0)]
@@ -156,6 +188,17 @@ def withheld(path: Path) -> StudyDirectory:
     return write_study(path, plan, run(plan, noisy({"off": 1.4})), Audit(findings=[THP, FSYNC]), "Is off faster?")
 
 
+COLLAPSE_S = 34
+
+
+def collapsing(path: Path) -> StudyDirectory:
+    """The baseline keeps its level; the other arm is twice as fast until its credits are used up."""
+    plan = make_plan(duration_s=60.0)
+    trials = run(plan, noisy({"off": 2.0}))
+    changed = {trial.index: {COLLAPSE_S: 0.25} for trial in trials if trial.arm == "off"}
+    return write_study(path, plan, trials, Audit(findings=[]), "Does a burst last?", changes=changed)
+
+
 def hostile(path: Path) -> StudyDirectory:
     """Words of others that would break out of HTML, script or Markdown."""
     arms = ("</script><script>alert(1)</script>", "a|b*<b>'\"")
@@ -173,6 +216,37 @@ def failing(path: Path) -> StudyDirectory:
     return write_study(path, plan, trials, Audit(findings=[]), "What happens when trials fail?")
 
 
+def disturbed(path: Path) -> StudyDirectory:
+    """With canaries: one block was voided, a later one is noisy, and failed trials went with the void one."""
+    plan = make_plan(blocks=8)
+    study = write_study(path, plan, run(plan, noisy({"off": 1.4})), Audit(findings=[]), "Was the machine quiet?")
+    rng = np.random.default_rng(3)
+
+    def reading(flushes: float = 1.0) -> CanaryReading:
+        cpu, flush, select1 = np.exp(0.01 * rng.standard_normal(3)) * (2000.0, 900.0 * flushes, 60_000.0)
+        return CanaryReading(
+            taken="2026-11-20T14:12:00+00:00", cpu_per_s=cpu, flushes_per_s=flush, select1_per_s=select1,
+            mhz=2000.0, steal_share=0.002, pressure={"cpu": 0.4, "io": 0.1},
+        )  # fmt: skip
+
+    canaries = [Canary(number=n, role="reference", next_block=0, reading=reading()) for n in range(6)]
+    for block, flushes in ((0, 1), (1, 1), (2, 0.4), (2, 1), (3, 1), (4, 1), (5, 0.5), (6, 1), (7, 1)):
+        after = reading(flushes)
+        judged = judge(canaries, after, block, plan.max_blocks)
+        judged = judged.model_copy(update={"failed": {"off": 1} if judged.outcome == "void" else {}})
+        number = canaries[-1].number + 1
+        canaries.append(Canary(number=number, role="after", next_block=block, reading=after, judged=judged))
+        if flushes < 1:
+            canaries.append(
+                Canary(
+                    number=number + 1, role="before", next_block=block + (judged.outcome == "noisy"), reading=reading()
+                )
+            )
+    for canary in canaries:
+        study.write_canary(canary)
+    return study
+
+
 def began(path: Path) -> StudyDirectory:
     plan = make_plan()
     return write_study(path, plan, run(plan, noisy({"off": 1.4}), upto=5), Audit(findings=[]), "Is it running?")
@@ -182,13 +256,91 @@ def empty(path: Path) -> StudyDirectory:
     return write_study(path, make_plan(), [], Audit(findings=[]), "Is there nothing yet?")
 
 
+def watched(path: Path) -> StudyDirectory:
+    """Of two arms, `on` waits for the WAL; the sampler took a share; flushes are counted."""
+    plan = make_plan()
+    cost = {"samples": 12.0, "transactions": 18.0, "lab_cpu_s": 0.012, "statements_s": 0.02, "server_cpu_s": 0.006}
+    trials = [
+        trial.model_copy(
+            update={
+                "server_deltas": {
+                    "sampler": cost,
+                    "wal": {"wal_sync": trial.measured.transactions * (1.0 if trial.arm == "on" else 0.5)},
+                }
+            }
+        )
+        for trial in run(plan, noisy({"off": 1.4}))
+        if trial.measured
+    ]
+    study = write_study(path, plan, trials, Audit(findings=[]), "Why is it?")
+    for trial in trials:
+        waits(trial.arm == "on", range(-2, 6)).write_parquet(study.trial_path(trial) / "waits.parquet")
+    return study
+
+
+def sessions(second: int, event: str | None, number: float, state: str = "active") -> tuple[Any, ...]:
+    kind = None if event is None else "Client" if event == "ClientRead" else "IO"
+    return (second, "client backend", kind, event, state, number)
+
+
+def waits(slower: bool, seconds: range) -> pl.DataFrame:
+    rows = []
+    for second in seconds:
+        rows += [sessions(second, None, 1.5), sessions(second, "ClientRead", 2.0, "idle in transaction")]
+        rows += [sessions(second, "WalSync", 4.0)] if slower else []
+        rows.append((second, "walwriter", "Activity", "WalWriterMain", None, 1.0))
+    return pl.DataFrame(rows, schema=WAITS_SCHEMA, orient="row")
+
+
+def hosted(path: Path) -> StudyDirectory:
+    """On the lab's own machine, with statements, and with what a provider measured."""
+    plan = make_plan()
+    trials = run(plan, noisy({"off": 1.4}))
+    study = write_study(path, plan, trials, Audit(findings=[]), "What did the server do?")
+    for trial in trials:
+        host(trial).write_parquet(study.trial_path(trial) / "observed.parquet")
+        study.write_provider_metrics(trial, provided({"CPUUtilization": [42.0]}, since=0, span=6))
+    return study
+
+
+def host(trial: Trial, seconds: range = range(-2, 6)) -> pl.DataFrame:
+    """The arm `on` writes to the device and waits for it; `off` works more."""
+    rows: list[tuple[int | None, str, str, float]] = []
+    for second in seconds:
+        rows += [(second, "cpu", "user_s", 0.5), (second, "cpu", "nice_s", 0.25), (second, "cpu", "idle_s", 1.0)]
+        rows += [(second, "memory", "dirty_bytes", 50e6)]
+        if trial.arm == "on":
+            rows += [(second, "device", "written_bytes", 8e6), (second, "pressure", "io_some_s", 0.4)]
+            rows += [(second, "cpu", "iowait_s", 0.2)]
+        else:
+            rows += [(second, "cpu", "system_s", 0.5), (second, "device", "reads", 1.0)]
+    gained = {"calls": 100.0, "exec_ms": 50.0, "rows": 200.0, "blks_hit": 9.0, "blks_read": 25.0, "wal_bytes": 4e4}
+    for text, times in (("UPDATE accounts: SET x = $1", 3.0), ("SELECT $1", 1.0)):
+        rows += [(None, "pg_stat_statements", f"{name}: {text}", times * value) for name, value in gained.items()]
+    return pl.DataFrame(rows, schema=OBSERVED_SCHEMA, orient="row")
+
+
+def provided(values: dict[str, list[float]], *, since: int = -90, span: int = 60) -> pl.DataFrame:
+    rows = [
+        (since + place * span, "cloudwatch", name, value, span)
+        for name, series in values.items()
+        for place, value in enumerate(series)
+    ]
+    return pl.DataFrame(rows, schema=PROVIDER_SCHEMA, orient="row")
+
+
 _MAKERS = {
     "demo": demo,
     "grid": grid,
+    "sizes": sizes,
     "rated": rated,
+    "collapsing": collapsing,
+    "watched": watched,
+    "hosted": hosted,
     "withheld": withheld,
     "hostile": hostile,
     "failing": failing,
+    "disturbed": disturbed,
     "began": began,
     "empty": empty,
 }

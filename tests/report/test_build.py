@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 
@@ -15,12 +17,15 @@ from pgtrial.cli import verdict as verdict_command
 from pgtrial.errors import StoreError
 from pgtrial.report.build import build_report
 from pgtrial.report.charts import draw
-from pgtrial.report.data import committed_per_second, read_data
+from pgtrial.report.data import read_data
+from pgtrial.report.design import design
 from pgtrial.report.facts_tables import facts_tables
+from pgtrial.report.tables import block_table, look_table, ratio_table
 from pgtrial.report.terminal import summary
+from pgtrial.store.timelines import committed_per_second
 
-from ..analyse.studies import make_plan, run
-from .conftest import Studies, timeline
+from ..analyse.studies import deployed, make_plan, peculiar, run
+from .conftest import Audit, Studies, timeline, write_study
 
 
 def _text(reports: Studies, name: str, file: str) -> str:
@@ -203,3 +208,108 @@ def test_at_a_rate_the_tables_are_about_response_times(reports):
 def test_each_rate_has_its_own_chart_of_throughput(reports):
     titles = [figure.title for figure in draw("tps", read_data(reports("rated")))]
     assert titles == ["select-only, scale 20, 500/s", "select-only, scale 20, 1,000/s"]
+
+
+class TestRegimes:
+    def test_a_change_shows_both_levels_and_no_average_across_it(self, reports):
+        text = (reports("collapsing").path / "report.md").read_text()
+        assert "## Regimes" in text
+        throughput = text.split("## Throughput")[1].split("##")[0]
+        assert re.search(r"\| off \| [34],\d{3} then (1,0|9)\d+ \| – \| – \| 8 \| 0 \|", throughput)
+        regimes = text.split("## Regimes")[1].split("##")[0]
+        assert re.search(r"\| off \| 8 \| collapse: 8 \|.*\| 34 \| 34 \| 13\d,\d{3} .*\| by regime \|", regimes)
+        assert "flat: 8" in regimes
+        trials = text.split("## All trials")[1]
+        assert re.search(r"\| off \| completed \| [34],\d{3} then [\d,]+ \|", trials)
+        assert "Trials that did not keep one level" in trials
+
+    def test_the_timeline_marks_levels_and_their_ends(self, studies):
+        (figure,) = draw("timeline", read_data(studies("collapsing")))
+        assert "Levels: off 4,0" in figure.alt
+        marks = [row for rows in figure.spec["datasets"].values() for row in rows if row.get("changed")]
+        assert {row["to"] for row in marks if row["block"] is None} == {34}
+        assert {row["block"] for row in marks if row["block"]} == set(range(1, 9))
+
+    def test_charts_of_throughput_and_blocks_hold_no_average_across_the_change(self, studies):
+        data = read_data(studies("collapsing"))
+        (tps,) = draw("tps", data)
+        off = [row for rows in tps.spec["datasets"].values() for row in rows if row["arm"] == "off"]
+        assert {row.get("regime") for row in off} == {"before", "after"}
+        (blocks,) = draw("blocks", data)
+        claims = {row["claim"] for rows in blocks.spec["datasets"].values() for row in rows if "claim" in row}
+        assert claims == {"tpcb-like, scale 10, 8 clients, before the change"}
+
+    def test_flat_studies_have_no_such_section(self, reports):
+        assert "## Regimes" not in (reports("demo").path / "report.md").read_text()
+
+    def test_the_terminal_has_a_line_for_each_regime(self, studies):
+        console = Console(width=160, record=True, file=io.StringIO())
+        console.print(summary(read_data(studies("collapsing")).result))
+        text = console.export_text()
+        assert re.search(r"off +[34],\d{3} then [\d,]+ +undecided", text)
+        assert re.search(r"- before the change +\+\d+% ", text)
+
+
+def test_the_profile_stands_in_the_design_of_the_study(studies):
+    data = read_data(studies("demo"))
+    assert "profile" not in dict(design(data))
+    section = data.spec.study.model_copy(update={"profile": "quick"})
+    under_one = replace(data, spec=data.spec.model_copy(update={"study": section}))
+    assert design(under_one)[0] == ("profile", "quick")
+
+
+@pytest.mark.parametrize("file", ["report.html", "report.md"])
+def test_voided_and_noisy_blocks_are_told_with_their_reasons_and_failures(reports, file):
+    text = _text(reports, "disturbed", file)
+    assert "The canary voided 1 block, set aside and run again." in text
+    assert "Canary and voided blocks" in text
+    assert "set aside and run again" in text
+    assert "kept, no more may be voided" in text
+    assert "off: 1" in text
+
+
+def test_a_study_without_canaries_says_nothing_of_them(reports):
+    for file in ("report.html", "report.md", "verdict.json"):
+        assert "voids" not in _text(reports, "demo", file)
+        assert "Canary and voided blocks" not in _text(reports, "demo", file)
+
+
+def test_the_verdict_file_and_the_terminal_tell_of_voided_blocks(reports):
+    result = StudyResult.model_validate_json(_text(reports, "disturbed", "verdict.json"))
+    assert [(each.block, each.attempt, each.failed) for each in result.voids] == [(2, 1, {"off": 1})]
+    assert [each.block for each in result.noisy_blocks] == [5]
+    console = Console(width=200, record=True)
+    console.print(summary(result))
+    assert "note: The canary voided 1 block" in console.export_text()
+
+
+def test_the_chart_of_canaries_marks_the_disturbed_blocks(studies):
+    (figure,) = draw("canary", read_data(studies("disturbed")))
+    assert "17 canaries" in figure.alt
+    assert "flush probe" in figure.alt
+    assert "block 3 void, block 6 noisy" in figure.alt
+
+
+@pytest.mark.parametrize(
+    ("number", "words", "rule"),
+    [
+        (6, "the mean over pairs of deployments with its 95% t interval", "One look, at the end"),
+        (8, "the Hodges-Lehmann estimate over deployments with its sequential interval", "rule P8"),
+    ],
+)
+def test_a_study_of_deployments_is_told_in_deployments(tmp_path, number, words, rule):
+    plan = deployed(number, 2)
+    trials = run(plan, peculiar(plan, effect=0.4))
+    data = read_data(write_study(tmp_path / "study", plan, trials, Audit(findings=[]), "Is the other product faster?"))
+    ratios, looks, blocks = ratio_table(data), look_table(data), block_table(data)
+    assert words in ratios.caption
+    assert rule in looks.caption
+    assert "deployments" in ratios.heads
+    assert (looks.heads[0], [row[0] for row in looks.rows]) == ("deployments", [str(number)])
+    assert (blocks.heads[0], len(blocks.rows)) == ("deployment", number)
+    assert (
+        f"{number} of each arm, one pair for each block; the verdict counts pairs of them"
+        in dict(design(data)).values()
+    )
+    (chart,) = draw("blocks", data)
+    assert "deployment by deployment" in chart.alt

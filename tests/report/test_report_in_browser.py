@@ -14,7 +14,7 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
-MARKS = ":scope svg g.mark-symbol path, :scope svg g.mark-line path, :scope svg g.mark-rule line"
+MARKS = ", ".join(f":scope svg g.mark-{mark}" for mark in ("symbol path", "line path", "rule line", "area path"))
 
 
 def _program(*names: str) -> str:
@@ -62,7 +62,18 @@ def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "l
 
 
 @pytest.mark.parametrize(
-    ("name", "charts"), [("demo", 5), ("grid", 20), ("withheld", 5), ("failing", 5), ("hostile", 5)]
+    ("name", "charts"),
+    [
+        ("demo", 5),
+        ("grid", 20),
+        ("sizes", 17),
+        ("withheld", 5),
+        ("failing", 5),
+        ("hostile", 5),
+        ("disturbed", 6),
+        ("watched", 7),
+        ("hosted", 11),
+    ],
 )
 def test_every_chart_draws_marks_without_network_or_complaint(browser, reports, name, charts):
     _open(browser, reports(name).path)

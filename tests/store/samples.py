@@ -14,6 +14,7 @@ def completed_trial(study: StudyDirectory, planned: PlannedTrial) -> Trial:
         arm=planned.arm,
         load_point=study.plan.load_points[planned.load_point],
         seed=planned.seed,
+        place=planned.place,
         status="completed",
         started="2026-11-20T14:12:00+00:00",
         ended="2026-11-20T14:12:07+00:00",

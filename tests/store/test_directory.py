@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from pgtrial.errors import StoreError
-from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
+from pgtrial.store.directory import OBSERVED_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, StudyDirectory
 from pgtrial.store.records import Audit, Facts, Finding
 from pgtrial.study.load import build_study
 from pgtrial.study.plan import make_plan
@@ -40,6 +40,20 @@ def test_what_is_stored_reads_back_the_same(study):
     assert again.trials() == [trial]
     assert again.timeline(trial)["transactions"].sum() == 300
     assert again.histogram(trial) == "SElTVA=="
+
+
+def test_what_was_observed_reads_back_and_older_trials_have_none(study):
+    _, trial = store(study, 0)
+    assert study.waits(trial).schema == pl.Schema(WAITS_SCHEMA)
+    assert study.waits(trial).is_empty()
+    assert study.observed(trial).is_empty()
+    rows = [(0, "pg_stat_wal", "wal_bytes", 12.5), (None, "pg_stat_statements", "calls: SELECT 1", 3.0)]
+    frame = pl.DataFrame(rows, schema=OBSERVED_SCHEMA, orient="row")
+    frame.write_parquet(study.trial_path(trial) / "observed.parquet")
+    frame.write_parquet(study.trial_path(trial) / "waits.parquet")
+    assert study.observed(trial).rows() == rows
+    with pytest.raises(StoreError, match=r"waits\.parquet is damaged or missing .*; delete the directory"):
+        study.waits(trial)
 
 
 def test_only_missing_trials_are_left_to_run(study):

@@ -33,6 +33,13 @@ def test_every_default_is_written_out():
         assert line in frozen
 
 
+def test_the_name_of_published_figures_is_frozen_and_none_is_left_out():
+    named = build_study({"study": {"published": "huge-pages"}, "arms": {"a": {}, "b": {}}}, "test")
+    unnamed = build_study({"arms": {"a": {}, "b": {}}}, "test")
+    assert thaw(freeze(named)).study.published == "huge-pages"
+    assert "published" not in freeze(unnamed)
+
+
 def test_passwords_are_left_out_in_both_forms_of_a_connection_string():
     spec = build_study(
         {

@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
+from pgtrial.study.load_section import LoadSection
 from pgtrial.study.reference import markdown
-from pgtrial.study.spec import LoadSection, SetUp, StudySection, VerdictSection
+from pgtrial.study.spec import SetUp, StudySection, VerdictSection
 
 PAGE = Path(__file__).parents[2] / "docs" / "study-file.md"
 

@@ -20,7 +20,7 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path
         "load": {"workload": "simple-update", "scale": 1, "clients": 2, "warmup": "400ms", "duration": "1s"},
         "server": {"settings": FAST},
         "arms": {"base": {}, "no jit": {"settings": {"jit": "off"}}},
-        "verdict": {"blocks": blocks},
+        "verdict": {"blocks": blocks, "canary": False},
     }
     for section, values in sections.items():
         data[section] = values if section == "arms" else {**data.get(section, {}), **values}

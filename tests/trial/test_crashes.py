@@ -34,6 +34,7 @@ settings = { fsync = "off" }
 settings = { jit = "off" }
 [verdict]
 blocks = 1
+canary = false
 """
 
 PATIENCE_S = 120

@@ -69,6 +69,17 @@ def test_a_trial_keeps_what_the_host_did_meanwhile(finished):
         assert 0 < host["server_cpu_s"] < host["cpu_s"]
 
 
+def test_a_trial_keeps_what_the_sampler_saw_and_what_that_took(finished):
+    study, _, _ = finished
+    for trial in study.trials():
+        waits = study.waits(trial)
+        assert "checkpointer" in set(waits["backend_type"])
+        assert all(second < 1 for second in waits["second"])
+        assert {"samples", "transactions", "lab_cpu_s", "server_cpu_s"} <= trial.server_deltas["sampler"].keys()
+        assert study.observed(trial).columns == ["second", "source", "name", "value"]
+        assert not any("observed" in note or "sampler" in note for note in trial.notes)
+
+
 def test_the_timeline_and_the_histogram_agree_with_the_summary(finished):
     study, _, _ = finished
     for trial in study.trials():
@@ -91,9 +102,11 @@ def test_the_servers_log_and_the_engines_events_are_kept(finished):
         assert sorted(file.name for file in path.iterdir()) == [
             "engine.jsonl",
             "latency.hdr",
+            "observed.parquet",
             "server.log",
             "timeline.parquet",
             "trial.json",
+            "waits.parquet",
         ]
 
 

@@ -83,3 +83,15 @@ def test_the_time_left_follows_the_trials_so_far():
     planned = plan(8)
     assert time_left(planned, []) == pytest.approx(16 * planned.trial_estimate_s)
     assert time_left(planned, trials(planned, 4, 1.0, seconds=20.0)) == pytest.approx(8 * 20.0)
+
+
+def test_a_study_whose_regime_changes_goes_on_until_both_verdicts_are_decided():
+    planned = plan(40)
+    stored = [trial.model_copy(update={"measured": _minute(trial.measured)}) for trial in trials(planned, 8, 2.0)]
+    seconds = {t.index: [150 + t.index % 7] * 30 + [40 + t.index % 5] * 30 for t in stored}
+    assert isinstance(next_step(planned, HOUR, stored), Stop)
+    assert isinstance(next_step(planned, HOUR, stored, seconds=lambda: seconds), PlannedTrial)
+
+
+def _minute(phase):
+    return phase.model_copy(update={"duration_s": 60.0, "transactions": int(phase.tps * 60)})

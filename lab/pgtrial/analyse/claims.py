@@ -3,30 +3,98 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass, replace
 
 import numpy as np
-from scipy.stats import t as student
 
 from pgtrial.analyse import p8
+from pgtrial.analyse.changes import Changes
+from pgtrial.analyse.deployments import t_interval
 from pgtrial.analyse.ratios import Grid
-from pgtrial.analyse.records import BlockRatio, Claim, Estimate, LookReading
+from pgtrial.analyse.records import BlockRatio, Claim, Estimate, LookReading, When
 
 _ODD = 3.5
 """Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
 
 _MAD_TO_SD = 1.4826
 
+_REGIMES: tuple[When, ...] = ("before", "after")
 
-def make_claim(grid: Grid, arm: str, point: int | None, family: int, block_s: float, *, withheld: bool) -> Claim:
-    """The claim of `arm` against the baseline at a load point or (None) over all of them."""
-    plan = grid.plan
-    ratios = grid.ratios(arm, point)
+
+@dataclass(frozen=True)
+class Subject:
+    """What a claim is about: an arm against the baseline, at a load point or (None) as the mean over all of them."""
+
+    arm: str
+    point: int | None
+    family: int
+    """Number of claims that share the error of each look."""
+    regime: When | None = None
+    """The regime that it speaks of; None: whole trials."""
+
+
+def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
+    """The claim on a subject: of whole trials, or where the regime changes within them of each regime by itself."""
+    known: dict[When, list[BlockRatio]] = {}
+    if changes.between(about.arm, about.point):
+        both = {when: changes.ratios(about.arm, about.point, when) for when in _REGIMES}
+        known = {when: ratios for when, ratios in both.items() if ratios}
+    if not known:
+        return _claim(grid, about, grid.ratios(about.arm, about.point), block_s, withheld=withheld)
+    shared = len(known) * about.family
+    return _whole(
+        about,
+        [
+            _claim(grid, replace(about, family=shared, regime=when), ratios, block_s, withheld=withheld)
+            for when, ratios in known.items()
+        ],
+    )
+
+
+def _whole(about: Subject, parts: list[Claim]) -> Claim:
+    """What the claims before and (where levels are known there) after a change say together.
+
+    It has no figure of its own: that would be an average across the change.
+    """
+    verdicts = {part.verdict for part in parts}
+    both = len(parts) == len(_REGIMES)
+    agreed = len(verdicts) == 1 and (both or "withheld" in verdicts)
+    return Claim(
+        arm=about.arm,
+        baseline=parts[0].baseline,
+        load_point=about.point,
+        family=about.family,
+        verdict=parts[0].verdict if agreed else "undecided",
+        within_margin=both and all(part.within_margin for part in parts),
+        blocks=parts[0].blocks,
+        difference=None,
+        mean=None,
+        totals=None,
+        unstable=False,
+        odd_blocks=[],
+        changing=False,
+        running=None,
+        fewest_blocks=parts[0].fewest_blocks,
+        more_blocks=None,
+        more_s=None,
+        established_margin=None,
+        looks=[],
+        ratios=[],
+        unit=parts[0].unit,
+        parts=parts,
+    )
+
+
+def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float, *, withheld: bool) -> Claim:
+    plan, arm, point, family = grid.plan, about.arm, about.point, about.family
+    units = grid.units
+    ratios = units.pooled(ratios)
     valid = [(ratio.block, ratio.log_ratio) for ratio in ratios if ratio.counted and ratio.log_ratio is not None]
     values = [value for _, value in valid]
-    decision = p8.decide(values, plan.margin, claims=family, planned=plan.looks)
+    decision = units.decide(values, plan.margin, family)
     shown = decision.shown.interval if decision.shown else None
     used = valid[: decision.shown.look.blocks] if decision.shown else valid
-    mean = _mean([value for _, value in used])
+    mean = t_interval([value for _, value in used]) if used else None
     more = _more_blocks(values, family, grid) if decision.verdict == "undecided" else None
     established = shown.established_margin if shown else math.inf
     return Claim(
@@ -39,14 +107,16 @@ def make_claim(grid: Grid, arm: str, point: int | None, family: int, block_s: fl
         blocks=len(used),
         difference=as_difference(shown) if shown else None,
         mean=as_difference(mean) if mean else None,
-        totals=_totals(grid, arm, point, [block for block, _ in used]) if plan.measure == "goodput" else None,
+        totals=_totals(grid, arm, point, units.blocks([unit for unit, _ in used]))
+        if plan.measure == "goodput" and about.regime is None
+        else None,
         unstable=_unstable(shown, mean),
         odd_blocks=_odd_blocks(used),
         changing=decision.verdict != "undecided" and decision.contradicted,
         running=_running(ratios),
-        fewest_blocks=p8.fewest_blocks(family, plan.looks),
+        fewest_blocks=units.fewest(family),
         more_blocks=more,
-        more_s=more * block_s if more is not None else None,
+        more_s=more * units.blocks_each * block_s if more is not None else None,
         established_margin=established if established < 1 else None,
         looks=[
             LookReading(
@@ -59,6 +129,8 @@ def make_claim(grid: Grid, arm: str, point: int | None, family: int, block_s: fl
             for reading in decision.readings
         ],
         ratios=ratios,
+        unit=units.unit,
+        regime=about.regime,
     )
 
 
@@ -69,17 +141,6 @@ def as_difference(interval: p8.Interval) -> Estimate:
 
 def _difference(log_ratio: float) -> float | None:
     return math.expm1(log_ratio) if math.isfinite(log_ratio) else None
-
-
-def _mean(values: list[float]) -> p8.Interval | None:
-    """The mean with its 95% t interval; unbounded for a single block."""
-    if not values:
-        return None
-    n, mean = len(values), math.fsum(values) / len(values)
-    if n < 2:
-        return p8.Interval(-math.inf, mean, math.inf)
-    half = float(student.isf(0.025, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n)
-    return p8.Interval(mean - half, mean, mean + half)
 
 
 def _unstable(shown: p8.Interval | None, mean: p8.Interval | None) -> bool:
@@ -97,11 +158,11 @@ def _odd_blocks(used: list[tuple[int, float]]) -> list[int]:
     return [block for block, value in used if abs(value - centre) > _ODD * scale > 0]
 
 
-def _totals(grid: Grid, arm: str, point: int | None, blocks: list[int]) -> float | None:
+def _totals(grid: Grid, arm: str, point: int | None, blocks: set[int]) -> float | None:
     """Committed transactions of the arm over those of the baseline, in total, as a difference."""
     sums = {arm: 0, grid.plan.baseline: 0}
     for name in sums:
-        stored = (trial for trial in grid.of(name, point) if trial.block in set(blocks))
+        stored = (trial for trial in grid.of(name, point) if trial.block in blocks)
         sums[name] = sum(trial.measured.transactions for trial in stored if trial.measured)
     theirs = sums[grid.plan.baseline]
     return sums[arm] / theirs - 1 if theirs else None
@@ -113,9 +174,9 @@ def _running(ratios: list[BlockRatio]) -> float | None:
 
 
 def _more_blocks(values: list[float], family: int, grid: Grid) -> int | None:
-    """Blocks to the look that the forecast names; to the first that can decide, while there are too few to forecast."""
-    needed = p8.blocks_needed(values, grid.plan.margin, claims=family, planned=grid.plan.looks)
-    fewest = p8.fewest_blocks(family, grid.plan.looks)
+    """Units to the look that the forecast names; to the first that can decide, while there are too few to forecast."""
+    needed = grid.units.needed(values, grid.plan.margin, family)
+    fewest = grid.units.fewest(family)
     if needed is None and len(values) >= fewest:
         return None
     return max(needed or 0, fewest) - len(values)

@@ -10,7 +10,7 @@ from scipy.stats import binom
 
 from pgtrial.analyse import p8
 from pgtrial.analyse.ratios import Grid
-from pgtrial.analyse.records import FailedTrial, Failures, Level, Spread
+from pgtrial.analyse.records import CellRegimes, FailedTrial, Failures, Level, Spread
 
 LATENCIES = {
     "mean": ("mean", 0.0),
@@ -25,12 +25,13 @@ LATENCIES = {
 _ENOUGH_SLOWER = 100
 """A percentile is shown only if every trial has so many transactions beyond it."""
 
-_NOTABLE_SHARE = 0.001
+NOTABLE_SHARE = 0.001
 """Failed transactions beyond this share come before the verdict."""
 
 
-def level(grid: Grid, arm: str, point: int) -> Level:
-    """One arm at one load point."""
+def level(grid: Grid, regimes: CellRegimes) -> Level:
+    """One arm at one load point; where its regime changes the levels before and after, for want of one tps."""
+    arm, point = regimes.arm, regimes.load_point
     trials = grid.of(arm, point)
     delivering = [trial for trial in trials if grid.goodput(trial)]
     tps = sorted(grid.goodput(trial) for trial in delivering)
@@ -46,9 +47,11 @@ def level(grid: Grid, arm: str, point: int) -> Level:
         load_point=point,
         trials=len(delivering),
         failed_trials=len(trials) - len(delivering),
-        tps=_spread(tps),
-        tps_low=low,
-        tps_high=high,
+        tps=_spread(tps) if not regimes.changes else None,
+        tps_low=low if not regimes.changes else None,
+        tps_high=high if not regimes.changes else None,
+        tps_before=regimes.before if regimes.changes else None,
+        tps_after=regimes.after if regimes.changes else None,
         latency_us=latency,
     )
 
@@ -96,7 +99,7 @@ def leading_failures(grid: Grid, counts: list[Failures], family: int) -> list[st
     return [
         arm.arm
         for arm in counts
-        if arm.share > _NOTABLE_SHARE or arm.failed_trials or arm.aborted_clients or _differ(grid, arm.arm, family)
+        if arm.share > NOTABLE_SHARE or arm.failed_trials or arm.aborted_clients or _differ(grid, arm.arm, family)
     ]
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from itertools import takewhile
 
+from pgtrial.analyse.deployments import Units
 from pgtrial.analyse.p8 import WORST
 from pgtrial.analyse.records import BlockRatio
 from pgtrial.store.records import Plan, Trial
+
+Speed = Callable[[Trial], float | None]
+"""What is compared of a trial, the larger the better; None: unknown."""
 
 
 class Grid:
@@ -16,6 +20,7 @@ class Grid:
 
     def __init__(self, plan: Plan, trials: Iterable[Trial]):
         self.plan = plan
+        self.units = Units(plan)
         self.trials = sorted(trials, key=lambda trial: trial.index)
         points = {point: index for index, point in enumerate(plan.load_points)}
         self._cells = {(t.block, points[t.load_point], t.arm): t for t in self.trials if t.load_point in points}
@@ -58,16 +63,24 @@ class Grid:
     def speed(self, trial: Trial) -> float:
         """What claims compare, the larger the better; 0 for a failed trial.
 
-        The goodput, or with a rate the inverse of the mean response time, 1/s.
+        The goodput, or with a rate the inverse of the mean response time, 1/s. The mean over tasks counts a failed one
+        with the time until it failed: without it, an arm would be the faster the more tasks it fails.
         """
         goodput = self.goodput(trial)
         if self.plan.measure == "goodput" or not goodput:
             return goodput
+        if trial.tasks is not None:
+            mean = trial.tasks.mean_us
+            return 1e6 / mean if mean else 0.0
         latency = trial.measured.latency_us if trial.measured else None
         return 1e6 / latency.mean if latency else 0.0
 
-    def ratios(self, arm: str, point: int | None) -> list[BlockRatio]:
-        """Every stored block's log-ratio of `arm` to the baseline, at a load point or (None) as the mean over all."""
+    def ratios(self, arm: str, point: int | None, speed: Speed | None = None) -> list[BlockRatio]:
+        """Every stored block's log-ratio of `arm` to the baseline, at a load point or (None) as the mean over all.
+
+        Compares the speeds of whole trials unless given another `speed`; a block with an unknown one has no log-ratio.
+        """
+        speed = speed or self.speed
         points = range(len(self.plan.load_points)) if point is None else [point]
         counted = set(self.counted)
         found = []
@@ -76,7 +89,10 @@ class Grid:
             present = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
             if len(present) < len(pairs):
                 continue
-            values = [value for value in (self._log_ratio(*pair) for pair in present) if value is not None]
+            speeds = [(speed(ours), speed(theirs)) for ours, theirs in present]
+            known = [(ours, theirs) for ours, theirs in speeds if ours is not None and theirs is not None]
+            pairs_ratios = [_log_ratio(*pair) for pair in known] if len(known) == len(speeds) else []
+            values = [value for value in pairs_ratios if value is not None]
             failed = {trial.arm for pair in present for trial in pair if not self.goodput(trial)}
             found.append(
                 BlockRatio(
@@ -89,11 +105,11 @@ class Grid:
             )
         return found
 
-    def _log_ratio(self, ours: Trial, theirs: Trial) -> float | None:
-        """The log-ratio of one pair; None when both delivered nothing. A failure weighs a 1000-fold loss."""
-        arm, baseline = self.speed(ours), self.speed(theirs)
-        if not arm and not baseline:
-            return None
-        if not arm or not baseline:
-            return WORST if arm else -WORST
-        return math.log(arm / baseline)
+
+def _log_ratio(arm: float, baseline: float) -> float | None:
+    """The log-ratio of a pair's speeds; None when both delivered nothing. A failure weighs a 1000-fold loss."""
+    if not arm and not baseline:
+        return None
+    if not arm or not baseline:
+        return WORST if arm else -WORST
+    return math.log(arm / baseline)

@@ -7,13 +7,17 @@ from collections.abc import Sequence
 from datetime import datetime
 from statistics import median
 
-from pgtrial.analyse import levels, p8, words
-from pgtrial.analyse.claims import make_claim
+from pgtrial.analyse import levels, words
+from pgtrial.analyse.canaries import disturbance_notes, disturbed
+from pgtrial.analyse.changes import Changes
+from pgtrial.analyse.claims import Subject, make_claim
+from pgtrial.analyse.costs import costs, moved_with
+from pgtrial.analyse.criteria import criteria
 from pgtrial.analyse.ratios import Grid
 from pgtrial.analyse.records import Claim, PlannedLook, StudyResult
 from pgtrial.analyse.spoilt import spoilt_cells, spoilt_findings
 from pgtrial.analyse.steady import Seconds, steadiness
-from pgtrial.store.records import Audit, Finding, Plan, Trial
+from pgtrial.store.records import Audit, Canary, Finding, Plan, Trial
 
 __all__ = ["StudyResult", "analyse_study"]
 
@@ -21,12 +25,16 @@ _GRAVITY = ("withhold", "warning", "info")
 
 
 def analyse_study(
-    plan: Plan, trials: Sequence[Trial], audit: Audit | None = None, seconds: Seconds | None = None
+    plan: Plan,
+    trials: Sequence[Trial],
+    audit: Audit | None = None,
+    seconds: Seconds | None = None,
+    canaries: Sequence[Canary] = (),
 ) -> StudyResult:
     """Everything that the measurements say so far.
 
     `seconds` holds each trial's committed transactions per second of the measured part; without it the steady state is
-    not checked. Trials may be missing: only complete blocks count.
+    not checked and no change of regime is seen. Trials may be missing: only complete blocks count.
     """
     grid = Grid(plan, trials)
     others = [arm for arm in plan.arms if arm != plan.baseline]
@@ -39,6 +47,10 @@ def analyse_study(
     withheld = {arm: _reasons(findings, arm, plan.baseline) for arm in others}
     block_s = _block_seconds(plan, grid)
 
+    # the throughput at a given rate is steady by construction
+    checked = seconds if plan.measure == "goodput" else None
+    changes = Changes(grid, checked)
+
     def claim(arm: str, point: int | None, family: int) -> Claim:
         if point is None:
             reasons = bool(withheld[arm])
@@ -46,15 +58,20 @@ def analyse_study(
             # spoilt trials speak against their own load point only, and against the mean that holds it
             here = [cell for cell in spoilt if cell.point == point]
             reasons = bool(_reasons([*audited, *spoilt_findings(here, plan)], arm, plan.baseline))
-        return make_claim(grid, arm, point, family, block_s, withheld=reasons)
+        return make_claim(grid, changes, Subject(arm, point, family), block_s, withheld=reasons)
 
     primary = [claim(arm, None, primary_family) for arm in others]
     by_load_point = [claim(arm, point, secondary_family) for arm in others for point in points]
+    cost = costs(grid, primary, secondary_family)
     failures = [levels.failures(grid, arm) for arm in plan.arms]
     leading = levels.leading_failures(grid, failures, primary_family)
-    # the throughput at a given rate is steady by construction
-    checked = seconds if plan.measure == "goodput" else None
-    steady = [steadiness(grid, arm, checked) for arm in plan.arms] if checked is not None else []
+    regimes = changes.told()
+    unchanged = (
+        {t.index: checked[t.index] for t in grid.trials if t.index in checked and not changes.changes(t)}
+        if checked is not None
+        else None
+    )
+    steady = [steadiness(grid, arm, unchanged) for arm in plan.arms] if unchanged is not None else []
     identical = not any(plan.declared.values())
     return StudyResult(
         name=plan.name,
@@ -72,29 +89,38 @@ def analyse_study(
         block_s=block_s,
         identical_arms=identical,
         sentences=[
-            words.sentence(c, plan, counts=failures, leading=leading, steady=steady, withheld=withheld[c.arm])
+            words.sentence(
+                c, plan, counts=failures, leading=leading, steady=steady, regimes=regimes, withheld=withheld[c.arm]
+            )
             for c in primary
         ],
-        notes=_notes(plan, primary, by_load_point, identical=identical),
+        notes=[*_notes(plan, primary, by_load_point, identical=identical), *disturbance_notes(plan, canaries)],
         withheld=list(dict.fromkeys(reason for reasons in withheld.values() for reason in reasons)),
         findings=findings,
         primary=primary,
         by_load_point=by_load_point,
-        levels=[levels.level(grid, arm, point) for point in points for arm in plan.arms],
+        levels=[levels.level(grid, changes.cell(arm, point)) for point in points for arm in plan.arms],
         failures=failures,
         failures_lead=leading,
         failed_trials=levels.failed_trials(grid),
         steadiness=steady,
+        regimes=regimes,
         looks=[
             PlannedLook(
                 blocks=look.blocks,
                 alpha=look.alpha,
-                reached=look.blocks <= len(grid.counted),
-                primary_possible=p8.can_decide(look, primary_family),
-                secondary_possible=p8.can_decide(look, secondary_family),
+                reached=look.blocks <= len(grid.units.complete(grid.counted)),
+                primary_possible=grid.units.can_decide(look, primary_family),
+                secondary_possible=grid.units.can_decide(look, secondary_family),
             )
-            for look in p8.schedule(plan.looks)
+            for look in grid.units.looks()
         ],
+        deployments=plan.deployments,
+        voids=disturbed(canaries, "void"),
+        noisy_blocks=disturbed(canaries, "noisy"),
+        costs=cost,
+        moved=moved_with(primary, cost, plan.margin),
+        criteria=criteria(grid, primary, withheld),
     )
 
 
@@ -121,7 +147,8 @@ def _notes(plan: Plan, primary: list[Claim], by_load_point: list[Claim], *, iden
     if identical:
         notes.append("The study declares no difference between its arms: this is an A/A study, a check of the method.")
     for claim in primary:
-        notes += _claim_notes(claim, plan)
+        for part in claim.read:
+            notes += _claim_notes(part, plan)
         own = [entry for entry in by_load_point if entry.arm == claim.arm]
         tally = Counter(entry.verdict for entry in own)
         if len(set(tally) & {"better", "worse", "equivalent"}) > 1:
@@ -135,27 +162,28 @@ def _notes(plan: Plan, primary: list[Claim], by_load_point: list[Claim], *, iden
 
 def _claim_notes(claim: Claim, plan: Plan) -> list[str]:
     notes = []
-    pair = f"{claim.arm} against {claim.baseline}"
+    pair = f"{claim.arm} against {claim.baseline}{words.in_regime(claim)}"
     if claim.unstable and claim.mean and claim.difference:
-        odd = f" (blocks {', '.join(str(block + 1) for block in claim.odd_blocks)})" if claim.odd_blocks else ""
+        numbers = ", ".join(str(block + 1) for block in claim.odd_blocks)
+        odd = f" ({claim.unit}s {numbers})" if numbers else ""
         totals = (
             f"; in total, {words.percent(claim.totals, sign=True)} transactions" if claim.totals is not None else ""
         )
         notes.append(
-            f"The arms differ in stability, {pair}: rare odd blocks{odd} pull the mean to "
-            f"{words.percent(claim.mean.value, sign=True)} while the typical block has "
+            f"The arms differ in stability, {pair}: rare odd {claim.unit}s{odd} pull the mean to "
+            f"{words.percent(claim.mean.value, sign=True)} while the typical {claim.unit} has "
             f"{words.percent(claim.difference.value, sign=True)}{totals}."
         )
     if claim.changing:
         notes.append(
-            f"The effect changes during the study, {pair}: the verdict of {claim.blocks} blocks is not carried by all "
-            f"{claim.looks[-1].blocks}; look at the blocks one by one."
+            f"The effect changes during the study, {pair}: the verdict of {claim.blocks} {claim.unit}s is not "
+            f"carried by all {claim.looks[-1].blocks}; look at the {claim.unit}s one by one."
         )
     provisional = sum(not ratio.counted or ratio.log_ratio is None for ratio in claim.ratios)
     late = len(claim.ratios) - provisional - claim.blocks
     if claim.looks and late > 0:
         notes.append(
-            f"{words.plural(late, 'block')} after the last planned look, {pair}: shown as provisional, not part of the "
-            f"interval of {claim.blocks} blocks."
+            f"{words.plural(late, claim.unit)} after the last planned look, {pair}: shown as provisional, not part of "
+            f"the interval of {claim.blocks} {claim.unit}s."
         )
     return notes

@@ -5,15 +5,23 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
 from pgtrial.arm.connect import Target
 from pgtrial.arm.workspace import Workspace
+from pgtrial.data.prepared import Prepared
+from pgtrial.data.sbtest import SysbenchData, preparing_threads
+from pgtrial.data.sizes import Data, data_mb
+from pgtrial.data.table_a import TableA
 from pgtrial.discover import load_modules
 from pgtrial.errors import StudyError
+from pgtrial.store.records import LoadPoint
+from pgtrial.study.plan import load_points
+from pgtrial.study.server_loss import patience_s
 from pgtrial.study.spec import SetUp, StudySpec
+from pgtrial.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares
 
 LAB_CONNECTIONS = 4
 """Connections that the lab itself may hold beside the clients, for observing."""
@@ -21,18 +29,58 @@ LAB_CONNECTIONS = 4
 
 @dataclass(frozen=True)
 class Needs:
-    """What a study asks of every arm: its largest number of clients, its scales, and the shape of the tables."""
+    """What a study asks of every arm: its largest number of clients, and its data.
+
+    Of pgbench's tables that is the scales and the shape of the tables, else what each workload brings with it.
+    """
 
     clients: int
     scales: list[int]
     fillfactor: int = 100
     foreign_keys: bool = False
+    prepared: list[Prepared] = field(default_factory=list)
+    patience_s: float = 0.0
+    """How long a given server that does not answer is waited for."""
 
     @classmethod
     def of(cls, spec: StudySpec) -> Needs:
         """The needs of a study."""
         load = spec.load
-        return cls(max(load.clients), sorted(set(load.scale)), load.fillfactor, load.foreign_keys)
+        points = load_points(spec)
+        data = list(dict.fromkeys(data_of(spec, point) for point in points))
+        scales = sorted(each for each in data if isinstance(each, int))
+        prepared = [each for each in data if not isinstance(each, int)]
+        clients = max(point.clients for point in points)
+        patience = patience_s(load.on_server_loss) or 0.0
+        return cls(clients, scales, load.fillfactor, load.foreign_keys, prepared, patience)
+
+    @property
+    def data(self) -> list[Data]:
+        """All that is to be loaded."""
+        return [*self.scales, *self.prepared]
+
+    @property
+    def largest(self) -> Data:
+        """What takes the most room."""
+        return max(self.data, key=lambda data: data_mb(data, self.fillfactor))
+
+
+def data_of(spec: StudySpec, point: LoadPoint) -> Data:
+    """What a load point finds on its server. Sysbench's own tests share their tables, all but bulk_insert."""
+    if point.tasks is not None:
+        return TableA(point.tasks.threads_in_table, point.tasks.rows)
+    if not is_sysbench(point.workload):
+        return point.scale
+    native = point.workload in SYSBENCH_TESTS
+    test = "oltp_read_write" if native and point.workload != "bulk_insert" else point.workload
+    section = spec.load.sysbench
+    if native:
+        chosen = {name: value for name, value in section.options.items() if prepares(name)}
+        section = section.model_copy(update={"options": chosen})
+    tables, size = section.sizes(test)
+    scripts = () if native else tuple(sorted(item for item in spec.scripts.items() if item[0].endswith(".lua")))
+    threads = preparing_threads(test, point.clients)
+    return SysbenchData(test, tuple(section.arguments(test)), threads, tables, size, scripts)
 
 
 class Arm(Protocol):
@@ -50,15 +98,18 @@ class Arm(Protocol):
         """Find out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
         ...
 
-    def prepare(self, scale: int, on_progress: Callable[[str], None]) -> None:
-        """See to it that the data of this scale can be served at once. Raises StudyError or ArmError."""
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """See to it that this data can be served at once. Raises StudyError or ArmError."""
         ...
 
-    def serve(self, scale: int, log: Path, timings: dict[str, float]) -> AbstractContextManager[Target]:
-        """A server in the state that every trial starts from; on exit it is stopped or put back. Scale 0: no tables.
+    def serve(
+        self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
+    ) -> AbstractContextManager[Target]:
+        """A server in the state that every trial starts from; on exit it is stopped or put back. 0: no tables.
 
-        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`. Raises ArmError, and
-        TrialError when only this trial cannot have what the arm asks of the host.
+        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `place` is what the
+        plan drew for the trial. Raises ArmError, and TrialError when only this trial cannot have what the arm asks of
+        the host.
         """
         ...
 
@@ -113,5 +164,5 @@ def check_clients(arm: str, needs: Needs, max_connections: int, reserved: int) -
         raise StudyError(
             f"arms.{arm}: {needs.clients} clients need max_connections of at least {wanted} "
             f"({LAB_CONNECTIONS} for pgtrial, {reserved} reserved), and the server has {max_connections}; "
-            f"set max_connections = {wanted} in the settings, or ask for fewer clients"
+            f"set max_connections = {wanted} in the settings, or ask for fewer clients (of tasks: for smaller pools)"
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import secrets
 import signal
+import socket
 import subprocess
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,6 +16,7 @@ from typing import IO
 
 import psutil
 import psycopg
+from psycopg import sql
 
 from pgtrial.arm.account import Account
 from pgtrial.arm.connect import Target
@@ -25,6 +28,7 @@ from pgtrial.host.cpus import running_on
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
+LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 
@@ -34,6 +38,7 @@ _INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--
 _HBA = (
     "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\nlocal replication all trust\n"
 )
+_HBA_TCP = f"{_HBA}host all all {LOOPBACK}/32 scram-sha-256\n"
 _HEIR_TIMEOUT_S = 10.0
 _POLL_S = 0.02
 _NOISE = re.compile(
@@ -54,16 +59,27 @@ class Cluster:
     cpus: str | None = None
     """The CPUs that the server may run on; None: all."""
     environment: Mapping[str, str] = field(default_factory=dict)
+    tcp: bool = False
+    """Whether clients reach it by the loopback address, with a password that is new at each start."""
+    _password: str | None = field(default=None, init=False, repr=False)
+    _free_port: int = field(default=5432, init=False, repr=False)
     _process: subprocess.Popen[bytes] | None = field(default=None, init=False, repr=False)
 
     @property
     def port(self) -> int:
         """The port in the socket's name."""
-        return int(self.settings.get("port", 5432))
+        return int(self.settings.get("port", self._free_port))
 
     @property
     def target(self) -> Target:
         """Where its superuser connects."""
+        if self._password is None:
+            return self._private_target
+        return Target(LOOPBACK, self.port, SUPERUSER, DATABASE, self._password, {"sslmode": "disable"})
+
+    @property
+    def _private_target(self) -> Target:
+        """By the private socket, where no password is asked."""
         return Target(str(self.socket_directory), self.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"})
 
     def start(self, log: Path, timeout_s: float = START_TIMEOUT_S) -> None:
@@ -71,7 +87,7 @@ class Cluster:
 
         Raises ArmError with the server's own words when it ends or is not ready in time; no server is left then.
         """
-        path = write_configuration(self.data_directory, self.settings, self.socket_directory)
+        path = write_configuration(self.data_directory, self._listening(), self.socket_directory)
         self.account.own(path)
         begin = log.stat().st_size if log.exists() else 0
         with log.open("ab") as output:
@@ -84,6 +100,8 @@ class Cluster:
                 ) from None
         try:
             self._wait_until_ready(log, begin, timeout_s)
+            if self.tcp:
+                self._set_password()
         except BaseException:
             self.stop(immediate=True)
             raise
@@ -91,6 +109,7 @@ class Cluster:
     def stop(self, *, immediate: bool = False) -> None:
         """End the server: fast (its data stays clean), or immediate (its data is thrown away next). Never hangs."""
         process, self._process = self._process, None
+        self._password = None
         if process is None:
             return
         if process.poll() is None:
@@ -116,6 +135,27 @@ class Cluster:
             yield self.target
         finally:
             self.stop(immediate=immediate)
+
+    def _listening(self) -> dict[str, str]:
+        """The settings, and with TCP a free port of the loopback address, which pg_hba.conf then opens."""
+        if not self.tcp:
+            return dict(self.settings)
+        hba = self.data_directory / "pg_hba.conf"
+        hba.write_text(_HBA_TCP)
+        self.account.own(hba)
+        with socket.socket() as probe:
+            probe.bind((LOOPBACK, 0))
+            self._free_port = probe.getsockname()[1]
+        return {**self.settings, "listen_addresses": LOOPBACK, "port": str(self.port)}
+
+    def _set_password(self) -> None:
+        """A new password; the server, and so its log, sees no more than what SCRAM stores of it."""
+        password = secrets.token_urlsafe(24)
+        with self._private_target.connect() as connection:
+            stored = connection.pgconn.encrypt_password(password.encode(), SUPERUSER.encode(), b"scram-sha-256")
+            query = sql.SQL("ALTER ROLE {} PASSWORD {}")
+            connection.execute(query.format(sql.Identifier(SUPERUSER), sql.Literal(stored.decode())))
+        self._password = password
 
     def _release_shared_memory(self) -> None:
         """Free what a killed postmaster could not: the next one on the same directory does so before all else."""
@@ -164,11 +204,11 @@ class Cluster:
     def _wait_until_ready(self, log: Path, begin: int, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
         process = self._process
-        socket = self.socket_directory / f".s.PGSQL.{self.port}"
+        listening = self.socket_directory / f".s.PGSQL.{self.port}"
         while process is not None:
             if process.poll() is not None:
                 raise ArmError(f"PostgreSQL {self.server.version} does not start: {last_words(log, begin)}")
-            if socket.exists() and self._answers():
+            if listening.exists() and self._answers():
                 return
             if time.monotonic() > deadline:
                 raise ArmError(
@@ -179,7 +219,7 @@ class Cluster:
     def _answers(self) -> bool:
         """Whether this very server takes queries: on a socket in use it is another that answers."""
         try:
-            with self.target.connect() as connection:
+            with self._private_target.connect() as connection:
                 shown = connection.execute("SHOW data_directory").fetchone()
         except psycopg.OperationalError:
             return False  # starting up, or recovering

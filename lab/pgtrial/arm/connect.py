@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import psycopg
+from psycopg.types.string import TextLoader
 
 _VARIABLES = {
     "sslmode": "PGSSLMODE",
@@ -30,6 +31,13 @@ _VARIABLES = {
 """Connection parameters beyond the address that have a variable, as in libpq's documentation."""
 
 CONNECT_TIMEOUT_S = 10
+
+_KEEPALIVES = {"keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 4}
+"""A network that is cut ends the lab's sessions within a minute; the system's own default is hours."""
+
+_MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
+"""Kept as text: how the server writes them depends on its settings, and the lab calculates with none of them."""
+
 _environment = threading.Lock()
 
 
@@ -65,6 +73,8 @@ class Target:
         everything = {
             "application_name": "pgtrial lab",
             "connect_timeout": CONNECT_TIMEOUT_S,
+            "client_encoding": "UTF8",
+            **_KEEPALIVES,
             **self.extra,
             "host": self.host,
             "port": self.port,
@@ -75,7 +85,10 @@ class Target:
             **parameters,
         }
         with without_pg_environment():
-            return psycopg.connect(**everything)
+            connection = psycopg.connect(**everything)
+        for kind in _MOMENTS:
+            connection.adapters.register_loader(kind, TextLoader)
+        return connection
 
 
 @contextmanager

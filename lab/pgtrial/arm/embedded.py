@@ -6,6 +6,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Literal
 
 from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.cluster import Cluster, create_cluster
@@ -14,9 +15,10 @@ from pgtrial.arm.lab_settings import check_settings, loading_settings
 from pgtrial.arm.machine import MachineState, page_settings
 from pgtrial.arm.servers import resolve
 from pgtrial.arm.volumes import Place, Volumes
-from pgtrial.arm.workspace import Workspace
+from pgtrial.arm.workspace import KeptCopy, Workspace
+from pgtrial.data import prepared
 from pgtrial.data.copy import copy_directory, move_wal
-from pgtrial.data.sizes import SEGMENT_MB, check_space, prefilled_wal_mb, volume_mb
+from pgtrial.data.sizes import SEGMENT_MB, Data, check_space, label, prefilled_wal_mb, short_name, volume_mb
 from pgtrial.data.tables import Contents, load_tables, reset_tables
 from pgtrial.data.template import TemplateKey
 from pgtrial.errors import ArmError, StudyError, TrialError
@@ -37,7 +39,6 @@ class EmbeddedArm:
         self._needs = needs
         self._workspace = workspace
         self._server = workspace.reachable(resolve(setup.postgres or "18"))
-        self._kept: dict[int, Path] = {}
         self._machine = MachineState(name, setup, workspace)
         self._volumes = Volumes(name, setup.storage, workspace) if setup.storage is not None else None
         initdb = " ".join(["initdb", *(setup.initdb or [])])
@@ -47,18 +48,18 @@ class EmbeddedArm:
         """Start the server once with the arm's settings: what PostgreSQL refuses is refused here, in its words."""
         check_space(
             self._workspace.state,
-            max(needs.scales),
+            needs.largest,
             needs.fillfactor,
-            templates=sum(self._workspace.templates.find(self._key(scale)) is None for scale in needs.scales),
+            templates=sum(self._workspace.templates.find(self._key(tables)) is None for tables in needs.data),
         )
         self._machine.check()
         if self._volumes is not None:
-            self._volumes.check(volume_mb(max(needs.scales), needs.fillfactor) * 1_000_000)
+            self._volumes.check(volume_mb(needs.largest, needs.fillfactor) * 1_000_000)
         log = self._workspace.directory(f"check-{self._server.major}.log")
         try:
-            with self._place(f"check-{self._server.major}") as place:
-                self._copy(0, place)
-                cluster = self._cluster(place.data)
+            with self._room(f"check-{self._server.major}", None) as room:
+                self._copy(0, room)
+                cluster = self._cluster(room.data)
                 with self._host_ready(cluster), cluster.running(log, immediate=True) as target:
                     check_clients(self.name, needs, *_connections(target))
         except (ArmError, TrialError) as error:
@@ -66,18 +67,18 @@ class EmbeddedArm:
         finally:
             log.unlink(missing_ok=True)
 
-    def prepare(self, scale: int, on_progress: Callable[[str], None]) -> None:
-        """Make the template of this scale unless it is there."""
-        self._template(scale, on_progress)
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """Make the template of this data unless it is there."""
+        self._template(tables, on_progress)
 
     @contextmanager
-    def serve(self, scale: int, log: Path, timings: dict[str, float]) -> Iterator[Target]:
-        """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of the trial before."""
+    def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
+        """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before."""
         watches = self.setup.huge_pages in KB
         self.host_seen = {"before": counters()} if watches else {}
         with ExitStack() as stack:
             with timed(timings, "restore"):
-                data = self._data(scale, stack)
+                data = self._data(tables, place, stack)
                 cluster = self._cluster(data)
                 stack.enter_context(self._host_ready(cluster))
             keep = self.setup.reset in ("vacuum", "none")
@@ -87,9 +88,8 @@ class EmbeddedArm:
                 self.data_directory = data
                 if watches:
                     self.host_seen["during"] = counters()
-                if keep and scale > 0:
-                    with cluster.target.connect() as connection:
-                        reset_tables(connection, "none" if self.setup.reset == "none" else "vacuum")
+                if keep and tables != 0:
+                    _reset(cluster.target, tables, self.setup)
                 yield cluster.target
             finally:
                 self.data_directory = None
@@ -100,30 +100,35 @@ class EmbeddedArm:
                     self.host_seen["after"] = counters()
 
     def close(self) -> None:
-        """Remove the kept copies."""
-        for data in self._kept.values():
-            shutil.rmtree(data, ignore_errors=True)
-        self._kept.clear()
+        """Remove the kept copies, those that it shares with other arms as well."""
+        kept = self._workspace.kept
+        for copy in [copy for copy in kept if copy.owner in (None, self.name) and copy.template.kind == self.kind]:
+            shutil.rmtree(kept.pop(copy), ignore_errors=True)
 
-    def _data(self, scale: int, stack: ExitStack) -> Path:
-        """The data of a trial: a fresh copy that `stack` removes, or the one that is kept."""
-        if scale in self._kept:
-            return self._kept[scale]
+    def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
+        """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""
         if self.setup.reset != "copy":
-            data = self._workspace.directory(f"{self._server.major}-s{scale}")
-            copy_directory(self._template(scale, _silent), data)
-            self._kept[scale] = data
-            return data
-        place = stack.enter_context(self._place(f"{self._server.major}-s{scale}"))
-        self._copy(scale, place)
-        return place.data
+            return self._kept(tables, place)
+        room = stack.enter_context(self._room(f"{self._server.major}-{short_name(tables)}", place))
+        self._copy(tables, room)
+        return room.data
+
+    def _kept(self, tables: Data, place: int | None) -> Path:
+        """The copy with this number, which arms of one kind share, or without one the arm's own; made on first use."""
+        kept = self._workspace.kept
+        copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
+        if copy not in kept:
+            data = self._workspace.directory(f"{self._server.major}-{short_name(tables)}")
+            copy_directory(self._template(tables, _silent), data)
+            kept[copy] = data
+        return kept[copy]
 
     @contextmanager
-    def _place(self, name: str) -> Iterator[Place]:
+    def _room(self, name: str, place: int | None) -> Iterator[Place]:
         """Room for one copy, gone afterwards: on volumes of the arm's own, or in the run's directory."""
         if self._volumes is not None:
-            with self._volumes.made() as place:
-                yield place
+            with self._volumes.made(place) as room:
+                yield room
             return
         data = self._workspace.directory(name)
         try:
@@ -131,17 +136,26 @@ class EmbeddedArm:
         finally:
             shutil.rmtree(data, ignore_errors=True)
 
-    def _copy(self, scale: int, place: Place) -> None:
-        copy_directory(self._template(scale, _silent), place.data, flush=scale > 0)
-        if place.wal is not None:
-            move_wal(place.data, place.wal)
+    def _copy(self, tables: Data, room: Place) -> None:
+        copy_directory(self._template(tables, _silent), room.data, flush=tables != 0)
+        if room.wal is not None:
+            move_wal(room.data, room.wal)
 
     def _cluster(self, data: Path) -> Cluster:
         workspace = self._workspace
         settings = {**self.setup.settings, **page_settings(self.setup)}
         sockets = workspace.socket_directory()
         setup = self.setup
-        return Cluster(self._server, workspace.account, data, sockets, settings, setup.cpus, setup.environment)
+        return Cluster(
+            self._server,
+            workspace.account,
+            data,
+            sockets,
+            settings,
+            setup.cpus,
+            setup.environment,
+            tcp=setup.connect == "tcp",
+        )
 
     @contextmanager
     def _host_ready(self, cluster: Cluster) -> Iterator[None]:
@@ -150,39 +164,53 @@ class EmbeddedArm:
         with self._machine.in_force(cluster.data_directory, pages):
             yield
 
-    def _key(self, scale: int) -> TemplateKey:
-        if scale == 0:
+    def _key(self, tables: Data) -> TemplateKey:
+        if not isinstance(tables, int):
+            return TemplateKey(self.kind, self._server.version, 0, prepared=tables.digest)
+        if tables == 0:
             return TemplateKey(self.kind, self._server.version, 0)
-        return TemplateKey(self.kind, self._server.version, scale, self._needs.fillfactor, self._needs.foreign_keys)
+        return TemplateKey(self.kind, self._server.version, tables, self._needs.fillfactor, self._needs.foreign_keys)
 
-    def _template(self, scale: int, on_progress: Callable[[str], None]) -> Path:
+    def _template(self, tables: Data, on_progress: Callable[[str], None]) -> Path:
         def build(data: Path) -> None:
-            if scale == 0:
+            if tables == 0:
                 on_progress(f"PostgreSQL {self._server.version}: initdb")
                 create_cluster(self._server, self._workspace.account, data, self.setup.initdb or [])
             else:
                 copy_directory(self._template(0, on_progress), data, flush=False)
-                self._load(data, scale, on_progress)
+                self._load(data, tables, on_progress)
 
-        staging = self._workspace.directory(f"template-s{scale}")
-        return self._workspace.templates.ensure(self._key(scale), staging, build)
+        staging = self._workspace.directory(f"template-{short_name(tables)}")
+        return self._workspace.templates.ensure(self._key(tables), staging, build)
 
-    def _load(self, data: Path, scale: int, on_progress: Callable[[str], None]) -> None:
-        check_space(self._workspace.state, scale, self._needs.fillfactor)
-        contents = Contents(scale, self._needs.fillfactor, self._needs.foreign_keys)
-        on_progress(f"PostgreSQL {self._server.version}: loading scale {scale}")
+    def _load(self, data: Path, tables: Data, on_progress: Callable[[str], None]) -> None:
+        check_space(self._workspace.state, tables, self._needs.fillfactor)
+        on_progress(f"PostgreSQL {self._server.version}: loading {label(tables)}")
         cluster = Cluster(
-            self._server, self._workspace.account, data, self._workspace.socket_directory(), loading_settings(scale)
+            self._server, self._workspace.account, data, self._workspace.socket_directory(), loading_settings(tables)
         )
         with cluster.running(data.parent / "loading.log") as target:
-            load_tables(target, contents, on_progress)
-            _prefill_wal(target, scale)
+            if not isinstance(tables, int):
+                prepared.prepare(target, tables, on_progress)
+            else:
+                contents = Contents(tables, self._needs.fillfactor, self._needs.foreign_keys)
+                load_tables(target, contents, on_progress)
+            _prefill_wal(target, tables)
 
 
-def _prefill_wal(target: Target, scale: int) -> None:
+def _reset(target: Target, tables: Data, setup: SetUp) -> None:
+    how: Literal["vacuum", "none"] = "none" if setup.reset == "none" else "vacuum"
+    with target.connect() as connection:
+        if not isinstance(tables, int):
+            prepared.reset(connection, tables, how)
+        else:
+            reset_tables(connection, how)
+
+
+def _prefill_wal(target: Target, tables: Data) -> None:
     """Use up segments and recycle them, so that trials find ready-made WAL files (see data.sizes)."""
     with target.connect() as connection:
-        for _ in range(prefilled_wal_mb(scale) // SEGMENT_MB):
+        for _ in range(prefilled_wal_mb(tables) // SEGMENT_MB):
             connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
             connection.execute("SELECT pg_switch_wal()")
         connection.execute("CHECKPOINT")

@@ -6,25 +6,29 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.connect import CONNECT_TIMEOUT_S, Target
+from pgtrial.arm.given_limits import check_may_create, check_room, check_writable
 from pgtrial.arm.journal import alter_system, restore
 from pgtrial.arm.lab_settings import check_settings
 from pgtrial.arm.workspace import Workspace
-from pgtrial.data.tables import Contents, find_tables, load_tables, reset_tables
+from pgtrial.data import prepared
+from pgtrial.data.sizes import Data, label
+from pgtrial.data.tables import Contents, find_tables, load_in_phases, reset_tables
 from pgtrial.errors import ArmError, StudyError
 from pgtrial.study.spec import SetUp
 
 _RELOAD_TIMEOUT_S = 15.0
+_RETRY_S = 0.2
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-@arm_kind(lambda setup: setup.dsn is not None)
+@arm_kind(lambda setup: setup.dsn is not None and len(setup.dsn) == 1)
 class GivenArm:
     """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
 
@@ -42,35 +46,54 @@ class GivenArm:
         self._needs = needs
         self._workspace = workspace
         self._target: Target | None = None
-        self.kind = f"given {without_password(setup.dsn or '')}"
+        self.kind = f"given {without_password(setup.conninfo)}"
 
     def check(self, needs: Needs) -> None:
-        """Connect, and look at connections, tables and settings. Raises StudyError."""
+        """Connect, and look at connections, tables, settings, rights and room. Raises StudyError."""
         with self._connect() as connection:
             check_clients(self.name, needs, *_connections(connection))
             self._previous(connection)
             self._check_tables(connection, needs)
+            missing = [data for data in needs.data if not self._is_there(connection, data)]
+            if missing or self.setup.reset != "none":
+                check_writable(self.name, connection)
+            if missing:
+                check_may_create(self.name, connection)
+                check_room(self.name, self.setup, (self.target, connection), missing, needs.fillfactor)
 
-    def prepare(self, scale: int, on_progress: Callable[[str], None]) -> None:
-        """Load the tables unless they are there at this scale. Raises StudyError rather than replace someone's."""
-        wanted = Contents(scale, self._needs.fillfactor, self._needs.foreign_keys)
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """Load the data unless it is there. Raises StudyError rather than replace someone's.
+
+        pgbench's tables are loaded phase by phase, and a load that broke off goes on with the phase it was in; what a
+        sysbench test did not finish is dropped and prepared again.
+        """
         with self._connect() as connection:
-            found = find_tables(connection)
-            if found is not None and found.contents == wanted:
+            if self._is_there(connection, tables):
                 return
-            self._check_tables(connection, Needs(1, [scale], wanted.fillfactor, wanted.foreign_keys))
-        on_progress(f"{self.target.label}: loading scale {scale}")
-        load_tables(self.target, wanted, on_progress)
+            if not isinstance(tables, int):
+                prepared.drop_others(connection, tables)
+                missing: tuple[str, ...] = ()
+            else:
+                wanted = self._contents(tables)
+                self._check_tables(connection, Needs(1, [tables], wanted.fillfactor, wanted.foreign_keys))
+                found = find_tables(connection)
+                missing = found.missing if found is not None and found.contents == wanted else ()
+        again = "going on with loading" if missing else "loading"
+        on_progress(f"{self.target.label}: {again} {label(tables)}")
+        if not isinstance(tables, int):
+            prepared.prepare(self.target, tables, on_progress)
+        else:
+            load_in_phases(self.target, self._contents(tables), missing, on_progress)
 
     @contextmanager
-    def serve(self, scale: int, log: Path, timings: dict[str, float]) -> Iterator[Target]:
+    def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
         """The server with the study's settings in force and the tables reset; the settings are put back on exit."""
+        del place  # a server that is there is where it is
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
-        if scale > 0:
+        if tables != 0:
             with timed(timings, "restore"):
-                self.prepare(scale, lambda line: None)
-                with self._connect() as connection:
-                    reset_tables(connection, "none" if self.setup.reset == "none" else "vacuum")
+                self.prepare(tables, lambda line: None)
+                self._reset(tables)
         with timed(timings, "start"):
             undo = self._apply_settings()
         try:
@@ -90,24 +113,56 @@ class GivenArm:
                 self._target = _target_of(connection)
         return self._target
 
+    def _reset(self, tables: Data) -> None:
+        how: Literal["vacuum", "none"] = "none" if self.setup.reset == "none" else "vacuum"
+        with self._connect() as connection:
+            if not isinstance(tables, int):
+                prepared.reset(connection, tables, how)
+            else:
+                reset_tables(connection, how)
+
+    def _contents(self, scale: int) -> Contents:
+        return Contents(scale, self._needs.fillfactor, self._needs.foreign_keys)
+
+    def _is_there(self, connection: _Connection, tables: Data) -> bool:
+        if not isinstance(tables, int):
+            try:
+                return prepared.find(connection, tables)
+            except StudyError as error:
+                raise StudyError(f"arms.{self.name}: {error}") from None
+        found = find_tables(connection)
+        return found is not None and found.contents == self._contents(tables) and not found.missing
+
     @contextmanager
     def _connect(self) -> Iterator[_Connection]:
-        try:
-            connection = self.target.connect()
-        except psycopg.OperationalError as error:
-            raise ArmError(self._unreachable(error)) from None
-        with connection:
-            yield connection
+        with self._patient_connection() as connection:
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise ArmError(
+                    f"arms.{self.name}: {self.target.label} refused what pgtrial needs: {_one_line(error)}"
+                ) from None
+
+    def _patient_connection(self) -> _Connection:
+        """A connection; a server that may come back is waited for as long as the study says."""
+        deadline = time.monotonic() + self._needs.patience_s
+        while True:
+            try:
+                return self.target.connect()
+            except psycopg.OperationalError as error:
+                if time.monotonic() >= deadline or _is_final(error):
+                    raise ArmError(self._unreachable(error)) from None
+            time.sleep(_RETRY_S)
 
     def _open(self) -> _Connection:
-        if _ambiguous(self.setup.dsn or ""):
+        if _ambiguous(self.setup.conninfo):
             raise StudyError(
                 f"arms.{self.name}: the dsn has more than one @ before its path; "
                 "write an @ in a user name as %40, and leave the password to PGPASSWORD or ~/.pgpass"
             )
         try:
             # the user's own PG* variables, service file and .pgpass may complete the connection string
-            return psycopg.connect(self.setup.dsn or "", connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+            return psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
         except psycopg.ProgrammingError:
             # libpq's own words may repeat a part of it, and that part may be a password
             raise StudyError(
@@ -119,9 +174,11 @@ class GivenArm:
 
     def _unreachable(self, error: psycopg.Error) -> str:
         said = _one_line(error)
-        where = without_password(self.setup.dsn or "")
+        where = without_password(self.setup.conninfo)
         if "password" in said:
-            cure = "set PGPASSWORD or put the password into ~/.pgpass"
+            cure = "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL"
+        elif "too many c" in said or "remaining connection slots" in said:
+            cure = "wait until other sessions have ended, or raise max_connections"
         elif "does not exist" in said:
             cure = "correct the dsn"
         else:
@@ -208,7 +265,7 @@ def without_password(dsn: str) -> str:
     if dsn and not parameters:
         return "(an unreadable connection string)"
     shown = {name: value for name, value in parameters.items() if "password" not in name}
-    return make_conninfo("", **shown) or "the default server"
+    return make_conninfo("", **shown) or "the server of the environment (PGHOST, PGSERVICE)"
 
 
 def _ambiguous(dsn: str) -> bool:
@@ -275,6 +332,12 @@ def _in_force(connection: _Connection, name: str) -> bool:
         (name,),
     ).fetchone()
     return bool(row and row[0])
+
+
+def _is_final(error: psycopg.Error) -> bool:
+    """Whether waiting mends nothing: the server has answered, and not that it is starting, stopping or full."""
+    said = str(error)
+    return any(words in said for words in ("password", "authentication", "does not exist", "pg_hba.conf", "permission"))
 
 
 def _one_line(error: psycopg.Error) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import shutil
 from dataclasses import replace
@@ -22,7 +23,7 @@ def reachable(server: ServerBinaries, account: Account, installs: Path, scratch:
         return server
     prefix = server.bin.parent
     package = prefix.parent
-    home = installs / f"pg{server.version}-{server.digest[:8]}"
+    home = installs / f"pg{server.version}-{_digest_of_code(prefix)[:8]}"
     if not home.is_dir():
         staged = scratch / f"install-{home.name}"
         _copy_tree(prefix, staged / package.name / prefix.name)
@@ -42,6 +43,15 @@ def reachable(server: ServerBinaries, account: Account, installs: Path, scratch:
             f"its copy in {copied.bin}: install it where everyone can read it"
         )
     return copied
+
+
+def _digest_of_code(prefix: Path) -> str:
+    """SHA-256 of programs and libraries: builds of one version may differ in any of them."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in ("bin", "lib") for path in (prefix / part).rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(prefix)} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _runs(directory: Path, account: Account) -> bool:

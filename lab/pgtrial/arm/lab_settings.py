@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pgtrial.data.sizes import LOADING_WAL_MB, prefilled_wal_mb
+from pgtrial.data.sizes import LOADING_WAL_MB, Data, prefilled_wal_mb
 from pgtrial.errors import StudyError
 
 LAB_SETTINGS = {
@@ -39,7 +39,7 @@ CONFIGURATION = "pgtrial.conf"
 """File in the data directory, included last by its postgresql.conf."""
 
 
-def loading_settings(scale: int) -> dict[str, str]:
+def loading_settings(data: Data) -> dict[str, str]:
     """Settings while a template is loaded: fast and not durable, for the template is flushed as a whole afterwards."""
     return {
         "fsync": "off",
@@ -48,7 +48,7 @@ def loading_settings(scale: int) -> dict[str, str]:
         "shared_buffers": "256MB",
         "maintenance_work_mem": "256MB",
         "max_wal_size": f"{LOADING_WAL_MB}MB",
-        "min_wal_size": f"{prefilled_wal_mb(scale)}MB",
+        "min_wal_size": f"{prefilled_wal_mb(data)}MB",
     }
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import psutil
 
 _PATIENCE_S = 15.0
+_NAMES = ("postgres", "postmaster", "pgtrial-engine")
 
 
 def stop_servers_below(directory: Path) -> int:
@@ -28,14 +29,14 @@ def stop_servers_below(directory: Path) -> int:
 
 
 def server_processes(directory: Path) -> list[psutil.Process]:
-    """Processes named postgres that work in `directory` or below: each one sits in its data directory."""
+    """Servers, null ones too, that work in `directory` or below: PostgreSQL's sit in their data directories."""
     wanted = directory.resolve()
     return [process for process in psutil.process_iter() if _works_below(process, wanted)]
 
 
 def _works_below(process: psutil.Process, directory: Path) -> bool:
     try:
-        if process.name() not in ("postgres", "postmaster"):
+        if process.name() not in _NAMES:
             return False
         return Path(process.cwd().removesuffix(" (deleted)")).is_relative_to(directory)
     except psutil.Error:

@@ -45,7 +45,7 @@ class ServerBinaries:
     @property
     def digest(self) -> str:
         """SHA-256 of the postgres program, so that a rebuilt server of the same version is another server."""
-        return _digest(self.bin / "postgres", (self.bin / "postgres").stat().st_mtime_ns)
+        return program_digest(self.bin / "postgres")
 
 
 def find_servers() -> list[ServerBinaries]:
@@ -70,6 +70,11 @@ def resolve(wanted: str) -> ServerBinaries:
     raise StudyError(
         f"postgres = {wanted!r}: there is no PostgreSQL {wanted} here; found: {listed}; {_how_to_install(wanted)}"
     )
+
+
+def program_digest(program: Path) -> str:
+    """SHA-256 of a program file. Raises OSError."""
+    return _digest(program, program.stat().st_mtime_ns)
 
 
 def _candidates() -> Iterator[tuple[Path, str]]:

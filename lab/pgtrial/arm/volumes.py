@@ -50,46 +50,53 @@ class Volumes:
     workspace: Workspace
 
     def check(self, needed_bytes: int) -> None:
-        """Find out before the first trial whether the volumes can be had. Raises StudyError or ArmError."""
-        for volume, key in self._volumes():
-            where = f"arms.{self.arm}: {key}"
-            if volume.directory is None and os.geteuid() != 0:
-                raise StudyError(
-                    f"{where} makes a filesystem, which only root may; run pgtrial as root, or name a directory"
-                )
-            if volume.directory is not None and not volume.directory.is_dir():
-                raise StudyError(f"{where}: there is no directory {volume.directory}")
-            if volume.device is not None:
-                _check_device(volume, where)
-            if key == "storage" and volume.device is None and volume.directory is None and volume.size < needed_bytes:
-                raise StudyError(
-                    f"{where}: size = {volume.size / 1e9:.1f} GB does not hold the data, which needs about "
-                    f"{needed_bytes / 1e9:.1f} GB with its WAL; raise the size or lower the scale"
-                )
-            if volume.fs == "tmpfs" and volume.size > (available := psutil.virtual_memory().available):
-                raise StudyError(
-                    f"{where}: a tmpfs of {volume.size / 1e9:.1f} GB does not fit the memory, of which "
-                    f"{available / 1e9:.1f} GB are available"
-                )
-        try:
-            with self.made():
-                pass
-        except ArmError as error:
-            raise StudyError(f"arms.{self.arm}: {error}") from None
+        """Find out before the first trial whether the volumes can be had at each place. Raises StudyError, ArmError."""
+        for place in range(len(self.storage.on)):
+            for volume, key in self._volumes(place):
+                self._check_volume(volume, key, needed_bytes)
+            try:
+                with self.made(place):
+                    pass
+            except ArmError as error:
+                raise StudyError(f"arms.{self.arm}: {error}") from None
 
     @contextmanager
-    def made(self) -> Iterator[Place]:
-        """Fresh volumes; destroyed on the way out. Raises ArmError in words of the system's tools."""
+    def made(self, place: int | None = None) -> Iterator[Place]:
+        """Fresh volumes, of a storage that lists places at this one; destroyed on the way out.
+
+        Raises ArmError in words of the system's tools.
+        """
         with ExitStack() as stack:
             try:
-                roots = [self._make(stack, volume, key) for volume, key in self._volumes()]
+                roots = [self._make(stack, volume, key) for volume, key in self._volumes(place)]
             except HostError as error:
                 raise ArmError(str(error)) from None
             yield Place(roots[0] / "data", roots[1] / "wal" if len(roots) > 1 else None)
 
-    def _volumes(self) -> list[tuple[Volume, str]]:
-        wal = self.storage.wal
-        return [(self.storage, "storage"), *([(wal, "storage.wal")] if wal is not None else [])]
+    def _volumes(self, place: int | None) -> list[tuple[Volume, str]]:
+        storage = self.storage.at(place)
+        return [(storage, "storage"), *([(storage.wal, "storage.wal")] if storage.wal is not None else [])]
+
+    def _check_volume(self, volume: Volume, key: str, needed_bytes: int) -> None:
+        where = f"arms.{self.arm}: {key}"
+        if volume.directory is None and os.geteuid() != 0:
+            raise StudyError(
+                f"{where} makes a filesystem, which only root may; run pgtrial as root, or name a directory"
+            )
+        if volume.directory is not None and not volume.directory.is_dir():
+            raise StudyError(f"{where}: there is no directory {volume.directory}")
+        if volume.device is not None:
+            _check_device(volume.device, volume.overwrite, where)
+        if key == "storage" and volume.device is None and volume.directory is None and volume.size < needed_bytes:
+            raise StudyError(
+                f"{where}: size = {volume.size / 1e9:.1f} GB does not hold the data, which needs about "
+                f"{needed_bytes / 1e9:.1f} GB with its WAL; raise the size or lower the scale"
+            )
+        if volume.fs == "tmpfs" and volume.size > (available := psutil.virtual_memory().available):
+            raise StudyError(
+                f"{where}: a tmpfs of {volume.size / 1e9:.1f} GB does not fit the memory, of which "
+                f"{available / 1e9:.1f} GB are available"
+            )
 
     def _make(self, stack: ExitStack, volume: Volume, key: str) -> Path:
         """The root of one fresh volume, open to the servers' account."""
@@ -158,10 +165,9 @@ class Volumes:
         pool.verify()
 
 
-def _check_device(volume: Volume, where: str) -> None:
-    device = volume.device
-    if device is None or not device.is_block_device():
-        raise StudyError(f"{where}: {volume.on} is no block device")
+def _check_device(device: Path, overwrite: bool, where: str) -> None:
+    if not device.is_block_device():
+        raise StudyError(f"{where}: {device} is no block device")
     users = [str(mounted.target) for mounted in _mounts_of(device)]
     if users:
         raise StudyError(f"{where}: {device} is in use: mounted at {', '.join(users)}")
@@ -169,7 +175,7 @@ def _check_device(volume: Volume, where: str) -> None:
         found = run_tool(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
     except HostError as error:
         raise StudyError(f"{where}: {error}") from None
-    if found and not volume.overwrite:
+    if found and not overwrite:
         raise StudyError(
             f"{where}: {device} holds {', '.join(found)}; to have it used all the same, write overwrite = true"
         )

@@ -17,7 +17,7 @@ from pgtrial.arm import installs, journal
 from pgtrial.arm.account import Account, find_account
 from pgtrial.arm.processes import stop_servers_below
 from pgtrial.arm.servers import ServerBinaries
-from pgtrial.data.template import Templates
+from pgtrial.data.template import TemplateKey, Templates
 from pgtrial.errors import ArmError
 from pgtrial.host.journal import pending, undo_all
 
@@ -32,6 +32,15 @@ class Leftover:
 
     path: Path
     what: str
+
+
+@dataclass(frozen=True)
+class KeptCopy:
+    """A copy of a template that outlives its trial: one arm's own, or one of those that arms of a kind share."""
+
+    template: TemplateKey
+    owner: str | None
+    number: int | None
 
 
 class Workspace:
@@ -49,6 +58,7 @@ class Workspace:
         self.run = self.state / "runs" / f"{os.getpid()}-{secrets.token_hex(2)}"
         self._lock = self._claim()
         self._count = 0
+        self.kept: dict[KeptCopy, Path] = {}
         self._sockets = _socket_directory(self.run)
         self._private(self._sockets)
         self.templates = Templates(self.state / "templates")

@@ -23,17 +23,19 @@ COMMANDS = {
     "plan": "Show what a study would do and how long it takes, without running it.",
     "verdict": "Print the verdict of a study; the exit status tells a regression.",
     "report": "Write the report of a study anew from its stored trials.",
+    "metrics": "Import what the providers' monitoring has about a study's trials.",
     "facts": "Show what this machine and its servers are.",
     "studies": "List the bundled studies.",
     "list": "List the PostgreSQL servers, the workloads and the bundled studies found here.",
     "cleanup": "Remove what an interrupted lab left behind.",
     "pgbench": "Run the load engine as pgbench; all arguments are pgbench's.",
     "sysbench": "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's.",
+    "tasks": "Run an application's tasks on pools of connections by the load engine; see its --help.",
 }
 """Name and short help of every command, so that `pgtrial --help` imports none of them."""
 
 _USAGE_ERROR = 3
-_PASSED_ON = ("pgbench", "sysbench")
+_PASSED_ON = ("pgbench", "sysbench", "tasks")
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
-from pgtrial.errors import PgtrialError
+from pgtrial.errors import ArmError, PgtrialError, StudyError
 from pgtrial.report.build import build_report
 from pgtrial.report.terminal import summary
 from pgtrial.store.directory import StudyDirectory
@@ -18,6 +18,7 @@ from pgtrial.study.frozen import has_secrets
 from pgtrial.study.plan import warnings
 from pgtrial.study.spec import StudySpec
 from pgtrial.trial.interrupt import Interrupted, interruptible
+from pgtrial.trial.provider_metrics import import_metrics
 from pgtrial.trial.run_study import run_study
 
 
@@ -25,7 +26,7 @@ def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json:
     """Begin the study, or go on with the same one."""
     study, there = find_or_create(spec, results, anew=anew)
     if there:
-        _say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.trials)} trials are stored")
+        say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.trials)} trials are stored")
     if has_secrets(spec):
         warn(f"the password of the study file is not kept in {study.path}; use PGPASSWORD or .pgpass to go on later")
     try:
@@ -46,21 +47,31 @@ def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) ->
         with interruptible():
             with shown(console, as_json=as_json) as listener:
                 run_study(study, listener, spec=spec)
+            for sentence in import_metrics(study, say):
+                warn(f"{sentence}; pgtrial metrics {study.path} imports them later")
             result = build_report(study)
     except Interrupted as interrupted:
         stored, planned = len(study.trials()), len(study.plan.trials)
-        _say(f"stopped by {interrupted}: {stored} of {planned} trials are stored; go on with: pgtrial run {study.path}")
+        say(f"stopped by {interrupted}: {stored} of {planned} trials are stored; go on with: pgtrial run {study.path}")
         return interrupted.exit_status
+    except (ArmError, StudyError) as error:
+        if stored := len(study.trials()):
+            error.args = (
+                f"{error}; {stored} of {len(study.plan.trials)} trials are stored, and when that is mended "
+                f"the study goes on with: pgtrial run {study.path}",
+            )
+        raise
     if not as_json:
         console.print(summary(result))
         console.print(f"report: {study.path / 'report.html'}", highlight=False, soft_wrap=True)
     return 0
 
 
-def _say(text: str) -> None:
+def say(text: str) -> None:
+    """Print a line of progress on stderr."""
     print(f"pgtrial: {text}", file=sys.stderr)
 
 
 def warn(text: str) -> None:
     """Print a warning, one sentence, on stderr."""
-    _say(f"warning: {text}")
+    say(f"warning: {text}")

@@ -1,4 +1,4 @@
-"""`pgtrial pgbench ...` and `pgtrial sysbench ...`: becomes the engine, with all arguments untouched."""
+"""`pgtrial pgbench ...`, `pgtrial sysbench ...` and `pgtrial tasks ...`: becomes the engine, arguments untouched."""
 
 from __future__ import annotations
 

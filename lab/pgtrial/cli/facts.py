@@ -14,10 +14,11 @@ from rich.table import Table
 
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.workspace import Workspace, state_root
+from pgtrial.cli.study_file import PROFILE_HELP, read
+from pgtrial.errors import StudyError
 from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect, collect_machine
 from pgtrial.store.records import Audit, Facts
-from pgtrial.study.load import read_study
 from pgtrial.study.plan import make_plan
 
 _NOT_SHOWN = ("defaults", "sources")
@@ -28,21 +29,24 @@ def command(
         str | None,
         typer.Argument(help="A study file or @NAME: its arms are started and looked at; default: this machine."),
     ] = None,
+    profile: Annotated[str | None, typer.Option(help=PROFILE_HELP, show_default=False)] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every setting.")] = False,
 ) -> None:
     """Show what this machine is, or what the arms of a study are and what that says about fairness."""
     if study is None:
+        if profile is not None:
+            raise StudyError("--profile is of a study; name one")
         found, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
     else:
-        found, audited = _of_study(study)
+        found, audited = _of_study(study, profile)
     if as_json:
         print(_json(found, audited))
     else:
         _show(found, audited)
 
 
-def _of_study(name: str) -> tuple[dict[str, Facts], Audit]:
-    spec = read_study(name)
+def _of_study(name: str, profile: str | None) -> tuple[dict[str, Facts], Audit]:
+    spec = read(name, profile)
     found = {}
     with Workspace() as workspace, tempfile.TemporaryDirectory() as logs:
         arms = make_arms(spec, workspace)

@@ -16,6 +16,7 @@ WORKLOADS = {
     "tpcb-like": "pgbench's default: five statements in a transaction, updates of three tables and a history",
     "simple-update": "tpcb-like without the updates of tellers and branches",
     "select-only": "one account read by its key",
+    "app-tasks": "an application's tasks, a SELECT and an UPDATE each, on pools of connections; it stands alone",
 }
 
 

@@ -10,9 +10,11 @@ from pgtrial.errors import StoreError
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import slug
 from pgtrial.store.records import Plan
+from pgtrial.store.timelines import committed_seconds
 from pgtrial.study.frozen import freeze
 from pgtrial.study.plan import make_plan
 from pgtrial.study.spec import StudySpec
+from pgtrial.trial.engine_options import check_sysbench
 from pgtrial.trial.stopping import Stop, next_step
 
 RESULTS = Path("results")
@@ -32,16 +34,23 @@ def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tupl
     if not anew:
         for path in reversed(_alike(spec)):
             study = StudyDirectory.open(path)
-            if study.spec.scripts == spec.scripts and not isinstance(
-                next_step(study.plan, spec.verdict.budget, study.trials()), Stop
-            ):
+            if study.spec.scripts == spec.scripts and not _finished(study, spec):
                 return study, True
     plan = plan_now(spec)
     return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
 
 
+def _finished(study: StudyDirectory, spec: StudySpec) -> bool:
+    trials = study.trials()
+    step = next_step(
+        study.plan, spec.verdict.budget, trials, study.canaries(), lambda: committed_seconds(study, trials)
+    )
+    return isinstance(step, Stop)
+
+
 def plan_now(spec: StudySpec) -> Plan:
-    """The plan of a study that starts now; its seed is the study's own or drawn."""
+    """The plan of a study that starts now; its seed is the study's own or drawn. Raises StudyError."""
+    check_sysbench(spec)
     seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
     return make_plan(spec, seed, datetime.now(UTC).isoformat(timespec="seconds"))
 

@@ -23,6 +23,8 @@ from pgtrial.store.records import Trial
 from pgtrial.study.units import format_duration
 from pgtrial.trial.progress import (
     BlockEnds,
+    BlockNoisy,
+    BlockVoid,
     Listener,
     Preparing,
     ProgressEvent,
@@ -63,6 +65,12 @@ def describe(trial: Trial) -> str:
 def running_estimate(event: BlockEnds) -> str:
     """The differences so far, for people: `off +141.2%`."""
     return ", ".join(f"{arm} {difference:+.1%}" for arm, difference in event.running.items())
+
+
+def _disturbance(event: BlockVoid | BlockNoisy) -> str:
+    if isinstance(event, BlockVoid):
+        return f"block {event.block + 1} is void: {event.reason}; running it again"
+    return f"block {event.block + 1} counts though it was disturbed, no more may be voided: {event.reason}"
 
 
 def _beginning(event: StudyBegins) -> str:
@@ -112,6 +120,8 @@ class _Lines:
                     f"block {event.block + 1}/{self._blocks} complete, "
                     f"so far {running_estimate(event)} (provisional){look}"
                 )
+            case BlockVoid() | BlockNoisy():
+                self._print(_disturbance(event))
             case StudyEnds():
                 self._print(f"end: {event.reason}")
 
@@ -148,6 +158,8 @@ class _Display:
                     self._keep(f"trial {trial.index + 1}, {trial.arm}: {describe(trial)}")
             case BlockEnds():
                 self._block = event
+            case BlockVoid() | BlockNoisy():
+                self._keep(_disturbance(event))
 
     def __rich__(self) -> Group:
         begun = self._begun

@@ -8,9 +8,9 @@ from typing import Annotated
 import typer
 
 from pgtrial.cli.conduct import conduct, start
+from pgtrial.cli.study_file import PROFILE_HELP, read
 from pgtrial.errors import StudyError
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.study.load import read_study
 
 
 def command(
@@ -19,6 +19,7 @@ def command(
         typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study to go on with."),
     ] = None,
     *,
+    profile: Annotated[str | None, typer.Option(help=PROFILE_HELP, show_default=False)] = None,
     results: Annotated[
         Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
     ] = None,
@@ -44,13 +45,15 @@ def command(
     if directory is not None:
         if resume is not None and study is not None:
             raise StudyError("name a study or --resume DIR, not both")
-        if seed is not None or results is not None or new:
-            raise StudyError(f"{directory} has its seed and its place already; leave out --seed, --results and --new")
+        if seed is not None or results is not None or new or profile is not None:
+            raise StudyError(
+                f"{directory} has its seed, profile and place already; leave out --seed, --profile, --results and --new"
+            )
         there = StudyDirectory.open(directory)
         return conduct(there, there.spec, as_json=json)
     if study is None:
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
-    spec = read_study(study)
+    spec = read(study, profile)
     if seed is not None:
         spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
     return start(spec, results, anew=new, as_json=json)

@@ -1,11 +1,16 @@
-"""What a scale takes on disk, and the refusal before loading when it does not fit."""
+"""What a trial's data takes on disk, and the refusal before loading when it does not fit."""
 
 from __future__ import annotations
 
 import shutil
 from pathlib import Path
 
+from pgtrial.data.prepared import Prepared
+from pgtrial.data.table_a import TableA
 from pgtrial.errors import StudyError
+
+Data = int | Prepared
+"""What a trial needs on its server: pgbench's tables at a scale (0: none), or what the workload brings with it."""
 
 MB_PER_SCALE = 15
 """Tables and indexes of one scale unit (100,000 accounts), as pgbench's documentation gives it, at fill factor 100."""
@@ -18,39 +23,56 @@ LOADING_WAL_MB = 1024
 """WAL that may stand around while loading, at most; see `max_wal_size` of the loading settings."""
 
 
-def data_mb(scale: int, fillfactor: int = 100) -> int:
-    """Megabytes of tables and indexes; a lower fill factor leaves room in the tables in proportion."""
-    return round(MB_PER_SCALE * scale * 100 / fillfactor)
+def label(data: Data) -> str:
+    """For people: `scale 20`, `sysbench, 250 x 450,000 rows`."""
+    return f"scale {data}" if isinstance(data, int) else data.label
 
 
-def prefilled_wal_mb(scale: int) -> int:
+def short_name(data: Data) -> str:
+    """For directories: `s20`, `sysbench-1a2b3c4d`, `table_a-10x100000`."""
+    if isinstance(data, TableA):
+        return f"table_a-{data.threads}x{data.rows}"
+    return f"s{data}" if isinstance(data, int) else f"sysbench-{data.digest[:8]}"
+
+
+def data_mb(data: Data, fillfactor: int = 100) -> int:
+    """Megabytes of tables and indexes; a lower fill factor leaves room in pgbench's tables in proportion."""
+    return round(MB_PER_SCALE * data * 100 / fillfactor) if isinstance(data, int) else data.mb
+
+
+def prefilled_wal_mb(data: Data) -> int:
     """WAL segments kept ready in a template, as much as its data within 64 MB to 512 MB.
 
     New segments cost more than recycled ones; ready-made ones spare the first trials after initdb that cost.
     """
-    return min(512, max(64, MB_PER_SCALE * scale)) // SEGMENT_MB * SEGMENT_MB
+    return min(512, max(64, data_mb(data))) // SEGMENT_MB * SEGMENT_MB
 
 
-def needed_mb(scale: int, fillfactor: int = 100) -> int:
+def needed_mb(data: Data, fillfactor: int = 100) -> int:
     """Megabytes to load and to run: the template, one copy of it, and the WAL of loading or of a trial."""
-    once = CLUSTER_MB + data_mb(scale, fillfactor) + prefilled_wal_mb(scale)
-    return 2 * once + min(LOADING_WAL_MB, max(64, data_mb(scale, fillfactor)))
+    once = CLUSTER_MB + data_mb(data, fillfactor) + prefilled_wal_mb(data)
+    return 2 * once + wal_mb(data, fillfactor)
 
 
-def volume_mb(scale: int, fillfactor: int = 100) -> int:
+def volume_mb(data: Data, fillfactor: int = 100) -> int:
     """Megabytes of a volume that holds one copy of the data and the WAL of a trial."""
-    once = CLUSTER_MB + data_mb(scale, fillfactor) + prefilled_wal_mb(scale)
-    return once + min(LOADING_WAL_MB, max(64, data_mb(scale, fillfactor)))
+    once = CLUSTER_MB + data_mb(data, fillfactor) + prefilled_wal_mb(data)
+    return once + wal_mb(data, fillfactor)
 
 
-def check_space(directory: Path, scale: int, fillfactor: int = 100, *, templates: int = 1) -> None:
-    """Raise StudyError if the largest scale does not fit, with the figures; `templates` still have to be loaded."""
-    once = CLUSTER_MB + data_mb(scale, fillfactor) + prefilled_wal_mb(scale)
-    needed = needed_mb(scale, fillfactor) + (templates - 1) * once
+def wal_mb(data: Data, fillfactor: int = 100) -> int:
+    """Megabytes of WAL that loading or a trial leaves standing, as far as nothing is known of the server."""
+    return min(LOADING_WAL_MB, max(64, data_mb(data, fillfactor)))
+
+
+def check_space(directory: Path, data: Data, fillfactor: int = 100, *, templates: int = 1) -> None:
+    """Raise StudyError if the largest data does not fit, with the figures; `templates` still have to be loaded."""
+    once = CLUSTER_MB + data_mb(data, fillfactor) + prefilled_wal_mb(data)
+    needed = needed_mb(data, fillfactor) + (templates - 1) * once
     free = shutil.disk_usage(directory).free / 1e6
     if needed > free:
         raise StudyError(
-            f"scale {scale} does not fit the disk: it needs about {needed:,} MB in {directory} "
-            f"({MB_PER_SCALE} MB per scale unit, for the template, one copy and WAL) and {free:,.0f} MB are free; "
-            "lower the scale, free some space, or set PGTRIAL_STATE to a directory on a larger disk"
+            f"{label(data)} does not fit the disk: it needs about {needed:,} MB in {directory} "
+            f"({data_mb(data, fillfactor):,} MB of tables, for the template, one copy and WAL) and {free:,.0f} MB are "
+            "free; lower the scale, free some space, or set PGTRIAL_STATE to a directory on a larger disk"
         )

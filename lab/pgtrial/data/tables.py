@@ -15,6 +15,9 @@ from pgtrial.errors import ArmError
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 _MARK = "loaded by pgtrial: "
+_UNFINISHED = "being loaded by pgtrial: "
+_PHASES = ("dt", "g", "v", "p", "f")
+"""pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
 
@@ -41,11 +44,15 @@ class Contents:
 
 @dataclass(frozen=True)
 class Found:
-    """Tables that are there; `ours` says whether pgtrial loaded them and may therefore replace them."""
+    """Tables that are there; `ours` says whether pgtrial loaded them and may therefore replace them.
+
+    `missing` are the phases that are left to do of a load that broke off; () when all is there.
+    """
 
     contents: Contents
     ours: bool
     where: str
+    missing: tuple[str, ...] = ()
 
 
 def find_tables(connection: _Connection) -> Found | None:
@@ -60,7 +67,11 @@ def find_tables(connection: _Connection) -> Found | None:
             f"the database {database} has some of pgbench's tables but lacks {missing}: "
             "drop what is left of them, or name another database in the dsn"
         )
-    comment = _value(connection, "SELECT obj_description(to_regclass('pgbench_accounts'), 'pg_class')")
+    comment = str(_value(connection, "SELECT obj_description(to_regclass('pgbench_accounts'), 'pg_class')") or "")
+    if comment.startswith(_UNFINISHED):
+        told = json.loads(comment.removeprefix(_UNFINISHED))
+        left = tuple(told.pop("missing"))
+        return Found(Contents(**told), ours=True, where=f"database {database}", missing=left)
     options = _value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
     fillfactor = next((int(item.split("=")[1]) for item in options if item.startswith("fillfactor=")), 100)
     keys = _value(
@@ -68,9 +79,7 @@ def find_tables(connection: _Connection) -> Found | None:
         "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = to_regclass('pgbench_accounts')",
     )
     scale = _value(connection, "SELECT count(*) FROM pgbench_branches")
-    return Found(
-        Contents(int(scale), fillfactor, bool(keys)), str(comment or "").startswith(_MARK), f"database {database}"
-    )
+    return Found(Contents(int(scale), fillfactor, bool(keys)), comment.startswith(_MARK), f"database {database}")
 
 
 def load_tables(server: Server, contents: Contents, on_progress: Callable[[str], None]) -> None:
@@ -82,11 +91,51 @@ def load_tables(server: Server, contents: Contents, on_progress: Callable[[str],
         foreign_keys=contents.foreign_keys,
         on_line=on_progress,
     )
+    _finish(server, contents)
+
+
+def load_in_phases(
+    server: Server, contents: Contents, missing: tuple[str, ...], on_progress: Callable[[str], None]
+) -> None:
+    """As load_tables, each phase marked when it is done, so that what breaks off goes on with the phase it was in.
+
+    `missing` are the phases that are left, () for all. Raises ArmError.
+    """
+    if missing:
+        _undo_constraints(server, "f" if missing[0] == "f" else "pf" if missing[0] == "p" else "")
+    left = missing or (_PHASES if contents.foreign_keys else _PHASES[:-1])
+    while left:
+        initialise(
+            server.environment(), contents.scale, fillfactor=contents.fillfactor, steps=left[0], on_line=on_progress
+        )
+        left = left[1:]
+        if left:
+            _mark(server, _UNFINISHED + json.dumps({**asdict(contents), "missing": left}))
+    _finish(server, contents)
+
+
+def _undo_constraints(server: Server, kinds: str) -> None:
+    """Drop the keys of the kinds `p` and `f` that a phase which broke off has made already."""
     with server.connect() as connection:
-        mark = _MARK + json.dumps(asdict(contents))
-        connection.execute(sql.SQL("COMMENT ON TABLE pgbench_accounts IS {}").format(sql.Literal(mark)))
+        rows = connection.execute(
+            "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype::text = ANY (%s) "
+            "AND conrelid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name) ORDER BY contype",
+            (list(kinds), list(TABLES)),
+        ).fetchall()
+        for table, name in rows:
+            connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {sql.Identifier(name).as_string()}".encode())
+
+
+def _finish(server: Server, contents: Contents) -> None:
+    with server.connect() as connection:
         # hint bits and frozen rows are written now, not by the first reads of a trial
         connection.execute(f"VACUUM (FREEZE, ANALYZE) {', '.join(TABLES)}")
+    _mark(server, _MARK + json.dumps(asdict(contents)))
+
+
+def _mark(server: Server, mark: str) -> None:
+    with server.connect() as connection:
+        connection.execute(sql.SQL("COMMENT ON TABLE pgbench_accounts IS {}").format(sql.Literal(mark)))
 
 
 def reset_tables(connection: _Connection, how: Literal["vacuum", "none"]) -> None:

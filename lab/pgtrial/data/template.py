@@ -27,15 +27,19 @@ class TemplateKey:
     scale: int
     fillfactor: int = 100
     foreign_keys: bool = False
+    prepared: str = ""
+    """Digest of what the workload brought with it, in place of pgbench's tables."""
 
     @property
     def name(self) -> str:
         """Directory name for people and machines: `pg18.6-s20-1a2b3c4d`."""
-        what = f"s{self.scale}" if self.scale else "empty"
+        brought = "table_a" if self.prepared.startswith("table_a") else "sysbench"
+        what = brought if self.prepared else f"s{self.scale}" if self.scale else "empty"
         return f"pg{self.version}-{what}-{hashlib.sha256(self._text().encode()).hexdigest()[:8]}"
 
     def _text(self) -> str:
-        return json.dumps({**asdict(self), "engine": __version__, "format": DATA_FORMAT}, sort_keys=True)
+        depends_on = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
+        return json.dumps({**depends_on, "engine": __version__, "format": DATA_FORMAT}, sort_keys=True)
 
 
 @dataclass(frozen=True)

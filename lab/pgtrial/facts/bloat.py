@@ -66,7 +66,13 @@ def dead_tuples(case: TrialCase) -> Iterator[Finding]:
 
 def _points(case: TrialCase) -> list[LoadPoint]:
     """One load point a scale: the tables do not depend on the rest of it."""
-    return list({point.scale: point for point in reversed(case.plan.load_points)}.values())
+    return list({_data(point): point for point in reversed(case.plan.load_points)}.values())
+
+
+def _data(point: LoadPoint) -> tuple[object, ...]:
+    if point.sysbench:
+        return point.workload, point.tables, point.table_size
+    return (point.scale,)
 
 
 def _size(case: TrialCase, arm: str, point: LoadPoint) -> float | None:
@@ -74,7 +80,7 @@ def _size(case: TrialCase, arm: str, point: LoadPoint) -> float | None:
     sizes = [
         sum(each.get("bytes_table", 0) + each.get("bytes_indexes", 0) for each in trial.relations_before.values())
         for trial in case.of(arm)
-        if trial.load_point.scale == point.scale and trial.relations_before
+        if _data(trial.load_point) == _data(point) and trial.relations_before
     ]
     return median(sizes) if sizes else None
 

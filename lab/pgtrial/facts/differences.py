@@ -11,6 +11,7 @@ from pgtrial.facts import derived, network_rules
 from pgtrial.facts.audit import Case, Difference, listed, rule
 from pgtrial.facts.debugging import is_debugging
 from pgtrial.store.records import Finding
+from pgtrial.study.places import listed_places
 
 _BY_INITDB = frozenset(
     {
@@ -36,7 +37,7 @@ def undeclared_differences(case: Case) -> Iterator[Finding]:
     """A difference that nobody declared and that follows from nothing declared; one finding a fact."""
     by_key: dict[str, list[Difference]] = defaultdict(list)
     for difference in case.differences():
-        if _origin(case, difference) is None and not _told_elsewhere(difference):
+        if _origin(case, difference) is None and not _told_elsewhere(case, difference):
             by_key[difference.key].append(difference)
     for key, found in by_key.items():
         first = found[0]
@@ -57,7 +58,7 @@ def following_differences(case: Case) -> Iterator[Finding]:
     by_origin: dict[tuple[str, str], list[str]] = defaultdict(list)
     for difference in case.differences():
         origin = _origin(case, difference)
-        if origin is not None and origin != difference.key and not _told_elsewhere(difference):
+        if origin is not None and origin != difference.key and not _told_elsewhere(case, difference):
             by_origin[difference.arm, origin].append(difference.key)
     for (arm, origin), keys in by_origin.items():
         yield Finding(
@@ -66,6 +67,24 @@ def following_differences(case: Case) -> Iterator[Finding]:
             arms=[case.plan.baseline, arm],
             message=f"From the declared {origin} of {arm} follow differences in {listed(keys)}.",
             cure="Nothing to do: they are part of what is compared; set those that should not be in [server].",
+        )
+
+
+@rule
+def swapped_places(case: Case) -> Iterator[Finding]:
+    """What differs because the facts were collected in one trial of each arm, at the place that this one drew."""
+    by_arm: dict[str, list[str]] = defaultdict(list)
+    for difference in case.differences():
+        if _of_the_place(case, difference):
+            by_arm[difference.arm].append(difference.key)
+    for arm, keys in by_arm.items():
+        yield Finding(
+            rule="swapped_places",
+            severity="info",
+            arms=[case.plan.baseline, arm],
+            message=f"{case.plan.baseline} and {arm} take turns on {listed(listed_places(case.spec, arm))} by the "
+            f"coin; when the facts were collected they were at different ones, and differed in {listed(keys)}.",
+            cure="Nothing to do: over the blocks both arms are at each place.",
         )
 
 
@@ -153,10 +172,17 @@ def _shows_in(key: str, difference: Difference) -> bool:
     return group == difference.group and group in ("storage", "memory")
 
 
-def _told_elsewhere(difference: Difference) -> bool:
+def _of_the_place(case: Case, difference: Difference) -> bool:
+    """Whether a difference of storage is one of places that the coin swaps."""
+    swapped = difference.group == "storage" and listed_places(case.spec, case.plan.baseline, difference.arm)
+    return bool(swapped) and not case.declared(difference.arm, difference.key)
+
+
+def _told_elsewhere(case: Case, difference: Difference) -> bool:
     values = (difference.baseline_value, difference.value)
     return (
         difference.key in _DURABILITY
+        or _of_the_place(case, difference)
         or difference.key in _WAY
         or (difference.group == "server" and difference.name in _OTHER_RULES)
         or (difference.group == "settings" and any(is_debugging(difference.name, value) for value in values))

@@ -100,7 +100,7 @@ def unequal_durability(case: Case) -> Iterator[Finding]:
                     rule="durability",
                     severity="warning",
                     arms=[baseline, arm],
-                    message=f"The arms differ in durability, as the study declares: {difference}; "
+                    message=f"Durability differs by design of the study: {difference}; "
                     f"after a crash arm {weaker} may have lost what it had acknowledged.",
                     cure="Weigh the difference in speed against that loss.",
                 )

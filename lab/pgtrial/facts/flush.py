@@ -42,14 +42,14 @@ def flush_rates(subject: Subject) -> Rates:
 def flush_rate(directory: Path, program: Path | None = None) -> Rates:
     """By pg_test_fsync if that is given and works, else by a probe of our own; None each where nobody may write."""
     try:
-        with _probe_file(directory) as path:
+        with probe_file(directory) as path:
             measured = (_by_pg_test_fsync(program, path) if program is not None else None) or own_probe(path)
     except OSError:
         measured = {}
     return {name: measured.get(name) for name in ("flushes_per_s", "flush_us", "flush_tool")}
 
 
-def own_probe(path: Path, seconds: float = _SECONDS) -> Rates:
+def own_probe(path: Path, seconds: float = _SECONDS, file_mb: int = _FILE_MB) -> Rates:
     """Write 8 kB at the start of a file that has its size already, flush, and again. Raises OSError.
 
     The time of a flush is the median's, for others may use the device meanwhile; the rate is what follows from it.
@@ -57,7 +57,7 @@ def own_probe(path: Path, seconds: float = _SECONDS) -> Rates:
     flush = getattr(os, "fdatasync", os.fsync)
     times: list[float] = []
     with path.open("r+b", buffering=0) as file:
-        file.write(b"\0" * (_FILE_MB << 20))
+        file.write(b"\0" * (file_mb << 20))
         os.fsync(file.fileno())
         end = time.perf_counter() + seconds
         while (begin := time.perf_counter()) < end or not times:
@@ -107,7 +107,7 @@ def _by_pg_test_fsync(program: Path, path: Path) -> Rates | None:
 
 
 @contextmanager
-def _probe_file(directory: Path) -> Iterator[Path]:
+def probe_file(directory: Path) -> Iterator[Path]:
     """An empty file on the volume, gone afterwards, also where pg_test_fsync has removed it."""
     number, name = tempfile.mkstemp(prefix="pgtrial-flush-", dir=directory)
     os.close(number)

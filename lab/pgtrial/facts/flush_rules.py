@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pgtrial.facts.audit import Case, listed, rule
 from pgtrial.facts.durability import VOLATILE_FILESYSTEMS
 from pgtrial.store.records import Finding
+from pgtrial.study.places import listed_places
 
 FASTEST_PER_S = 20_000
 """No device whose cache may be lost flushes faster on one thread: the fastest flash needs some 50 us for a program."""
@@ -43,8 +44,8 @@ def unequal_flush(case: Case) -> Iterator[Finding]:
         if not ours or not base or max(ours, base) < UNEQUAL * min(ours, base):
             continue
         faster = arm if ours > base else baseline
-        if _declared(case, arm) or _one_volume(case, arm):
-            continue  # what is compared, or noise; that it may be too fast the other rule tells
+        if _declared(case, arm) or _one_volume(case, arm) or listed_places(case.spec, baseline, arm):
+            continue  # what is compared, noise, or swapped by the coin; that it may be too fast the other rule tells
         grave = _too_fast(case, faster)
         yield Finding(
             rule="unequal_flush",

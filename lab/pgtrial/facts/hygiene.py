@@ -115,3 +115,18 @@ def frequency_governor(case: Case) -> Iterator[Finding]:
             message=f"The CPU frequency follows the load (governor {governor}) for {listed(arms)}, which adds noise.",
             cure="cpupower frequency-set -g performance, for the time of the study.",
         )
+
+
+@rule
+def fixed_layout(case: Case) -> Iterator[Finding]:
+    """Without random addresses one layout of memory serves a whole study, and may favour an arm (Mytkowicz 2009)."""
+    arms = _where(case, "os", "address_randomisation", "0")
+    if arms:
+        yield Finding(
+            rule="fixed_layout",
+            severity="info",
+            arms=arms,
+            message=f"The kernel does not lay out memory at random for {listed(arms)}: every trial has the same "
+            "layout, whose luck may be taken for a difference of the arms.",
+            cure="sysctl kernel.randomize_va_space=2, for the time of the study.",
+        )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ipaddress
 import socket
-import time
 from statistics import median
 from typing import Any
 
@@ -13,6 +12,7 @@ import psycopg
 
 from pgtrial.facts.collect import Subject, collector
 from pgtrial.facts.place import Connection, own_addresses, peer_address
+from pgtrial.observe.round_trip import round_trips
 
 _ROUND_TRIPS = 50
 _TLS = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
@@ -81,12 +81,7 @@ def _tls(subject: Subject) -> str | None:
 
 
 def _round_trips(connection: Connection) -> list[float]:
-    times = []
     try:
-        for _ in range(_ROUND_TRIPS):
-            begin = time.perf_counter()
-            connection.execute("SELECT 1", prepare=False).fetchone()
-            times.append((time.perf_counter() - begin) * 1e6)
+        return round_trips(connection, _ROUND_TRIPS)
     except psycopg.Error:
         return []
-    return times

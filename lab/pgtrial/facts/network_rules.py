@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pgtrial.facts.audit import Case, listed, rule
 from pgtrial.store.records import Finding
 
-_UNEQUAL = 1.5
+UNEQUAL = 1.5
 _NOTICEABLE_US = 50.0
 """A difference of round trips below this is the noise of the lab's own work."""
 
@@ -20,7 +20,7 @@ COMPARED = ("path", "interface", "mtu", "tls")
 def unequal_network_path(case: Case) -> Iterator[Finding]:
     """A round trip is a part of every transaction: arms reached by different ways are not compared alone."""
     for arm in case.arms:
-        told = [*_differences(case, arm), *_round_trips(case, arm)]
+        told = [*_differences(case, arm), *([] if _within_one_machine(case, arm) else _round_trips(case, arm))]
         if arm != case.plan.baseline and told:
             yield Finding(
                 rule="unequal_network_path",
@@ -57,6 +57,11 @@ def client_on_the_servers_host(case: Case) -> Iterator[Finding]:
         )
 
 
+def _within_one_machine(case: Case, arm: str) -> bool:
+    """Whether both are reached by Unix sockets: the ways are equal, and a difference of round trips is noise."""
+    return all(case.value(each, "network", "path") == "unix socket" for each in (case.plan.baseline, arm))
+
+
 def _differences(case: Case, arm: str) -> Iterator[str]:
     for name in COMPARED:
         base, own = (case.value(each, "network", name) for each in (case.plan.baseline, arm))
@@ -66,7 +71,7 @@ def _differences(case: Case, arm: str) -> Iterator[str]:
 
 def _round_trips(case: Case, arm: str) -> Iterator[str]:
     base, own = (case.value(each, "probes", "round_trip_median_us") for each in (case.plan.baseline, arm))
-    if base and own and max(base, own) > _UNEQUAL * min(base, own) and abs(base - own) > _NOTICEABLE_US:
+    if base and own and max(base, own) > UNEQUAL * min(base, own) and abs(base - own) > _NOTICEABLE_US:
         yield f"a round trip of {base:,.0f} us and {own:,.0f} us"
 
 

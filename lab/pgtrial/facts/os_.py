@@ -46,6 +46,7 @@ def operating_system(subject: Subject) -> dict[str, Any]:
         "container": _container(),
         "clocksource": read("/sys/devices/system/clocksource/clocksource0/current_clocksource"),
         "preemption": _preemption(),
+        "address_randomisation": read("/proc/sys/kernel/randomize_va_space"),
     }
 
 

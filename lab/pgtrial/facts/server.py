@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import subprocess
+from pathlib import Path
 from typing import Any
 
 import psutil
 
 from pgtrial import __version__
+from pgtrial.arm.servers import program_digest
 from pgtrial.engine import engine_path
 from pgtrial.errors import PgtrialError
 from pgtrial.facts.collect import Subject, collector
@@ -32,6 +34,7 @@ def server(subject: Subject) -> dict[str, Any]:
         "version": (_setting(subject, "server_version") or "").split(" ")[0] or None,  # without the packager's words
         "version_full": subject.value("SELECT version()"),
         **{name: pg_config.get(key) for name, key in _BUILD.items()},
+        **_program(subject),
         "debug_assertions": _setting(subject, "debug_assertions"),
         "data_checksums": _setting(subject, "data_checksums"),
         "block_size": _setting(subject, "block_size"),
@@ -53,6 +56,17 @@ def client(subject: Subject) -> dict[str, Any]:
         "cpus": _client_cpus(),
         "connection": "this machine" if subject.here else "over the network",
     }
+
+
+def _program(subject: Subject) -> dict[str, Any]:
+    """The file that the server runs from, and its contents: two builds of one version may differ in nothing else."""
+    if subject.server_process is None:
+        return {}
+    try:
+        program = Path(psutil.Process(subject.server_process).exe())
+        return {"program": str(program), "program_sha256": program_digest(program)}
+    except (OSError, psutil.Error):  # another user's process, or one in a container
+        return {}
 
 
 def _setting(subject: Subject, name: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 
 import psutil
@@ -10,7 +11,10 @@ import psutil
 from pgtrial.host.change import Change, HostError
 
 _POOLS = Path("/sys/kernel/mm/hugepages")
+_SLABS = Path("/sys/kernel/slab")
 KB = {"2MB": 2048, "1GB": 1048576}
+PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
+"""Before each attempt after the first: what the kernel frees, it frees little by little."""
 
 
 class HugePages(Change):
@@ -21,25 +25,43 @@ class HugePages(Change):
     previous: int
 
     def make(self) -> None:
-        """Reserve them; memory is made contiguous first if they are not to be had at once."""
-        pool, wanted = _pool(self.size), self.previous + self.pages
+        """Reserve them, in some seconds and several attempts if they are not to be had at once.
+
+        Where the kernel gives too few, those count that the pool had before and nobody uses: reserved at boot, say.
+        """
+        _pool(self.size)
         needed, free = self.pages * KB[self.size] * 1024, psutil.virtual_memory().available
         if needed > free:
+            if self._enough():
+                return
             raise HostError(
                 f"{self.pages} huge pages of {self.size} take {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of memory "
                 "are free; lower shared_buffers"
             )
-        for attempt in range(2):
-            _write(pool, wanted)
-            got = _read(pool)
-            if got >= wanted:
+        self._ask()
+        for pause in PAUSES_S:
+            if self._enough():
                 return
-            if attempt == 0:
-                make_contiguous()
-        raise HostError(
-            f"of {self.pages} huge pages of {self.size} the kernel gave {got - self.previous}: not enough contiguous "
-            "memory is free; lower shared_buffers, free memory, or reserve the pages at boot"
-        )
+            time.sleep(pause)
+            make_contiguous()
+            self._ask()
+        if not self._enough():
+            raise HostError(
+                f"of {self.pages} huge pages of {self.size} the kernel gave {max(self._got(), 0)} in "
+                f"{len(PAUSES_S) + 1} attempts: not enough contiguous memory is free; lower shared_buffers, stop other "
+                f"programs, or reserve the pages at boot (hugepagesz={self.size.removesuffix('B')} "
+                f"hugepages={self.pages})"
+            )
+
+    def _ask(self) -> None:
+        """Ask for what is missing; the pages of the attempts before are kept."""
+        _write(_pool(self.size), self.previous + self.pages)
+
+    def _got(self) -> int:
+        return reserved(self.size) - self.previous
+
+    def _enough(self) -> bool:
+        return self._got() >= self.pages or spare(self.size) >= self.pages
 
     def undo(self) -> None:
         """Give them back."""
@@ -54,6 +76,12 @@ class HugePages(Change):
 def reserved(size: str) -> int:
     """Pages of a size that the pool holds, used or not. Raises HostError where there is no such pool."""
     return _read(_pool(size))
+
+
+def spare(size: str) -> int:
+    """Pages of a size that the pool holds and that nobody uses or is promised."""
+    home = _pool(size).parent
+    return int((home / "free_hugepages").read_text()) - int((home / "resv_hugepages").read_text())
 
 
 def counters() -> dict[str, int]:
@@ -72,11 +100,17 @@ def counters() -> dict[str, int]:
 
 
 def make_contiguous() -> None:
-    """Have the kernel drop caches that can be read again and move pages together, if it does such things."""
+    """Have the kernel drop caches that can be read again and move pages together, if it does such things.
+
+    A page of 1 GB fails by a single page that cannot be moved, mostly one with the kernel's own small objects (slab).
+    """
     os.sync()
-    for path, value in (("/proc/sys/vm/drop_caches", "3"), ("/proc/sys/vm/compact_memory", "1")):
+    steps = [(Path("/proc/sys/vm/drop_caches"), "3")]
+    steps += [(cache / "shrink", "1") for cache in sorted(_SLABS.glob("*"))]
+    steps += [(Path("/proc/sys/vm/compact_memory"), "1")]
+    for path, value in steps:
         try:
-            Path(path).write_text(value)
+            path.write_text(value)
         except OSError:
             continue
 

@@ -15,7 +15,7 @@ from typing import Any
 import psycopg
 
 Counters = dict[str, dict[str, float]]
-"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter, maintenance."""
+"""View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -31,6 +31,9 @@ _CHECKPOINTER_OLD = """SELECT checkpoints_timed AS num_timed, checkpoints_req AS
     checkpoint_write_time AS write_time, checkpoint_sync_time AS sync_time, buffers_checkpoint AS buffers_written
     FROM pg_stat_bgwriter"""
 _WAL_IO_18 = "SELECT sum(writes) AS wal_write, sum(fsyncs) AS wal_sync FROM pg_stat_io WHERE object = 'wal'"
+_BUFFERS_16 = """SELECT coalesce(sum(writes) FILTER (WHERE object = 'relation'), 0) AS buffers_written
+    FROM pg_stat_io"""
+"""Pages written by whomever. Before 16 nothing tells them from those that were added to tables."""
 _NOT_COUNTERS = {"datid", "numbackends"}
 _MOVED = {"checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint"}
 
@@ -38,6 +41,12 @@ _TABLES = """SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid), s.n
     FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
     WHERE c.relkind IN ('r', 'p') AND c.relname LIKE 'pgbench\\_%' AND pg_table_is_visible(c.oid)
     ORDER BY c.relname"""
+_BROUGHT_TABLES = """SELECT regexp_replace(c.relname, '[0-9]+$', 'N'), sum(pg_table_size(c.oid)),
+        sum(pg_indexes_size(c.oid)), sum(s.n_live_tup), sum(s.n_dead_tup)
+    FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
+    WHERE c.relkind IN ('r', 'p') AND obj_description(c.oid, 'pg_class') ~ '^(prepared by pgtrial|pgtrial tasks): '
+        AND pg_table_is_visible(c.oid)
+    GROUP BY 1 ORDER BY 1"""
 _CLIENTS = """SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
 
@@ -48,6 +57,8 @@ def read_counters(session: Session) -> Counters:
     queries = dict(_QUERIES)
     queries["checkpointer"] = _CHECKPOINTER_17 if session.info.server_version >= 170000 else _CHECKPOINTER_OLD
     counters = {view: _numbers(session, query) for view, query in queries.items()}
+    if session.info.server_version >= 160000:
+        counters["io"] = _numbers(session, _BUFFERS_16)
     if session.info.server_version >= 180000:
         counters["wal"] |= _numbers(session, _WAL_IO_18)
     for name in _MOVED:
@@ -81,16 +92,22 @@ def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float
         time.sleep(0.02)
 
 
-def read_relations(session: Session) -> Counters:
-    """Size and estimated tuples of every pgbench table: bytes_table, bytes_indexes, live_tuples, dead_tuples."""
+def read_relations(session: Session, *, brought: bool = False) -> Counters:
+    """Size and estimated tuples of every pgbench table: bytes_table, bytes_indexes, live_tuples, dead_tuples.
+
+    With `brought` of those that the workload brought with it, numbered tables added up: `sbtestN`.
+    """
     session.execute("SELECT pg_stat_clear_snapshot()")
     names = ("bytes_table", "bytes_indexes", "live_tuples", "dead_tuples")
-    rows = session.execute(_TABLES).fetchall()
+    rows = session.execute(_BROUGHT_TABLES if brought else _TABLES).fetchall()
     return {row[0]: {name: float(value) for name, value in zip(names, row[1:], strict=True)} for row in rows}
 
 
 def _numbers(session: Session, query: str) -> dict[str, float]:
-    cursor = session.execute(query)
+    try:
+        cursor = session.execute(query)
+    except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
+        return {}  # what a provider hides or does not have is unknown
     row = cursor.fetchone()
     if row is None or cursor.description is None:
         return {}

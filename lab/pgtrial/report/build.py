@@ -5,6 +5,7 @@ from __future__ import annotations
 from pgtrial.analyse.results import StudyResult
 from pgtrial.report import html, markdown
 from pgtrial.report.data import read_data
+from pgtrial.report.published import beside
 from pgtrial.report.sections import sections
 from pgtrial.store.directory import StudyDirectory
 
@@ -17,6 +18,8 @@ def build_report(directory: StudyDirectory) -> StudyResult:
     data = read_data(directory)
     parts = sections(data)
     directory.write_file("verdict.json", data.result.model_dump_json(indent=1) + "\n")
+    if (published := beside(data)) is not None:
+        directory.write_file("published.json", published.model_dump_json(indent=1) + "\n")
     directory.write_file("report.md", markdown.render(data, parts))
     directory.write_file("report.html", html.render(data, parts))
     return data.result

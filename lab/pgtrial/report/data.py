@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
 import polars as pl
 
 from pgtrial.analyse.results import StudyResult, analyse_study
 from pgtrial.facts.trial_audit import whole_audit
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import Facts, Plan, Trial
+from pgtrial.store.records import Canary, Facts, Plan, Trial
+from pgtrial.store.timelines import committed_per_second
 from pgtrial.study.spec import StudySpec
 
 
@@ -25,11 +27,32 @@ class StudyData:
     """By index of the trial; columns as records.TimelineRow."""
     facts: dict[str, Facts]
     result: StudyResult
+    canaries: list[Canary] = field(default_factory=list)
+    """In the order in which they were taken; none in a study without."""
+    waits: dict[int, pl.DataFrame] = field(default_factory=dict)
+    """By index of the trial, of those that were observed; columns of WAITS_SCHEMA."""
+    histograms: dict[int, str] = field(default_factory=dict)
+    """By index of the trial, of those with tasks: the response times as stored, HdrHistogram V2, base64."""
+    observed: dict[int, pl.DataFrame] = field(default_factory=dict)
+    """By index of the trial, of those that were observed: the host and the statements; columns of OBSERVED_SCHEMA."""
+    provider: dict[int, pl.DataFrame] = field(default_factory=dict)
+    """By index of the trial, of those whose provider's metrics were imported; columns of PROVIDER_SCHEMA."""
+
+    @property
+    def measured_s(self) -> float:
+        """Length of the measured part, seconds: as planned, or where tasks run to their end, of the longest trial."""
+        found = (trial.measured.duration_s for trial in self.trials if trial.measured)
+        return self.plan.duration_s or max(found, default=1.0)
+
+
+_OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
+"""The sources in observed.parquet that the report tells of: a small part of it."""
 
 
 def read_data(directory: StudyDirectory) -> StudyData:
     """Reads and analyses a study. Raises StoreError for a damaged file."""
     trials = directory.trials()
+    canaries = directory.canaries()
     timelines = {trial.index: directory.timeline(trial) for trial in trials}
     seconds = {index: committed_per_second(frame) for index, frame in timelines.items()}
     facts = directory.facts()
@@ -40,20 +63,22 @@ def read_data(directory: StudyDirectory) -> StudyData:
         trials=trials,
         timelines=timelines,
         facts=facts,
-        result=analyse_study(directory.plan, trials, audit, seconds),
+        result=analyse_study(directory.plan, trials, audit, seconds, canaries),
+        canaries=canaries,
+        waits=_by_trial(trials, directory.waits),
+        observed=_by_trial(trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))),
+        provider=_by_trial(trials, directory.provider_metrics),
+        histograms={
+            trial.index: text
+            for trial in trials
+            if trial.tasks is not None and (text := directory.histogram(trial)) is not None
+        },
     )
 
 
-def committed_per_second(timeline: pl.DataFrame) -> list[int]:
-    """Committed transactions of each second of the measured part; a second without a row had none."""
-    measured = timeline.filter(pl.col("phase") == "measure")
-    if measured.is_empty():
-        return []
-    seconds = [int(second) for second in measured["second"]]
-    committed = [0] * (max(seconds) + 1)
-    for second, transactions in zip(seconds, measured["transactions"], strict=True):
-        committed[second] += int(transactions)
-    return committed
+def _by_trial(trials: list[Trial], read: Callable[[Trial], pl.DataFrame]) -> dict[int, pl.DataFrame]:
+    """What is there of each trial, by its index; trials without any are left out."""
+    return {trial.index: frame for trial in trials if not (frame := read(trial)).is_empty()}
 
 
 def whole_seconds(trial: Trial, timeline: pl.DataFrame) -> list[tuple[int, int]]:

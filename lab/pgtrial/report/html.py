@@ -15,8 +15,8 @@ from markupsafe import Markup
 from pgtrial.analyse import words
 from pgtrial.analyse.records import Claim
 from pgtrial.report.data import StudyData
+from pgtrial.report.design import design
 from pgtrial.report.sections import Section
-from pgtrial.report.tables import design
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
@@ -54,11 +54,21 @@ def card(data: StudyData, claim: Claim, sentence: str) -> dict[str, Any]:
         "claim": claim,
         "icon": _ICONS[claim.verdict],
         "headline": words.headline(claim, data.plan),
-        "number": words.percent(value, words.decimals_for(_numbers(claim)), sign=True) if value is not None else "–",
+        "number": _by_regime(claim)
+        if claim.parts
+        else words.percent(value, words.decimals_for(_numbers(claim)), sign=True)
+        if value is not None
+        else "–",
         "interval": words.interval_text(difference, sign=True) if difference else "",
         "sentence": sentence,
         "strip": _strip(claim, data.plan.margin) if bounded else None,
     }
+
+
+def _by_regime(claim: Claim) -> str:
+    """`+12% before, -3% after`."""
+    found = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
+    return ", ".join(f"{words.percent(value, sign=True) if value is not None else '–'} {when}" for value, when in found)
 
 
 def _numbers(claim: Claim) -> list[float]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pgtrial.report.data import StudyData
+from pgtrial.report.design import design
 from pgtrial.report.sections import Section
-from pgtrial.report.tables import Table, design
+from pgtrial.report.tables import Table
 
 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
@@ -22,7 +23,7 @@ def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
             yield f"> **{finding.severity}** {_text(finding.message)} {_text(finding.cure)}\n"
     for sentence in result.sentences:
         yield f"**{_text(sentence)}**\n"
-    for note in result.notes:
+    for note in [*result.moved, *result.notes]:
         yield f"- {_text(note)}"
     yield ""
     for section in parts:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from pgtrial.report.canary_tables import canary_tables
 from pgtrial.report.charts import Figure, draw
+from pgtrial.report.cost_tables import cost_tables
+from pgtrial.report.criteria_tables import criteria_tables
 from pgtrial.report.data import StudyData
 from pgtrial.report.facts_tables import facts_tables
+from pgtrial.report.host_tables import host_tables
+from pgtrial.report.loss_tables import failure_tables
+from pgtrial.report.provider_tables import provider_tables
+from pgtrial.report.published_tables import published_tables
+from pgtrial.report.regime_tables import regime_table, regime_trial_table
+from pgtrial.report.server_tables import server_tables
 from pgtrial.report.tables import SECTIONS, Table
 
 
@@ -29,8 +39,23 @@ _TEXTS = {
     ),
     "ratio": (
         "Differences",
-        "Bars are 95% sequential intervals, the shaded band is the margin within which arms count as equivalent. "
+        "Bars are 95% intervals, the shaded band is the margin within which arms count as equivalent. "
         "Right of zero the arm is faster than the baseline.",
+    ),
+    "criteria": (
+        "Criteria",
+        "What an application sees: each criterion with its winner, if there is one. Nothing is dropped: tasks that "
+        "failed are failures, and never done.",
+    ),
+    "regimes": (
+        "Regimes",
+        "Trials whose speed went from one level to another while it was measured. An average across such a change is "
+        "the speed of nothing, so the time before it (the burst) and after it (the sustained level) are read apart.",
+    ),
+    "published": (
+        "Beside the published figures",
+        "The published study ran on another machine with other versions: compare how far its arms are apart, not its "
+        "numbers.",
     ),
     "latency": (
         "Latency",
@@ -40,10 +65,30 @@ _TEXTS = {
         "Every second of every trial",
         "Thin lines are single trials, the thick line is the median of each arm; the shaded part is the warm-up.",
     ),
+    "provider": (
+        "What the provider measured",
+        "Metrics of the provider's own monitoring over the time of a trial, the mean of an arm's trials: each value is "
+        "a mean over a minute or more.",
+    ),
+    "server": (
+        "What the server did",
+        "Active sessions by what they waited for, the mean of an arm's trials; one scale for all arms at a load point. "
+        "A session that waits for nothing is on a CPU, or in the queue for one. Where the server runs on the lab's own "
+        "machine, what that machine did follows: all of it, the client too.",
+    ),
+    "costs": (
+        "Cost per transaction",
+        "What a committed transaction took, and how far it moved with the effect. It explains a verdict and is none.",
+    ),
     "blocks": (
         "Block by block",
         "The unit of analysis. The shape says which arm the coin put first; the band is the interval. "
         "Hollow: provisional.",
+    ),
+    "canary": (
+        "Canary and voided blocks",
+        "A second of fixed work between the blocks, without any arm: was the machine as usual? Each probe against its "
+        "median over the study; shaded blocks were disturbed.",
     ),
     "facts": ("What was compared", "Facts collected inside each running arm."),
     "failures": ("Failures", ""),
@@ -51,19 +96,34 @@ _TEXTS = {
     "trials": ("All trials", ""),
 }
 
+_TABLES: dict[str, Callable[[StudyData], list[Table]]] = {
+    "canary": canary_tables,
+    "costs": cost_tables,
+    "criteria": criteria_tables,
+    "facts": facts_tables,
+    "failures": failure_tables,
+    "published": published_tables,
+    "regimes": lambda data: [regime_table(data)],
+    "trials": lambda data: [*(make(data) for make in SECTIONS["trials"]), regime_trial_table(data)],
+    "provider": provider_tables,
+    "server": lambda data: [*server_tables(data), *host_tables(data)],
+}
+"""The tables that have a module of their own."""
+
 
 def sections(data: StudyData) -> list[Section]:
     """All sections that have something to show."""
     made = []
     for key, (title, lead) in _TEXTS.items():
-        tables = facts_tables(data) if key == "facts" else [make(data) for make in SECTIONS.get(key, [])]
+        own = _TABLES.get(key)
+        tables = own(data) if own else [make(data) for make in SECTIONS.get(key, [])]
         section = Section(
             key=key,
             title=title,
             lead=lead,
             figures=draw(key, data),
             tables=[table for table in tables if table.rows],
-            folded=key not in ("ratio", "failures", "method", "facts"),
+            folded=key not in ("ratio", "criteria", "regimes", "failures", "method", "facts"),
         )
         if section.figures or section.tables or key == "method":
             made.append(section)

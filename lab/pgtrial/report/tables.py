@@ -7,22 +7,26 @@ from dataclasses import dataclass, field
 from statistics import median
 
 from pgtrial.analyse import p8
+from pgtrial.analyse.deployments import is_fixed
 from pgtrial.analyse.records import Claim, Level
-from pgtrial.analyse.words import as_written, interval_text, percent, plural
+from pgtrial.analyse.words import interval_name, interval_text, percent, plural, where
 from pgtrial.report.data import StudyData
-from pgtrial.store.records import Trial
-from pgtrial.study.units import format_duration
+from pgtrial.store.records import Measure, Trial
 
 
 @dataclass(frozen=True)
 class Table:
-    """A caption, column heads and rows of text; `numeric` columns are set flush right; `marked` rows stand out."""
+    """A caption, column heads and rows of text; `numeric` columns are set flush right; `marked` rows stand out.
+
+    `folded` says whether the page folds it away; None: as its section.
+    """
 
     caption: str
     heads: list[str]
     rows: list[list[str]]
     numeric: frozenset[int] = frozenset()
     marked: frozenset[int] = field(default_factory=frozenset)
+    folded: bool | None = None
 
 
 NONE = "–"
@@ -32,7 +36,8 @@ def ratio_table(data: StudyData) -> Table:
     """Every claim with its interval, the primary ones first."""
     result = data.result
     several = len(data.plan.load_points) > 1
-    claims = [c for primary in result.primary for c in [primary, *(result.claims(primary.arm) if several else [])]]
+    whole = [c for primary in result.primary for c in [primary, *(result.claims(primary.arm) if several else [])]]
+    claims = [part for claim in whole for part in claim.read]
     rows = [
         [
             f"{claim.arm} / {claim.baseline}",
@@ -48,27 +53,34 @@ def ratio_table(data: StudyData) -> Table:
         for claim in claims
     ]
     heads = ["arms", "load point", "difference", "95% interval", "verdict", "mean (95% t)",
-             "in total", "blocks", "claims"]  # fmt: skip
-    what = (
-        "Goodput of each arm against the baseline."
-        if data.plan.measure == "goodput"
-        else "Speed of each arm against the baseline at the given rate: the baseline's mean response time by the "
-        "arm's (+25%: the arm takes four fifths of the time)."
+             "in total", f"{claims[0].unit}s", "claims"]  # fmt: skip
+    unit = claims[0].unit
+    estimate = (
+        f"the mean over pairs of deployments with its {interval_name(data.plan)}"
+        if is_fixed(data.plan)
+        else f"the Hodges-Lehmann estimate over {unit}s with its sequential interval"
     )
     caption = (
-        f"{what} The difference is the Hodges-Lehmann estimate over blocks with its "
-        "sequential interval. The intervals of one comparison's load points hold together (the last column counts "
-        "them), and so do those of the primary claims."
+        f"{_COMPARED[data.plan.measure]} The difference is {estimate}. The intervals of one comparison's load points "
+        "hold together (the last column counts them), and so do those of the primary claims."
     )
     marked = frozenset(i for i, claim in enumerate(claims) if claim.load_point is None and several)
     return Table(caption, heads, rows, frozenset({2, 3, 5, 6, 7, 8}), marked)
 
 
+_COMPARED: dict[Measure, str] = {
+    "goodput": "Goodput of each arm against the baseline.",
+    "mean response time": "Speed of each arm against the baseline at the given rate: the baseline's mean response time "
+    "by the arm's (+25%: the arm takes four fifths of the time).",
+    "mean response time of tasks": "Speed of each arm against the baseline: the baseline's mean response time of all "
+    "tasks by the arm's (+25%: the arm takes four fifths of the time). A task that failed counts with the time until "
+    "it did.",
+}
+
+
 def _subject(data: StudyData, claim: Claim) -> str:
-    points = data.plan.load_points
-    if claim.load_point is not None:
-        return points[claim.load_point].label
-    return points[0].label if len(points) == 1 else f"mean over {len(points)} load points (primary)"
+    primary = " (primary)" if claim.load_point is None and len(data.plan.load_points) > 1 else ""
+    return where(claim, data.plan) + primary
 
 
 def _running(claim: Claim) -> str:
@@ -87,7 +99,8 @@ def level_table(data: StudyData) -> Table:
     rows = []
     for level in data.result.levels:
         if level.tps is None:
-            spread = [NONE, NONE, NONE]
+            kept = [spread.median for spread in (level.tps_before, level.tps_after) if spread is not None]
+            spread = [levels_text(kept) if kept else NONE, NONE, NONE]
         else:
             known = level.tps_low is not None and level.tps_high is not None
             between = f"{level.tps_low:,.0f} to {level.tps_high:,.0f}" if known else NONE
@@ -102,6 +115,11 @@ def level_table(data: StudyData) -> Table:
     return Table(caption, heads, rows, frozenset({2, 3, 4, 5, 6}))
 
 
+def levels_text(levels: list[float]) -> str:
+    """Levels that followed each other, tps: `1,070 then 250`."""
+    return " then ".join(f"{level:,.0f}" for level in levels)
+
+
 def latency_table(data: StudyData) -> Table:
     """Latency of each arm at each load point."""
     names = list(data.result.levels[0].latency_us) if data.result.levels else []
@@ -109,17 +127,25 @@ def latency_table(data: StudyData) -> Table:
         [data.plan.load_points[level.load_point].label, level.arm, *(_latency(level, name) for name in names)]
         for level in data.result.levels
     ]
-    meaning = (
-        "Under a closed loop as here, latency repeats the throughput comparison (Little's law) and is no second "
-        "finding."
-        if data.plan.measure == "goodput"
-        else "It counts from the moment for which the rate had scheduled a transaction; the verdict is about its mean."
-    )
     caption = (
         "Latency of committed transactions in milliseconds: the median trial, in brackets the lowest and highest "
-        f"trial. A percentile stands only where every trial has 100 slower transactions. {meaning}"
+        f"trial. A percentile stands only where every trial has 100 slower transactions. {_MEANING[data.plan.measure]}"
     )
+    mixed = [cell for cell in data.result.regimes if cell.changes]
+    if mixed:
+        told = ", ".join(f"{cell.arm} at {data.plan.load_points[cell.load_point].label}" for cell in mixed)
+        caption += f" It mixes the time before and after a change of regime: {told}."
     return Table(caption, ["load point", "arm", *names], rows, frozenset(range(2, 2 + len(names))))
+
+
+_MEANING: dict[Measure, str] = {
+    "goodput": "Under a closed loop as here, latency repeats the throughput comparison (Little's law) and is no second "
+    "finding.",
+    "mean response time": "It counts from the moment for which the rate had scheduled a transaction; the verdict is "
+    "about its mean.",
+    "mean response time of tasks": "It counts from the arrival of a task, its wait for a connection included; tasks "
+    "that failed are not in it.",
+}
 
 
 def _latency(level: Level, name: str) -> str:
@@ -137,7 +163,7 @@ def _ms(microseconds: float) -> str:
 
 def block_table(data: StudyData) -> Table:
     """The unit of analysis: every block's log-ratios, with the order that the coin drew."""
-    claims = data.result.by_load_point
+    claims = [part for claim in data.result.by_load_point for part in claim.read]
     blocks = sorted({ratio.block for claim in claims for ratio in claim.ratios})
     rows = []
     for block in blocks:
@@ -145,19 +171,25 @@ def block_table(data: StudyData) -> Table:
             for ratio in claim.ratios:
                 if ratio.block != block or claim.load_point is None:
                     continue
-                value = "void" if ratio.log_ratio is None else f"{ratio.log_ratio:+.4f}"
+                value = f"{ratio.log_ratio:+.4f}" if ratio.log_ratio is not None else "void" if ratio.failed else NONE
                 remarks = [f"{', '.join(ratio.failed)} failed"] if ratio.failed else []
                 remarks += [] if ratio.counted else ["provisional"]
-                label = data.plan.load_points[claim.load_point].label
                 pair = f"{claim.arm} / {claim.baseline}"
-                rows.append([str(block + 1), label, pair, ", ".join(ratio.order), value, "; ".join(remarks)])
+                rows.append(
+                    [str(block + 1), where(claim, data.plan), pair, ", ".join(ratio.order), value, "; ".join(remarks)]
+                )
     compared = (
         "goodput / goodput of the baseline"
         if data.plan.measure == "goodput"
         else "mean response time of the baseline / mean response time"
     )
-    caption = f"Each block's ln({compared}), and the order of the arms as drawn before the study."
-    return Table(caption, ["block", "load point", "arms", "order", "log-ratio", "remark"], rows, frozenset({0, 4}))
+    unit = claims[0].unit
+    caption = (
+        f"Each block's ln({compared}), and the order of the arms as drawn before the study."
+        if unit == "block"
+        else f"Each pair of deployments' mean ln({compared}) over its blocks."
+    )
+    return Table(caption, [unit, "load point", "arms", "order", "log-ratio", "remark"], rows, frozenset({0, 4}))
 
 
 def failure_table(data: StudyData) -> Table:
@@ -220,16 +252,18 @@ def steadiness_table(data: StudyData) -> Table:
 def look_table(data: StudyData) -> Table:
     """The planned looks and the error that each may spend."""
     primary = len(data.result.primary)
+    fixed, unit = is_fixed(data.plan), data.result.primary[0].unit
     rows = []
     for look in data.result.looks:
         threshold = p8.rejection_threshold(look.blocks, look.alpha / primary)
+        too_few = f"too few {unit}s"
         rows.append(
             [
                 str(look.blocks),
                 f"{look.alpha:.5f}",
                 f"{look.alpha / primary:.5f}",
-                str(threshold) if threshold >= 0 else "too few blocks",
-                "yes" if look.secondary_possible else "too few blocks",
+                NONE if fixed else str(threshold) if threshold >= 0 else too_few,
+                "yes" if look.secondary_possible else too_few,
                 "reached" if look.reached else "not reached",
             ]
         )
@@ -237,8 +271,11 @@ def look_table(data: StudyData) -> Table:
         f"Planned looks of the rule P8. The errors of all looks, now or later, sum to 5% over "
         f"{plural(primary, 'primary claim')}; a claim is decided when the smaller sum of signed "
         "ranks is at most the threshold."
+        if not fixed
+        else f"One look, at the end: the t interval over pairs of deployments, its error shared by "
+        f"{plural(primary, 'primary claim')}."
     )
-    heads = ["blocks", "error of the look", "per primary claim", "threshold", "load points decidable", "state"]
+    heads = [f"{unit}s", "error of the look", "per primary claim", "threshold", "load points decidable", "state"]
     return Table(caption, heads, rows, frozenset({0, 1, 2, 3}))
 
 
@@ -281,8 +318,10 @@ def client_table(data: StudyData) -> Table:
 
 
 def trial_table(data: StudyData) -> Table:
-    """Every trial in the order of execution; the client's CPU time only where the engine told it."""
+    """Every trial in the order of execution; the client's CPU time and round trips only where they were recorded."""
+    timed = any(t.round_trip_us is not None for t in data.trials)
     told = any(t.client and t.client.cpu_per_transaction_us is not None for t in data.trials)
+    kept = {t.index: t.regime.segments for cell in data.result.regimes for t in cell.not_flat}
     rows = []
     for t in data.trials:
         measured = t.measured
@@ -294,7 +333,11 @@ def trial_table(data: StudyData) -> Table:
                 t.load_point.label,
                 t.arm,
                 t.status,
-                f"{measured.tps:,.1f}" if measured else NONE,
+                levels_text([segment.tps for segment in kept[t.index]])
+                if t.index in kept
+                else f"{measured.tps:,.1f}"
+                if measured
+                else NONE,
                 f"{measured.transactions:,}" if measured else NONE,
                 f"{sum(measured.failures.values()):,}" if measured else NONE,
                 _ms(latency.mean) if latency else NONE,
@@ -302,6 +345,7 @@ def trial_table(data: StudyData) -> Table:
                 _ms(latency.p99) if latency else NONE,
                 *([_client_cost(t)] if told else []),
                 f"{t.client.busiest_thread_share:.0%}" if t.client else NONE,
+                *([NONE if t.round_trip_us is None else f"{t.round_trip_us:,.0f}"] if timed else []),
                 str(t.seed),
                 t.started.replace("T", " ")[:19],
                 " ".join(f"{name} {seconds:.1f}" for name, seconds in t.phases_s.items()),
@@ -309,8 +353,8 @@ def trial_table(data: StudyData) -> Table:
             ]
         )
     heads = ["trial", "block", "load point", "arm", "status", "tps", "committed", "failed", "mean ms", "p50 ms",
-             "p99 ms", *(["client us"] if told else []), "busiest thread", "seed", "started (UTC)", "phases, s",
-             "remarks"]  # fmt: skip
+             "p99 ms", *(["client us"] if told else []), "busiest thread", *(["round trip us"] if timed else []),
+             "seed", "started (UTC)", "phases, s", "remarks"]  # fmt: skip
     numeric = frozenset({0, 1, *range(5, heads.index("started (UTC)"))})
     return Table("Every trial in the order of execution.", heads, rows, numeric)
 
@@ -322,34 +366,6 @@ def _client_cost(trial: Trial) -> str:
 
 def _client_warnings(trial: Trial) -> list[str]:
     return [warning.message for warning in trial.client.warnings] if trial.client else []
-
-
-def design(data: StudyData) -> list[tuple[str, str]]:
-    """How the study was made, as pairs of a word and what it was."""
-    plan, load, result = data.plan, data.spec.load, data.result
-    points = len(plan.load_points)
-    return [
-        ("baseline", plan.baseline),
-        ("arms", ", ".join(plan.arms)),
-        ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
-        ("load", f"{plural(points, 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"),
-        *(
-            [("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items()))]
-            if plan.scripts
-            else []
-        ),
-        ("trial", f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"),
-        (
-            "blocks",
-            f"{result.blocks_complete} complete of {plan.max_blocks} planned, {format_duration(result.block_s)} each",
-        ),
-        ("trials", f"{result.trials_stored} of {result.trials_planned}"),
-        ("margin", as_written(plan.margin)),
-        ("stopping", "at the first planned look that decides" if plan.stop_early else "after all planned blocks"),
-        ("order", f"each arm once per load point and block, drawn by NumPy's Philox from seed {plan.seed}"),
-        ("scope", plan.scope),
-        ("planned", f"{plan.created.replace('T', ' ')} by pgtrial {plan.pgtrial}"),
-    ]
 
 
 SECTIONS: dict[str, list[Callable[[StudyData], Table]]] = {

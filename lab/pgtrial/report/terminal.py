@@ -10,6 +10,7 @@ from rich.text import Text
 
 from pgtrial.analyse.records import Claim, Level, StudyResult
 from pgtrial.analyse.words import interval_text, percent
+from pgtrial.report.criteria_tables import criterion_value
 from pgtrial.store.records import measure_of
 
 _STYLES = {"better": "green", "worse": "red", "equivalent": "cyan", "undecided": "yellow", "withheld": "yellow"}
@@ -27,8 +28,11 @@ def summary(result: StudyResult) -> RenderableType:
         parts.append(
             Text.assemble((f"{claim.verdict.upper()}  ", f"bold {_STYLES[claim.verdict]}"), (sentence, "bold"))
         )
+    parts += [Text(sentence) for sentence in result.moved]
     parts += [Text(f"note: {note}") for note in result.notes]
     parts.append(Padding(_levels(result), (1, 0, 0, 0)))
+    if result.criteria:
+        parts.append(Padding(_criteria(result), (1, 0, 0, 0)))
     return Group(*parts)
 
 
@@ -39,23 +43,55 @@ def _levels(result: StudyResult) -> Table:
     for title, justify, wraps in _COLUMNS:
         name = title.format(baseline=result.baseline, measured="tps" if by_goodput else "mean ms")
         table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
+    means = {
+        arm: f"{value * 1000:,.3f}"
+        for row in result.criteria
+        if row.primary
+        for arm, value in row.values.items()
+        if value is not None
+    }
     for number, point in enumerate(result.load_points):
         levels = {level.arm: level for level in result.levels if level.load_point == number}
         claims = {claim.arm: claim for claim in result.by_load_point if claim.load_point == number}
         for place, arm in enumerate(result.arms):
             measured = _measured(levels[arm], by_goodput=by_goodput) if arm in levels else "-"
+            # of tasks the failed ones count too
+            measured = means.get(arm, measured)
             table.add_row("" if place else point.label, arm, measured, *_cells(claims.get(arm)))
+            _add_parts(table, claims.get(arm))
     if len(result.load_points) > 1:
         for place, claim in enumerate(result.primary):
             title = "" if place else "mean (primary)"
             table.add_row(Text(title, style="bold"), claim.arm, "", *_cells(claim))
+            _add_parts(table, claim)
     return table
+
+
+def _criteria(result: StudyResult) -> Table:
+    """The criteria of each comparison; the report has their intervals."""
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("criterion", no_wrap=True)
+    for title in ("baseline", "arm"):
+        table.add_column(title, justify="right", overflow="fold")
+    table.add_column("winner", overflow="fold")
+    for row in result.criteria:
+        values = [f"{arm}: {criterion_value(row, arm)}" for arm in (row.baseline, row.arm)]
+        what = Text(row.what, style="bold" if row.primary else "")
+        table.add_row(what, *map(Text, values), Text(row.winner, style=_STYLES[row.verdict]))
+    return table
+
+
+def _add_parts(table: Table, claim: Claim | None) -> None:
+    """A line for each regime, where it changes."""
+    for part in claim.parts if claim else []:
+        table.add_row("", f"- {part.regime} the change", "", *_cells(part))
 
 
 def _measured(level: Level, *, by_goodput: bool) -> str:
     """The median trial: tps, or the mean response time in milliseconds."""
     if by_goodput:
-        return f"{level.tps.median:,.0f}" if level.tps else "-"
+        spreads = (level.tps,) if level.tps else (level.tps_before, level.tps_after)
+        return " then ".join(f"{spread.median:,.0f}" for spread in spreads if spread) or "-"
     mean = level.latency_us["mean"]
     return f"{mean.median / 1000:,.3f}" if mean else "-"
 
@@ -76,6 +112,8 @@ def _cells(claim: Claim | None) -> tuple[Text, Text, Text]:
     if claim is None:
         return Text(""), Text(""), Text("")
     style = _STYLES[claim.verdict]
+    if claim.parts:
+        return Text(""), Text(""), Text(claim.verdict, style=style)
     if claim.difference is None:
         running = f"{percent(claim.running, sign=True)} so far" if claim.running is not None else "-"
         return Text(running), Text(""), Text(claim.verdict, style=style)

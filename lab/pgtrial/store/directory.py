@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import io
 import os
 import shutil
 from collections.abc import Iterator
@@ -19,7 +20,9 @@ from pydantic import ValidationError
 
 from pgtrial.errors import StoreError
 from pgtrial.store.files import cannot_write, slug, sync_directory, sync_tree, write_atomically
-from pgtrial.store.records import FORMAT, Audit, Facts, Plan, PlannedTrial, Record, Trial
+from pgtrial.store.record import Record
+from pgtrial.store.records import FORMAT, Audit, Canary, Facts, Plan, PlannedTrial, Trial
+from pgtrial.store.voids import set_aside, unfinished_void
 from pgtrial.study.frozen import freeze, thaw
 from pgtrial.study.scripts import FOLDER, digest
 from pgtrial.study.spec import StudySpec
@@ -38,6 +41,35 @@ TIMELINE_SCHEMA: dict[str, pl.DataType] = {
     "max_us": pl.Float64(),
 }
 """Columns of timeline.parquet; records.TimelineRow says what they mean."""
+
+WAITS_SCHEMA: dict[str, pl.DataType] = {
+    "second": pl.Int64(),
+    "backend_type": pl.String(),
+    "wait_event_type": pl.String(),
+    "wait_event": pl.String(),
+    "state": pl.String(),
+    "sessions": pl.Float64(),
+}
+"""Columns of waits.parquet: the mean number of sessions that a second's samples of pg_stat_activity found so.
+
+The measured part begins with second 0, the warm-up lies before it.
+"""
+
+OBSERVED_SCHEMA: dict[str, pl.DataType] = {
+    "second": pl.Int64(),
+    "source": pl.String(),
+    "name": pl.String(),
+    "value": pl.Float64(),
+}
+"""Columns of observed.parquet: what the server's views and the host counted per second; gauges as they were.
+
+Seconds as in waits.parquet; none for what was counted over the whole load.
+"""
+
+
+_PROVIDER = "provider.parquet"
+PROVIDER_SCHEMA: dict[str, pl.DataType] = {**OBSERVED_SCHEMA, "span_s": pl.Int64()}
+"""Columns of provider.parquet: the mean that a provider's monitoring has for the `span_s` seconds from a second on."""
 
 
 class StudyDirectory:
@@ -90,7 +122,9 @@ class StudyDirectory:
 
     def trials(self) -> list[Trial]:
         """All stored trials in the order of execution. Raises StoreError naming a damaged one and the cure."""
-        found = [self._read_trial(path) for path in sorted((self.path / "trials").glob("[0-9]*"))]
+        leaving = set(self._leaving())
+        paths = sorted((self.path / "trials").glob("[0-9]*"))
+        found = [self._read_trial(path) for path in paths if path not in leaving]
         seen: set[int] = set()
         for trial in found:
             if trial.index in seen:
@@ -114,13 +148,29 @@ class StudyDirectory:
         path = self.trial_path(trial) / "timeline.parquet"
         if not path.exists() and trial.status == "failed":
             return pl.DataFrame(schema=TIMELINE_SCHEMA)
-        try:
-            frame = pl.read_parquet(path, glob=False)
-        except (OSError, pl.exceptions.PolarsError) as error:
-            raise _damaged(path, error, _again(path.parent)) from error
-        if frame.schema != pl.Schema(TIMELINE_SCHEMA):
-            raise _damaged(path, ValueError("other columns than a timeline's"), _again(path.parent))
-        return frame
+        return _read_frame(path, TIMELINE_SCHEMA)
+
+    def waits(self, trial: Trial) -> pl.DataFrame:
+        """What sessions waited for (columns of WAITS_SCHEMA); empty where it was not observed. Raises StoreError."""
+        return self._observation(trial, "waits.parquet", WAITS_SCHEMA)
+
+    def observed(self, trial: Trial) -> pl.DataFrame:
+        """Counters by second (columns of OBSERVED_SCHEMA); empty where they were not observed. Raises StoreError."""
+        return self._observation(trial, "observed.parquet", OBSERVED_SCHEMA)
+
+    def provider_metrics(self, trial: Trial) -> pl.DataFrame:
+        """What the provider measured (columns of PROVIDER_SCHEMA); empty if not imported. Raises StoreError."""
+        return self._observation(trial, _PROVIDER, PROVIDER_SCHEMA)
+
+    def has_provider_metrics(self, trial: Trial) -> bool:
+        """Whether they have been imported."""
+        return (self.trial_path(trial) / _PROVIDER).exists()
+
+    def write_provider_metrics(self, trial: Trial, metrics: pl.DataFrame) -> None:
+        """Store them beside a trial that is there: monitoring knows some minutes after it."""
+        file = io.BytesIO()
+        metrics.write_parquet(file)
+        self._write(self.trial_path(trial) / _PROVIDER, file.getvalue())
 
     def histogram(self, trial: Trial) -> str | None:
         """The latency histogram of the measured part: HdrHistogram V2, base64; None when the trial has none."""
@@ -160,6 +210,31 @@ class StudyDirectory:
     def unfinished(self) -> list[Path]:
         """Hidden directories of trials that were interrupted."""
         return sorted((self.path / "trials").glob(".*"))
+
+    # ---- canaries
+
+    def canaries(self) -> list[Canary]:
+        """All canaries in the order in which they were taken. Raises StoreError."""
+        paths = sorted((self.path / "canaries").glob("[0-9]*.json"))
+        return [_read(path, Canary, f"delete {path} and run again") for path in paths]
+
+    def write_canary(self, canary: Canary) -> None:
+        """Store a canary, with the judgement that it carries."""
+        self._write(self.path / "canaries" / f"{canary.number:04d}.json", canary.model_dump_json(indent=1))
+
+    def finish_void(self) -> None:
+        """Set aside the block that the newest canary voided, as far as that is not done. Raises StoreError."""
+        canaries = self.canaries()
+        judgement = unfinished_void(self.path, canaries)
+        if judgement is not None:
+            set_aside(self.path, judgement, canaries, self._leaving())
+
+    def _leaving(self) -> list[Path]:
+        """Directories of the trials of a voided block that is to be set aside: they are no longer the study's."""
+        judgement = unfinished_void(self.path, self.canaries())
+        if judgement is None:
+            return []
+        return [self.trial_path(planned) for planned in self.plan.trials if planned.block == judgement.block]
 
     # ---- facts
 
@@ -210,6 +285,10 @@ class StudyDirectory:
             raise cannot_write(path, error) from error
         write_atomically(path, data)
 
+    def _observation(self, trial: Trial, name: str, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+        path = self.trial_path(trial) / name
+        return _read_frame(path, schema) if path.exists() else pl.DataFrame(schema=schema)
+
     def _read_trial(self, path: Path) -> Trial:
         trial = _read(path / "trial.json", Trial, _again(path))
         planned = self.plan.trials[trial.index] if 0 <= trial.index < len(self.plan.trials) else None
@@ -234,6 +313,17 @@ def _read(path: Path, kind: type[_R], cure: str) -> _R:
     if getattr(record, "format", FORMAT) > FORMAT:
         raise StoreError(f"{path} was written by a newer pgtrial (format {getattr(record, 'format', '?')}); upgrade")
     return record
+
+
+def _read_frame(path: Path, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    """A table of a trial. Raises StoreError."""
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise _damaged(path, error, _again(path.parent)) from error
+    if frame.schema != pl.Schema(schema):
+        raise _damaged(path, ValueError(f"other columns than those of a {path.stem}"), _again(path.parent))
+    return frame
 
 
 def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:

@@ -16,6 +16,7 @@ _KEYS = {
     "governor": ("cpu.governor",),
     "io_scheduler": ("storage.scheduler",),
     "cpus": ("cpu.cpus",),
+    "connect": ("network.path", "network.interface", "network.mtu"),
     "environment": ("server.environment",),
 }
 
@@ -31,6 +32,7 @@ _SYSCTL_FACTS = {
     "vm.zone_reclaim_mode": "memory.zone_reclaim",
     "vm.nr_hugepages": "memory.huge_pages",
     "kernel.numa_balancing": "memory.numa_balancing",
+    "kernel.randomize_va_space": "os.address_randomisation",
 }
 """The facts that show a kernel parameter; the others are declared under their own names."""
 

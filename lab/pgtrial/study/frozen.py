@@ -54,8 +54,17 @@ def has_secrets(spec: StudySpec) -> bool:
 def _strip(setup: SetUp, where: str) -> SetUp:
     if setup.dsn is None:
         return setup
+    return setup.model_copy(
+        update={
+            "dsn": [_public(own.conninfo, dsn, where) for own, dsn in zip(setup.deployments, setup.dsn, strict=True)]
+        }
+    )
+
+
+def _public(conninfo: str, dsn: str, where: str) -> str:
+    """A dsn without secrets, as it was written if it has none."""
     try:
-        parts = conninfo_to_dict(setup.dsn)
+        parts = conninfo_to_dict(conninfo)
     except ProgrammingError:
         # libpq's message may quote the string with its password
         raise StudyError(
@@ -63,9 +72,9 @@ def _strip(setup: SetUp, where: str) -> SetUp:
             'dsn = "postgresql://user@host:5432/database" or dsn = "host=... dbname=..."'
         ) from None
     if not any(key in parts for key in _SECRETS):
-        return setup
+        return dsn
     public = {key: value for key, value in parts.items() if key not in _SECRETS}
-    return setup.model_copy(update={"dsn": make_conninfo("", **public)})
+    return make_conninfo("", **public)
 
 
 def _table(lines: list[str], path: list[str], values: Mapping[str, Any]) -> None:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import difflib
 import importlib.resources
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
 from pgtrial.errors import StudyError
+from pgtrial.study import profiles
+from pgtrial.study.builds import EVERY, Build, expanded
 from pgtrial.study.frozen import without_secrets
+from pgtrial.study.load_section import LoadSection
+from pgtrial.study.nearest import nearest
 from pgtrial.study.scripts import take_in
-from pgtrial.study.spec import LoadSection, SetUp, StudySection, StudySpec, VerdictSection
+from pgtrial.study.spec import SetUp, StudySection, StudySpec, VerdictSection
+from pgtrial.study.sysbench import SysbenchSection
+from pgtrial.study.tasks import TasksSection
 
 _SECTIONS: dict[str, type[BaseModel]] = {
     "study": StudySection,
@@ -24,21 +30,31 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "verdict": VerdictSection,
 }
 
+_NESTED: dict[str, type[BaseModel]] = {"sysbench": SysbenchSection, "tasks": TasksSection}
+"""Tables within `[load]`."""
 
-def read_study(source: str | Path) -> StudySpec:
-    """The spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError."""
-    if isinstance(source, str) and source.startswith("@"):
-        name, text, folder = source[1:], _bundled_text(source[1:]), Path()
-    else:
-        name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise StudyError(f"{source} is not valid TOML: {error}") from None
+
+def read_study(
+    source: str | Path, profile: str | None = None, builds: Callable[[], Sequence[Build]] = tuple
+) -> StudySpec:
+    """The spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError.
+
+    Of a study with profiles the one called `profile`, else its first. `builds` finds the servers of this machine, for
+    an arm that stands for every one of them.
+    """
+    name, data, folder = _parsed(source)
     section = data.setdefault("study", {})
     if isinstance(section, dict):
         section["name"] = section.get("name") or name
-    return build_study(data, str(source), folder)
+    data = profiles.with_profile(data, profile, str(source))
+    chosen = data["study"].get("profile") if isinstance(data["study"], Mapping) else None
+    where = f"{source}, profile {chosen}" if chosen is not None else str(source)
+    return build_study(expanded(data, builds, where), where, folder)
+
+
+def profiles_of(source: str | Path) -> list[str]:
+    """The profiles of a study file or a bundled study, in its order. Raises StudyError."""
+    return profiles.profile_names(_parsed(source)[1], str(source))
 
 
 def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> StudySpec:
@@ -58,17 +74,31 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> 
 
 def bundled_studies() -> dict[str, str]:
     """The studies that come with pgtrial: name -> question."""
+    return {name: _parsed(f"@{name}")[1]["study"]["question"] for name in _bundled_names()}
+
+
+def _parsed(source: str | Path) -> tuple[str, dict[str, Any], Path]:
+    """Name, keys as they are in the file, and the folder that paths of scripts are relative to."""
+    if isinstance(source, str) and source.startswith("@"):
+        name, text, folder = source[1:], _bundled_text(source[1:]), Path()
+    else:
+        name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
+    try:
+        return name, tomllib.loads(text), folder
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{source} is not valid TOML: {error}") from None
+
+
+def _bundled_names() -> list[str]:
     folder = importlib.resources.files("pgtrial") / "studies"
-    names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
-    return {name: read_study(f"@{name}").study.question for name in names}
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
 
 
 def _bundled_text(name: str) -> str:
-    folder = importlib.resources.files("pgtrial") / "studies"
-    names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    names = _bundled_names()
     if name not in names:
-        raise StudyError(f"no bundled study is called @{name}; {_nearest(name, names, 'the bundled ones are')}")
-    return (folder / f"{name}.toml").read_text(encoding="utf-8")
+        raise StudyError(f"no bundled study is called @{name}; {nearest(name, names, 'the bundled ones are')}")
+    return (importlib.resources.files("pgtrial") / "studies" / f"{name}.toml").read_text(encoding="utf-8")
 
 
 def _text(path: Path) -> str:
@@ -90,6 +120,10 @@ def _check_arms(spec: StudySpec, source: str) -> None:
     for name, own in [("server", spec.server), *((f"arms.{arm}", own) for arm, own in spec.arms.items())]:
         if own.dsn is not None and own.postgres is not None:
             raise StudyError(f"{source}: [{name}] has both dsn and postgres; a given server brings its own version")
+        if own.postgres == EVERY:
+            raise StudyError(
+                f'{source}: [{name}] postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]'
+            )
     for arm in spec.arms:
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
             raise StudyError(f"{source}: [arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters")
@@ -104,6 +138,19 @@ def _check_arms(spec: StudySpec, source: str) -> None:
         if _own_storage_of_given(spec, arm):
             raise StudyError(
                 f"{source}: [arms.{arm}] has storage, and its server is a given one; storage needs postgres"
+            )
+        if spec.arms[arm].storage_limit is not None and setup.dsn is None:
+            raise StudyError(
+                f"{source}: [arms.{arm}] has storage_limit, which is for given servers; remove it, or give a dsn"
+            )
+        if spec.arms[arm].metrics is not None and setup.dsn is None:
+            raise StudyError(
+                f"{source}: [arms.{arm}] has metrics, which are of given servers; remove it, or give a dsn"
+            )
+        if setup.metrics is not None and len(setup.metrics.cloudwatch) != len(setup.dsn or []):
+            raise StudyError(
+                f"{source}: [arms.{arm}] metrics.cloudwatch names {len(setup.metrics.cloudwatch)} instances and dsn "
+                f"{len(setup.dsn or [])}; name the instance of each deployment, in the same order"
             )
         if setup.dsn is not None and setup.reset == "copy":
             raise StudyError(f'{source}: [arms.{arm}] reset = "copy" needs an embedded server; use "vacuum" or "none"')
@@ -136,17 +183,12 @@ def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:
 
 def _known_keys(path: Sequence[int | str], key: str) -> str:
     if not path:
-        return _nearest(key, list(StudySpec.model_fields), "known are")
-    section = _SECTIONS[str(path[0])]
+        return nearest(key, [*StudySpec.model_fields, profiles.SECTION], "known are")
+    section = _NESTED.get(str(path[-1]), _SECTIONS[str(path[0])])
     known = list(section.model_fields)
     if section is SetUp and not difflib.get_close_matches(key, known, n=1, cutoff=0.6):
         return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"
-    return _nearest(key, known, "known are")
-
-
-def _nearest(word: str, known: list[str], otherwise: str) -> str:
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(known)}"
+    return nearest(key, known, "known are")
 
 
 def _where(location: Sequence[int | str]) -> str:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterator
 from pathlib import PurePosixPath
+from typing import Any
 
 import numpy as np
 
@@ -17,13 +18,24 @@ import pgtrial
 from pgtrial.analyse import p8
 from pgtrial.errors import StudyError
 from pgtrial.store.records import LoadPoint, Plan, PlannedTrial
+from pgtrial.store.tasks import TaskLoad
 from pgtrial.study.declared import declared as differing_keys
+from pgtrial.study.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
+from pgtrial.study.load_section import LoadSection
+from pgtrial.study.places import draw_places
+from pgtrial.study.scope import scope_of
 from pgtrial.study.scripts import digest
-from pgtrial.study.spec import SetUp, StudySpec
+from pgtrial.study.spec import StudySpec
+from pgtrial.study.sysbench import is_sysbench
+from pgtrial.study.tasks import APP_TASKS
 from pgtrial.study.units import format_duration
 
 _RESTORE_S_PER_SCALE = 0.03
 """Copying 15 MB at 500 MB/s, or vacuuming it."""
+_ROWS_PER_SCALE = 55_000
+"""Rows of sysbench's tables that take as much room as a scale unit."""
+_SMALLER = 5
+"""How many rows of table_a take the room of one of sysbench's."""
 _START_AND_STOP_S = 2.0
 _COLLECT_S = 0.5
 _SEEDS = 2**31
@@ -37,7 +49,9 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
     points = load_points(spec)
     arms = list(spec.arms)
     block_s = block_estimate(spec)
-    max_blocks = _max_blocks(spec, block_s)
+    deployments = deployments_of(spec)
+    max_blocks = planned_blocks(spec, block_s) if are_units(spec) else _max_blocks(spec, block_s)
+    trials = share_out(list(_order(arms, len(points), max_blocks, seed)), deployments, seed)
     return Plan(
         name=spec.study.name or "study",
         created=created,
@@ -47,40 +61,85 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         arms=arms,
         load_points=points,
         max_blocks=max_blocks,
-        looks=p8.looks(max_blocks),
+        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks),
         margin=spec.verdict.margin,
         stop_early=spec.verdict.stop_early,
         allow_busy_client=spec.verdict.allow_busy_client,
-        warmup_s=spec.load.warmup,
-        duration_s=spec.load.duration,
+        warmup_s=spec.load.phases_s[0],
+        duration_s=spec.load.phases_s[1],
         trial_estimate_s=block_s / (len(points) * len(arms)),
         declared={arm: declared(spec, arm) for arm in arms},
-        scope=_scope(spec),
+        scope=scope_of(spec),
         scripts={name: digest(text) for name, text in spec.scripts.items()},
-        trials=list(_order(arms, len(points), max_blocks, seed)),
+        deployments=deployments,
+        trials=draw_places(spec, trials, seed),
     )
 
 
 def load_points(spec: StudySpec) -> list[LoadPoint]:
-    """The crossing of workloads, scales, clients and rates, in the order of the study file."""
+    """The crossing of workloads, scales, clients and rates, in the order of the study file.
+
+    Tests of sysbench are crossed with clients and rates only: their tables have one size in a study. Tasks are one
+    load point.
+    """
     load = spec.load
+    if load.runs_tasks:
+        return [_tasks(load)]
     rates: list[float | None] = [*load.rate] or [None]
-    cells = itertools.product(load.workload, load.scale, load.clients, rates)
     return [
-        LoadPoint(workload=PurePosixPath(w).name, scale=s, clients=c, protocol=load.protocol, rate=r)
-        for w, s, c, r in cells
+        LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
+        for workload in load.workload
+        for data in _data(load, workload)
+        for clients, rate in itertools.product(load.clients, rates)
     ]
+
+
+def _tasks(load: LoadSection) -> LoadPoint:
+    asked = load.tasks
+    return LoadPoint(
+        workload=APP_TASKS,
+        scale=1,
+        clients=asked.connections,
+        protocol=load.protocol,
+        tasks=TaskLoad(
+            apps=asked.apps,
+            tasks=asked.tasks,
+            arrival=asked.arrival,
+            pool=asked.pool,
+            pool_timeout_s=asked.pool_timeout,
+            threads_in_table=asked.threads_in_table,
+            rows=asked.rows,
+        ),
+    )
+
+
+def _data(load: LoadSection, workload: str) -> list[dict[str, Any]]:
+    """What load points of a workload say of their data, one after the other."""
+    name = PurePosixPath(workload).name
+    if not is_sysbench(name):
+        return [{"workload": name, "scale": scale} for scale in load.scale]
+    tables, size = load.sysbench.sizes(name)
+    return [{"workload": name, "scale": 1, "sysbench": True, "tables": tables, "table_size": size}]
 
 
 def block_estimate(spec: StudySpec) -> float:
     """Expected wall time of one block, seconds: every arm once at every load point, all phases of a trial."""
-    fixed = spec.load.warmup + spec.load.duration + _START_AND_STOP_S + _COLLECT_S
-    return len(spec.arms) * sum(fixed + _RESTORE_S_PER_SCALE * point.scale for point in load_points(spec))
+    run = spec.load.tasks.expected_s if spec.load.runs_tasks else spec.load.warmup + spec.load.duration
+    fixed = run + _START_AND_STOP_S + _COLLECT_S
+    return len(spec.arms) * sum(fixed + _restore_estimate(point) for point in load_points(spec))
 
 
-def fewest_blocks(spec: StudySpec) -> int:
+def _restore_estimate(point: LoadPoint) -> float:
+    rows = (point.tables or 0) * (point.table_size or 0)
+    if point.tasks is not None:
+        rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
+    return _RESTORE_S_PER_SCALE * max(point.scale, rows / _ROWS_PER_SCALE)
+
+
+def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
     """The first planned look at which a verdict on every arm is possible at all."""
-    return p8.fewest_blocks(claims=len(spec.arms) - 1)
+    claims = len(spec.arms) - 1
+    return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.fewest_blocks(claims)
 
 
 def declared(spec: StudySpec, arm: str) -> list[str]:
@@ -99,8 +158,13 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
         f"the arms {first} and {second} are identical: this is an A/A study, and any difference it shows is noise"
         for first, second in identical_arms(spec)
     ]
-    floor = fewest_blocks(spec)
-    if plan.max_blocks < floor:
+    floor = fewest_blocks(spec, plan)
+    if plan.max_blocks < floor and are_units(spec):
+        found.append(
+            f"with {plan.deployments} deployments no verdict is possible; {len(plan.arms)} arms take at least "
+            f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
+        )
+    elif plan.max_blocks < floor:
         found.append(
             f"with blocks = {plan.max_blocks} no verdict is possible; {len(plan.arms)} arms take at least {floor}"
         )
@@ -117,7 +181,7 @@ def _max_blocks(spec: StudySpec, block_s: float) -> int:
     if spec.verdict.blocks is not None:
         return spec.verdict.blocks
     affordable = int(spec.verdict.budget / block_s)
-    floor = fewest_blocks(spec)
+    floor = p8.fewest_blocks(len(spec.arms) - 1)
     if affordable < floor:
         enough = f"{math.ceil(floor * block_s / 60)}min"
         raise StudyError(
@@ -140,13 +204,3 @@ def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[Pla
                 yield PlannedTrial(
                     index=next(index), block=block, load_point=int(point), arm=arms[int(arm)], seed=load_seed
                 )
-
-
-def _scope(spec: StudySpec) -> str:
-    setups: list[SetUp] = [spec.resolved(arm) for arm in spec.arms]
-    given = sum(setup.dsn is not None for setup in setups)
-    if given == 0:
-        return "this host, a fresh copy of the data for every trial"
-    if given == len(setups):
-        return "these given servers as they are deployed"
-    return "this host and these given servers as they are deployed"

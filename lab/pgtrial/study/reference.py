@@ -9,8 +9,12 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from pgtrial.study.spec import LoadSection, SetUp, StudySection, VerdictSection
+from pgtrial.study.load_section import LoadSection
+from pgtrial.study.provider_metrics import ProviderMetrics
+from pgtrial.study.spec import SetUp, StudySection, VerdictSection
 from pgtrial.study.storage import Storage
+from pgtrial.study.sysbench import SysbenchSection
+from pgtrial.study.tasks import TasksSection
 
 _INTRODUCTION = """\
 # The study file
@@ -52,6 +56,23 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
     ("`[study]`", "What is asked.", StudySection),
     ("`[load]`", "What every arm has to serve.", LoadSection),
     (
+        "`[load.sysbench]`",
+        "For workloads that are tests of sysbench. Each is prepared once, like pgbench's tables, and tests that need "
+        "the same tables share them. They are load points of their own beside pgbench's: crossed with `clients` and "
+        "`rate`, not with `scale`; `fillfactor` and `foreign_keys` are not for them, and `warmup` is whole seconds. Of "
+        "a Lua script, the modules that lie beside it and that it requires by name are kept with it.",
+        SysbenchSection,
+    ),
+    (
+        "`[load.tasks]`",
+        'For `workload = "app-tasks"`: [tasks on pools of connections](tasks.md). A trial is one run of all tasks to '
+        "their end, and the verdict is about their mean response time; a task that failed counts with the time until "
+        "it did. There is no warm-up and no duration, and `scale`, `clients`, `rate`, `fillfactor`, `foreign_keys`, "
+        "`max_tries`, `latency_limit` and `on_server_loss` are not for it. Each server needs `max_connections` for "
+        "`apps` x `pool`.",
+        TasksSection,
+    ),
+    (
         "`[server]` and `[arms.NAME]`",
         "How a server comes to be. `[server]` says what all arms share; an arm overrides it key by key, and its "
         "settings are added to the server's. Two arms that come out the same make an A/A study, a check of the "
@@ -65,8 +86,37 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
         "verified to be in force, and it is destroyed after it. `wal` is a table with the same keys.",
         Storage,
     ),
+    (
+        "`metrics`",
+        "What the provider of a given server knows of it, e.g. "
+        '`metrics = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra `pgtrial[aws]` and credentials of '
+        "AWS that may read metrics; without them the study runs, and `pgtrial metrics DIRECTORY` imports them later.",
+        ProviderMetrics,
+    ),
     ("`[verdict]`", "The rule, fixed before the first trial.", VerdictSection),
 )
+
+_PROFILES = """
+## `[profiles.NAME]`
+Variants of one study in one file: `[profiles.NAME.SECTION]` holds what the profile changes of `[SECTION]`. Tables are
+merged key by key, to any depth; any other value, a list too, replaces the shared one. Arms are the exception: a profile
+that names arms names all of them. `pgtrial run STUDY --profile NAME` chooses; without it the first profile of the file
+is taken, and the program says so. The study's directory holds the result, with the profile's name in `[study]`.
+
+```toml
+[load]
+scale    = 5000
+clients  = [1, 10, 50, 100]
+duration = "30min"
+
+[profiles.quick.load]          # everything else as above
+scale    = 20
+clients  = [1, 8]
+duration = "4s"
+
+[profiles.full]                # nothing changed
+```
+"""
 
 
 def markdown() -> str:
@@ -77,11 +127,13 @@ def markdown() -> str:
         parts.append(
             "\n".join([f"\n## {title}", text, "", "| key | type | default | meaning |", "|---|---|---|---|", *rows])
         )
-    return "\n".join(parts) + "\n"
+    return "\n".join([*parts, _PROFILES])
 
 
 def _row(name: str, field: FieldInfo) -> str:
     default = field.get_default(call_default_factory=True)
+    if isinstance(default, BaseModel):
+        default = {}
     shown = "" if default is PydanticUndefined or default is None else f"`{json.dumps(default)}`"
     return f"| `{name}` | {_type_name(field.annotation)} | {shown} | {field.description or ''} |"
 

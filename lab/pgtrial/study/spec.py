@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
 from typing import Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
-    BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     field_validator,
-    model_validator,
 )
 
+from pgtrial.published.figures import known_name, published_names
+from pgtrial.study.load_section import LoadSection, Section
+from pgtrial.study.provider_metrics import ProviderMetrics
 from pgtrial.study.storage import Storage
-from pgtrial.study.units import Seconds, Share
-
-
-def _as_list(value: Any) -> Any:
-    return value if isinstance(value, list) else [value]
+from pgtrial.study.units import Bytes, Seconds, Share, as_list
 
 
 def _as_setting(value: Any) -> Any:
@@ -30,133 +25,58 @@ def _as_setting(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
+def _as_dsns(value: Any) -> Any:
+    return None if value is None else as_list(value)
+
+
 Setting = Annotated[str, BeforeValidator(_as_setting)]
 """A value of postgresql.conf; TOML booleans and numbers are accepted and kept as PostgreSQL would write them."""
 
-Count = Annotated[int, Field(ge=1, le=1_000_000)]
-"""A scale factor or a number of clients."""
-
-Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
-"""Transactions per second."""
-
-Protocol = Literal["simple", "extended", "prepared"]
+ENVIRONMENT = "env"
+"""The dsn of the server that libpq finds by its environment variables alone."""
 
 
-WORKLOADS = ("tpcb-like", "simple-update", "select-only")
-"""The built-in workloads, named as pgbench names its scripts."""
-
-
-def is_script(workload: str) -> bool:
-    """Whether a workload is a script of the study's own, given by its path, and not a built-in one."""
-    return "/" in workload or workload.endswith(".sql")
-
-
-def _distinct(values: list[Any]) -> list[Any]:
-    repeated = sorted({str(value) for value in values if values.count(value) > 1})
-    if repeated:
-        raise ValueError(f"lists {', '.join(repeated)} more than once; each value makes its own load points")
-    return values
-
-
-class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class StudySection(_Section):
+class StudySection(Section):
     """What is asked."""
 
     question: str = Field("Which arm is faster?", description="The question, in words; the report's title.")
     name: str = Field("", description="Short name for directories; default: the file's name.")
+    profile: str | None = Field(
+        None, description="The profile under which the file was read; written by pgtrial, chosen by `--profile`."
+    )
     seed: int | None = Field(
         None, ge=0, lt=2**63, description="Seed of the order and of the load; default: drawn at planning and recorded."
     )
-
-
-class LoadSection(_Section):
-    """What every arm has to serve. Lists are crossed with each other into load points."""
-
-    workload: Annotated[list[str], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
-        ["tpcb-like"],
-        min_length=1,
-        description="Built-in workloads: tpcb-like, simple-update, select-only; or pgbench scripts of your own: paths "
-        "with a `/` or ending in `.sql`, relative to the study file. A script finds pgbench's tables at the study's "
-        "scale, which it knows as `:scale`, and what setup_sql makes.",
-    )
-    scale: Annotated[list[Count], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
-        [10], min_length=1, description="Scale factors; one unit is 100,000 accounts, about 15 MB."
-    )
-    clients: Annotated[list[Count], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
-        [8], min_length=1, description="Concurrent database clients."
-    )
-    rate: Annotated[list[Rate], BeforeValidator(_as_list), AfterValidator(_distinct)] = Field(
-        [],
-        description="Transactions per second that all clients together are to start, at random moments; the verdict is "
-        "then about the mean response time. Choose what every arm can serve. Default: each client starts the next "
-        "transaction when the last one is done, and the verdict is about goodput.",
-    )
-    cpus: str | None = Field(
-        None, description="CPUs that the engine may run on: `4-7`, best none of the server's; default: all."
-    )
-    jobs: int | None = Field(
-        None, ge=1, description="Engine threads; default: one per 16 clients, at most half the CPUs."
-    )
-    protocol: Protocol = Field("prepared", description="Query protocol: simple, extended or prepared.")
-    fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")
-    foreign_keys: bool = Field(False, description="Whether the tables carry foreign keys.")
-    warmup: Seconds = Field(10.0, ge=0, description="Load before the measured part; measured apart.")
-    duration: Seconds = Field(30.0, ge=1, description="The measured part of each trial; whole seconds.")
-    max_tries: int | None = Field(
+    published: Annotated[str, AfterValidator(known_name)] | None = Field(
         None,
-        ge=0,
-        description="How often a transaction is tried when it fails by serialization or deadlock; 0: until the time is "
-        "up; default: once. One that fails for good is a failure, no goodput.",
-    )
-    latency_limit: Seconds | None = Field(
-        None, gt=0, description="With max_tries: a transaction that has taken longer is not tried again."
+        description="Published figures that the report sets beside this study's: " + ", ".join(published_names()) + ".",
     )
 
-    @field_validator("workload")
-    @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if name not in WORKLOADS and not is_script(name):
-                near = difflib.get_close_matches(name, WORKLOADS, n=1, cutoff=0.4)
-                hint = (
-                    f"did you mean {near[0]}?"
-                    if near
-                    else f"the built-in ones are {', '.join(WORKLOADS)}, and a script of your own is named by its "
-                    "path, with a / or ending in .sql"
-                )
-                raise ValueError(f"{name!r} is no built-in workload; {hint}")
-        return names
 
-    @model_validator(mode="after")
-    def _limit_of_tries(self) -> LoadSection:
-        if self.latency_limit is not None and self.max_tries is None:
-            raise ValueError("latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end")
-        if self.latency_limit is not None and self.rate:
-            raise ValueError(
-                "latency_limit at a rate would skip the latest transactions and flatter the response time; leave one "
-                "of the two out"
-            )
-        return self
-
-    @field_validator("duration")
-    @classmethod
-    def _whole(cls, seconds: float) -> float:
-        if seconds != int(seconds):
-            raise ValueError(f"{seconds:g}s is not a whole number of seconds, which pgbench's -T requires")
-        return seconds
-
-
-class SetUp(_Section):
+class SetUp(Section):
     """How a server comes to be; `[server]` says what all arms share, an arm overrides key by key."""
 
     postgres: Setting | None = Field(
-        None, description='A major version ("15" to "18") or a bin directory; default: "18", the embedded server.'
+        None,
+        description='A major version ("15" to "18") or a bin directory; default: "18", the embedded server. In an arm '
+        'also "every": one arm for each server build that this machine has, named after it, the oldest first.',
     )
-    dsn: str | None = Field(
-        None, description="A given server: connection string or URI without password; excludes postgres and initdb."
+    dsn: Annotated[list[str] | None, BeforeValidator(_as_dsns)] = Field(
+        None,
+        min_length=1,
+        description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
+        "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres and initdb. A list names several "
+        "[deployments](given-servers.md) of one product, as many in each arm.",
+    )
+    storage_limit: Bytes | None = Field(
+        None,
+        description="Of a given server: the size of its storage, `20GB`. Data that would not fit, with its WAL, is "
+        "refused before it is loaded; default: what is known of the server.",
+    )
+    metrics: ProviderMetrics | None = Field(
+        None,
+        description="Of a given server: what its provider's monitoring is asked for, "
+        '`{ cloudwatch = "my-db", region = "eu-west-1" }`; [imported](observation.md) beside each trial.',
     )
     settings: dict[str, Setting] = Field(
         {}, description="postgresql.conf settings; an arm's are added to the server's."
@@ -188,6 +108,11 @@ class SetUp(_Section):
         None, description="I/O scheduler of the block device that holds the data, during a trial. Needs root."
     )
     cpus: str | None = Field(None, description="CPUs that the server may run on: `0-3,6`.")
+    connect: Literal["socket", "tcp"] | None = Field(
+        None,
+        description="How an embedded server is reached: by its private socket (default), or `tcp`: the loopback "
+        "address, with a random password for each trial and SCRAM, as a server elsewhere would be.",
+    )
     environment: dict[str, str] = Field(
         {}, description="Environment variables of the server; an arm's are added to the server's."
     )
@@ -197,8 +122,27 @@ class SetUp(_Section):
         "VACUUM of the tables after emptying the history (given servers' default), or none.",
     )
 
+    @field_validator("dsn")
+    @classmethod
+    def _not_empty(cls, dsn: list[str] | None) -> list[str] | None:
+        if dsn is not None and not all(each.strip() for each in dsn):
+            raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST and the like name')
+        if dsn is not None and len(set(dsn)) < len(dsn):
+            raise ValueError("it names a server twice; every deployment is another server")
+        return dsn
 
-class VerdictSection(_Section):
+    @property
+    def conninfo(self) -> str:
+        """The connection string of the (first) server as libpq takes it; what it leaves open is the environment's."""
+        return "" if self.dsn is None or self.dsn[0] == ENVIRONMENT else self.dsn[0]
+
+    @property
+    def deployments(self) -> list[SetUp]:
+        """The set-up of each of the given servers."""
+        return [self.model_copy(update={"dsn": [dsn]}) for dsn in self.dsn or []]
+
+
+class VerdictSection(Section):
     """The rule, fixed before the first trial."""
 
     margin: Share = Field(0.01, gt=0, lt=1, description="Differences smaller than this count as equivalent.")
@@ -219,9 +163,14 @@ class VerdictSection(_Section):
         description="Whether a comparison is given a verdict although the client itself was a limit, or behind its "
         "schedule, in more than one in eight trials of an arm.",
     )
+    canary: bool = Field(
+        True,
+        description="Whether a canary is taken between blocks, a second of work that has nothing to do with any arm; "
+        "a block for which it is off is set aside and run again.",
+    )
 
 
-class StudySpec(_Section):
+class StudySpec(Section):
     """A whole study, as read from TOML or built from a command line."""
 
     study: StudySection = StudySection()
@@ -254,6 +203,8 @@ class StudySpec(_Section):
         return SetUp(
             postgres=None if given else own.postgres or shared.postgres or "18",
             dsn=(own.dsn or shared.dsn) if given else None,
+            storage_limit=(own.storage_limit or shared.storage_limit) if given else None,
+            metrics=(own.metrics or shared.metrics) if given else None,
             settings={**shared.settings, **own.settings},
             initdb=None if given else (own.initdb if own.initdb is not None else shared.initdb) or [],
             setup_sql=[*shared.setup_sql, *own.setup_sql],
@@ -264,6 +215,7 @@ class StudySpec(_Section):
             governor=None if given else own.governor or shared.governor,
             io_scheduler=None if given else own.io_scheduler or shared.io_scheduler,
             cpus=None if given else own.cpus or shared.cpus,
+            connect=None if given else own.connect or shared.connect,
             environment={} if given else {**shared.environment, **own.environment},
             reset=own.reset or shared.reset or ("vacuum" if given else "copy"),
         )

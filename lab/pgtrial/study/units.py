@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
@@ -18,6 +18,11 @@ _DURATION_UNITS = {
     "d": 86400.0,
 }
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+def as_list(value: Any) -> Any:
+    """A single value as a list of one."""
+    return value if isinstance(value, list) else [value]
 
 
 def parse_duration(value: object) -> float:

@@ -10,7 +10,9 @@ import polars as pl
 from pgtrial.engine import Event
 from pgtrial.errors import StudyError
 from pgtrial.store.directory import TIMELINE_SCHEMA
-from pgtrial.store.records import ClientUse, ClientWarning, Latency, Phase
+from pgtrial.store.records import ClientUse, ClientWarning, FailureSpan, Latency, Phase, ServiceTime
+from pgtrial.store.tasks import TaskSummary, TaskTimes
+from pgtrial.trial.so_far import failure_spans, summary_so_far
 
 PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""
@@ -25,6 +27,7 @@ class Outcome:
         self.ticks: list[Event] = []
         self.done: Event | None = None
         self.first_error: str | None = None
+        self.failed_after_s: list[float] = []
         self.clients = 0
         self.begun = False
 
@@ -38,6 +41,8 @@ class Outcome:
                 self.clients = int(event["clients"])
             case "error":
                 self.first_error = self.first_error or str(event.get("message", "unknown error"))
+            case "task":
+                self.failed_after_s.append(float(event["waited_s"]) + float(event["served_s"]))
             case "done":
                 self.done = event
 
@@ -54,19 +59,39 @@ class Outcome:
         if self.done.get("interrupted"):
             return "the engine was interrupted by something other than the lab"
         measured = self.measured
-        if measured is None or measured.transactions == 0:
-            return "not one transaction was committed in the measured part"
-        return None
+        return _nothing_done(self.tasks) if measured is None or measured.transactions == 0 else None
 
     @property
     def warmup(self) -> Phase | None:
-        """The warm-up as the engine summed it up."""
-        return _phase(self.done and self.done.get("warmup"))
+        """The warm-up as the engine summed it up, or as far as it came."""
+        return _phase(self._summary("warmup"))
 
     @property
     def measured(self) -> Phase | None:
-        """The measured part as the engine summed it up."""
-        return _phase(self.done and self.done.get("measure"))
+        """The measured part as the engine summed it up, or as far as it came."""
+        return _phase(self._summary("measure"))
+
+    @property
+    def failure_spans(self) -> list[FailureSpan]:
+        """When transactions failed, by kind."""
+        return failure_spans(self.ticks)
+
+    @property
+    def tasks(self) -> TaskSummary | None:
+        """What became of the tasks; None of a load without."""
+        told = self.done and self.done.get("tasks")
+        measured = self.done and self.done.get("measure")
+        if not told or not measured:
+            return None
+        after = self.failed_after_s
+        return TaskSummary(
+            **{name: told[name] for name in _EXACT},
+            response_us=_times(told["response_us"], measured.get("latency_us"), median=told["response_us"]),
+            queue_us=_times(told["queue_us"], measured.get("queue_us")),
+            service_us=_times(told["service_us"], measured.get("service_us")),
+            timeout_waited_us=_times(told["timeout_waited_us"], None),
+            failed_after_us=1e6 * sum(after) / len(after) if after else None,
+        )
 
     @property
     def aborted_clients(self) -> int:
@@ -96,8 +121,11 @@ class Outcome:
     @property
     def histogram(self) -> str | None:
         """Latency of the measured part: HdrHistogram V2, base64."""
-        measured = self.done and self.done.get("measure")
+        measured = self._summary("measure")
         return measured.get("histogram") if measured else None
+
+    def _summary(self, phase: str) -> Mapping[str, Any] | None:
+        return summary_so_far(self.ticks, phase) if self.done is None else self.done.get(phase)
 
     def timeline(self) -> pl.DataFrame:
         """One row per whole second; the rest after the last whole second is left to the summaries."""
@@ -120,7 +148,7 @@ def _row(tick: Event) -> list[Any]:
 def _phase(summary: Mapping[str, Any] | None) -> Phase | None:
     if not summary:
         return None
-    latency = summary.get("latency_us")
+    latency, service = summary.get("latency_us"), summary.get("service_us")
     return Phase(
         duration_s=summary["duration_s"],
         transactions=summary["transactions"],
@@ -129,7 +157,39 @@ def _phase(summary: Mapping[str, Any] | None) -> Phase | None:
         latency_us=Latency(**{name: latency[name.replace("p999", "p99.9")] for name in Latency.model_fields})
         if latency
         else None,
+        service_us=ServiceTime(**{name: service[name.replace("p999", "p99.9")] for name in ServiceTime.model_fields})
+        if service
+        else None,
     )
+
+
+_EXACT = ("planned", "completed", "failed", "failures", "unfinished", "under_5_s", "classes")
+
+
+def _times(
+    extent: Mapping[str, Any] | None,
+    percentiles: Mapping[str, Any] | None,
+    *,
+    median: Mapping[str, Any] | None = None,
+) -> TaskTimes | None:
+    """Mean and extremes with the percentiles of the histogram, and the median where it is known exactly."""
+    if extent is None:
+        return None
+    near = percentiles or {}
+    return TaskTimes(
+        mean=extent["mean"],
+        min=extent["min"],
+        max=extent["max"],
+        median=median["median"] if median else near.get("p50"),
+        p95=near.get("p95"),
+    )
+
+
+def _nothing_done(tasks: TaskSummary | None) -> str:
+    if tasks is None:
+        return "not one transaction was committed in the measured part"
+    kinds = ", ".join(f"{kind}: {number:,}" for kind, number in tasks.failures.items())
+    return f"not one of {tasks.planned:,} tasks was completed ({kinds or 'none ended'})"
 
 
 def _one_line(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack
 
 from pgtrial.analyse.results import StudyResult, analyse_study
+from pgtrial.analyse.words import in_regime
 from pgtrial.arm.base import Arm, Needs, make_arms
 from pgtrial.arm.connect import Target
 from pgtrial.arm.workspace import Workspace
@@ -14,29 +15,38 @@ from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect
 from pgtrial.facts.trial_audit import whole_audit
 from pgtrial.host.cpus import parse_cpus
+from pgtrial.observe.canary import CanaryProbes
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import PlannedTrial
+from pgtrial.store.records import PlannedTrial, Trial
+from pgtrial.store.timelines import committed_seconds
 from pgtrial.study.spec import StudySpec
 from pgtrial.trial.leftovers import discard_unfinished
 from pgtrial.trial.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.trial.run_trial import ENGINE_GRACE_S, run_trial
-from pgtrial.trial.stopping import Stop, next_step, time_left
+from pgtrial.trial.stopping import JudgeBlock, Stop, next_step, time_left
+from pgtrial.trial.watch import ReadCanary, Watch
 
 
 def run_study(
-    study: StudyDirectory, listener: Listener, *, spec: StudySpec | None = None, engine_grace_s: float = ENGINE_GRACE_S
+    study: StudyDirectory,
+    listener: Listener,
+    *,
+    spec: StudySpec | None = None,
+    engine_grace_s: float = ENGINE_GRACE_S,
+    read_canary: ReadCanary | None = None,
 ) -> StudyResult:
     """Run every planned trial that is not stored yet, until the stopping rule ends the study.
 
-    `spec` is the study as the user gave it, with passwords that the frozen one does not hold. Raises StudyError and
-    ArmError before the first trial for what can be known then.
+    `spec` is the study as the user gave it, with passwords that the frozen one does not hold; `read_canary` stands in
+    for the host's own canary. Raises StudyError and ArmError before the first trial for what can be known then.
     """
     given = spec or study.spec
     engine_path()
     with ExitStack() as stack:
         stack.enter_context(study.locked())
         discard_unfinished(study)
-        if isinstance(next_step(study.plan, given.verdict.budget, study.trials()), Stop):
+        study.finish_void()
+        if isinstance(_next_step(study, given, study.trials()), Stop):
             return _end(study, given, listener)
         workspace = stack.enter_context(Workspace())
         for notice in workspace.notices:
@@ -45,8 +55,17 @@ def run_study(
         for arm in arms.values():
             stack.callback(arm.close)
         _prepare(given, arms, listener)
-        _run_trials(study, given, arms, listener, engine_grace_s)
+        watch = None
+        if given.verdict.canary:
+            watch = Watch(study, read_canary or _own_canary(workspace), listener)
+        _run_trials(study, given, arms, listener, engine_grace_s=engine_grace_s, watch=watch)
         return _end(study, given, listener)
+
+
+def _own_canary(workspace: Workspace) -> CanaryProbes:
+    directory = workspace.directory("canary")
+    directory.mkdir()
+    return CanaryProbes(directory, workspace.socket_directory())
 
 
 def _prepare(spec: StudySpec, arms: dict[str, Arm], listener: Listener) -> None:
@@ -60,12 +79,18 @@ def _prepare(spec: StudySpec, arms: dict[str, Arm], listener: Listener) -> None:
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
     for arm in arms.values():
-        for scale in spec.load.scale:
-            arm.prepare(scale, lambda text: listener(Preparing(text)))
+        for data in needs.data:
+            arm.prepare(data, lambda text: listener(Preparing(text)))
 
 
 def _run_trials(
-    study: StudyDirectory, spec: StudySpec, arms: dict[str, Arm], listener: Listener, engine_grace_s: float
+    study: StudyDirectory,
+    spec: StudySpec,
+    arms: dict[str, Arm],
+    listener: Listener,
+    *,
+    engine_grace_s: float,
+    watch: Watch | None,
 ) -> None:
     plan = study.plan
     trials = study.trials()
@@ -77,7 +102,20 @@ def _run_trials(
             known.add(arm.name)
 
     listener(StudyBegins(study.path, len(plan.trials), len(trials), plan.max_blocks, time_left(plan, trials)))
-    while isinstance(planned := next_step(plan, spec.verdict.budget, trials), PlannedTrial):
+    per_block = len(plan.load_points) * len(plan.arms)
+
+    def block_ends(block: int) -> None:
+        listener(_block_ends(study, len(trials) // per_block, block))
+
+    while not isinstance(planned := _next_step(study, spec, trials), Stop):
+        if isinstance(planned, JudgeBlock):
+            if watch is not None and watch.judge(planned.block, trials).outcome == "void":
+                trials = study.trials()
+            else:
+                block_ends(planned.block)
+            continue
+        if watch is not None:
+            watch.before(planned.block, trials)
         point = plan.load_points[planned.load_point]
         left = time_left(plan, trials)
         listener(TrialBegins(planned, point, len(trials) + 1, len(plan.trials), plan.max_blocks, left))
@@ -88,20 +126,32 @@ def _run_trials(
         listener(TrialEnds(trial))
         if study.audit() is None and known >= set(plan.arms):
             study.write_audit(audit(plan, study.facts(), spec))
-        per_block = len(plan.load_points) * len(plan.arms)
-        if sum(stored.block == planned.block for stored in trials) == per_block:
-            listener(_block_ends(study, len(trials) // per_block, planned.block))
+        ended = sum(stored.block == planned.block for stored in trials) == per_block
+        if ended and (watch is None or not watch.watches(planned.block)):
+            block_ends(planned.block)
+
+
+def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:
+    canaries = study.canaries() if spec.verdict.canary else []
+    return next_step(study.plan, spec.verdict.budget, trials, canaries, lambda: committed_seconds(study, trials))
 
 
 def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
-    result = analyse_study(study.plan, study.trials())
-    running = {claim.arm: claim.running for claim in result.primary if claim.running is not None}
+    trials = study.trials()
+    result = analyse_study(study.plan, trials, seconds=committed_seconds(study, trials))
+    running = {
+        f"{part.arm}{in_regime(part)}": part.running
+        for claim in result.primary
+        for part in claim.read
+        if part.running is not None
+    }
     return BlockEnds(block, look=complete in study.plan.looks, decided=result.decided, running=running)
 
 
 def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> StudyResult:
     trials = study.trials()
-    step = next_step(study.plan, spec.verdict.budget, trials)
-    result = analyse_study(study.plan, trials, whole_audit(study.audit(), study.plan, study.facts(), trials))
+    step = _next_step(study, spec, trials)
+    audited = whole_audit(study.audit(), study.plan, study.facts(), trials)
+    result = analyse_study(study.plan, trials, audited, committed_seconds(study, trials), study.canaries())
     listener(StudyEnds(step.reason if isinstance(step, Stop) else "", result.blocks_complete))
     return result

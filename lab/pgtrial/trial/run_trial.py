@@ -13,24 +13,30 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
-from pgtrial.arm.base import Arm
+from pgtrial.arm.base import Arm, data_of
 from pgtrial.arm.connect import Target
+from pgtrial.data.sbtest import lua_environment
+from pgtrial.data.table_a import creation_s
 from pgtrial.engine import LoadRun
 from pgtrial.errors import StudyError, TrialError
 from pgtrial.host.cpus import running_on
-from pgtrial.observe import counters, host
+from pgtrial.observe import counters, host, server_log
+from pgtrial.observe.round_trip import median_round_trip
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
 from pgtrial.store.records import LoadPoint, PlannedTrial, Trial
-from pgtrial.study.spec import LoadSection
+from pgtrial.study.load_section import LoadSection
+from pgtrial.study.server_loss import patience_s
 from pgtrial.trial import leftovers
-from pgtrial.trial.engine_options import engine_options
+from pgtrial.trial.engine_options import engine_options, front_end
+from pgtrial.trial.observed import Observation, observed
 from pgtrial.trial.outcome import PHASES, Outcome
 from pgtrial.trial.progress import Listener, Second
-from pgtrial.trial.settle import Checkpoint, run_setup_sql, warm_relations
+from pgtrial.trial.settle import NO_CHECKPOINT, Checkpoint, run_setup_sql, warm_relations
 
 ENGINE_GRACE_S = 60.0
 """How much longer than warm-up and measured part the engine may take, for connecting and for its last transactions."""
@@ -57,6 +63,25 @@ class _Course:
     relations_before: counters.Counters = field(default_factory=dict)
     relations: counters.Counters = field(default_factory=dict)
     checkpoint_s: float | None = None
+    observation: Observation | None = None
+    round_trip_us: float | None = None
+    not_permitted: list[str] = field(default_factory=list)
+    server_said: list[str] = field(default_factory=list)
+    lost: str | None = None
+    table_created_s: float | None = None
+
+    def lose(self, error: psycopg.Error) -> None:
+        """The lab's own session broke in mid-load: the engine is to tell all the same what it measured."""
+        self.lost = self.lost or _sentence(error)
+
+    def fail(self, reason: str) -> None:
+        """The first reason counts."""
+        self.reason = self.reason or reason
+
+    @property
+    def brought(self) -> bool:
+        """Whether the workload brings its own tables, in place of pgbench's."""
+        return self.point.sysbench or self.point.tasks is not None
 
     def note(self, text: str | None) -> None:
         if text is not None and text not in self.notes:
@@ -82,45 +107,51 @@ def run_trial(
     course = _Course(study.spec.load, planned, point, script, study.begin_trial(planned), listener, engine_grace_s)
     started = _now()
     try:
-        with arm.serve(point.scale, course.directory / "server.log", course.timings) as target:
+        tables = data_of(study.spec, point)
+        log = course.directory / "server.log"
+        with arm.serve(tables, log, course.timings, planned.place) as target:
+            said_before = log.stat().st_size
             try:
                 _load_and_collect(course, arm, target)
             except (TrialError, psycopg.Error) as error:
-                course.reason = course.reason or _sentence(error)
-            if course.reason is None and while_served is not None:
+                course.fail(_sentence(error))
+            # what follows is the lab's own stop of the server
+            course.server_said = server_log.last_lines(log, said_before)
+            if course.reason is None and course.lost is None and while_served is not None:
                 while_served(arm, target)
     except TrialError as error:
-        course.reason = _sentence(error)
+        course.fail(_sentence(error))
     trial = _record(course, started, arm.host_seen)
-    _write_measurements(course.directory, course.outcome)
+    _write_measurements(course.directory, course.outcome, course.observation)
     study.write_trial(trial)
     return trial
 
 
 def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
     load = course.load
+    warmup_s, _ = load.phases_s
     with ExitStack() as stack:
         session = stack.enter_context(target.connect())
         checkpoint = Checkpoint(target)
         stack.callback(checkpoint.close)
-        with _timed(course, "warm"):
-            run_setup_sql(session, arm.name, arm.setup)
-            warm_relations(session, arm.setup)
-            if load.warmup == 0:
-                checkpoint.issue_now()
-        course.relations_before = counters.read_relations(session)
+        _make_ready(course, session, arm, checkpoint)
         others = counters.count_clients(session)
         before: counters.Counters | None = None
         measured_since: float | None = None
-        with _timed(course, "load"), _engine(course, target) as run:
-            for event in run.events(time.monotonic() + load.warmup + load.duration + course.engine_grace_s):
+        with _timed(course, "load"), observed(course, arm, target) as sampler, _engine(course, target) as run:
+            sampler.load_begins(run.pid)
+            for event in run.events(time.monotonic() + load.longest_s + course.engine_grace_s):
                 course.outcome.add(event)
                 match event:
                     case {"event": "phase", "phase": "warmup"}:
-                        checkpoint.issue_after(load.warmup / 2)
+                        checkpoint.issue_after(warmup_s / 2)
                     case {"event": "phase", "phase": "measure"}:
                         measured_since = time.monotonic()
-                        before = counters.read_counters(session) | host.read_host(arm.data_directory)
+                        sampler.measure_begins()
+                        try:
+                            before = _read_counters(session, arm, target)
+                        except psycopg.OperationalError as error:
+                            course.lose(error)
                     case {"event": "tick", "phase": phase} if phase in PHASES:
                         tps = event["transactions"] / (event.get("seconds") or 1.0)
                         course.listener(Second(phase, event["second"], tps))
@@ -131,11 +162,46 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
             checkpoint.close()
             course.checkpoint_s = checkpoint.duration_s
             course.note(checkpoint.note(measured_since))
-            counters.wait_for_clients_to_leave(session, others)
-            if before is not None:
-                after = counters.read_counters(session) | host.read_host(arm.data_directory)
-                course.deltas = counters.deltas(before, after)
-            course.relations = counters.read_relations(session)
+            course.not_permitted += [] if checkpoint.permitted else [NO_CHECKPOINT]
+            try:
+                counters.wait_for_clients_to_leave(session, others)
+                if before is not None:
+                    course.deltas |= counters.deltas(before, _read_counters(session, arm, target))
+                course.relations = counters.read_relations(session, brought=course.brought)
+            except psycopg.OperationalError as error:
+                course.lose(error)
+        _settle_loss(course)
+
+
+def _make_ready(
+    course: _Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint
+) -> None:
+    """All that comes before the load: the arm's SQL, warm relations, and what is looked at while nothing else runs."""
+    with _timed(course, "warm"):
+        run_setup_sql(session, arm.name, arm.setup)
+        missed = warm_relations(session, arm.setup, brought=course.brought)
+        course.not_permitted += [missed] if missed else []
+        if course.load.phases_s[0] == 0:
+            checkpoint.issue_now()
+    course.relations_before = counters.read_relations(session, brought=course.brought)
+    if course.point.tasks is not None:
+        course.table_created_s = creation_s(session)
+    course.round_trip_us = median_round_trip(session)
+
+
+def _settle_loss(course: _Course) -> None:
+    """A lab session that broke is the end of the trial, unless the study waits for servers: then the load decides."""
+    if course.lost is None:
+        return
+    if patience_s(course.load.on_server_loss) is None:
+        course.fail(course.lost)
+    else:
+        course.note(f"the lab's own session was lost with the server, and with it the server's counters: {course.lost}")
+
+
+def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, target: Target) -> counters.Counters:
+    by_network = not target.host.startswith(("/", "@"))
+    return counters.read_counters(session) | host.read_host(arm.data_directory, network=by_network)
 
 
 def _check_script(course: _Course, run: LoadRun) -> None:
@@ -153,7 +219,12 @@ def _engine(course: _Course, target: Target) -> Iterator[LoadRun]:
     options = engine_options(course.load, course.point, course.planned.seed, course.script)
     with ExitStack() as stack:
         with running_on(course.load.cpus):
-            load = LoadRun(target.environment(), options, events_file=directory / "engine.jsonl")
+            load = LoadRun(
+                {**target.environment(), **(lua_environment(course.script.parent) if course.script else {})},
+                options,
+                front_end=front_end(course.point),
+                events_file=directory / "engine.jsonl",
+            )
             run = stack.enter_context(load)
         leftovers.remember(directory, run.pid)
         yield run
@@ -162,12 +233,16 @@ def _engine(course: _Course, target: Target) -> Iterator[LoadRun]:
 
 def _record(course: _Course, started: str, host_seen: dict[str, dict[str, int]]) -> Trial:
     planned, outcome = course.planned, course.outcome
+    panic = server_log.panic(course.server_said)
+    if course.reason is not None and panic is not None:
+        course.reason = f"{course.reason}; the server's log: {panic}"
     return Trial(
         index=planned.index,
         block=planned.block,
         arm=planned.arm,
         load_point=course.point,
         seed=planned.seed,
+        place=planned.place,
         status="completed" if course.reason is None else "failed",
         reason=course.reason,
         started=started,
@@ -176,19 +251,28 @@ def _record(course: _Course, started: str, host_seen: dict[str, dict[str, int]])
         checkpoint_s=course.checkpoint_s,
         warmup=outcome.warmup,
         measured=outcome.measured,
+        tasks=outcome.tasks,
+        table_created_s=course.table_created_s,
         aborted_clients=outcome.aborted_clients,
         client=outcome.client,
         server_deltas=course.deltas,
         relations_before=course.relations_before,
         relations=course.relations,
         huge_pages=host_seen,
+        round_trip_us=course.round_trip_us,
+        not_permitted=course.not_permitted,
         notes=course.notes,
+        failure_spans=outcome.failure_spans,
+        server_log_tail=course.server_said,
     )
 
 
-def _write_measurements(directory: Path, outcome: Outcome) -> None:
+def _write_measurements(directory: Path, outcome: Outcome, observation: Observation | None) -> None:
     try:
         outcome.timeline().write_parquet(directory / "timeline.parquet")
+        if observation is not None:
+            observation.waits.write_parquet(directory / "waits.parquet")
+            observation.observed.write_parquet(directory / "observed.parquet")
         if outcome.histogram:
             (directory / "latency.hdr").write_text(outcome.histogram + "\n")
     except OSError as error:

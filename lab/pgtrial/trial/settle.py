@@ -15,18 +15,27 @@ from pgtrial.study.spec import SetUp
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
-_PREWARM = """SELECT sum(pg_prewarm(relation)) FROM (
-    SELECT c.oid::regclass FROM pg_class c
-        WHERE c.relname LIKE 'pgbench\\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)
-    UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
-        WHERE c.relname LIKE 'pgbench\\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)) AS warm(relation)"""
+_PGBENCH = "c.relname LIKE 'pgbench\\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"
+_TABLE_A = "obj_description(c.oid, 'pg_class') LIKE 'pgtrial tasks: %'"
+_BROUGHT = f"""(obj_description(c.oid, 'pg_class') LIKE 'prepared by pgtrial: %' OR {_TABLE_A})
+        AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"""
 
-_READ_BY_KEY = (
-    ("pgbench_accounts", "aid", "abalance"),
-    ("pgbench_branches", "bid", "bbalance"),
-    ("pgbench_tellers", "tid", "tbalance"),
-)
-"""Tables with their key and a column outside it, so that an index scan has to visit the table."""
+_PREWARM = """SELECT sum(pg_prewarm(relation)) FROM (
+    SELECT c.oid::regclass FROM pg_class c WHERE {tables}
+    UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+        WHERE {tables}) AS warm(relation)"""
+
+_KEYS = f"""SELECT c.relname, k.attname, o.attname FROM pg_class c
+    JOIN pg_index i ON i.indrelid = c.oid AND (i.indisprimary OR {_TABLE_A})
+    JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = i.indkey[0]
+    JOIN LATERAL (SELECT attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        AND NOT a.attnum = ANY (i.indkey) ORDER BY a.attnum LIMIT 1) o ON true
+    WHERE {{tables}} ORDER BY c.relname"""
+"""Tables with their key (table_a: its index) and a column outside it, so that an index scan has to visit the table."""
+
+NO_PREWARM = "warm the tables by pg_prewarm (index scans instead)"
+NO_CHECKPOINT = "issue a checkpoint before the measured part (grant pg_checkpoint)"
+"""What an arm's server does not permit, after `may not`."""
 
 _BY_INDEX_ALONE = """SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off;
     SET LOCAL max_parallel_workers_per_gather = 0"""
@@ -42,20 +51,24 @@ def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
             raise StudyError(f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed: {said}") from None
 
 
-def warm_relations(session: Session, setup: SetUp) -> None:
-    """Read tables and indexes into shared buffers, by pg_prewarm where it is to be had.
+def warm_relations(session: Session, setup: SetUp, *, brought: bool = False) -> str | None:
+    """Read tables and indexes into shared buffers, by pg_prewarm where it is to be had; what could not be had, or None.
 
     Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
     buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
-    there the extension is used only if it is installed already.
+    there the extension is used only if it is installed already. `brought`: the workload's own tables, not pgbench's.
     """
+    tables = _BROUGHT if brought else _PGBENCH
     if _has_prewarm(session, setup):
         try:
-            session.execute(_PREWARM)
+            session.execute(_PREWARM.format(tables=tables).encode())
         except psycopg.errors.InsufficientPrivilege:
-            _read_by_key(session)
+            _read_by_key(session, tables)
+        else:
+            return None
     else:
-        _read_by_key(session)
+        _read_by_key(session, tables)
+    return NO_PREWARM if setup.dsn is not None else None
 
 
 def _has_prewarm(session: Session, setup: SetUp) -> bool:
@@ -68,11 +81,11 @@ def _has_prewarm(session: Session, setup: SetUp) -> bool:
     return True
 
 
-def _read_by_key(session: Session) -> None:
+def _read_by_key(session: Session, tables: str) -> None:
     with session.transaction():
         session.execute(_BY_INDEX_ALONE)
-        for table, key, other in _READ_BY_KEY:
-            query = sql.SQL("SELECT count({}) FROM {} WHERE {} >= 0")
+        for table, key, other in session.execute(_KEYS.format(tables=tables).encode()).fetchall():
+            query = sql.SQL("SELECT count({}) FROM {} WHERE {} IS NOT NULL")
             session.execute(query.format(*map(sql.Identifier, (other, table, key))))
 
 
@@ -83,6 +96,7 @@ class Checkpoint:
         self.duration_s: float | None = None
         self.ended: float | None = None
         self.refusal: str | None = None
+        self.permitted = True
         self._session = target.connect()
         self._cancelled = threading.Event()
         self._thread: threading.Thread | None = None
@@ -121,6 +135,7 @@ class Checkpoint:
         try:
             self._session.execute("CHECKPOINT")
         except psycopg.errors.InsufficientPrivilege:
+            self.permitted = False
             self.refusal = "no checkpoint before the measured part: the role may not issue one (grant pg_checkpoint)"
         except psycopg.Error as error:
             self.refusal = (

@@ -1,12 +1,14 @@
-"""What a study does next: a pure function of the plan, the budget and the stored trials, so that any lab can go on."""
+"""What a study does next: a pure function of the plan, the budget and what is stored, so that any lab can go on."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from pgtrial.analyse.canaries import judgements
 from pgtrial.analyse.results import analyse_study
-from pgtrial.store.records import Plan, PlannedTrial, Trial
+from pgtrial.analyse.steady import Seconds
+from pgtrial.store.records import Canary, Plan, PlannedTrial, Trial
 from pgtrial.study.units import format_duration
 
 _OVERRUN = 1.25
@@ -20,9 +22,28 @@ class Stop:
     reason: str
 
 
-def next_step(plan: Plan, budget_s: float, stored: Sequence[Trial]) -> PlannedTrial | Stop:
-    """The next planned trial, or why there is none. Verdicts are looked at only at the planned looks."""
+@dataclass(frozen=True)
+class JudgeBlock:
+    """A block has ended that no canary has judged yet."""
+
+    block: int
+
+
+def next_step(
+    plan: Plan,
+    budget_s: float,
+    stored: Sequence[Trial],
+    canaries: Sequence[Canary] = (),
+    seconds: Callable[[], Seconds] | None = None,
+) -> PlannedTrial | JudgeBlock | Stop:
+    """The next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
+
+    `seconds` is asked for the trials' timelines when a verdict may end the study: it takes two where regimes change.
+    """
     done = {trial.index for trial in stored}
+    watched = canaries[-1].next_block if canaries else None
+    if watched is not None and all(planned.index in done for planned in plan.trials if planned.block == watched):
+        return JudgeBlock(watched)
     missing = next((planned for planned in plan.trials if planned.index not in done), None)
     if missing is None:
         return Stop(f"all {plan.max_blocks} planned blocks are complete")
@@ -30,10 +51,11 @@ def next_step(plan: Plan, budget_s: float, stored: Sequence[Trial]) -> PlannedTr
     if not starts_block or missing.block == 0:
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
-    if plan.stop_early and analyse_study(plan, complete).decided:
+    if plan.stop_early and analyse_study(plan, complete, seconds=seconds() if seconds else None).decided:
         return Stop(f"every comparison is decided after {missing.block} blocks")
-    spent = sum(wall_time(trial) for trial in complete)
-    if spent + spent / missing.block > _OVERRUN * budget_s:
+    counted = sum(wall_time(trial) for trial in complete)
+    voided = sum(each.spent_s for each in judgements(canaries) if each.outcome == "void")
+    if voided + counted + counted / missing.block > _OVERRUN * budget_s:
         return Stop(f"the budget of {format_duration(budget_s)} is used up after {missing.block} blocks")
     return missing
 

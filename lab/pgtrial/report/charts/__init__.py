@@ -39,7 +39,8 @@ def chart(section: str) -> Callable[[Maker], Maker]:
 
 
 def draw(section: str, data: StudyData) -> list[Figure]:
-    """All charts of a section."""
+    """All charts of a section, in the order of the modules' names, whichever was imported first."""
     for module in pkgutil.iter_modules(__path__):
         importlib.import_module(f"{__name__}.{module.name}")
-    return [figure for maker in _makers.get(section, []) for figure in maker(data)]
+    makers = sorted(_makers.get(section, []), key=lambda maker: maker.__module__)
+    return [figure for maker in makers for figure in maker(data)]

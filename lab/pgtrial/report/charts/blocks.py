@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from pgtrial.analyse.records import BlockRatio, Claim
-from pgtrial.analyse.words import percent
+from pgtrial.analyse.words import in_regime, percent
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
 from pgtrial.report.data import StudyData
@@ -21,8 +21,9 @@ def block_charts(data: StudyData) -> list[Figure]:
 
 
 def _figure(data: StudyData, primary: Claim) -> Figure | None:
-    several = len(data.plan.load_points) > 1
-    claims = [primary, *data.result.claims(primary.arm)] if several else data.result.claims(primary.arm)
+    whole = [primary, *data.result.claims(primary.arm)]
+    claims = [part for claim in (whole if len(data.plan.load_points) > 1 else whole[1:]) for part in claim.read]
+    several = len(claims) > 1
     rows = [row for claim in claims for row in _rows(data, claim)]
     if not rows:
         return None
@@ -42,7 +43,7 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
         .encode(
             x=alt.X(
                 "block:Q",
-                title="block",
+                title=primary.unit,
                 axis=alt.Axis(grid=False, values=blocks, format="d", labelOverlap=True),
                 scale=alt.Scale(domain=[blocks[0] - 0.5, blocks[-1] + 0.5], nice=False),
             ),
@@ -63,7 +64,9 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
         layers.insert(0, base.mark_rect(color="--band", opacity=1).encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
         layers.append(base.mark_rule(color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q"))
     told = ", ".join(row["text"] for row in rows if row["claim"] == names[0])
-    alt_text = f"Difference of {primary.arm} against {primary.baseline} block by block, {names[0]}: {told}."
+    alt_text = (
+        f"Difference of {primary.arm} against {primary.baseline} {primary.unit} by {primary.unit}, {names[0]}: {told}."
+    )
     return Figure(
         f"{primary.arm} against {primary.baseline}",
         alt_text,
@@ -73,7 +76,9 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
 
 
 def _name(data: StudyData, claim: Claim) -> str:
-    return "mean over all load points" if claim.load_point is None else data.plan.load_points[claim.load_point].label
+    if claim.load_point is None:
+        return f"mean over all load points{in_regime(claim)}"
+    return data.plan.load_points[claim.load_point].label + in_regime(claim)
 
 
 def _rows(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
@@ -94,6 +99,8 @@ def _rows(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
 
 def _order(claim: Claim, ratio: BlockRatio) -> str:
     pair = [arm for arm in ratio.order if arm in (claim.arm, claim.baseline)]
+    if claim.unit == "deployment":
+        return "mean over its blocks"
     return f"{pair[0]} ran first" if pair else "order drawn at each load point"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import altair as alt
 
 from pgtrial.analyse.records import Claim
-from pgtrial.analyse.words import as_written, interval_text, percent
+from pgtrial.analyse.words import as_written, in_regime, interval_text, percent
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
 from pgtrial.report.data import StudyData
@@ -25,7 +25,7 @@ def forest(data: StudyData) -> list[Figure]:
 
 def _figure(data: StudyData, primary: Claim) -> Figure | None:
     several = len(data.plan.load_points) > 1
-    claims = [primary, *(data.result.claims(primary.arm) if several else [])]
+    claims = [part for claim in [primary, *(data.result.claims(primary.arm) if several else [])] for part in claim.read]
     rows = [row for claim in claims if (row := _row(data, claim)) is not None]
     if not rows:
         return None
@@ -91,6 +91,7 @@ def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
         name = data.plan.load_points[0].label if only else "mean over all load points"
     else:
         label, name = _two_lines(data, claim.load_point), data.plan.load_points[claim.load_point].label
+    label, name = label + in_regime(claim).replace(", ", "|"), name + in_regime(claim)
     interval = f" ({interval_text(claim.difference, sign=True)})" if claim.difference and low is not None else ""
     return {
         "label": label,

@@ -67,11 +67,62 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         .mark_line(strokeWidth=2.5)
         .encode(x=x, y=y, color=arm_colour(arms), strokeDash=arm_dash(arms))
     )
+    levels = _levels(data, point)
+    if levels:
+        shown = canvas.chart(levels).transform_filter("block === datum.block")
+        layers.append(
+            shown.mark_rule(strokeWidth=3, opacity=0.9, clip=True).encode(
+                x=alt.X("from:Q", title=None), x2="to:Q", y="tps:Q", color=arm_colour(arms), tooltip=_LEVEL
+            )
+        )
+        changes = shown.transform_filter("datum.changed")
+        layers.append(
+            changes.mark_rule(strokeWidth=1.5, strokeDash=[2, 3]).encode(
+                x=alt.X("to:Q", title=None), color=arm_colour(arms), tooltip=_LEVEL
+            )
+        )
     alt_text = (
         f"tps by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
         "the same numbers are in each trial's timeline.parquet."
     )
+    told = [row for row in levels if row["block"] is None]
+    if told:
+        alt_text += " Levels: " + "; ".join(
+            f"{row['arm']} {row['tps']:,.0f} from second {row['from']:.0f} to {row['to']:.0f}" for row in told
+        )
     return Figure(load_point.label, alt_text, canvas.finish(layers, 220, alt_text), "tps")
+
+
+_LEVEL = [
+    "arm:N",
+    alt.Tooltip("tps:Q", format=",.0f", title="level, tps"),
+    alt.Tooltip("from:Q", format=".0f", title="from second"),
+    alt.Tooltip("to:Q", format=".0f", title="to second"),
+]
+
+
+def _levels(data: StudyData, point: int) -> list[dict[str, Any]]:
+    """Levels and where they end: the median trial's where the regime changes, and those of each block's trials."""
+    rows: list[dict[str, Any]] = []
+    for cell in data.result.regimes:
+        if cell.load_point != point:
+            continue
+        if cell.changes and cell.before and cell.changed_s:
+            rows.append(_level(cell.arm, None, 0, cell.changed_s.median, cell.before.median, changed=True))
+            if cell.after and cell.settled_s:
+                end = data.measured_s
+                rows.append(_level(cell.arm, None, cell.settled_s.median, end, cell.after.median, changed=False))
+        for trial in cell.not_flat:
+            rows += [
+                _level(cell.arm, trial.block + 1, part.start_s, part.end_s, part.tps, changed=last is not part)
+                for last in trial.regime.segments[-1:]
+                for part in trial.regime.segments
+            ]
+    return rows
+
+
+def _level(arm: str, block: int | None, start: float, end: float, tps: float, *, changed: bool) -> dict[str, Any]:
+    return {"arm": arm, "block": block, "from": start, "to": end, "tps": tps, "changed": changed}
 
 
 def _thinned(rows: list[tuple[int, int]]) -> tuple[list[int], list[float]]:

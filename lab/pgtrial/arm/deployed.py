@@ -1,0 +1,46 @@
+"""An arm of several given servers of one product: each trial runs on the one that the plan drew for its block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from pgtrial.arm.base import Needs, arm_kind
+from pgtrial.arm.connect import Target
+from pgtrial.arm.given import GivenArm
+from pgtrial.arm.workspace import Workspace
+from pgtrial.data.sizes import Data
+from pgtrial.study.spec import SetUp
+
+
+@arm_kind(lambda setup: setup.dsn is not None and len(setup.dsn) > 1)
+class DeployedArm:
+    """Its deployments, each a given server of its own, with the same settings."""
+
+    def __init__(self, name: str, setup: SetUp, needs: Needs, workspace: Workspace) -> None:
+        self.name = name
+        self.setup = setup
+        self.host_seen: dict[str, dict[str, int]] = {}
+        self.data_directory: Path | None = None
+        self._servers = [GivenArm(name, own, needs, workspace) for own in setup.deployments]
+        self.kind = f"{len(self._servers)} deployments: {'; '.join(server.kind for server in self._servers)}"
+
+    def check(self, needs: Needs) -> None:
+        """Every one of them is looked at before the first trial. Raises StudyError."""
+        for server in self._servers:
+            server.check(needs)
+
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """Load the data into each of them. Raises StudyError."""
+        for server in self._servers:
+            server.prepare(tables, on_progress)
+
+    def serve(
+        self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
+    ) -> AbstractContextManager[Target]:
+        """The deployment of this number."""
+        return self._servers[place or 0].serve(tables, log, timings)
+
+    def close(self) -> None:
+        """Nothing outlives a trial."""

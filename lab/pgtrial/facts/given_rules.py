@@ -1,0 +1,65 @@
+"""Rules over the trials of given servers: the way to them, and what they do not permit the lab."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from statistics import median
+
+from pgtrial.facts.audit import listed
+from pgtrial.facts.network_rules import UNEQUAL
+from pgtrial.facts.trial_audit import TrialCase, trial_rule
+from pgtrial.store.records import Finding
+
+_UNEQUAL = 1.2
+_NOTICEABLE_US = 50.0
+"""A difference of round trips below this is the noise of the lab's own work."""
+
+
+@trial_rule
+def unequal_round_trips(case: TrialCase) -> Iterator[Finding]:
+    """The round trip before each trial: the way to a server may be longer, and change, in the course of a study."""
+    base = _round_trip(case, case.plan.baseline)
+    for arm in case.others:
+        own = _round_trip(case, arm)
+        if base is None or own is None or _told_by_facts(case, arm):
+            continue
+        if max(base, own) > _UNEQUAL * min(base, own) and abs(base - own) > _NOTICEABLE_US:
+            yield Finding(
+                rule="unequal_network_path",
+                severity="warning",
+                arms=[case.plan.baseline, arm],
+                message=f"A round trip takes {base:,.0f} us to {case.plan.baseline} and {own:,.0f} us to {arm} "
+                "(medians over the trials): each statement of a transaction waits for one.",
+                cure="Run the load from a machine that is equally far from all servers; as it is, the way is a part of "
+                "what is compared.",
+            )
+
+
+@trial_rule
+def not_permitted(case: TrialCase) -> Iterator[Finding]:
+    """What trials had to do without, once for all arms that it is true of."""
+    things = sorted({thing for trial in case.trials for thing in trial.not_permitted})
+    for thing in things:
+        arms = [arm for arm in case.plan.arms if any(thing in trial.not_permitted for trial in case.of(arm))]
+        if arms:
+            unequal = len(arms) < len(case.plan.arms)
+            yield Finding(
+                rule="not_permitted",
+                severity="warning" if unequal else "info",
+                arms=arms,
+                message=f"On {listed(arms)} pgtrial may not {thing}"
+                + ("; the other arms do not have that handicap." if unequal else "."),
+                cure="Grant it where the provider lets you"
+                + (", or compare with arms that lack it too." if unequal else "; it is the same for all arms."),
+            )
+
+
+def _round_trip(case: TrialCase, arm: str) -> float | None:
+    times = [trial.round_trip_us for trial in case.of(arm) if trial.round_trip_us is not None]
+    return median(times) if times else None
+
+
+def _told_by_facts(case: TrialCase, arm: str) -> bool:
+    """Whether the audit of the facts has said so already, from the round trips that it measured."""
+    base, own = (case.value(each, "probes", "round_trip_median_us") for each in (case.plan.baseline, arm))
+    return bool(base and own and max(base, own) > UNEQUAL * min(base, own) and abs(base - own) > _NOTICEABLE_US)

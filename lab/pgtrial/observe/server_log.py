@@ -1,0 +1,56 @@
+"""The last words of a server: what its log says of PANIC, FATAL and processes that ended, and nothing else.
+
+Statements and details are left out: they may hold what is nobody's business.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+_MOST_LINES = 8
+_LONGEST = 300
+_READ_BYTES = 4 * 1024 * 1024
+_SPOKEN = re.compile(
+    r"^(?P<when>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d[.\d]* \S+ )?.*?\b(?P<level>PANIC|FATAL|LOG): +(?P<words>.*)"
+)
+_ENDS = re.compile(
+    r"was terminated by (signal|exception)|exited with exit code|received \w+ shutdown request|abnormal server process"
+    r"|terminating any other active|all server processes terminated|could not (write|extend|open|fsync)|No space left"
+)
+
+
+def last_lines(log: Path, begin: int = 0) -> list[str]:
+    """What the log says from byte `begin` on, alike lines once with their number, each with the time of its first."""
+    try:
+        with log.open("rb") as file:
+            file.seek(max(begin, log.stat().st_size - _READ_BYTES))
+            text = file.read().decode(errors="replace")
+    except OSError:
+        return []
+    return telling_lines(text)
+
+
+def telling_lines(text: str) -> list[str]:
+    """The last of the telling lines of a log; a PANIC is always among them."""
+    seen: dict[str, int] = {}
+    first: dict[str, str] = {}
+    for line in text.splitlines():
+        found = _SPOKEN.match(line)
+        if found is None or (found["level"] == "LOG" and not _ENDS.search(found["words"])):
+            continue
+        words = f"{found['level']}: {found['words'].strip()}"[:_LONGEST]
+        alike = re.sub(r"\d+", "0", words)
+        seen[alike] = seen.get(alike, 0) + 1
+        first.setdefault(alike, f"{found['when'] or ''}{words}")
+    told = [f"{line} ({seen[alike]} times)" if seen[alike] > 1 else line for alike, line in first.items()]
+    panics = [line for line in told if "PANIC: " in line][:_MOST_LINES]
+    others = [line for line in told if line not in panics]
+    kept = {*panics, *others[len(others) - min(len(others), _MOST_LINES - len(panics)) :]}
+    return [line for line in told if line in kept]
+
+
+def panic(lines: list[str]) -> str | None:
+    """The first PANIC among telling lines, without its time."""
+    found = next((line for line in lines if "PANIC: " in line), None)
+    return found and found[found.index("PANIC: ") :]

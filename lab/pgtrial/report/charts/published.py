@@ -1,0 +1,188 @@
+"""Published figures beside this study's: how far arms are apart as ratios, and tps over clients where both have that.
+
+What is published is hollow and in a quiet colour, what was measured here is filled.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from pgtrial.published.figures import Figure as PublishedFigure
+from pgtrial.report.charts import Figure, chart
+from pgtrial.report.charts.levels import CLIENTS, horizontal, lines, readings
+from pgtrial.report.charts.parts import Canvas
+from pgtrial.report.data import StudyData
+from pgtrial.report.published import Contrast, beside, published_text, ratio_text
+
+_ROW = 58
+_THEIRS, _OURS = "published", "this study"
+_SHAPES = {_THEIRS: "diamond", _OURS: "circle"}
+_TICKS = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
+_LABEL = "slice(split(datum.label, '|'), 1)"
+"""Lines of a row's label; what stands before the first bar only tells rows of the same words apart."""
+
+_NARROW = 1.5
+"""Ratios within such a factor have an axis with ticks of its own choice."""
+
+
+@chart("published")
+def published_charts(data: StudyData) -> list[Figure]:
+    """One chart of all ratios; one of tps for each published figure over clients and each scale of its workload."""
+    found = beside(data)
+    if found is None:
+        return []
+    figures = [_ratios(found.contrasts)] if found.contrasts else []
+    for published in found.published.figures:
+        if published.over == "clients" and published.per_second is not None:
+            figures += _over_clients(data, published)
+        elif published.over == "minute":
+            figures.append(_over_minutes(published))
+    return figures
+
+
+def _ratios(contrasts: list[Contrast]) -> Figure:
+    rows = _rows(contrasts)
+    reach = [value for row in rows for value in (row["low"], row["value"], row["high"]) if value] + [1.0]
+    low, high = min(reach), max(reach)
+    narrow = high / low < _NARROW
+    pad = (high / low) ** 0.08
+    scale = alt.Scale(type="log", domain=[low / pad, high * pad], nice=False)
+    ticks = alt.Undefined if narrow else [tick for tick in _TICKS if low / pad <= tick <= high * pad]
+    axis = alt.Axis(format=".3~f", labelExpr="datum.label && datum.label + 'x'", values=ticks, tickCount=5)
+    x = alt.X("value:Q", scale=scale, axis=axis, title="times as fast as the baseline")
+    y = alt.Y(
+        "row:N",
+        scale=alt.Scale(domain=[row["row"] for row in rows]),
+        title=None,
+        axis=alt.Axis(labelExpr=_LABEL, labelLimit=210, ticks=False, domain=False, labelPadding=10),
+    )
+    shape = alt.Shape(
+        "who:N",
+        title=None,
+        scale=alt.Scale(domain=list(_SHAPES), range=list(_SHAPES.values())),
+        legend=alt.Legend(symbolFillColor="transparent"),
+    )
+    canvas = Canvas()
+    layers: list[Any] = [canvas.chart([{"one": 1}]).mark_rule(color="--soft").encode(x=alt.X("one:Q", scale=scale))]
+    bounded = [row for row in rows if row["low"] is not None and row["high"] is not None]
+    if bounded:
+        whisker = canvas.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
+        layers.append(whisker.encode(x=alt.X("low:Q", scale=scale, axis=axis), x2="high:Q", y=y))
+    encoded = {
+        "x": x,
+        "y": y,
+        "shape": shape,
+        "tooltip": ["who:N", alt.Tooltip("text:N", title="ratio"), alt.Tooltip("what:N", title="arms")],
+    }
+    theirs = canvas.chart([row for row in rows if row["who"] == _THEIRS])
+    layers.append(theirs.mark_point(size=120, opacity=1, strokeWidth=2, color="--soft").encode(**encoded))
+    if ours := [row for row in rows if row["who"] == _OURS]:
+        layers.append(
+            canvas.chart(ours).mark_point(size=120, opacity=1, filled=True, color="--accent").encode(**encoded)
+        )
+    layers.append(canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft").encode(x=x, y=y, text="label:N"))
+    told = "; ".join(f"{row['what']}: {row['who']} {row['text']}" for row in rows)
+    alt_text = f"How many times as fast one arm is as another, published and in this study. {told}."
+    height = _ROW * len(rows) + 20
+    return Figure("How far the arms are apart", alt_text, canvas.finish(layers, height, alt_text), wide=True)
+
+
+def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
+    """Each published ratio once, and under it what this study has."""
+    rows: dict[str, dict[str, Any]] = {}
+    for contrast in contrasts:
+        where = ", ".join(part for part in (contrast.figure, contrast.at) if part)
+        key = f"{contrast.series} /|{contrast.baseline}|{where}"
+        rows[key] = {
+            "row": f"|{key}",
+            "who": _THEIRS,
+            "value": contrast.published,
+            "low": None,
+            "high": None,
+            "label": published_text(contrast),
+            "text": published_text(contrast),
+            "what": f"{contrast.series} / {contrast.baseline}",
+        }
+        ours = contrast.ours
+        if ours is not None and ours.value is not None:
+            pair = f"{ours.arm} / {ours.baseline}"
+            rows[f"{key}|{pair}|{ours.where}"] = {
+                "row": f"{len(rows)}|{pair}|{ours.where}",
+                "who": _OURS,
+                "value": ours.value,
+                "low": ours.low,
+                "high": ours.high,
+                "label": ratio_text(ours).partition(" ")[0],
+                "text": ratio_text(ours),
+                "what": f"{pair} ({ours.where})",
+            }
+    return list(rows.values())
+
+
+def _over_clients(data: StudyData, published: PublishedFigure) -> list[Figure]:
+    points = data.plan.load_points
+    cells = dict.fromkeys((p.scale, p.rate) for p in points if published.workload == p.workload)
+    figures = []
+    for scale, rate in cells:
+        inside = [i for i, p in enumerate(points) if (p.workload, p.scale, p.rate) == (published.workload, scale, rate)]
+        figures += _levels(data, published, f"{published.title}; here at scale {scale}", inside)
+    return figures
+
+
+def _levels(data: StudyData, published: PublishedFigure, title: str, inside: list[int]) -> list[Figure]:
+    found = readings(data, inside, CLIENTS)
+    if not found.levels or published.per_second is None:
+        return []
+    drawn: list[dict[str, Any]] = [
+        {"place": point.at, "tps": point.value * published.per_second, "series": series.name, "exact": series.exact}
+        for series in published.series
+        for point in series.points
+    ]
+    everywhere = [row for row in drawn if row["place"] is None]
+    somewhere = [row for row in drawn if row["place"] is not None]
+    places = sorted({*found.places, *(row["place"] for row in somewhere)})
+    canvas = Canvas()
+    layers: list[Any] = lines(canvas.chart(found.levels), canvas.chart(found.trials), data.plan.arms, CLIENTS, places)
+    y = alt.Y("tps:Q", title=None)
+    tooltip: list[Any] = ["series:N", alt.Tooltip("tps:Q", format=",.0f", title="published tps"), "exact:N"]
+    if everywhere:
+        level = canvas.chart(everywhere).encode(y=y, tooltip=tooltip)
+        layers.append(level.mark_rule(color="--soft", strokeDash=[5, 4], strokeWidth=1.5))
+        layers.append(
+            level.mark_text(color="--soft", align="left", dy=-7, fontSize=11).encode(x={"value": 4}, text="series:N")
+        )
+    if somewhere:
+        point = canvas.chart(somewhere).encode(x=horizontal(CLIENTS, places), y=y, tooltip=tooltip)
+        layers.append(point.mark_point(shape="diamond", size=110, strokeWidth=2, color="--soft", opacity=1))
+        layers.append(point.mark_text(color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
+    told = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in drawn)
+    alt_text = f"{title}, transactions per second. Published: {told}. This study: {found.told()}."
+    return [Figure(title, alt_text, canvas.finish(layers, 280, alt_text), "tps, two machines")]
+
+
+def _over_minutes(published: PublishedFigure) -> Figure:
+    rows = [
+        {"minute": point.at, "value": point.value, "series": series.name}
+        for series in published.series
+        for point in series.points
+    ]
+    canvas = Canvas()
+    base = canvas.chart(rows).encode(
+        x=alt.X("minute:Q", title="minute", axis=alt.Axis(grid=False, tickMinStep=1)),
+        y=alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s")),
+        detail="series:N",
+    )
+    tooltip: list[Any] = [
+        "series:N",
+        "minute:Q",
+        alt.Tooltip("value:Q", format=",.1f", title=f"published {published.unit}"),
+    ]
+    layers = [
+        base.mark_line(color="--soft", strokeWidth=1.5, strokeDash=[5, 4]),
+        base.mark_point(shape="diamond", size=80, strokeWidth=2, color="--soft", opacity=1).encode(tooltip=tooltip),
+    ]
+    told = ", ".join(f"{row['value']:,.10g}" for row in rows)
+    alt_text = f"{published.title}, {published.unit}, as published: {told}. {published.note}"
+    return Figure(published.title, alt_text, canvas.finish(layers, 220, alt_text), f"{published.unit}, as published")

@@ -1,0 +1,71 @@
+"""What charts over the seconds of a trial have in common: the axis, where measuring starts, and parts that add up."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import altair as alt
+
+from pgtrial.report.charts.parts import Canvas
+
+_TITLE = "second of the measured part"
+
+
+def seconds_axis(first: int, last: int) -> alt.X:
+    """The seconds, in a field `s`; the warm-up lies left of zero."""
+    return alt.X(
+        "s:Q",
+        title=_TITLE,
+        scale=alt.Scale(domain=[first, max(last, first + 1)], nice=False),
+        axis=alt.Axis(grid=False, tickMinStep=1),
+    )
+
+
+def start_of_measuring(canvas: Canvas, first: int, last: int) -> list[Any]:
+    """A rule at zero, where that is inside the chart."""
+    if not first < 0 < last:
+        return []
+    rule = canvas.chart([{"at": 0}]).mark_rule(color="--soft", strokeDash=[3, 3])
+    return [rule.encode(x=alt.X("at:Q", title=_TITLE))]
+
+
+def stacked(
+    canvas: Canvas,
+    seconds: Sequence[int],
+    parts: Mapping[str, Sequence[float]],
+    colours: Mapping[str, str],
+    most: float,
+    *,
+    unit: str,
+    columns: int | None = None,
+) -> list[Any]:
+    """Layers with the parts on each other, in the order of `colours`; each has a value for every second.
+
+    The axis ends at `most`, so that charts beside each other have one scale; the legend has `columns`, or one row.
+    """
+    names = list(colours)
+    rows = [
+        {"part": part, "place": names.index(part), "s": list(seconds), "n": list(values)}
+        for part, values in parts.items()
+    ]
+    legend = alt.Legend() if columns is None else alt.Legend(columns=columns)
+    area = (
+        canvas.chart(rows)
+        .transform_flatten(["s", "n"])
+        .mark_area(opacity=0.85, line=False)
+        .encode(
+            x=seconds_axis(seconds[0], seconds[-1]),
+            y=alt.Y("n:Q", title=None, stack="zero", scale=alt.Scale(domain=[0, most])),
+            color=alt.Color(
+                "part:N",
+                title=None,
+                sort=None,
+                scale=alt.Scale(domain=names, range=list(colours.values())),
+                legend=legend,
+            ),
+            order=alt.Order("place:Q"),
+            tooltip=["part:N", "s:Q", alt.Tooltip("n:Q", format=".2f", title=unit)],
+        )
+    )
+    return [area, *start_of_measuring(canvas, seconds[0], seconds[-1])]

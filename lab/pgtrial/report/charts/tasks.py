@@ -1,0 +1,124 @@
+"""How soon tasks were done, as a share of all of them, and what of their time was waiting for a connection."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import altair as alt
+from hdrh.histogram import HdrHistogram
+
+from pgtrial.report.charts import Figure, chart
+from pgtrial.report.charts.parts import Canvas, arm_colour, arm_dash
+from pgtrial.report.data import StudyData
+from pgtrial.store.tasks import TaskTimes
+
+_LONGEST_US = 3_600_000_000
+_DIGITS = 3
+"""As the engine counts."""
+
+_STEP = 0.005
+"""Of the curve: smaller steps are left out, which keeps the page small."""
+
+_LIMITS_S = (0.1, 1.0, 10.0)
+"""Nielsen's limits of response times."""
+
+
+@chart("criteria")
+def task_charts(data: StudyData) -> list[Figure]:
+    """The distribution of response times, then their parts; none of a study without tasks."""
+    return [figure for figure in (_distribution(data), _parts(data)) if figure is not None]
+
+
+def _distribution(data: StudyData) -> Figure | None:
+    """All trials of an arm together. Failed tasks are never done, so that a curve may end below 100%."""
+    curves = {arm: _curve(data, arm) for arm in data.plan.arms}
+    rows = [{"arm": arm, "s": at, "share": share} for arm, curve in curves.items() for at, share in curve]
+    times = [at for curve in curves.values() for at, _ in curve]
+    if not rows:
+        return None
+    canvas = Canvas()
+    x = alt.X(
+        "s:Q", title="response time, s", scale=alt.Scale(type="log", nice=False), axis=alt.Axis(format="~g", grid=False)
+    )
+    y = alt.Y("share:Q", title=None, scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    limits = canvas.chart([{"s": limit} for limit in _LIMITS_S if min(times) < limit < max(times)])
+    tooltip = ["arm:N", alt.Tooltip("s:Q", format=".3~g"), alt.Tooltip("share:Q", format=".1%", title="done by then")]
+    layers: list[Any] = [
+        limits.mark_rule(color="--soft", strokeDash=[3, 3]).encode(x=x),
+        canvas.chart(rows)
+        .mark_line(interpolate="step-after", strokeWidth=2)
+        .encode(x=x, y=y, color=arm_colour(data.plan.arms), strokeDash=arm_dash(data.plan.arms), tooltip=tooltip),
+    ]
+    told = "; ".join(f"{arm} {_half(curve)}" for arm, curve in curves.items() if curve)
+    text = (
+        f"Share of all tasks that were done within a time, all trials of an arm together; half of them: {told}. "
+        "The broken lines are at 0.1, 1 and 10 s."
+    )
+    return Figure("How soon tasks are done", text, canvas.finish(layers, 260, text), "share of all tasks")
+
+
+def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
+    """(seconds, share of all tasks that took no longer)."""
+    merged = HdrHistogram(1, _LONGEST_US, _DIGITS)
+    tasks = 0
+    for trial in data.trials:
+        if trial.arm == arm and trial.tasks is not None and trial.index in data.histograms:
+            merged.decode_and_add(data.histograms[trial.index])
+            tasks += trial.tasks.completed + trial.tasks.failed
+    if not merged.get_total_count():
+        return []
+    points: list[tuple[float, float]] = []
+    last = -math.inf
+    counted = [(i.value_iterated_to, i.total_count_to_this_value) for i in merged.get_recorded_iterator()]
+    for value, count in counted:
+        share = count / tasks
+        if share - last >= _STEP or (value, count) == counted[-1]:
+            points.append((value / 1e6, round(share, 4)))
+            last = share
+    return points
+
+
+def _half(curve: list[tuple[float, float]]) -> str:
+    done = next((at for at, share in curve if share >= 0.5), None)
+    return f"within {done:.3g} s" if done is not None else "never"
+
+
+def _parts(data: StudyData) -> Figure | None:
+    """The mean over an arm's trials, so that the parts add up to the mean response time of completed tasks."""
+    rows = []
+    for arm in data.plan.arms:
+        tasks = [trial.tasks for trial in data.trials if trial.arm == arm and trial.tasks is not None]
+        for place, (name, times) in enumerate(
+            (("in the queue", [t.queue_us for t in tasks]), ("on the server", [t.service_us for t in tasks]))
+        ):
+            if (mean := _mean_s(times)) is not None:
+                rows.append({"arm": arm, "part": name, "s": mean, "place": place})
+    if not rows:
+        return None
+    canvas = Canvas()
+    colour = alt.Color(
+        "part:N",
+        title=None,
+        sort=None,
+        scale=alt.Scale(domain=["in the queue", "on the server"], range=["--wait-other", "--wait-cpu"]),
+    )
+    bars = (
+        canvas.chart(rows)
+        .mark_bar(height=22)
+        .encode(
+            x=alt.X("s:Q", title="mean time of completed tasks, s", stack="zero", axis=alt.Axis(format="~g")),
+            y=alt.Y("arm:N", title=None, sort=data.plan.arms),
+            color=colour,
+            order=alt.Order("place:Q"),
+            tooltip=["arm:N", "part:N", alt.Tooltip("s:Q", format=".3~g")],
+        )
+    )
+    told = "; ".join(f"{row['arm']} {row['s']:.3g} s {row['part']}" for row in rows)
+    text = f"Mean time of completed tasks by where it went: {told}."
+    return Figure("Queue and server", text, canvas.finish([bars], 40 + 48 * len(data.plan.arms), text), "s")
+
+
+def _mean_s(times: list[TaskTimes | None]) -> float | None:
+    known = [time.mean / 1e6 for time in times if time is not None]
+    return sum(known) / len(known) if known else None

@@ -1,0 +1,80 @@
+"""How a study was made, as pairs of a word and what it was: the first thing under the report's `method`."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from pgtrial.analyse.words import as_written, plural
+from pgtrial.report.data import StudyData
+from pgtrial.study.sysbench import SysbenchSection
+from pgtrial.study.units import format_duration
+
+
+def design(data: StudyData) -> list[tuple[str, str]]:
+    """How the study was made, as pairs of a word and what it was."""
+    plan, load, result = data.plan, data.spec.load, data.result
+    points = len(plan.load_points)
+    profile = data.spec.study.profile
+    return [
+        *([("profile", profile)] if profile is not None else []),
+        ("baseline", plan.baseline),
+        ("arms", ", ".join(plan.arms)),
+        ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
+        ("load", f"{plural(points, 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"),
+        *([("sysbench", _options(load.sysbench))] if any(point.sysbench for point in plan.load_points) else []),
+        *(
+            [("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items()))]
+            if plan.scripts
+            else []
+        ),
+        ("trial", _trial(data)),
+        *_round_trips(data),
+        (
+            "blocks",
+            f"{result.blocks_complete} complete of {plan.max_blocks} planned, {format_duration(result.block_s)} each",
+        ),
+        *([("deployments", _deployments(data))] if plan.deployments > 1 else []),
+        ("trials", f"{result.trials_stored} of {result.trials_planned}"),
+        ("margin", as_written(plan.margin)),
+        ("stopping", "at the first planned look that decides" if plan.stop_early else "after all planned blocks"),
+        ("order", f"each arm once per load point and block, drawn by NumPy's Philox from seed {plan.seed}"),
+        ("scope", plan.scope),
+        ("planned", f"{plan.created.replace('T', ' ')} by pgtrial {plan.pgtrial}"),
+    ]
+
+
+def _trial(data: StudyData) -> str:
+    plan, load = data.plan, data.spec.load
+    if not load.runs_tasks:
+        return f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
+    tasks = load.tasks
+    lifetime = f", connections replaced after {format_duration(tasks.pool_lifetime)}" if tasks.pool_lifetime else ""
+    return (
+        f"one run of all tasks to their end, no warm-up; arrival {tasks.arrival}, a task fails that has no connection "
+        f"after {format_duration(tasks.pool_timeout)}{lifetime}"
+    )
+
+
+def _deployments(data: StudyData) -> str:
+    unit = data.result.primary[0].unit
+    what = "the verdict counts pairs of them" if unit == "deployment" else "the verdict counts blocks, not them"
+    return f"{data.plan.deployments} of each arm, one pair for each block; {what}"
+
+
+def _options(section: SysbenchSection) -> str:
+    return ", ".join(f"{name} = {value}" for name, value in section.options.items()) or "no further options"
+
+
+def _round_trips(data: StudyData) -> list[tuple[str, str]]:
+    """Before the trials of each arm; nothing for studies that are older than this record."""
+    times = {
+        arm: [t.round_trip_us for t in data.trials if t.arm == arm and t.round_trip_us is not None]
+        for arm in data.plan.arms
+    }
+    told = [
+        f"{arm} {median(all_of_arm):,.0f} us ({min(all_of_arm):,.0f} to {max(all_of_arm):,.0f})"
+        for arm, all_of_arm in times.items()
+        if all_of_arm
+    ]
+    words = f"before each trial, median (lowest to highest): {'; '.join(told)}"
+    return [("round trip to the server", words)] if told else []

@@ -1,0 +1,191 @@
+"""What a published study and this one say of the same pair of arms, as ratios: what two machines can be compared in."""
+
+from __future__ import annotations
+
+import math
+
+from pydantic import Field
+
+from pgtrial.analyse.records import Claim, Word
+from pgtrial.analyse.words import decimals_for, where
+from pgtrial.published.figures import Claim as PublishedClaim
+from pgtrial.published.figures import Exactness, Figure, Point, Published, Series, read_published, same_arm
+from pgtrial.report.data import StudyData
+from pgtrial.store.record import Record
+
+
+class Ratio(Record):
+    """speed(arm) / speed(baseline) as this study has it; None: not bounded by the data."""
+
+    arm: str
+    baseline: str
+    where: str = Field(description="A load point, or the mean over all.")
+    low: float | None
+    value: float | None = Field(description="None: no block yet.")
+    high: float | None
+    verdict: Word
+    running: bool = Field(description="Whether the value is an estimate before the first look, without guarantee.")
+
+
+class Contrast(Record):
+    """One published pair of arms, and the same pair in this study where it has it.
+
+    Where the study has several load points for it, there are two: the smallest ratio and the largest.
+    """
+
+    figure: str
+    series: str
+    baseline: str
+    at: str = Field(description="Where on the figure's axis, in words; empty: everywhere.")
+    published: float = Field(description="How many times as fast the series is as the baseline.")
+    exact: Exactness
+    ours: Ratio | None
+
+
+class Beside(Record):
+    """published.json: the published study and its contrasts with this one."""
+
+    name: str
+    published: Published
+    contrasts: list[Contrast]
+
+
+def beside(data: StudyData) -> Beside | None:
+    """The published study that this one names, with every contrast; None when it names none."""
+    name = data.spec.study.published
+    if name is None:
+        return None
+    published = read_published(name)
+    found = [contrast for figure in published.figures for contrast in _contrasts(data, figure)]
+    return Beside(name=name, published=published, contrasts=found)
+
+
+def findings(data: StudyData, claim: PublishedClaim) -> list[Ratio]:
+    """What this study has on a published claim: one ratio, or the smallest and the largest over its load points."""
+    pair = same_arm(claim.arms, data.plan.arms), same_arm(claim.baseline, data.plan.arms)
+    return _ends(_of_pair(data, *pair, _load_points(data, claim.workload, None, None)))
+
+
+def _ends(ratios: list[Ratio]) -> list[Ratio]:
+    """The smallest and the largest of several; the rest lies between them and is in the table of differences."""
+    known = sorted((ratio for ratio in ratios if ratio.value is not None), key=lambda ratio: ratio.value or 0.0)
+    return [known[0], known[-1]] if len(known) > 2 else known or ratios[:1]
+
+
+def ratio_text(ratio: Ratio) -> str:
+    """`1.41x (1.35..1.48)`; without an interval `1.4x so far`."""
+    if ratio.value is None:
+        return "no block yet"
+    bounds = [bound - 1 for bound in (ratio.low, ratio.value, ratio.high) if bound is not None]
+    places = decimals_for(bounds) + 2
+    if ratio.running:
+        return f"{ratio.value:.{places}f}x so far"
+    if ratio.low is None or ratio.high is None:
+        return f"{ratio.value:.{places}f}x (not bounded yet)"
+    return f"{ratio.value:.{places}f}x ({ratio.low:.{places}f}..{ratio.high:.{places}f})"
+
+
+def published_text(contrast: Contrast) -> str:
+    """`0.927x`, `about 7.1x`, `more than 2x`: no more digits than the text of the article bears."""
+    match contrast.exact:
+        case "stated":
+            return f"{contrast.published:.3g}x"
+        case "approximate":
+            return f"about {contrast.published:.2g}x"
+        case "lower bound":
+            return f"more than {contrast.published:.3g}x"
+
+
+def _contrasts(data: StudyData, figure: Figure) -> list[Contrast]:
+    base = next((series for series in figure.series if series.name == figure.baseline), None)
+    return [
+        contrast
+        for series in figure.series
+        if base is not None and series is not base
+        for point in series.points
+        for contrast in _at_point(data, figure, series, base, point)
+    ]
+
+
+def _at_point(data: StudyData, figure: Figure, series: Series, base: Series, point: Point) -> list[Contrast]:
+    reference = next((other.value for other in base.points if other.at in (point.at, None)), None)
+    published = figure.ratio(point.value, reference) if reference else None
+    if published is None:
+        return []
+    pair = same_arm(series.arms, data.plan.arms), same_arm(base.arms, data.plan.arms)
+    # a study has no claim on medians, extremes or loading, whatever the arms
+    comparable = not isinstance(point.at, str) or point.at == "mean"
+    inside = _load_points(data, figure.workload, figure.over, point.at) if comparable else []
+    ours: list[Ratio | None] = [*_ends(_of_pair(data, *pair, inside))]
+    return [
+        Contrast(
+            figure=figure.title,
+            series=series.name,
+            baseline=base.name,
+            at=_at(figure, point),
+            published=published,
+            exact="approximate" if series.exact == "stated" and base.exact != "stated" else series.exact,
+            ours=ratio,
+        )
+        for ratio in ours or [None]
+    ]
+
+
+def _at(figure: Figure, point: Point) -> str:
+    match point.at:
+        case None:
+            return ""
+        case str():
+            return point.at
+    return f"{figure.over} {point.at:g}" if figure.over != "clients" else f"{point.at:g} clients"
+
+
+def _load_points(data: StudyData, workload: str | None, over: str | None, at: float | str | None) -> list[int | None]:
+    """Where this study speaks of a published point: load points, or None for the mean over all of them.
+
+    Those of the same workload, and of the clients or the scale that are nearest to the point's. No mean is taken over
+    several scales: it would hide the step at which the data outgrows a cache.
+    """
+    points = data.plan.load_points
+    inside = [i for i, point in enumerate(points) if workload in (None, point.workload)]
+    if over in ("clients", "scale") and isinstance(at, int | float) and inside:
+        sizes = {i: points[i].clients if over == "clients" else points[i].scale for i in inside}
+        nearest = min(sizes.values(), key=lambda size: abs(math.log(size / at)))
+        inside = [i for i in inside if sizes[i] == nearest]
+    if len(inside) == len(points) and len({point.scale for point in points}) == 1:
+        return [None]
+    return list(inside)
+
+
+def _of_pair(data: StudyData, arm: str | None, baseline: str | None, load_points: list[int | None]) -> list[Ratio]:
+    """This study's ratios of two of its arms, one of which is its own baseline; none where it makes no such claim."""
+    own = data.plan.baseline
+    if arm is None or baseline is None or arm == baseline or own not in (arm, baseline):
+        return []
+    other = baseline if arm == own else arm
+    claims = [*data.result.primary, *data.result.by_load_point]
+    return [
+        _ratio(data, claim, turned=arm == own)
+        for claim in claims
+        if claim.arm == other and claim.load_point in load_points
+    ]
+
+
+def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
+    """A claim as a ratio; turned round where the study's baseline is the published arm."""
+    found = claim.difference
+    shares = (found.low, found.value, found.high) if found else (None, claim.running, None)
+    low, value, high = (None if share is None else 1 + share for share in shares)
+    if turned:
+        low, value, high = (None if ratio is None else 1 / ratio for ratio in (high, value, low))
+    arm, baseline = (claim.baseline, claim.arm) if turned else (claim.arm, claim.baseline)
+    return Ratio(
+        arm=arm,
+        baseline=baseline,
+        where=where(claim, data.plan),
+        low=low,
+        value=value,
+        high=high,
+        verdict=claim.verdict,
+        running=found is None,
+    )

@@ -1,0 +1,89 @@
+"""Series over a trial's seconds, averaged over an arm's trials: what the host did, and what a provider measured."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import polars as pl
+
+from pgtrial.observe.cloudwatch import UNITS
+from pgtrial.report.data import StudyData
+from pgtrial.store.records import LoadPoint
+
+MB = 1e-6
+
+CPU_MODES = {
+    "user": ("user_s", "nice_s"),
+    "system": ("system_s",),
+    "interrupts": ("irq_s", "softirq_s"),
+    "waiting for I/O": ("iowait_s",),
+    "stolen": ("steal_s",),
+}
+"""What CPUs of the host were doing when they were not idle, and the counters that tell it."""
+
+_SHOWN = {"bytes": (1e-9, "GB"), "bytes/s": (MB, "MB/s"), "s": (1e3, "ms")}
+"""Units of the provider that people read in others: a factor, and the unit."""
+
+_SERIES = {"second": pl.Int64(), "name": pl.String(), "value": pl.Float64()}
+
+
+def host_series(data: StudyData, point: LoadPoint, arm: str, source: str, step: int) -> pl.DataFrame:
+    """Columns second (the first of `step` of them), name, value: the mean over all seconds that were observed.
+
+    A counter has no row in a trial in which it never moved: there it counts as zero.
+    """
+    seen = _of(data, data.observed, point, arm).filter(pl.col("source") == source)
+    seen = seen.with_columns(bin=pl.col("second").floordiv(step) * step)
+    observed = seen.select("trial", "bin", "second").unique().group_by("bin").len("seconds")
+    return (
+        seen.group_by("bin", "name")
+        .agg(pl.col("value").sum())
+        .join(observed, on="bin")
+        .select(second="bin", name="name", value=pl.col("value") / pl.col("seconds"))
+        .sort("second", "name")
+    )
+
+
+def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> pl.DataFrame:
+    """Columns second, name, value (see `provider_unit`): the mean of the values with their middle in these `step`."""
+    seen = _of(data, data.provider, point, arm)
+    return (
+        seen.group_by(second=(pl.col("second") + pl.col("span_s") // 2).floordiv(step) * step, name="name")
+        .agg(pl.col("value").mean() * pl.col("name").first().replace_strict(_FACTORS, default=1.0))
+        .sort("second", "name")
+    )
+
+
+def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float]:
+    """Metric -> mean of the values that lie wholly within the measured part, in the unit of `provider_unit`."""
+    within = _of(data, data.provider, point, arm).filter(
+        (pl.col("second") >= 0) & (pl.col("second") + pl.col("span_s") <= data.measured_s)
+    )
+    means = within.group_by("name").agg(pl.col("value").mean())
+    return {name: value * _FACTORS.get(name, 1.0) for name, value in means.iter_rows()}
+
+
+def provider_metrics_of(data: StudyData) -> list[str]:
+    """The metrics that some trial has and that are not zero everywhere, what limits a server first."""
+    frames = [frame.filter(pl.col("value") != 0)["name"] for frame in data.provider.values()]
+    present = set(pl.concat(frames)) if frames else set()
+    return [name for name in UNITS if name in present]
+
+
+def provider_unit(metric: str) -> str:
+    """The unit in which people read a metric."""
+    return _SHOWN.get(UNITS[metric], (1.0, UNITS[metric]))[1]
+
+
+_FACTORS = {metric: _SHOWN[unit][0] for metric, unit in UNITS.items() if unit in _SHOWN}
+
+
+def _of(data: StudyData, frames: Mapping[int, pl.DataFrame], point: LoadPoint, arm: str) -> pl.DataFrame:
+    """The rows of one arm's trials at a load point, with the index of the trial."""
+    found = [
+        frames[trial.index].with_columns(trial=pl.lit(trial.index))
+        for trial in data.trials
+        if (trial.load_point, trial.arm) == (point, arm) and trial.index in frames
+    ]
+    empty = {**_SERIES, "source": pl.String(), "span_s": pl.Int64(), "trial": pl.Int32()}
+    return pl.concat(found) if found else pl.DataFrame(schema=empty)

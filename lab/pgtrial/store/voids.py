@@ -1,0 +1,49 @@
+"""Setting a voided block aside: its trials move from trials/ to voided/bNN-K/, after a crash at the next start.
+
+The judgement, which is on disk with its canary before anything moves, says what is to be done. Nothing else is run and
+no other canary is taken until that is finished, so only the newest judgement can wait for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pgtrial.store.files import cannot_write, sync_directory, write_atomically
+from pgtrial.store.records import Canary, Judgement, Void
+
+VOIDED = "voided"
+
+
+def unfinished_void(root: Path, canaries: Sequence[Canary]) -> Judgement | None:
+    """The judgement whose block is not yet, or not wholly, set aside in the study at `root`."""
+    newest = canaries[-1].judged if canaries else None
+    if newest is None or newest.outcome != "void" or _final(root, newest).exists():
+        return None
+    return newest
+
+
+def set_aside(root: Path, judgement: Judgement, canaries: Sequence[Canary], trials: Iterable[Path]) -> None:
+    """Move the directories of the block's trials, those that are still there. Raises StoreError.
+
+    Any step may be the last one before a crash; the same call then goes on from there.
+    """
+    final = _final(root, judgement)
+    hidden = final.with_name(f".{final.name}.tmp")
+    try:
+        hidden.mkdir(parents=True, exist_ok=True)
+        for trial in trials:
+            if trial.exists():
+                trial.rename(hidden / trial.name)
+        concerned = [canary for canary in canaries if canary.number == judgement.before or canary.judged == judgement]
+        void = Void(reason=judgement.reason, judgement=judgement, canaries=concerned)
+        write_atomically(hidden / "void.json", void.model_dump_json(indent=1))
+        sync_directory(root / "trials")
+        hidden.rename(final)
+        sync_directory(final.parent)
+    except OSError as error:
+        raise cannot_write(final, error) from error
+
+
+def _final(root: Path, judgement: Judgement) -> Path:
+    return root / VOIDED / f"b{judgement.block:02d}-{judgement.attempt}"

@@ -1,0 +1,80 @@
+"""The scope of a study's verdict: what it speaks of, what was swapped by the coin, and what each arm had as its own."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+from pgtrial.analyse.deployments import FEWEST
+from pgtrial.study.deployments import are_units
+from pgtrial.study.places import shared_places
+from pgtrial.study.spec import SetUp, StudySpec
+from pgtrial.study.storage import Volume
+
+
+def scope_of(spec: StudySpec) -> str:
+    """The scope in words, e.g. `this host, a fresh copy of the data for every trial`."""
+    setups = {arm: spec.resolved(arm) for arm in spec.arms}
+    parts = [_where(list(setups.values())), *_data(spec, setups)]
+    fixed = _fixed(spec, setups)
+    return ", ".join(parts) + (f" (not swapped between the arms: {', '.join(fixed)})" if fixed else "")
+
+
+def _where(setups: list[SetUp]) -> str:
+    given = _given(setups)
+    if not given:
+        return "this host"
+    number = len(setups[0].dsn or [])
+    if number >= FEWEST:
+        return f"{number} deployments of each arm, which stand for others of their kind"
+    if number > 1:
+        return f"these {number} deployments of each arm, too few to stand for others of their kind"
+    servers = (
+        "this given server as it is deployed"
+        if len(given) == 1
+        else f"these {len(given)} given servers as they are deployed"
+    )
+    return servers if all(setup.dsn is not None for setup in setups) else f"this host and {servers}"
+
+
+def _given(setups: list[SetUp]) -> set[str]:
+    return {dsn for setup in setups for dsn in setup.dsn or []}
+
+
+def _data(spec: StudySpec, setups: dict[str, SetUp]) -> list[str]:
+    """How trials come by their data: new for each, and what the coin swaps."""
+    shared = shared_places(spec)
+    listed = [" and ".join(group.places) for group in shared if group.places]
+    fresh = any(setup.reset == "copy" for setup in setups.values())
+    return [
+        *(["a fresh copy of the data for every trial"] if fresh else []),
+        *([f"its place swapped by the coin between {' or between '.join(listed)}"] if listed else []),
+        *(["kept copies of the data swapped by the coin"] if any(not group.places for group in shared) else []),
+    ]
+
+
+def _fixed(spec: StudySpec, setups: dict[str, SetUp]) -> list[str]:
+    """What differs from arm to arm and stays with it: what is peculiar to one of these looks like the arm's doing."""
+    ours = {arm: setup for arm, setup in setups.items() if setup.dsn is None}
+    given = _given(list(setups.values()))
+    swapped = {arm for group in shared_places(spec) for arm in group.arms}
+    fixed = {
+        "server": bool(given) and len(given) + bool(ours) > 1 and not are_units(spec),
+        "server build": len({setup.postgres for setup in ours.values()}) > 1,
+        "loaded data": len({(setup.postgres, *(setup.initdb or [])) for setup in ours.values()}) > 1,
+        "place of the data": len({_place(setup) for setup in ours.values()}) > 1,
+        "kept copy of the data": any(arm not in swapped and setup.reset != "copy" for arm, setup in ours.items()),
+    }
+    return [name for name, differs in fixed.items() if differs]
+
+
+def _place(setup: SetUp) -> Hashable:
+    """Where an arm's data are; arms with the same are in turn on the same blocks, or swapped."""
+    storage = setup.storage
+    return None if storage is None else (_blocks(storage), storage.wal and _blocks(storage.wal))
+
+
+def _blocks(volume: Volume) -> Hashable:
+    if volume.fs == "tmpfs":
+        return "memory"
+    # loop volumes of one size and kind are on one file
+    return (volume.size, volume.preallocate) if volume.on == ["loop"] else tuple(volume.on)

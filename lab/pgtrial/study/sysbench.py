@@ -1,0 +1,129 @@
+"""Tests of sysbench as workloads of a study: their names, the size of their tables, and further options."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+SYSBENCH_TESTS = (
+    "oltp_read_only",
+    "oltp_read_write",
+    "oltp_write_only",
+    "oltp_point_select",
+    "oltp_update_index",
+    "oltp_update_non_index",
+    "oltp_insert",
+    "oltp_delete",
+    "bulk_insert",
+    "select_random_points",
+    "select_random_ranges",
+)
+"""sysbench's own tests, which the engine has natively."""
+
+TABLES = 1
+TABLE_SIZE = 10_000
+"""sysbench's defaults for its own tests."""
+
+_OURS = {
+    "threads": "clients",
+    "num_threads": "clients",
+    "time": "duration",
+    "max_time": "duration",
+    "warmup_time": "warmup",
+    "rate": "rate",
+    "tx_rate": "rate",
+    "jobs": "jobs",
+    "db_ps_mode": "protocol",
+    "tables": "sysbench.tables",
+    "table_size": "sysbench.table_size",
+}
+"""Options that a key of the study stands for."""
+
+_NOT_OURS = ("events", "max_requests", "rand_seed", "jsonl", "db_driver", "config_file", "help", "version", "test")
+_PREPARING = ("auto_inc", "create_secondary", "secondary", "pgsql_variant")
+"""Options of sysbench's own tests that shape the tables, besides those of the random numbers."""
+
+
+def is_sysbench(workload: str) -> bool:
+    """Whether a workload is a test of sysbench: one of its own, or a Lua script."""
+    return workload in SYSBENCH_TESTS or workload.endswith(".lua")
+
+
+def plain(option: str) -> str:
+    """An option's name without dashes, which sysbench takes for underscores."""
+    return option.replace("-", "_")
+
+
+def prepares(option: str) -> bool:
+    """Whether an option of sysbench's own tests concerns the tables that they prepare."""
+    return plain(option) in _PREPARING or plain(option).startswith("rand_")
+
+
+def refusal_of_sysbench(protocol: str, warmup_s: float, rates: Sequence[float], *, tries: bool) -> str | None:
+    """What a load asks for that sysbench does not have, one sentence, or None."""
+    if protocol == "extended":
+        return 'tests of sysbench know the protocols prepared and simple; set protocol = "prepared"'
+    if warmup_s != int(warmup_s):
+        return f"warmup is {warmup_s:g}s, and with tests of sysbench it has to be whole seconds"
+    if any(rate != int(rate) for rate in rates):
+        return "tests of sysbench are started at whole numbers of transactions per second; round the rate"
+    if tries:
+        return "max_tries is for pgbench's workloads; tests of sysbench begin an event again by themselves: remove it"
+    return None
+
+
+def _as_option(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, int | float) else value
+
+
+class SysbenchSection(BaseModel):
+    """`[load.sysbench]`: the same for all workloads of the study that are tests of sysbench."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    tables: int | None = Field(
+        None, ge=1, le=100_000, description="Tables; default: the test's own, 1 for sysbench's tests."
+    )
+    table_size: int | None = Field(
+        None, ge=1, description="Rows of each table; default: the test's own, 10,000 for sysbench's tests."
+    )
+    options: dict[str, Annotated[str, BeforeValidator(_as_option)]] = Field(
+        {},
+        description='Further options, as they are: `{ rand-type = "uniform", point-selects = 0 }`. The engine is '
+        "asked at planning whether each of the tests knows them.",
+    )
+
+    @field_validator("options")
+    @classmethod
+    def _passed_on(cls, options: dict[str, str]) -> dict[str, str]:
+        for option in options:
+            if plain(option) in _OURS:
+                raise ValueError(f"{option} is the study's to say; use the key {_OURS[plain(option)]}")
+            if plain(option) in _NOT_OURS or plain(option).startswith(("mysql_", "report_")):
+                raise ValueError(f"{option} is for pgtrial itself to choose; remove it")
+            if plain(option).startswith("pgsql_") and plain(option) != "pgsql_variant":
+                raise ValueError(f"{option} is the arm's to say; use its dsn")
+            if not option.replace("-", "").replace("_", "").isalnum():
+                raise ValueError(f"{option!r} is not the name of an option; write it without -- and =")
+        return options
+
+    def arguments(self, test: str) -> list[str]:
+        """The engine's options for one test: the size of the tables where it has one, then the others as they are."""
+        tables, size = self.sizes(test)
+        sized = {"tables": tables, "table-size": size}
+        return [
+            *(f"--{name}={value}" for name, value in sized.items() if value is not None),
+            *(f"--{name}={value}" for name, value in self.options.items()),
+        ]
+
+    def sizes(self, test: str) -> tuple[int | None, int | None]:
+        """Number of tables and rows of each; None where the test decides, or has no such thing."""
+        if test == "bulk_insert":
+            return None, None
+        if test in SYSBENCH_TESTS:
+            return self.tables or TABLES, self.table_size or TABLE_SIZE
+        return self.tables, self.table_size

@@ -1,0 +1,73 @@
+"""The bundled studies that change the machine, shortened: they run, and the machine is as before."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.cli.study_file import builds_here
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.study.frozen import freeze
+from pgtrial.study.load import read_study
+from tests.conftest import require_engine, require_root, require_server
+from tests.host.test_volumes import require_filesystem
+from tests.machine import machine
+
+_PGTRIAL = "from pgtrial.cli import main; raise SystemExit(main())"
+_LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "jobs": 1, "warmup": 0.2, "duration": 1.0}
+
+
+def shortened(name: str, profile: str, path: Path) -> Path:
+    """The study with its own arms and settings: one block, a small table, trials of a second."""
+    spec = read_study(f"@{name}", profile, builds_here)
+    spec = spec.model_copy(
+        update={
+            "load": spec.load.model_copy(update=_LOAD),
+            "verdict": spec.verdict.model_copy(update={"blocks": 1, "canary": False}),
+            "study": spec.study.model_copy(update={"profile": None}),
+        }
+    )
+    path.write_text(freeze(spec))
+    return path
+
+
+@pytest.mark.parametrize(
+    ("name", "profile"),
+    [("os-comparison", "quick"), ("huge-pages", "quick-2MB"), ("filesystem-durability", "quick")],
+)
+def test_a_bundled_study_runs_and_leaves_the_machine_as_it_was(state_root, tmp_path, name, profile):
+    require_root()
+    require_engine()
+    for kind in ("ext4", "xfs", "btrfs"):
+        require_filesystem(kind)
+    for major in (15, 16, 17, 18):
+        require_server(major)
+    file = shortened(name, profile, tmp_path / "study.toml")
+    before = machine(state_root)
+    done = subprocess.run(
+        [sys.executable, "-c", _PGTRIAL, "run", file, "--results", tmp_path / "results", "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+        env=os.environ | {"PGTRIAL_STATE": str(state_root)},
+    )
+    assert done.returncode == 0, done.stderr
+    study = StudyDirectory.open(tmp_path / "results")
+    trials = study.trials()
+    assert {trial.arm: trial.reason for trial in trials} == dict.fromkeys(study.plan.arms)
+    assert machine(state_root) == before
+    findings = json.loads((study.path / "verdict.json").read_text())["findings"]
+    told = {finding["rule"]: finding for finding in findings if finding["severity"] != "info"}
+    if name == "huge-pages":
+        (huge,) = (trial for trial in trials if trial.arm == "2MB")
+        pages = huge.huge_pages
+        used = pages["during"]["2MB_total"] - pages["during"]["2MB_free"] + pages["during"]["2MB_reserved"]
+        assert used > 896 // 2 > pages["after"]["2MB_total"]
+    if name == "filesystem-durability":
+        assert any("nobarrier" in finding["message"] for finding in told.values()), told

@@ -1,0 +1,84 @@
+"""The commands choose a profile, say which one where nobody did, and tell how long each takes."""
+
+import json
+
+import pytest
+
+from pgtrial.cli import main
+
+STUDY = """
+[study]
+question = "Which?"
+[load]
+scale = 100
+[arms.a]
+[arms.b]
+settings = { jit = "off" }
+[verdict]
+blocks = 8
+[profiles.small.load]
+scale = 1
+[profiles.large]
+"""
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch, capsys):
+    (tmp_path / "s.toml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments):
+        with pytest.raises(SystemExit) as ended:
+            main(list(arguments))
+        out, err = capsys.readouterr()
+        return ended.value.code, out, err
+
+    return run
+
+
+def scales(out):
+    return {point["scale"] for point in json.loads(out)["plan"]["load_points"]}
+
+
+def test_without_a_profile_the_first_is_taken_and_one_line_says_so(said):
+    status, out, err = said("plan", "s.toml", "--json")
+    assert (status, scales(out)) == (0, {1})
+    assert err == "pgtrial: profile small of s.toml; --profile large\n"
+
+
+def test_the_profile_that_is_asked_for_is_taken_in_silence(said):
+    status, out, err = said("plan", "s.toml", "--json", "--profile", "large")
+    assert (status, scales(out), err) == (0, {100}, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["run", "s.toml", "--profile", "larg"], "did you mean 'large'?"),
+        (["plan", "@demo", "--profile", "quick"], "@demo has no profiles; leave --profile out"),
+        (["facts", "--profile", "quick"], "--profile is of a study; name one"),
+    ],
+)
+def test_a_profile_that_is_none_is_one_line_and_a_status(said, arguments, message):
+    status, _, err = said(*arguments)
+    assert status == 1
+    assert err.startswith("pgtrial: error: ")
+    assert err.count("\n") == 1
+    assert message in err
+
+
+def test_a_study_that_goes_on_has_its_profile_already(said, tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "there" / "study.toml").write_text("[arms.a]\n[arms.b]\n")
+    status, _, err = said("run", "there", "--profile", "small")
+    assert status == 1
+    assert "has its seed, profile and place already" in err
+
+
+def test_the_bundled_studies_are_listed_with_their_profiles_and_times(said, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "200")
+    status, out, _ = said("studies")
+    assert status == 0
+    rows = [line.split() for line in out.splitlines()]
+    assert ["full", "472h", "12min"] in rows
+    assert any(row[0] == "@huge-pages" and "quick" in row for row in rows)

@@ -1,0 +1,60 @@
+"""The canary measures this machine, and leaves nothing behind."""
+
+import psutil
+import pytest
+
+from pgtrial.arm.processes import stop_servers_below
+from pgtrial.observe.canary import CanaryProbes
+from tests.conftest import require_engine
+
+
+@pytest.fixture
+def places(workspace):
+    require_engine()
+    directory = workspace.directory("canary")
+    directory.mkdir()
+    return directory, workspace.socket_directory()
+
+
+def null_servers(directory):
+    return [
+        process
+        for process in psutil.process_iter()
+        if process.name() == "pgtrial-engine" and process.cwd() == str(directory.resolve())
+    ]
+
+
+def test_every_probe_measures_and_what_passed_between_two_canaries_is_known_of_the_second(places):
+    probes = CanaryProbes(*places)
+    first, second = probes(), probes()
+    for reading in (first, second):
+        assert reading.cpu_per_s is not None
+        assert reading.cpu_per_s > 10
+        assert reading.flushes_per_s is not None
+        assert reading.flushes_per_s > 0
+        assert reading.select1_per_s is not None
+        assert reading.select1_per_s > 100
+    assert first.steal_share is None
+    assert first.pressure == {}
+    assert second.steal_share is None or 0 <= second.steal_share <= 1
+    assert all(0 <= share <= 1.1 for share in second.pressure.values())
+    assert second.taken > first.taken
+    assert not null_servers(places[0])
+    assert [path.name for path in places[0].iterdir()] == ["select1.sql"]
+
+
+def test_what_cannot_be_measured_is_unknown_and_nothing_else_suffers(places, monkeypatch):
+    directory, sockets = places
+    monkeypatch.setenv("PGTRIAL_ENGINE", "/bin/false")
+    reading = CanaryProbes(directory / "absent", sockets)()
+    assert reading.cpu_per_s is not None
+    assert reading.flushes_per_s is None
+    assert reading.select1_per_s is None
+
+
+def test_a_null_server_left_by_a_lab_that_was_killed_is_ended_with_its_run(places):
+    directory, _ = places
+    with CanaryProbes(*places)._null_server():
+        assert len(null_servers(directory)) == 1
+        assert stop_servers_below(directory) == 1
+        assert null_servers(directory) == []

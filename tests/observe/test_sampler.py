@@ -1,0 +1,173 @@
+"""What a sampler sees of a real server, what it may not see, and that it never harms whoever is watched."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import psycopg
+import pytest
+
+from pgtrial.observe import sampler as sampling
+from pgtrial.observe.sampler import Sampler
+from pgtrial.observe.views import Views
+from tests.conftest import require
+
+PATIENCE_S = 20.0
+
+
+@contextmanager
+def waiting_for_a_lock(cluster) -> Iterator[None]:
+    """A session that is held up by another one's lock for as long as the context lasts."""
+    with cluster.target.connect(application_name="holder") as holder:
+        holder.execute("SELECT pg_advisory_lock(77)")
+        with cluster.target.connect(application_name="waiter") as waiter:
+            thread = threading.Thread(target=waiter.execute, args=("SELECT pg_advisory_lock(77)",))
+            thread.start()
+            try:
+                yield
+            finally:
+                holder.execute("SELECT pg_advisory_unlock(77)")
+                thread.join()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+def begin(watching: Sampler) -> None:
+    """Load and measured part at once; the process under load is this one."""
+    watching.load_begins(os.getpid())
+    watching.measure_begins()
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Looks as often as a test can wait for."""
+    monkeypatch.setattr(sampling, "WAITS_EVERY_S", 0.05)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize("major", [15, 18])
+def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major):
+    require(Path("/proc/stat").exists(), "Linux")
+    cluster = clusters(major)
+    watching = Sampler(cluster.target.connect, cluster.data_directory)
+    expected = {"cpu", "memory", "processes", "pg_stat_database", *(["pg_stat_io"] if major >= 16 else [])}
+    with waiting_for_a_lock(cluster), watching:
+        begin(watching)
+        until(lambda: len(watching._readings) >= 1)
+        # a session reports its counters when it ends
+        with cluster.target.connect() as worker:
+            worker.execute("SELECT count(*) FROM pg_class")
+        until(lambda: expected <= set(watching.seen(60.0).observed["source"]))
+    seen = watching.seen(60.0)
+    assert seen.notes == []
+    waiting = seen.waits.filter(pl.col("wait_event") == "advisory")
+    assert set(waiting["wait_event_type"]) == {"Lock"}
+    assert set(waiting["state"]) == {"active"}
+    assert waiting["sessions"].max() == 1.0
+    assert "checkpointer" in set(seen.waits["backend_type"])
+    locks = seen.observed.filter((pl.col("source") == "pg_locks") & (pl.col("name") == "ExclusiveLock waiting"))
+    assert locks["value"].max() == 1.0
+    assert seen.cost["samples"] >= 3
+    assert 0 < seen.cost["lab_cpu_s"] < 60
+    assert 0 < seen.cost["server_cpu_s"] < 60
+
+
+@pytest.mark.usefixtures("often")
+def test_the_sampler_does_not_see_the_lab_itself(clusters):
+    cluster = clusters(18)
+    with cluster.target.connect(), Sampler(cluster.target.connect, None) as watching:
+        begin(watching)
+        until(lambda: len(watching._sessions) >= 2)
+    assert "client backend" not in set(watching.seen(60.0).waits["backend_type"])
+
+
+@pytest.mark.usefixtures("often")
+def test_a_role_without_rights_sees_its_own_sessions_and_is_told_once_what_it_misses(clusters):
+    cluster = clusters(18)
+    with cluster.target.connect() as admin:
+        admin.execute("CREATE ROLE plain LOGIN")
+        try:
+            with cluster.target.connect(user="plain", application_name="load") as own:
+                own.execute("SELECT 1")
+                watching = Sampler(lambda: cluster.target.connect(user="plain"), None)
+                with watching:
+                    begin(watching)
+                    until(lambda: len(watching._readings) >= 2)
+        finally:
+            admin.execute("DROP ROLE plain")
+    seen = watching.seen(60.0)
+    assert set(seen.waits["backend_type"]) == {"client backend"}
+    assert seen.notes == ["not observed: sessions of others, which the role may not see (grant pg_read_all_stats)"]
+    assert "server_cpu_s" not in seen.cost
+
+
+@pytest.mark.usefixtures("often")
+def test_a_server_that_goes_away_ends_the_sampler_and_keeps_what_it_saw(start_cluster):
+    cluster = start_cluster()
+    with Sampler(cluster.target.connect, None) as watching:
+        begin(watching)
+        until(lambda: len(watching._sessions) >= 2)
+        cluster.stop(immediate=True)
+        until(lambda: bool(watching._notes))
+    seen = watching.seen(60.0)
+    assert not seen.waits.is_empty()
+    assert len(seen.notes) == 1
+    assert seen.notes[0].startswith("the sampler ended early: ")
+
+
+def test_a_server_that_cannot_be_reached_is_a_note_and_no_error(tmp_path):
+    def connect() -> psycopg.Connection:
+        return psycopg.connect(host=str(tmp_path), dbname="none")
+
+    with Sampler(connect, None) as watching:
+        begin(watching)
+    seen = watching.seen(60.0)
+    assert seen.waits.is_empty()
+    assert seen.observed.is_empty()
+    assert seen.notes[0].startswith("the sampler ended early: ")
+
+
+def test_a_load_that_was_never_measured_was_not_observed(clusters):
+    with Sampler(clusters(18).target.connect, None) as watching:
+        watching.load_begins(os.getpid())
+        until(lambda: len(watching._looks) >= 1)
+    assert watching.seen(60.0).waits.is_empty()
+
+
+def test_every_version_reads_its_views_in_one_statement(cluster):
+    with cluster.target.connect() as session:
+        views = Views(session)
+        values = views.read()
+        version = session.info.server_version
+        assert views.statements() == {}
+    assert views.refused == []
+    assert values["pg_stat_database"]["xact_commit"] > 0
+    assert {"pg_stat_wal", "pg_stat_bgwriter", "pg_stat_slru"} <= values.keys()
+    assert ("pg_stat_checkpointer" in values) == (version >= 170000)
+
+
+@pytest.mark.usefixtures("often")
+def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_use(start_cluster):
+    cluster = start_cluster(15, settings={"shared_preload_libraries": "pg_stat_statements"})
+    with cluster.target.connect() as worker:
+        available = worker.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_stat_statements'").fetchone()
+        require(available, "pg_stat_statements for PostgreSQL 15")
+        worker.execute("CREATE EXTENSION pg_stat_statements")
+        worker.execute("SELECT count(*) FROM pg_class")
+        with Sampler(cluster.target.connect, None) as watching:
+            begin(watching)
+            until(lambda: len(watching._looks) >= 1)
+            worker.execute("SELECT count(*) FROM pg_class")
+    told = watching.seen(60.0).observed.filter(pl.col("name") == "calls: SELECT count(*) FROM pg_class")
+    assert told.rows() == [(None, "pg_stat_statements", "calls: SELECT count(*) FROM pg_class", 1.0)]
