@@ -36,7 +36,7 @@ test-engine:
 	cd engine && cargo test --locked --quiet
 
 test-lab: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --dist loadgroup
+	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --no-loadscope-reorder
 
 lint: $(VENV)/.dev
 	cd engine && cargo fmt --check && cargo clippy --locked --all-targets --quiet -- -D warnings

@@ -11,6 +11,8 @@ from pathlib import Path
 from typing import NoReturn
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 from pgtrial.arm.cluster import Cluster, create_cluster
 from pgtrial.arm.servers import ServerBinaries, find_servers
@@ -30,10 +32,16 @@ _OF_THE_MACHINE = (
 """Tests that change the machine or look whether it was changed: one after the other, in one process."""
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
+class _ByFile(LoadScopeScheduling):
     """For several processes: a file stays together, with what its module sets up; so do the tests of the machine."""
-    path = item.nodeid.partition("::")[0]
-    item.add_marker(pytest.mark.xdist_group("machine" if path.startswith(_OF_THE_MACHINE) else path))
+
+    def _split_scope(self, nodeid: str) -> str:
+        path = nodeid.partition("::")[0]
+        return "the machine" if path.startswith(_OF_THE_MACHINE) else path
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return _ByFile(config, log)
 
 
 def require(present: object, what: str) -> None:

@@ -23,10 +23,12 @@ _PROGRAMS = frozenset({"postgres", "pgtrial-engine"})
 
 
 def machine(state: Path) -> dict[str, str]:
-    """Mounts, loop devices, kernel switches and parameters, and what runs or lies below the lab's state root."""
+    """Kernel switches and parameters, and what is mounted, runs or lies below the lab's state root."""
     seen = {
-        "mounts": _others_left_out(Path("/proc/self/mounts").read_text()),
-        "loop devices": subprocess.check_output(["losetup", "--all"], text=True) if shutil.which("losetup") else "",
+        "mounts": _below(state, Path("/proc/self/mounts").read_text()),
+        "loop devices": _below(state, subprocess.check_output(["losetup", "--all"], text=True))
+        if shutil.which("losetup")
+        else "",
         "runs": _names(state / "runs"),
         "sockets": _names(Path("/tmp"), "pgtrial-*"),
         "programs": "\n".join(sorted(_programs_below(state))),
@@ -39,9 +41,9 @@ def machine(state: Path) -> dict[str, str]:
     return seen
 
 
-def _others_left_out(mounts: str) -> str:
-    """Without what tests in another process mount in their own temporary directories."""
-    return "\n".join(line for line in mounts.splitlines() if "/pytest-of-" not in line)
+def _below(state: Path, listed: str) -> str:
+    """The lines about what lies below the state root: tests in another process have one of their own."""
+    return "\n".join(line for line in listed.splitlines() if f"{state}/" in line)
 
 
 def _names(home: Path, pattern: str = "*") -> str:
