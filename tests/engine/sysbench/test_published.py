@@ -75,8 +75,8 @@ def test_the_original_is_cut_off_alike(sides, prepared, tmp_path):
     line = f"oltp_write_only {MODERN} --threads=50 --max-time=1 --max-requests=0 --forced-shutdown run"
     ends = [side.run(target, *line.split(), directory=tmp_path) for side, target in zip(sides, prepared, strict=True)]
     assert ends[1].status == CUT_OFF
-    # the original pulls the ground from under its threads, and crashes at times
-    assert ends[0].status in (CUT_OFF, -signal.SIGSEGV)
+    # the original pulls the ground from under its threads, and crashes at times; or they all ended before it looked
+    assert ends[0].status in (0, CUT_OFF, -signal.SIGSEGV)
     unfinished = r"^Number of unfinished transactions on forced shutdown: \d+$"
     said = [re.search(unfinished, done.stdout, flags=re.MULTILINE) is not None for done in ends]
     assert said[1]
