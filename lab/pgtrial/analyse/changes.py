@@ -7,8 +7,9 @@ from collections import Counter
 
 import numpy as np
 
+from pgtrial.analyse.levels import spread
 from pgtrial.analyse.ratios import Grid
-from pgtrial.analyse.records import BlockRatio, CellRegimes, Regime, Shape, Spread, TrialRegime, When
+from pgtrial.analyse.records import BlockRatio, CellRegimes, Regime, Shape, TrialRegime, When
 from pgtrial.analyse.regimes import detect
 from pgtrial.analyse.spoilt import TOLERATED
 from pgtrial.analyse.steady import Seconds
@@ -92,11 +93,11 @@ class Changes:
             trials=len(trials),
             shapes=dict(Counter(regime.shape for regime in regimes).most_common()),
             changes=_many(len(changed), len(trials)),
-            before=_spread([segment.tps for segment in first]),
-            after=_spread([segment.tps for segment in settled]),
-            changed_s=_spread([segment.end_s for segment in first]),
-            changed_committed=_spread([segment.committed for segment in first]),
-            settled_s=_spread([segment.start_s for segment in settled]),
+            before=spread([segment.tps for segment in first]),
+            after=spread([segment.tps for segment in settled]),
+            changed_s=spread([segment.end_s for segment in first]),
+            changed_committed=spread([segment.committed for segment in first]),
+            settled_s=spread([segment.start_s for segment in settled]),
             not_flat=[
                 TrialRegime(index=trial.index, block=trial.block, regime=regime)
                 for trial, regime in zip(trials, regimes, strict=True)
@@ -123,9 +124,3 @@ def _regime(trial: Trial, seconds: Seconds) -> Regime | None:
 
 def _many(blocks: int, of: int) -> bool:
     return blocks > TOLERATED_BLOCKS * of
-
-
-def _spread(values: list[float] | list[int]) -> Spread | None:
-    if not values:
-        return None
-    return Spread(median=float(np.median(values)), lowest=float(min(values)), highest=float(max(values)))

@@ -17,7 +17,6 @@ import numpy as np
 
 from pgtrial.analyse import p8
 from pgtrial.analyse.claims import as_difference
-from pgtrial.analyse.deployments import Units
 from pgtrial.analyse.levels import NOTABLE_SHARE
 from pgtrial.analyse.ratios import Grid
 from pgtrial.analyse.records import Claim, Criterion, Estimate, Word
@@ -75,41 +74,21 @@ def criteria(grid: Grid, primary: Sequence[Claim], withheld: Mapping[str, object
 
 
 def _criterion(grid: Grid, kind: Kind, claim: Claim, *, withheld: bool) -> Criterion:
-    arms = (claim.arm, claim.baseline)
-    values = {arm: _value(grid, kind, arm) for arm in arms}
-    if kind.name == MEAN:
-        return Criterion(
-            what=kind.name,
-            unit=kind.unit,
-            better=kind.better,
-            arm=claim.arm,
-            baseline=claim.baseline,
-            primary=True,
-            values=values,
-            verdict=claim.verdict,
-            within_margin=claim.within_margin,
-            by="ratio",
-            difference=claim.difference,
-            claims=claim.family,
-            blocks=claim.blocks,
-        )
-    margin = NOTABLE_SHARE if kind.name == FAILURES else grid.plan.margin
-    limits = (math.log1p(-margin), math.log1p(margin)) if kind.unit == "s" else (-margin, margin)
-    values_of = dict(_series(grid, kind, claim.arm))
-    found = _decide(grid.units, grid.units.means(values_of, grid.counted), limits)
+    primary = kind.name == MEAN
+    found = _of_claim(claim) if primary else _decide(grid, kind, claim.arm)
     return Criterion(
         what=kind.name,
         unit=kind.unit,
         better=kind.better,
         arm=claim.arm,
         baseline=claim.baseline,
-        primary=False,
-        values=values,
-        verdict="withheld" if withheld else found.verdict,
-        within_margin=found.shown is not None and _within(found.shown, limits),
+        primary=primary,
+        values={arm: _value(grid, kind, arm) for arm in (claim.arm, claim.baseline)},
+        verdict="withheld" if withheld and not primary else found.verdict,
+        within_margin=found.within_margin,
         by="ratio" if kind.unit == "s" else "difference",
-        difference=_estimate(found.shown, kind) if found.shown else None,
-        claims=SECONDARY,
+        difference=found.difference,
+        claims=claim.family if primary else SECONDARY,
         blocks=found.blocks,
     )
 
@@ -155,35 +134,25 @@ def _share(number: float, trial: Trial | None) -> float:
 @dataclass(frozen=True)
 class _Decision:
     verdict: Word
-    shown: p8.Interval | None
+    within_margin: bool
+    difference: Estimate | None
     blocks: int
 
 
-def _decide(units: Units, values: list[float], limits: tuple[float, float]) -> _Decision:
+def _of_claim(claim: Claim) -> _Decision:
+    return _Decision(claim.verdict, claim.within_margin, claim.difference, claim.blocks)
+
+
+def _decide(grid: Grid, kind: Kind, arm: str) -> _Decision:
     """As for claims, by the units of the study, within limits that need not be those of a ratio."""
-    reached = [look for look in units.looks() if look.blocks <= len(values)]
-    readings = [(look.blocks, units.interval(values[: look.blocks], look.alpha / SECONDARY)) for look in reached]
-    words = [_word(found, limits) for _, found in readings]
-    verdict: p8.Verdict = next((word for word in words if word != "undecided"), "undecided")
-    carrying = [
-        reading
-        for reading, word in zip(readings, words, strict=True)
-        if word == verdict or (verdict == "equivalent" and _within(reading[1], limits))
-    ]
-    blocks, shown = carrying[-1] if carrying else (len(values), None)
-    return _Decision(verdict, shown, blocks)
-
-
-def _word(found: p8.Interval, limits: tuple[float, float]) -> p8.Verdict:
-    if found.low > 0:
-        return "better"
-    if found.high < 0:
-        return "worse"
-    return "equivalent" if _within(found, limits) else "undecided"
-
-
-def _within(found: p8.Interval, limits: tuple[float, float]) -> bool:
-    return limits[0] < found.low and found.high < limits[1]
+    margin = NOTABLE_SHARE if kind.name == FAILURES else grid.plan.margin
+    limits = p8.ratio_limits(margin) if kind.unit == "s" else (-margin, margin)
+    values = grid.units.means(dict(_series(grid, kind, arm)), grid.counted)
+    found = grid.units.read(values, limits, SECONDARY)
+    if found.shown is None:
+        return _Decision(found.verdict, within_margin=False, difference=None, blocks=len(values))
+    shown = found.shown.interval
+    return _Decision(found.verdict, shown.between(limits), _estimate(shown, kind), found.shown.look.blocks)
 
 
 def _estimate(found: p8.Interval, kind: Kind) -> Estimate:

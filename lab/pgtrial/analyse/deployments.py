@@ -37,7 +37,7 @@ def is_fixed(plan: Plan) -> bool:
     return FEWEST <= plan.deployments < FEWEST_P8
 
 
-def t_interval(values: Sequence[float], alpha: float = ALPHA) -> p8.Interval:
+def t_interval(values: Sequence[float] | p8.Floats, alpha: float = ALPHA) -> p8.Interval:
     """The mean of log-ratios with its two-sided t interval at level 1 - alpha; unbounded for a single one."""
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
@@ -108,21 +108,13 @@ class Units:
         """Whether a look can decide any of so many claims at all."""
         return self.fixed or p8.can_decide(look, claims)
 
-    def interval(self, values: Sequence[float], alpha: float) -> p8.Interval:
-        """The estimate of a claim from these units, with its interval at level 1 - alpha by the study's rule."""
-        return t_interval(values, alpha) if self.fixed else p8.interval(values, alpha)
-
     def decide(self, values: Sequence[float], margin: float, claims: int) -> p8.Decision:
         """Reads a claim's units, in their order, at every planned look reached."""
-        if not self.fixed:
-            return p8.decide(values, margin, claims=claims, planned=self.planned)
-        readings = []
-        for look in self.looks():
-            if look.blocks <= len(values):
-                found = self.interval(values[: look.blocks], look.alpha / claims)
-                readings.append(p8.Reading(look, look.alpha / claims, found, found.verdict(margin)))
-        last = readings[-1] if readings else None
-        return p8.Decision(tuple(readings), last.verdict if last else "undecided", last)
+        return self.read(values, p8.ratio_limits(margin), claims)
+
+    def read(self, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Decision:
+        """As `decide`, of values that need not be log-ratios, with their own limits."""
+        return p8.read(self.looks(), values, limits, claims, t_interval if self.fixed else p8.interval)
 
     def fewest(self, claims: int) -> int:
         """Units below which nothing can be decided with so many claims."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Sequence
 
 import numpy as np
 from scipy.stats import binom
@@ -41,13 +42,13 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
         known = [t.measured for t in delivering if t.measured and t.measured.latency_us]
         enough = all(phase.transactions * (1 - faster) >= _ENOUGH_SLOWER - 1e-6 for phase in known)
         values = [float(getattr(phase.latency_us, field)) for phase in known]
-        latency[name] = _spread(values) if enough else None
+        latency[name] = spread(values) if enough else None
     return Level(
         arm=arm,
         load_point=point,
         trials=len(delivering),
         failed_trials=len(trials) - len(delivering),
-        tps=_spread(tps) if not regimes.changes else None,
+        tps=spread(tps) if not regimes.changes else None,
         tps_low=low if not regimes.changes else None,
         tps_high=high if not regimes.changes else None,
         tps_before=regimes.before if regimes.changes else None,
@@ -68,7 +69,8 @@ def median_interval(ascending: list[float]) -> tuple[float | None, float | None]
     return ascending[rank - 1], ascending[n - rank]
 
 
-def _spread(values: list[float]) -> Spread | None:
+def spread(values: Sequence[float]) -> Spread | None:
+    """Median, lowest and highest; None of nothing."""
     return Spread(median=float(np.median(values)), lowest=min(values), highest=max(values)) if values else None
 
 

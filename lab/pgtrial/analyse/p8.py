@@ -13,7 +13,7 @@ Log-ratios are natural logarithms of goodput(arm) / goodput(baseline); positive 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import chain, count, islice
@@ -25,6 +25,8 @@ from scipy.stats import norm
 
 Floats = npt.NDArray[np.float64]
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
+Limits = tuple[float, float]
+"""Between these, exclusive, a difference counts as equivalent; on the scale of the values, log-ratios or others."""
 
 WORST = math.log(1000.0)
 """Magnitude of the log-ratio of a failed trial, and the cap of all others: the worst possible rank, never dropped."""
@@ -57,28 +59,38 @@ class Interval:
     high: float
 
     def verdict(self, margin: float) -> Verdict:
-        """What the interval says when differences below `margin` (a share) count as equivalent.
+        """What the interval says when differences below `margin` (a share) count as equivalent."""
+        return self.word(ratio_limits(margin))
 
-        An interval that excludes no difference and also lies within the margin is better or worse: see `within`.
-        """
+    def within(self, margin: float) -> bool:
+        """Whether the whole interval lies inside (1 - margin, 1 + margin), as ratios."""
+        return self.between(ratio_limits(margin))
+
+    def word(self, limits: Limits) -> Verdict:
+        """What the interval says. One that excludes no difference and is also between the limits is better or worse."""
         if self.low > 0:
             return "better"
         if self.high < 0:
             return "worse"
-        return "equivalent" if self.within(margin) else "undecided"
+        return "equivalent" if self.between(limits) else "undecided"
 
-    def within(self, margin: float) -> bool:
-        """Whether the whole interval lies inside (1 - margin, 1 + margin), as ratios."""
-        return math.log1p(-margin) < self.low and self.high < math.log1p(margin)
+    def between(self, limits: Limits) -> bool:
+        """Whether the whole interval lies inside the limits."""
+        return limits[0] < self.low and self.high < limits[1]
 
-    def supports(self, verdict: Verdict, margin: float) -> bool:
+    def supports(self, verdict: Verdict, limits: Limits) -> bool:
         """Whether this interval alone would carry that verdict."""
-        return self.within(margin) if verdict == "equivalent" else self.verdict(margin) == verdict
+        return self.between(limits) if verdict == "equivalent" else self.word(limits) == verdict
 
     @property
     def established_margin(self) -> float:
         """The smallest margin, a share, within which this interval would be equivalent; infinite if there is none."""
         return max(-math.expm1(self.low), math.expm1(self.high)) if math.isfinite(self.low) else math.inf
+
+
+def ratio_limits(margin: float) -> Limits:
+    """The log-ratios within which a difference is below `margin`, a share."""
+    return math.log1p(-margin), math.log1p(margin)
 
 
 @dataclass(frozen=True, slots=True)
@@ -192,15 +204,26 @@ def decide(
     log_ratios: Sequence[float] | Floats, margin: float, *, claims: int = 1, planned: Sequence[int] | None = None
 ) -> Decision:
     """Reads the claim at every planned look reached; `claims` is the number of claims that share each look's error."""
-    values = np.asarray(log_ratios, dtype=np.float64)
+    looks_ahead = open_ended_looks() if planned is None else schedule(planned)
+    return read(looks_ahead, np.asarray(log_ratios, dtype=np.float64), ratio_limits(margin), claims, interval)
+
+
+def read(
+    ahead: Iterable[Look],
+    values: Sequence[float] | Floats,
+    limits: Limits,
+    claims: int,
+    by: Callable[[Sequence[float] | Floats, float], Interval],
+) -> Decision:
+    """Reads a claim's values at every look reached; `by` gives the interval of some of them at level 1 - alpha."""
     readings = []
-    for look in open_ended_looks() if planned is None else schedule(planned):
+    for look in ahead:
         if look.blocks > len(values):
             break
-        found = interval(values[: look.blocks], look.alpha / claims)
-        readings.append(Reading(look, look.alpha / claims, found, found.verdict(margin)))
+        found = by(values[: look.blocks], look.alpha / claims)
+        readings.append(Reading(look, look.alpha / claims, found, found.word(limits)))
     verdict: Verdict = next((r.verdict for r in readings if r.verdict != "undecided"), "undecided")
-    carrying = [reading for reading in readings if reading.interval.supports(verdict, margin)]
+    carrying = [reading for reading in readings if reading.interval.supports(verdict, limits)]
     return Decision(tuple(readings), verdict, carrying[-1] if carrying else None)
 
 

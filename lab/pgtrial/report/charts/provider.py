@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.lines import Line, small_lines
+from pgtrial.report.charts.seconds import bin_width
 from pgtrial.report.data import StudyData
 from pgtrial.report.series import provider_metrics_of, provider_series, provider_unit
 
-_MOST_BINS = 60
 _MOST_CHARTS = 16
 """Of all load points together, but two for each at least; the table has all."""
 
@@ -23,7 +21,7 @@ def provider_charts(data: StudyData) -> list[Figure]:
     if not spans:
         return []
     span = max(spans)
-    step = span * math.ceil((data.plan.warmup_s + data.measured_s) / _MOST_BINS / span)
+    step = bin_width(data, span)
     points = data.plan.load_points
     shown = provider_metrics_of(data)[: max(2, _MOST_CHARTS // len(points))]
     figures = []

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import altair as alt
 
 from pgtrial.report.charts.parts import Canvas
+from pgtrial.report.data import StudyData
 
 _TITLE = "second of the measured part"
+_MOST_BINS = 60
+"""Bins of one chart, which keeps the page small."""
+
+
+def bin_width(data: StudyData, multiple_of: int = 1) -> int:
+    """Seconds of a bin of a study's charts over its seconds."""
+    return multiple_of * math.ceil((data.plan.warmup_s + data.measured_s) / _MOST_BINS / multiple_of)
 
 
 def seconds_axis(first: int, last: int) -> alt.X:

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import math
-
 import polars as pl
 
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import Canvas
-from pgtrial.report.charts.seconds import stacked
+from pgtrial.report.charts.seconds import bin_width, stacked
 from pgtrial.report.data import StudyData
 from pgtrial.report.waits import CPU, OTHER, active_sessions, events_shown
 from pgtrial.store.records import LoadPoint
-
-_MOST_BINS = 60
-"""Bins of one chart, which keeps the page small."""
 
 _LEGEND_COLUMNS = 3
 """The names of wait events are long, and two charts stand side by side."""
@@ -30,7 +25,7 @@ def wait_charts(data: StudyData) -> list[Figure]:
 
 
 def _point(data: StudyData, point: LoadPoint, events: list[str]) -> list[Figure]:
-    step = math.ceil((data.plan.warmup_s + data.measured_s) / _MOST_BINS)
+    step = bin_width(data)
     loads = {arm: active_sessions(data, point, arm, step) for arm in data.plan.arms}
     loads = {arm: load for arm, load in loads.items() if not load.is_empty()}
     totals = [load.group_by("second").agg(pl.col("sessions").sum())["sessions"].max() for load in loads.values()]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import polars as pl
@@ -10,13 +9,10 @@ import polars as pl
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.lines import Line, small_lines
 from pgtrial.report.charts.parts import Canvas
-from pgtrial.report.charts.seconds import stacked
+from pgtrial.report.charts.seconds import bin_width, stacked
 from pgtrial.report.data import StudyData
 from pgtrial.report.series import CPU_MODES, MB, host_series
 from pgtrial.store.records import LoadPoint
-
-_MOST_BINS = 60
-"""Bins of one chart, which keeps the page small."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +41,7 @@ def work_charts(data: StudyData) -> list[Figure]:
     """The mean of an arm's trials; nothing where the host is not the lab's own."""
     if not data.observed:
         return []
-    step = math.ceil((data.plan.warmup_s + data.measured_s) / _MOST_BINS)
+    step = bin_width(data)
     return [
         figure
         for point in data.plan.load_points
