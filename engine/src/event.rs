@@ -3,18 +3,21 @@
 
 mod pools;
 
+pub use pools::extent;
+
 use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use crate::frontend::self_check::Warning;
-use crate::ledger::{Counts, Latencies, Moments, ScriptAccount, Tally};
+use crate::ledger::{Counts, Latencies, Moments, Tally};
 use crate::plan::{Limit, Plan};
-use crate::reactor::{Abortion, Clock, Outcome, Phase, Tick};
+use crate::reactor::{Abortion, Began, Clock, Outcome, Phase, Tick};
+use crate::shard::Part;
 
 /// Version of the protocol.
 pub const PROTOCOL: u32 = 1;
@@ -27,13 +30,13 @@ pub struct EventWriter {
 
 /// What kind of load it is that events tell of.
 #[derive(Debug, Clone, Copy, Default)]
-struct Kind {
+pub struct Kind {
     /// It has a rate.
-    paced: bool,
+    pub paced: bool,
     /// Its statements are counted one by one.
-    counted: bool,
+    pub counted: bool,
     /// Tasks share pools of connections.
-    pooled: bool,
+    pub pooled: bool,
 }
 
 /// What the first event says.
@@ -81,6 +84,11 @@ impl EventWriter {
             "transactions": total,
             "random_seed": hello.seed.to_string(),
         });
+        let Part { shard, whole, .. } = plan.part;
+        if shard.is_part() {
+            let shard = json!({ "number": shard.index + 1, "of": shard.of, "clients": whole });
+            extend(&mut described, json!({ "shard": shard }));
+        }
         if let Some(pools) = &plan.pools {
             extend(&mut described, json!({ "pools": pools::describe(pools) }));
         }
@@ -104,18 +112,27 @@ impl EventWriter {
         self.write(clock, "connected", json!({ "clients": clients, "connect_s": seconds }))
     }
 
-    /// A phase begins.
-    pub fn phase(&mut self, clock: Clock, phase: Phase) -> io::Result<()> {
-        self.write(clock, "phase", json!({ "phase": phase }))
+    /// The same, where they wait for a start that is agreed upon.
+    pub fn ready(&mut self, clock: Clock, clients: usize, seconds: f64) -> io::Result<()> {
+        self.write(clock, "ready", json!({ "clients": clients, "connect_s": seconds }))
+    }
+
+    /// A phase begins, the first one with the moment at which it `began`.
+    pub fn phase(&mut self, clock: Clock, phase: Phase, began: Option<&Began>) -> io::Result<()> {
+        let mut body = json!({ "phase": phase });
+        if let Some(began) = began {
+            extend(&mut body, json!({ "at": unix_seconds(began.at) }));
+            if let Some(planned) = began.planned {
+                extend(&mut body, json!({ "planned_at": unix_seconds(planned) }));
+            }
+        }
+        self.write(clock, "phase", body)
     }
 
     /// A second is over.
     pub fn tick(&mut self, clock: Clock, tick: &Tick) -> io::Result<()> {
         self.failed_tasks(clock, &tick.tally)?;
-        let mut body = json!({ "phase": tick.phase, "second": tick.second, "seconds": tick.seconds });
-        extend(&mut body, happened(&tick.tally.counts, self.kind));
-        extend(&mut body, times(&tick.tally, self.kind));
-        self.write(clock, "tick", body)
+        self.write(clock, "tick", second(tick, self.kind))
     }
 
     /// The tasks that failed in a second.
@@ -146,7 +163,8 @@ impl EventWriter {
     /// The run is over.
     pub fn done(&mut self, clock: Clock, outcome: &Outcome, status: u8, warnings: &[Warning]) -> io::Result<()> {
         // With a single script the whole is the script.
-        let scripts: Vec<_> = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1).map(script).collect();
+        let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
+        let scripts: Vec<_> = several.map(|account| script(&account.whole)).collect();
         let mut body = json!({
             "status": status,
             "interrupted": outcome.interrupted,
@@ -175,7 +193,12 @@ impl EventWriter {
     }
 
     fn write(&mut self, clock: Clock, event: &str, body: Value) -> io::Result<()> {
-        let mut line = json!({ "event": event, "t": clock.now() as f64 / 1e9 });
+        self.write_at(clock.now() as f64 / 1e9, event, body)
+    }
+
+    /// Writes any event, of which `body` are the keys beside those that all have.
+    pub fn write_at(&mut self, t: f64, event: &str, body: Value) -> io::Result<()> {
+        let mut line = json!({ "event": event, "t": t });
         extend(&mut line, body);
         serde_json::to_writer(&mut self.out, &line)?;
         self.out.write_all(b"\n")?;
@@ -183,13 +206,23 @@ impl EventWriter {
     }
 }
 
-fn extend(object: &mut Value, other: Value) {
+/// Adds the keys of another object.
+pub fn extend(object: &mut Value, other: Value) {
     if let (Value::Object(object), Value::Object(other)) = (object, other) {
         object.extend(other);
     }
 }
 
-fn summary(tally: &Tally, seconds: f64, kind: Kind) -> Value {
+/// The body of a tick.
+pub fn second(tick: &Tick, kind: Kind) -> Value {
+    let mut body = json!({ "phase": tick.phase, "second": tick.second, "seconds": tick.seconds });
+    extend(&mut body, happened(&tick.tally.counts, kind));
+    extend(&mut body, times(&tick.tally, kind));
+    body
+}
+
+/// A phase of so many seconds.
+pub fn summary(tally: &Tally, seconds: f64, kind: Kind) -> Value {
     let mut summary = json!({ "duration_s": seconds });
     extend(&mut summary, happened(&tally.counts, kind));
     extend(&mut summary, json!({ "tps": tally.counts.transactions() as f64 / seconds }));
@@ -197,10 +230,11 @@ fn summary(tally: &Tally, seconds: f64, kind: Kind) -> Value {
     summary
 }
 
-fn script(account: &ScriptAccount) -> Value {
-    let mut script = counts(&account.whole);
-    let Moments { count, min, max, .. } = account.whole.moments;
-    let (mean, stddev) = (account.whole.moments.mean(), account.whole.moments.stddev());
+/// A script's account.
+pub fn script(whole: &Counts) -> Value {
+    let mut script = counts(whole);
+    let Moments { count, min, max, .. } = whole.moments;
+    let (mean, stddev) = (whole.moments.mean(), whole.moments.stddev());
     let latency = (count > 0).then(|| json!({ "mean": mean, "stddev": stddev, "min": min, "max": max }));
     extend(&mut script, json!({ "latency_us": latency }));
     script
@@ -270,6 +304,11 @@ fn distribution(moments: &Moments, latencies: &Latencies) -> Option<Distribution
     Some(Distribution { mean, stddev, min: moments.min, percentiles, max: moments.max })
 }
 
+/// To the microsecond.
+fn unix_seconds(time: Duration) -> f64 {
+    (time.as_nanos() as f64 / 1e3).round() / 1e6
+}
+
 /// UTC in ISO 8601 with microseconds.
 pub fn timestamp(time: SystemTime) -> String {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -297,7 +336,6 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
 mod tests {
     use super::*;
     use crate::ledger::Pace;
-    use std::time::Duration;
 
     #[test]
     fn service_times_and_lags_are_there_with_a_rate_only() {
@@ -337,6 +375,12 @@ mod tests {
         outcome.cpu.user = Duration::from_micros(30);
         outcome.cpu.system = Duration::from_micros(10);
         assert_eq!(cpu_per_transaction_us(&outcome), Some(20.0));
+    }
+
+    #[test]
+    fn unix_seconds_are_read_back_to_the_microsecond() {
+        let time = Duration::from_nanos(1_795_270_323_123_456_789);
+        assert_eq!(json!(unix_seconds(time)).to_string(), "1795270323.123457");
     }
 
     #[test]

@@ -11,6 +11,7 @@ mod null_server;
 mod plan;
 mod program;
 mod reactor;
+mod shard;
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -22,6 +23,7 @@ Usage:
   pgtrial-engine pgbench [OPTION]... [DBNAME]   as pgbench; see pgtrial-engine pgbench --help
   pgtrial-engine sysbench [OPTION]... [TEST] [COMMAND]   as sysbench; see pgtrial-engine sysbench --help
   pgtrial-engine tasks [OPTION]... [DBNAME]     an application's tasks on pools of connections; see --help there
+  pgtrial-engine merge [OPTION]... [FILE]...    the events of several machines as those of one run; see --help there
   pgtrial-engine null-server [OPTION]...        a server with nothing behind it; see --help there
   pgtrial-engine --version
   pgtrial-engine --help
@@ -42,6 +44,7 @@ pub fn main() -> ExitCode {
         Some("pgbench") => frontend::pgbench::main(args.collect()),
         Some("sysbench") => frontend::sysbench::main(args.collect()),
         Some("tasks") => frontend::tasks::main(args.collect()),
+        Some("merge") => frontend::merge::main(args.collect()),
         Some("null-server") => null_server::main(args.collect()),
         Some("--help" | "-?" | "-h") => {
             print!("{USAGE}");
@@ -52,7 +55,9 @@ pub fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         Some(other) => {
-            eprintln!("pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, tasks, null-server");
+            eprintln!(
+                "pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, tasks, merge, null-server"
+            );
             ExitCode::from(1)
         }
         None => {

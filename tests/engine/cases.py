@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from pgtrial.arm.connect import Target
+from tests.engine.corpora import CorpusCase, named, read_corpus
 from tests.engine.programs import Ended, Program, settle
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -38,19 +38,11 @@ _KEYS = {"shows", "args", "modes", "lines", "files", "setup", "compare", "says",
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(CorpusCase):
     """One run of a file."""
 
-    name: str
     args: tuple[str, ...]
     files: dict[str, str] = field(repr=False)
-    details: dict[str, Any] = field(repr=False)
-
-    @property
-    def words(self) -> list[str]:
-        """What the original has to say."""
-        says: str | list[str] = self.details.get("says", [])
-        return [says] if isinstance(says, str) else says
 
 
 @dataclass(frozen=True)
@@ -66,25 +58,22 @@ class Outcome:
 
 def all_cases() -> Iterator[Case]:
     """Every run of every file."""
-    for path in sorted(CORPUS.glob("*.toml")):
-        yield from _cases(path)
+    for file, details in read_corpus(CORPUS, _KEYS):
+        for name, (line, script) in named(file, _runs(details)):
+            yield Case(name, details, tuple(shlex.split(line)), script)
 
 
-def _cases(path: Path) -> Iterator[Case]:
-    details = tomllib.loads(path.read_text())
-    assert set(details) <= _KEYS, f"{path.name}: {set(details) - _KEYS}"
+def _runs(details: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
+    """The lines of arguments, each with the files that it finds."""
     files = details.get("files", {})
     scripts = [{**files, "script.sql": line} for line in details["lines"]] if "lines" in details else [files]
     args = details.get("args", _ONE_LINE)
-    runs = [
+    return [
         (line + (f" -M {mode}" if mode else ""), script)
         for script in scripts
         for line in ([args] if isinstance(args, str) else args)
         for mode in details.get("modes", [None])
     ]
-    for number, (line, script) in enumerate(runs, 1):
-        name = path.stem if len(runs) == 1 else f"{path.stem}-{number}"
-        yield Case(name, tuple(shlex.split(line)), script, details)
 
 
 def perform(case: Case, program: Program, target: Target, directory: Path) -> Outcome:

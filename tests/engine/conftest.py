@@ -11,7 +11,7 @@ import pytest
 from pgtrial.arm.cluster import Cluster
 from pgtrial.arm.connect import Target
 
-pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.cases")
+pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.corpora", "tests.engine.cases")
 
 from tests.engine.programs import Program, original, ours  # noqa: E402
 

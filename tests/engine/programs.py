@@ -44,10 +44,11 @@ class Program:
 
         It is to be waited for. Bytes that are not UTF-8 come out as surrogates.
         """
+        options, variables = self._led(target, directory)
         return subprocess.Popen(
-            [*self.command, *args],
+            [*self.command, *options, *args],
             cwd=directory,
-            env=environment(target.environment()) | {"LC_ALL": "C"} | env,
+            env=environment(variables) | {"LC_ALL": "C"} | env,
             stdin=subprocess.PIPE if typed else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -60,21 +61,26 @@ class Program:
     ) -> Ended:
         """Run it to its end, with `typed` on its standard input."""
         with self.start(target, args, directory=directory, typed=typed is not None, **env) as process:
-            try:
-                return ended(process, typed)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
+            return ended(process, typed)
 
     def load(self, target: Target, *args: str) -> None:
         """Make the tables, quietly."""
         done = self.run(target, "-i", "-q", *args)
         assert done.status == 0, done.stderr
 
+    def _led(self, target: Target, directory: Path | None) -> tuple[list[str], dict[str, str]]:
+        """The options and variables that name the server, and what else the program has of its surroundings."""
+        del directory
+        return [], target.environment()
+
 
 def ended(process: subprocess.Popen[str], typed: str | None = None) -> Ended:
-    """Wait for the end of a started program."""
-    stdout, stderr = process.communicate(typed, timeout=TIMEOUT_S)
+    """Wait for the end of a started program; one that does not come to it is killed."""
+    try:
+        stdout, stderr = process.communicate(typed, timeout=TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
     return Ended(process.returncode, stdout, stderr)
 
 

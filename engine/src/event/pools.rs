@@ -33,7 +33,7 @@ pub fn task(task: &Task) -> Value {
 }
 
 /// Mean and extremes; `None` without values.
-fn extent(moments: &Moments) -> Option<Value> {
+pub fn extent(moments: &Moments) -> Option<Value> {
     let Moments { count, min, max, .. } = *moments;
     (count > 0).then(|| json!({ "mean": moments.mean(), "min": min, "max": max }))
 }

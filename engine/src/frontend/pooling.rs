@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use super::sharing::check_enough;
 use crate::connection::session::Session;
 use crate::plan::{Arrival, PoolPlan};
+use crate::shard::{Deal, Shard};
 
 /// The most tasks of an application, and the most connections of all pools.
 const MOST_TASKS: u32 = 10_000_000;
@@ -35,20 +37,24 @@ impl Pooling {
         *self != Self::default()
     }
 
-    /// The plan of so many tasks on pools of this size.
-    pub fn plan(&self, apps: usize, tasks: u32, size: usize) -> Result<PoolPlan, String> {
+    /// A shard's part of so many tasks on pools of this size.
+    pub fn plan(&self, shard: Shard, apps: usize, tasks: u32, size: usize) -> Result<PoolPlan, String> {
         if apps.saturating_mul(size) > MOST_CONNECTIONS {
             return Err(format!(
                 "all pools together (--apps x --pool) may have at most {MOST_CONNECTIONS} connections"
             ));
         }
+        check_enough(shard, size, "connections of a pool (--pool)")?;
+        check_enough(shard, tasks as usize, "tasks of an application (--tasks)")?;
+        let deal = Deal { shard, tasks, size };
         Ok(PoolPlan {
             apps,
-            tasks,
+            tasks: deal.own_tasks(),
             arrival: self.arrival.unwrap_or(Arrival::AtOnce),
-            size,
+            size: deal.own_slots(),
             timeout: self.timeout.unwrap_or(DEFAULT_TIMEOUT),
             lifetime: self.lifetime,
+            deal,
         })
     }
 }
@@ -96,7 +102,7 @@ pub fn arrival(text: &str) -> Result<Arrival, String> {
     })
 }
 
-/// Refuses pools that the server could not fill. A server that does not say how many connections it takes is believed
+/// Refuses pools that the server could not fill, with all engines' connections counted. A server that does not say how many connections it takes is believed
 /// to take them.
 pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), String> {
     const SQL: &str = "select least(current_setting('max_connections')::int \
@@ -105,14 +111,14 @@ pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), String
         from pg_catalog.pg_roles where rolname = current_user";
     let rows = session.query(SQL).unwrap_or_default();
     let limit = rows.first().and_then(|row| row.first()?.as_deref()?.parse::<usize>().ok());
-    let wanted = pools.apps * pools.size;
+    let size = pools.deal.size;
+    let wanted = pools.apps * size;
     match limit {
         Some(limit) if wanted > limit => Err(format!(
-            "{} pool{} of {} connections may need {wanted}, but the server gives this user at most {limit} (max_connections): \
+            "{} pool{} of {size} connections may need {wanted}, but the server gives this user at most {limit} (max_connections): \
              choose a smaller --pool or --apps, or raise that limit",
             pools.apps,
             if pools.apps == 1 { "" } else { "s" },
-            pools.size
         )),
         _ => Ok(()),
     }

@@ -3,10 +3,14 @@
 //! Counting is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>); percentiles and
 //! the encoded form are the library's.
 
+mod encoded;
+
 use base64::Engine;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
+
+pub use encoded::{Decoder, MOST};
 
 /// The longest latency told apart, microseconds; longer ones count as this.
 const LONGEST_US: u64 = 3_600_000_000;

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 
 pub use clients::ClientTotals;
 pub use clients::Clients;
-pub use latencies::{Latencies, Percentiles};
+pub use latencies::{Decoder, Latencies, MOST, Percentiles};
 pub use moments::Moments;
 use serde::Serialize;
 use tasks::Pooled;
@@ -70,7 +70,8 @@ impl Queries {
         self.reads + self.writes + self.others
     }
 
-    fn merge(&mut self, other: &Queries) {
+    /// Adds other statements.
+    pub fn merge(&mut self, other: &Queries) {
         self.reads += other.reads;
         self.writes += other.writes;
         self.others += other.others;

@@ -11,6 +11,12 @@ pub struct Moments {
 }
 
 impl Moments {
+    /// Those of so many values of which the figures are known.
+    pub fn of(count: u64, mean: f64, stddev: f64, min: f64, max: f64) -> Self {
+        let values = count as f64;
+        Self { count, min, max, sum: values * mean, sum_of_squares: values * (stddev * stddev + mean * mean) }
+    }
+
     /// Adds one value.
     #[inline]
     pub fn add(&mut self, value: f64) {
@@ -62,6 +68,22 @@ mod tests {
         let mut moments = Moments::default();
         [2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0].into_iter().for_each(|value| moments.add(value));
         assert_eq!((moments.mean(), moments.stddev(), moments.min, moments.max), (5.0, 2.0, 2.0, 9.0));
+    }
+
+    #[test]
+    fn figures_are_enough_to_merge() {
+        let values = [2.0, 4.0, 4.0, 5.0, 7.0, 11.0];
+        let sum = |values: &[f64]| {
+            let mut moments = Moments::default();
+            values.iter().for_each(|value| moments.add(*value));
+            moments
+        };
+        let (mut parts, whole) = (Moments::default(), sum(&values));
+        for part in [&values[..2], &values[2..]].map(sum) {
+            parts.merge(&Moments::of(part.count, part.mean(), part.stddev(), part.min, part.max));
+        }
+        assert_eq!((parts.count, parts.min, parts.max), (6, 2.0, 11.0));
+        assert!((parts.mean() - whole.mean()).abs() < 1e-12 && (parts.stddev() - whole.stddev()).abs() < 1e-12);
     }
 
     #[test]

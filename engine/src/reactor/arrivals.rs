@@ -3,49 +3,62 @@
 use super::schedule::Nanos;
 use crate::plan::{Arrival, PoolPlan};
 use crate::program::random::Random;
+use crate::shard::Deal;
 
 const SECOND: f64 = 1e9;
 
-/// The arrivals that are still to come.
+/// The arrivals that are still to come: an engine's own of those of the whole run.
 pub struct Arrivals {
     arrival: Arrival,
     random: Random,
+    deal: Deal,
     start: Nanos,
-    /// Tasks in all, and those that have arrived.
-    tasks: u32,
-    arrived: u32,
-    /// Of the next one, seconds since the start.
+    /// The next one's number in the whole run, and its time, seconds since the start.
+    number: u32,
     next_s: f64,
 }
 
 impl Arrivals {
     /// The tasks of one application.
     pub fn new(plan: &PoolPlan, random: Random) -> Self {
-        Self { arrival: plan.arrival, random, start: 0, tasks: plan.tasks, arrived: 0, next_s: 0.0 }
+        Self { arrival: plan.arrival, random, deal: plan.deal, start: 0, number: 0, next_s: 0.0 }
     }
 
     /// The load begins.
     pub fn start(&mut self, now: Nanos) {
         self.start = now;
         self.next_s = self.distance();
+        self.pass_others();
     }
 
     /// When the next task arrives, if there is one.
     pub fn next(&self) -> Option<Nanos> {
-        (self.arrived < self.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
+        (self.number < self.deal.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
     }
 
     /// The number of the next task that has arrived by `now`, and when it did.
     pub fn take(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
         let at = self.next().filter(|at| *at <= now)?;
-        let number = self.arrived;
-        self.arrived += 1;
+        let number = self.number;
+        self.advance();
+        self.pass_others();
+        Some((number, at))
+    }
+
+    /// Passes over tasks that are other engines'.
+    fn pass_others(&mut self) {
+        while self.number < self.deal.tasks && !self.deal.is_own(self.number) {
+            self.advance();
+        }
+    }
+
+    fn advance(&mut self) {
+        self.number += 1;
         self.next_s = match self.arrival {
             // From the number, so that no error adds up.
-            Arrival::Rate(rate) => f64::from(self.arrived) / rate,
+            Arrival::Rate(rate) => f64::from(self.number) / rate,
             _ => self.next_s + self.distance(),
         };
-        Some((number, at))
     }
 
     /// From one arrival, or the start, to the next: the first of a rate is at the start, of a Poisson process after an
@@ -62,13 +75,27 @@ impl Arrivals {
 mod tests {
     use std::time::Duration;
 
+    use proptest::prelude::*;
+
     use super::*;
+    use crate::shard::Shard;
+
+    fn arrivals(arrival: Arrival, deal: Deal, start: Nanos) -> Arrivals {
+        let (tasks, size) = (deal.own_tasks(), deal.own_slots());
+        let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout: Duration::from_secs(1), lifetime: None, deal };
+        let mut arrivals = Arrivals::new(&plan, Random::seeded(1));
+        arrivals.start(start);
+        arrivals
+    }
+
+    fn all(arrival: Arrival, deal: Deal) -> Vec<(u32, Nanos)> {
+        let mut arrivals = arrivals(arrival, deal, 1000);
+        std::iter::from_fn(|| arrivals.take(Nanos::MAX)).collect()
+    }
 
     fn times(arrival: Arrival, tasks: u32) -> Vec<Nanos> {
-        let plan = PoolPlan { apps: 1, tasks, arrival, size: 1, timeout: Duration::from_secs(1), lifetime: None };
-        let mut arrivals = Arrivals::new(&plan, Random::seeded(1));
-        arrivals.start(1000);
-        std::iter::from_fn(|| arrivals.take(Nanos::MAX)).map(|(_, at)| at).collect()
+        let deal = Deal { shard: Shard::WHOLE, tasks, size: 1 };
+        all(arrival, deal).into_iter().map(|(_, at)| at).collect()
     }
 
     #[test]
@@ -89,18 +116,27 @@ mod tests {
 
     #[test]
     fn none_arrives_before_its_time() {
-        let plan = PoolPlan {
-            apps: 1,
-            tasks: 2,
-            arrival: Arrival::Rate(1.0),
-            size: 1,
-            timeout: Duration::from_secs(1),
-            lifetime: None,
-        };
-        let mut arrivals = Arrivals::new(&plan, Random::seeded(1));
-        arrivals.start(0);
+        let deal = Deal { shard: Shard::WHOLE, tasks: 2, size: 1 };
+        let mut arrivals = arrivals(Arrival::Rate(1.0), deal, 0);
         assert_eq!((arrivals.take(5), arrivals.take(5)), (Some((0, 0)), None));
         assert_eq!(arrivals.next(), Some(1_000_000_000));
         assert_eq!((arrivals.take(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
+    }
+
+    proptest! {
+        #[test]
+        fn the_arrivals_of_all_engines_are_those_of_the_whole_run(
+            of in 1usize..6,
+            more in 0usize..10,
+            tasks in 1u32..300,
+            kind in 0..3usize,
+        ) {
+            let arrival = [Arrival::AtOnce, Arrival::Rate(700.0), Arrival::Poisson(700.0)][kind];
+            let deal = Deal { shard: Shard::WHOLE, tasks, size: of + more };
+            let mut dealt: Vec<_> =
+                (0..of).flat_map(|index| all(arrival, Deal { shard: Shard { index, of }, ..deal })).collect();
+            dealt.sort_unstable();
+            prop_assert_eq!(dealt, all(arrival, deal));
+        }
     }
 }

@@ -31,8 +31,8 @@ impl Worker<'_> {
     /// Connects all clients before the start.
     pub fn connect_all(&mut self) -> Result<(), (usize, OpenError)> {
         let (thread, clients) = (&mut self.thread, &mut self.clients);
-        let first_client = thread.first_client;
-        let of = |client: usize| move |error| (first_client + client, error);
+        let (part, first_client) = (thread.plan.part, thread.first_client);
+        let of = |client: usize| move |error| (part.number(first_client + client), error);
         thread.connecting.queue = (0..clients.len()).collect();
         let mut missing = clients.len();
         let mut ready = Ready::new();
@@ -45,7 +45,7 @@ impl Worker<'_> {
                 thread.open(&mut clients[index]).map_err(of(index))?;
             }
             let waited = thread.readiness.wait(&mut ready, LONGEST_WAIT);
-            let count = waited.map_err(|error| (first_client, failure(&error)))?;
+            let count = waited.map_err(|error| of(0)(failure(&error)))?;
             let overdue = thread.overdue(clients);
             for index in ready.tokens(count).chain(overdue) {
                 let client = &mut clients[index];

@@ -42,7 +42,7 @@ impl Thread<'_> {
         let script = client.script;
         client.failure = Some(Box::new(Failure { sqlstate: error.sqlstate.clone(), kind, command }));
         if self.plan.notes.failures {
-            let number = self.number_of(client);
+            let number = self.number_of(client.index);
             let place = format!("command {command} (SQL) of script {script}");
             self.report(Report::Note(format!("client {number} got an error in {place}; {error}")));
         }
@@ -103,7 +103,7 @@ impl Thread<'_> {
             let share = 100.0 * (now - client.scheduled) as f64 / limit.as_nanos() as f64;
             format!(", {share:.3}% of the maximum time of tries was used")
         });
-        let number = self.number_of(client);
+        let number = self.number_of(client.index);
         self.report(Report::Note(format!("client {number} {what} (try {}{most}{used})", client.tries)));
     }
 
@@ -137,7 +137,13 @@ impl Thread<'_> {
         }
         self.totals.aborted += 1;
         let script = client.script;
-        self.report(Report::Aborted { client: self.number_of(client), thread: self.number, script, command, cause });
+        self.report(Report::Aborted {
+            client: self.number_of(client.index),
+            thread: self.number,
+            script,
+            command,
+            cause,
+        });
         let is_beginning = self.plan.staged && client.staged.stage == Stage::Start;
         if is_beginning {
             self.unready = self.unready.saturating_sub(1);

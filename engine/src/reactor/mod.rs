@@ -13,6 +13,7 @@ pub mod readiness;
 mod replies;
 mod schedule;
 mod staged;
+mod start;
 mod thread;
 mod throttle;
 mod ticks;
@@ -35,6 +36,8 @@ use crate::plan::Plan;
 use crate::program::Trouble;
 pub use schedule::{Clock, Nanos, Phase};
 use schedule::{Schedule, Stretch};
+pub use start::Began;
+use start::Started;
 use thread::Thread;
 use ticks::Ticks;
 pub use usage::CpuTime;
@@ -43,12 +46,34 @@ use worker::Worker;
 /// What a thread tells the run.
 pub(crate) enum Report {
     Connected,
-    CannotConnect { client: usize, error: OpenError },
-    Tick { worker: usize, stretch: Stretch, tally: Box<Tally> },
+    /// The thread has begun its load.
+    Began {
+        at: Nanos,
+    },
+    CannotConnect {
+        client: usize,
+        error: OpenError,
+    },
+    Tick {
+        worker: usize,
+        stretch: Stretch,
+        tally: Box<Tally>,
+    },
     Note(String),
-    Aborted { client: usize, thread: usize, script: usize, command: Option<usize>, cause: Cause },
-    Failed { message: String },
-    Finished { worker: usize, totals: Box<ThreadTotals> },
+    Aborted {
+        client: usize,
+        thread: usize,
+        script: usize,
+        command: Option<usize>,
+        cause: Cause,
+    },
+    Failed {
+        message: String,
+    },
+    Finished {
+        worker: usize,
+        totals: Box<ThreadTotals>,
+    },
 }
 
 /// A thread's sums at its end.
@@ -146,7 +171,10 @@ pub struct Tick {
 pub trait Observer {
     /// All clients are connected, `seconds` after the first began to.
     fn connected(&mut self, clients: usize, seconds: f64);
-    fn phase(&mut self, phase: Phase);
+    /// The same, where they wait for a start that is agreed upon.
+    fn ready(&mut self, clients: usize, seconds: f64);
+    /// A phase begins; with the first one it is said when it `began`.
+    fn phase(&mut self, phase: Phase, began: Option<&Began>);
     fn tick(&mut self, tick: &Tick);
     fn aborted(&mut self, abortion: &Abortion);
     /// Something that was asked for by [`crate::plan::Notes`].
@@ -194,8 +222,17 @@ pub enum RunError {
     /// Clients of a staged run were given up before the load; the observer knows why.
     #[error("clients could not begin")]
     Unready,
+    /// Nobody said when to begin.
+    #[error("{0}")]
+    Start(String),
     #[error("{0}")]
     System(String),
+}
+
+impl RunError {
+    fn died() -> Self {
+        Self::System("a load thread died".to_owned())
+    }
 }
 
 /// Runs `plan`; `interrupt` ends it early with what was measured so far.
@@ -278,38 +315,15 @@ impl Run<'_> {
         if !loads {
             return Ok(outcome);
         }
-        let start = self.clock.now();
-        outcome.connect_s = seconds(start - self.began);
+        outcome.connect_s = seconds(self.clock.now() - self.began);
         self.observer.connected(self.plan.clients, outcome.connect_s);
-        let schedule = Schedule::new(start, self.plan.warmup, self.plan.limit.time());
-        for sender in starts {
-            sender.send(schedule).map_err(|_| RunError::System("a load thread died".to_owned()))?;
-        }
-        self.observer.phase(schedule.first().phase);
-        self.collect(inbox, schedule, &mut outcome)?;
+        let Some(started) = self.start(inbox, starts, outcome.connect_s)? else {
+            outcome.interrupted = true;
+            return Ok(outcome);
+        };
+        self.observer.phase(started.schedule.first().phase, Some(&started.began));
+        self.collect(inbox, started, &mut outcome)?;
         Ok(outcome)
-    }
-
-    /// Waits until all threads have connected; false if interrupted.
-    fn wait_for_connections(&mut self, inbox: &Inbox) -> Result<bool, RunError> {
-        let (mut missing, mut aborted) = (self.plan.jobs, false);
-        while missing > 0 {
-            match self.next_report(inbox) {
-                Some(Report::Connected) => missing -= 1,
-                Some(Report::Note(text)) => self.observer.note(&text),
-                Some(Report::Aborted { client, script, command, cause, .. }) => {
-                    self.observer.aborted(&Abortion { client, script, command, cause });
-                    aborted = true;
-                }
-                Some(Report::CannotConnect { client, error }) => return Err(RunError::Connect { client, error }),
-                Some(Report::Failed { message }) => return Err(RunError::System(message)),
-                _ => return Err(RunError::System("a load thread died".to_owned())),
-            }
-            if self.interrupt.load(Ordering::Relaxed) {
-                return Ok(false);
-            }
-        }
-        if aborted { Err(RunError::Unready) } else { Ok(true) }
     }
 
     fn next_report(&self, inbox: &Inbox) -> Option<Report> {
@@ -325,13 +339,14 @@ impl Run<'_> {
         }
     }
 
-    fn collect(&mut self, inbox: &Inbox, schedule: Schedule, outcome: &mut Outcome) -> Result<(), RunError> {
+    fn collect(&mut self, inbox: &Inbox, started: Started, outcome: &mut Outcome) -> Result<(), RunError> {
+        let Started { schedule, mut early, .. } = started;
         let mut ticks = Ticks::new(self.plan.jobs);
         let mut next = schedule.first();
         let mut phase = next.phase;
         let mut ended = schedule.start;
         while ticks.running > 0 {
-            match self.next_report(inbox) {
+            match early.pop_front().or_else(|| self.next_report(inbox)) {
                 Some(Report::Tick { worker, stretch, tally }) => ticks.add(worker, stretch, &tally),
                 Some(Report::Note(text)) => self.observer.note(&text),
                 Some(Report::Aborted { client, thread, script, command, cause }) => {
@@ -347,8 +362,8 @@ impl Run<'_> {
                     add_totals(outcome, &totals);
                 }
                 Some(Report::Failed { message }) => return Err(RunError::System(message)),
-                Some(Report::Connected | Report::CannotConnect { .. }) => {}
-                None => return Err(RunError::System("a load thread died".to_owned())),
+                Some(Report::Connected | Report::Began { .. } | Report::CannotConnect { .. }) => {}
+                None => return Err(RunError::died()),
             }
             for mut tick in ticks.complete() {
                 self.observer.tick(&tick);
@@ -363,7 +378,7 @@ impl Run<'_> {
                 next = schedule.after(&next);
                 if next.phase != phase {
                     phase = next.phase;
-                    self.observer.phase(phase);
+                    self.observer.phase(phase, None);
                 }
             }
         }

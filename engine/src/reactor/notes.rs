@@ -15,7 +15,7 @@ impl Thread<'_> {
     /// A client sends this text, or the prepared statement of this name.
     #[cold]
     pub fn note_sending(&self, client: usize, text: &str) {
-        self.report(Report::Note(format!("client {} sending {text}", self.first_client + client)));
+        self.report(Report::Note(format!("client {} sending {text}", self.number_of(client))));
     }
 
     /// A client executes a backslash command.
@@ -29,7 +29,7 @@ impl Thread<'_> {
     }
 
     fn note(&self, client: &Client, text: String) {
-        self.report(Report::Note(format!("client {} {text}", self.number_of(client))));
+        self.report(Report::Note(format!("client {} {text}", self.number_of(client.index))));
     }
 }
 

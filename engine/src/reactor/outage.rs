@@ -62,7 +62,7 @@ impl Thread<'_> {
     fn lose_transaction(&mut self, client: &mut Client, cause: &Cause, now: Nanos) {
         if !self.connects_under_way {
             self.connects_under_way = true;
-            let number = self.number_of(client);
+            let number = self.number_of(client.index);
             let text = format!("client {number} waits for the server: {cause} (others of its thread are not told)");
             self.report(Report::Note(text));
         }

@@ -26,12 +26,15 @@ pub struct Pools {
 }
 
 impl Pools {
-    /// The pools whose slots are `clients` clients from `first_client` on.
-    pub fn new(plan: &PoolPlan, first_client: usize, clients: usize, mut random: Random) -> Self {
+    /// The pools whose slots are `clients` clients from `first_client` on; `arrivals` has a generator for each of all
+    /// applications.
+    pub fn new(plan: &PoolPlan, first_client: usize, clients: usize, arrivals: &[Random]) -> Self {
+        let (first_app, apps) = (first_client / plan.size, clients / plan.size);
+        let of_thread = arrivals.iter().skip(first_app).take(apps);
         Self {
-            pools: (0..clients / plan.size).map(|_| Pool::new(plan, random.derive())).collect(),
+            pools: of_thread.map(|random| Pool::new(plan, random.clone())).collect(),
             size: plan.size,
-            first_app: first_client / plan.size,
+            first_app,
             told: BTreeSet::new(),
         }
     }

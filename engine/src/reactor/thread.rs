@@ -25,7 +25,7 @@ use crate::program::random::Random;
 pub struct Thread<'a> {
     pub plan: &'a Plan,
     pub clock: Clock,
-    /// The thread's number in the run, and that of its first client.
+    /// The thread's number in the engine, and that of its first client there.
     pub number: usize,
     pub first_client: usize,
     pub readiness: Readiness,
@@ -103,8 +103,10 @@ impl<'a> Thread<'a> {
             active: clients,
             unready: clients,
             choose: seeds.choose.clone(),
-            throttle: plan.interval.map(|interval| Throttle::new(interval, plan.jobs, seeds.throttle.clone())),
-            pools: plan.pools.map(|pools| Box::new(Pools::new(&pools, first_client, clients, seeds.throttle.clone()))),
+            throttle: plan
+                .interval
+                .map(|interval| Throttle::new(plan.part.mean_ns(interval), plan.jobs, seeds.throttle.clone())),
+            pools: plan.pools.map(|pools| Box::new(Pools::new(&pools, first_client, clients, &plan.seeds.arrivals))),
             timers: Timers::default(),
             yielding: Vec::new(),
             connecting: Connecting::default(),
@@ -143,9 +145,9 @@ impl<'a> Thread<'a> {
         }
     }
 
-    /// A client's number in the run.
-    pub fn number_of(&self, client: &Client) -> usize {
-        self.first_client + client.index
+    /// The number in the whole run of the client that has this index here.
+    pub fn number_of(&self, index: usize) -> usize {
+        self.plan.part.number(self.first_client + index)
     }
 
     /// Ends stretches that are over at `now`: each is handed to the run, empty or not.
@@ -252,13 +254,14 @@ impl<'a> Thread<'a> {
 
     /// Writes a transaction's end to the log, if there is one.
     pub fn log(&mut self, client: &Client, now: Nanos, end: End) {
+        let number = self.number_of(client.index);
         let Some(log) = &mut self.log else { return };
         if self.stretch.phase == Phase::Warmup {
             return;
         }
         let lag = client.transaction_began - client.scheduled;
         log.note(&Entry {
-            client: self.first_client + client.index,
+            client: number,
             number: client.done,
             script: client.script,
             ended: now,

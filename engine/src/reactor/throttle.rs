@@ -1,8 +1,6 @@
 //! The schedule of a load with a rate: transactions are to start at the moments of a Poisson process, whether or not
 //! the server keeps up, so that its slowness is not hidden by clients that wait for it.
 
-use std::time::Duration;
-
 use super::schedule::Nanos;
 use crate::program::random::Random;
 
@@ -16,9 +14,9 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// `interval` is that of the whole run, of which each of `jobs` threads has an equal share.
-    pub fn new(interval: Duration, jobs: usize, random: Random) -> Self {
-        Self { mean: interval.as_nanos() as f64 * jobs as f64, random, last: 0 }
+    /// `interval_ns` is that of the engine, of which each of `jobs` threads has an equal share.
+    pub fn new(interval_ns: f64, jobs: usize, random: Random) -> Self {
+        Self { mean: interval_ns * jobs as f64, random, last: 0 }
     }
 
     /// The schedule begins.
@@ -45,7 +43,7 @@ mod tests {
 
     #[test]
     fn starts_come_at_the_rate_and_at_random() {
-        let mut throttle = Throttle::new(Duration::from_micros(500), 2, Random::seeded(1));
+        let mut throttle = Throttle::new(500_000.0, 2, Random::seeded(1));
         throttle.start(1_000);
         let starts: Vec<_> = (0..10_000).map(|_| throttle.next()).collect();
         let gaps: Vec<_> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();

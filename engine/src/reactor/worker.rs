@@ -25,8 +25,8 @@ impl<'a> Worker<'a> {
     pub fn new(thread: Thread<'a>, count: usize) -> Self {
         let plan = thread.plan;
         let clients = (0..count).map(|index| {
-            let number = thread.first_client + index;
-            Client::new(index, plan.workload.client(number, plan.seeds.clients[number].clone()))
+            let random = plan.seeds.clients[thread.first_client + index].clone();
+            Client::new(index, plan.workload.client(thread.number_of(index), random))
         });
         Self { clients: clients.collect(), thread }
     }
@@ -44,8 +44,10 @@ impl<'a> Worker<'a> {
             }
         }
         self.thread.report(Report::Connected);
-        let Ok(schedule) = start.recv() else { return };
+        let Ok(schedule) = start.recv() else { return self.leave() };
+        self.thread.clock.sleep_until(schedule.start);
         self.thread.start(schedule);
+        self.thread.report(Report::Began { at: self.thread.clock.now() });
         if self.thread.pools.is_some() {
             self.start_pools(schedule.start);
         } else {
@@ -56,13 +58,19 @@ impl<'a> Worker<'a> {
         if let Err(error) = self.serve() {
             return self.thread.fail(&error);
         }
-        for connection in self.clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
-            connection.terminate();
-        }
+        self.leave();
         self.thread.finish();
     }
 
-    /// The event loop of the load.
+    /// Takes leave of the server.
+    fn leave(&mut self) {
+        for connection in self.clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
+            connection.terminate();
+        }
+    }
+
+    /// The event loop of the load, with the registers to itself.
+    #[inline(never)]
     fn serve(&mut self) -> io::Result<()> {
         let mut ready = Ready::new();
         while self.thread.active > 0 && !self.thread.shared.stop.load(Ordering::Relaxed) {

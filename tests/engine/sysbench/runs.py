@@ -15,15 +15,15 @@ from __future__ import annotations
 import re
 import shlex
 import shutil
-import tomllib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from pgtrial.arm.connect import Target
+from tests.engine.corpora import CorpusCase, named, read_corpus
 from tests.engine.sysbench.differences import instead_of, without_known
 from tests.engine.sysbench.sides import Side, settle
 
@@ -49,18 +49,10 @@ Database = tuple[Target, psycopg.Connection[tuple[Any, ...]]]
 
 
 @dataclass(frozen=True)
-class Case:
+class Case(CorpusCase):
     """One run of a file, of one or more lines of arguments."""
 
-    name: str
     lines: tuple[str, ...]
-    details: dict[str, Any] = field(repr=False)
-
-    @property
-    def words(self) -> list[str]:
-        """What the original has to say."""
-        says: str | list[str] = self.details.get("says", [])
-        return [says] if isinstance(says, str) else says
 
 
 @dataclass(frozen=True)
@@ -74,21 +66,17 @@ class Outcome:
 
 def all_cases() -> Iterator[Case]:
     """Every run of every file."""
-    for path in sorted(CORPUS.glob("*.toml")):
-        yield from _cases(path)
+    for file, details in read_corpus(CORPUS, _KEYS):
+        for name, lines in named(file, _runs(details)):
+            yield Case(name, details, lines)
 
 
-def _cases(path: Path) -> Iterator[Case]:
-    details = tomllib.loads(path.read_text())
-    assert set(details) <= _KEYS, f"{path.name}: {set(details) - _KEYS}"
-    runs = [
+def _runs(details: dict[str, Any]) -> list[tuple[str, ...]]:
+    return [
         tuple(line.replace("@", variant) for line in ([run] if isinstance(run, str) else run))
         for run in details["args"]
         for variant in details.get("variants", ["@"])
     ]
-    for number, lines in enumerate(runs, 1):
-        name = path.stem if len(runs) == 1 else f"{path.stem}-{number}"
-        yield Case(name, lines, details)
 
 
 def perform(case: Case, side: Side, database: Database, directory: Path) -> Outcome:
@@ -104,7 +92,7 @@ def perform(case: Case, side: Side, database: Database, directory: Path) -> Outc
     said, transcript = "", ""
     for line in case.lines:
         args = shlex.split(line.replace("%DB%", target.dbname))
-        done = side.run(target, *args, directory=directory, typed=details.get("typed"), env=details.get("env"))
+        done = side.run(target, *args, directory=directory, typed=details.get("typed"), **details.get("env", {}))
         places = {str(directory): "~", target.dbname: "%DB%", target.host: "%HOST%", f"port={target.port}": "port=#"}
         stdout, stderr = (_settled(case, side, _renamed(text, places)) for text in (done.stdout, done.stderr))
         said += stdout + stderr

@@ -3,65 +3,23 @@
 from __future__ import annotations
 
 import re
-import subprocess
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.arm.connect import Target
-from pgtrial.engine import environment
 from tests.conftest import require, require_engine
-from tests.engine.programs import Ended, ended
+from tests.engine.programs import Program
 
 SYSBENCH = Path("/usr/bin/sysbench")
 """The original: Debian's package, release 1.0.20."""
 
 
-@dataclass(frozen=True)
-class Side:
-    """sysbench, or what claims to be: `command` comes before the arguments."""
+class Side(Program):
+    """sysbench, or what claims to be: told the server by options, and at home in the directory that it runs in."""
 
-    name: str
-    command: tuple[str, ...] = field(repr=False)
-
-    def start(
-        self,
-        target: Target,
-        args: Sequence[str],
-        *,
-        directory: Path,
-        typed: bool = False,
-        env: Mapping[str, str] | None = None,
-    ) -> subprocess.Popen[str]:
-        """Start it on a database, in a directory that is its home too; it is to be waited for."""
-        where = (f"--pgsql-host={target.host}", f"--pgsql-port={target.port}")
-        who = (f"--pgsql-user={target.user}", f"--pgsql-db={target.dbname}")
-        return subprocess.Popen(
-            [*self.command, *where, *who, *args],
-            cwd=directory,
-            env=environment({}) | {"LC_ALL": "C", "HOME": str(directory)} | dict(env or {}),
-            stdin=subprocess.PIPE if typed else subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            encoding="utf-8",
-            errors="surrogateescape",
-        )
-
-    def run(
-        self,
-        target: Target,
-        *args: str,
-        directory: Path,
-        typed: str | None = None,
-        env: Mapping[str, str] | None = None,
-    ) -> Ended:
-        """Run it to its end, with `typed` on its standard input."""
-        with self.start(target, args, directory=directory, typed=typed is not None, env=env) as process:
-            try:
-                return ended(process, typed)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                raise
+    def _led(self, target: Target, directory: Path | None) -> tuple[list[str], dict[str, str]]:
+        where = [f"--pgsql-host={target.host}", f"--pgsql-port={target.port}"]
+        who = [f"--pgsql-user={target.user}", f"--pgsql-db={target.dbname}"]
+        return [*where, *who], {"HOME": str(directory)}
 
 
 def original() -> Side:

@@ -5,13 +5,14 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::histogram::HistogramFile;
 use super::messages::{self, Failure};
-use super::options::{Events, Options};
+use super::options::Options;
 use super::progress::Watcher;
 use super::survey::{Facts, print_version, survey, vacuum};
 use super::{results, session, target};
 use crate::connection::session::Session;
-use crate::connection::target::{Target, plain_io_message};
+use crate::connection::target::Target;
 use crate::event::{EventWriter, Hello};
+use crate::frontend::events::Events;
 use crate::frontend::{interrupt, pooling, self_check};
 use crate::ledger::log::LogPlan;
 use crate::plan::{Limit, Notes, Plan, Seeds};
@@ -19,6 +20,7 @@ use crate::program::Workload;
 use crate::program::pgbench::{Environment, Parsed, Scripts};
 use crate::program::value::Value;
 use crate::reactor::{self, Clock, Outcome, RunError};
+use crate::shard::Part;
 
 /// Exit status of a run in which clients were given up.
 const ABORTED: u8 = 2;
@@ -38,7 +40,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let parsed = std::mem::take(&mut options.scripts);
     // What is wrong with the scripts is told before a server is asked for its scale.
-    link(parsed.clone(), &options, &Facts::default(), &Seeds::derive(options.seed, 0, 0, None))?;
+    link(parsed.clone(), &options, &Facts::default(), &Seeds::derive(options.seed, &Part::whole(0), 0, 0, None))?;
     let target = target(&options, PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     if options.events != Some(Events::Stdout) {
@@ -51,12 +53,15 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     if let Some(pools) = &options.pools {
         pooling::check_limit(&mut session, pools).map_err(Failure::error)?;
     }
-    let seeds = Seeds::derive(options.seed, options.clients, options.jobs, seed_of_hashes(&options));
+    let apps = options.pools.map_or(0, |pools| pools.apps);
+    let seeds = Seeds::derive(options.seed, &options.part, apps, options.jobs, seed_of_hashes(&options));
     let workload = link(parsed, &options, &facts, &seeds)?;
     let plan = make_plan(&options, target, workload, seeds, origin);
     let histogram = options.histogram.as_deref().map(HistogramFile::create).transpose()?;
     let mut events = open_events(&options, &plan, &facts, clock, &session)?;
-    vacuum(&mut session, &options);
+    if options.part.shard.is_first() {
+        vacuum(&mut session, &options);
+    }
     drop(session);
 
     let interrupt = interrupt::catch().map_err(Failure::error)?;
@@ -185,6 +190,8 @@ fn make_plan(
         target,
         workload,
         clients: options.clients,
+        part: options.part,
+        start: options.start,
         jobs: options.jobs,
         mode: options.mode,
         limit: match options.duration {
@@ -218,14 +225,6 @@ fn open_events(
     clock: Clock,
     session: &Session,
 ) -> Result<Option<EventWriter>, Failure> {
-    let reason = |error: std::io::Error| plain_io_message(&error);
-    let mut writer = match &options.events {
-        None => return Ok(None),
-        Some(Events::Stdout) => EventWriter::stdout(),
-        Some(Events::File(path)) => EventWriter::file(path).map_err(|error| {
-            Failure::error(format!("could not open events file \"{}\": {}", path.display(), reason(error)))
-        })?,
-    };
     let hello = Hello {
         frontend: "pgbench",
         plan,
@@ -233,10 +232,7 @@ fn open_events(
         seed: options.seed,
         server: Some(&session.server.version),
     };
-    writer
-        .hello(clock, &hello)
-        .map_err(|error| Failure::error(format!("could not write events: {}", reason(error))))?;
-    Ok(Some(writer))
+    options.events.as_ref().map(|events| events.open(clock, &hello).map_err(Failure::error)).transpose()
 }
 
 fn describe_run_error(error: RunError) -> Failure {
@@ -245,6 +241,6 @@ fn describe_run_error(error: RunError) -> Failure {
             Failure::lines(&[&error.message, &format!("could not create connection for client {client}")])
         }
         RunError::Unready => Failure::error(error),
-        RunError::System(message) => Failure::error(message),
+        RunError::Start(message) | RunError::System(message) => Failure::error(message),
     }
 }

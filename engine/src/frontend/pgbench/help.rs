@@ -96,6 +96,11 @@ Options that pgtrial adds:
   --pool-lifetime=SECONDS  replace connections that are older
   --pool-timeout=SECONDS   a task that got no connection in this time has failed
                            (default: 15)
+  --shard=I/N              run part I of N (from 1) of the run that the other options say,
+                           which N engines share; -j is each engine's own
+  --start-at=WHEN|-        begin at this time, Unix seconds with decimals, at most 60 s
+                           ahead; with \"-\" at the one that is read as a line from
+                           standard input when all clients are connected
   --tasks=NUM              tasks of each application, each one transaction
   --wait-for-server=SECONDS
                            clients that lose their connection make another one, and try

@@ -5,15 +5,16 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::messages;
-use super::options::{Events, Options};
+use super::options::Options;
 use crate::connection::error::ConnectionError;
 use crate::connection::target::plain_io_message;
 use crate::event::EventWriter;
+use crate::frontend::events::Events;
 use crate::frontend::self_check::Warning;
 use crate::ledger::Tally;
 use crate::plan::Plan;
 use crate::program::Trouble;
-use crate::reactor::{Abortion, Cause, Clock, Observer, Outcome, Phase, Tick};
+use crate::reactor::{Abortion, Began, Cause, Clock, Observer, Outcome, Phase, Tick};
 
 /// Watches a run for the pgbench front end.
 pub struct Watcher<'a> {
@@ -111,8 +112,12 @@ impl Observer for Watcher<'_> {
         self.emit(|events, clock| events.connected(clock, clients, seconds));
     }
 
-    fn phase(&mut self, phase: Phase) {
-        self.emit(|events, clock| events.phase(clock, phase));
+    fn ready(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.ready(clock, clients, seconds));
+    }
+
+    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        self.emit(|events, clock| events.phase(clock, phase, began));
         if phase == Phase::Measure {
             self.forget();
         }

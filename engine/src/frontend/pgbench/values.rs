@@ -33,17 +33,12 @@ pub fn count(text: &str, option: &str) -> Result<u32, Failure> {
     integer(text, option, 1, i32::MAX as u32)
 }
 
-/// The number of clients; raises the limit of open files where the system lets it.
-pub fn client_count(text: &str) -> Result<usize, Failure> {
-    let clients = count(text, "-c/--client")?;
-    open_files::reserve(u64::from(clients)).map_err(too_few_files)?;
-    Ok(clients as usize)
-}
-
-/// The limit of open files is too low.
-pub fn too_few_files(error: open_files::TooFew) -> Failure {
-    let failure = Failure::error(error.message);
-    if error.advises { failure.hint(open_files::ADVICE) } else { failure }
+/// Raises the limit of open files to what so many clients need, where the system lets it.
+pub fn reserve_files(clients: usize) -> Result<(), Failure> {
+    open_files::reserve(clients as u64).map_err(|error| {
+        let failure = Failure::error(error.message);
+        if error.advises { failure.hint(open_files::ADVICE) } else { failure }
+    })
 }
 
 /// `simple`, `extended` or `prepared`.
@@ -181,6 +176,11 @@ pub fn random_seed(text: Option<&str>) -> Result<u64, Failure> {
         messages::info(format!("setting random seed to {seed}"));
     }
     Ok(seed)
+}
+
+/// Whether a seed that is none of the others has been asked for: one that is the same on every machine.
+pub fn is_number(seed: &str) -> bool {
+    !matches!(seed, "time" | "rand")
 }
 
 /// As C's `scanf` reads `%lu`: white space before it, a sign that wraps, too much is the most.

@@ -15,7 +15,8 @@ use crate::load::sbtest;
 use crate::program::lua::{Role, Script};
 use crate::program::settings::Settings;
 use crate::program::{Trouble, Workload, oltp};
-use crate::reactor::{self, Abortion, Clock, Observer, Phase, RunError, Tick};
+use crate::reactor::{self, Abortion, Began, Clock, Observer, Phase, RunError, Tick};
+use crate::shard::Part;
 
 /// What the commands of a test work with.
 pub struct Context<'a> {
@@ -28,10 +29,25 @@ pub struct Context<'a> {
 impl Context<'_> {
     /// Does what `command` says; the exit status.
     pub fn execute(mut self, command: &str) -> Result<u8, Refusal> {
+        self.check_sharing(command)?;
         match &self.test.kind {
             Kind::Native(test) => self.native(test, command),
             Kind::Script(script) => self.script(script, command),
         }
+    }
+
+    /// Several engines share a load, or the tables of a native test; only a load has a start.
+    fn check_sharing(&self, command: &str) -> Result<(), Refusal> {
+        let is_native = matches!(self.test.kind, Kind::Native(_));
+        let is_shared = command == "run" || command == "prepare" && is_native;
+        if self.settings.text("shard").is_some() && !is_shared {
+            let also = if is_native { " and 'prepare'" } else { "" };
+            return Err(Refusal::fatal(format_args!("--shard is for the command 'run'{also} only")));
+        }
+        if self.settings.text("start_at").is_some() && command != "run" {
+            return Err(Refusal::fatal("--start-at is for the command 'run' only"));
+        }
+        Ok(())
     }
 
     fn native(&mut self, test: &oltp::Test, command: &str) -> Result<u8, Refusal> {
@@ -43,7 +59,7 @@ impl Context<'_> {
                 if is_modern(test) {
                     self.tell_of_threads();
                 }
-                sbtest::prepare(test, &self.settings, &target)?;
+                sbtest::prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
                 Ok(0)
             }
             "prewarm" => {
@@ -59,8 +75,9 @@ impl Context<'_> {
             }
             _ => {
                 let target = self.target()?;
-                let workload = test.workload(&self.settings)?;
-                Ok(self.run(target, workload))
+                let part = plan::part(&self.settings)?;
+                let workload = test.workload(&self.settings, part.shard)?;
+                self.run(part, target, workload)
             }
         }
     }
@@ -80,9 +97,10 @@ impl Context<'_> {
             "prepare" | "cleanup" => Err(self.not_implemented(command)),
             "run" => {
                 let target = self.target()?;
+                let part = plan::part(&self.settings)?;
                 script.init()?;
                 let workload = script.workload(Role::Events)?;
-                Ok(self.run(target, workload))
+                self.run(part, target, workload)
             }
             _ => Err(unknown(command)),
         }
@@ -139,11 +157,11 @@ impl Context<'_> {
         Ok(target)
     }
 
-    fn run(&mut self, target: Arc<Target>, workload: Arc<dyn Workload>) -> u8 {
+    fn run(&mut self, part: Part, target: Arc<Target>, workload: Arc<dyn Workload>) -> Result<u8, Refusal> {
         let mode = self.mode();
-        let plan = plan::load(&self.settings, target, workload, mode);
+        let plan = plan::load(&self.settings, part, target, workload, mode)?;
         let (settings, clock, test) = (&self.settings, self.clock, self.test);
-        report::run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log })
+        Ok(report::run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log }))
     }
 
     /// A command that is a function of the script, in one client or in all.
@@ -175,7 +193,9 @@ struct Failures<'a> {
 impl Observer for Failures<'_> {
     fn connected(&mut self, _clients: usize, _seconds: f64) {}
 
-    fn phase(&mut self, _phase: Phase) {}
+    fn ready(&mut self, _clients: usize, _seconds: f64) {}
+
+    fn phase(&mut self, _phase: Phase, _began: Option<&Began>) {}
 
     fn tick(&mut self, _tick: &Tick) {}
 

@@ -72,7 +72,7 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, Refusal> {
         log.text(Level::Warning, format_args!("the test '{}' has no option {option}", test.name));
     }
     if let Kind::Script(script) = &test.kind {
-        script.configure(Arc::new(chosen.script))?;
+        script.configure(Arc::new(chosen.script), plan::shard(&chosen.all)?)?;
     }
     Context { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
 }

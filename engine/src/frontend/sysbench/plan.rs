@@ -8,9 +8,11 @@ use super::refusal::Refusal;
 use crate::connection::params::{self, Given, Password, ProcessEnvironment};
 use crate::connection::statement::QueryMode;
 use crate::connection::target::Target;
-use crate::plan::{Limit, Notes, Plan, Seeds};
+use crate::frontend::sharing;
+use crate::plan::{Limit, Notes, Plan, Seeds, StartAt};
 use crate::program::Workload;
 use crate::program::settings::Settings;
+use crate::shard::{Part, Shard};
 
 /// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
 /// Lines that libpq would print on standard error come with it.
@@ -32,19 +34,44 @@ pub fn target(settings: &Settings) -> Result<(Arc<Target>, Vec<String>), Refusal
     Ok((Arc::new(Target::resolve(params)), warnings))
 }
 
-/// The plan of a load.
-pub fn load(settings: &Settings, target: Arc<Target>, workload: Arc<dyn Workload>, mode: QueryMode) -> Plan {
+/// Which of several engines this is.
+pub fn shard(settings: &Settings) -> Result<Shard, Refusal> {
+    settings.text("shard").map_or(Ok(Shard::WHOLE), sharing::shard).map_err(Refusal::fatal)
+}
+
+/// The part of the load that is this engine's.
+pub fn part(settings: &Settings) -> Result<Part, Refusal> {
+    let shard = shard(settings)?;
+    let clients = clients(settings, true);
+    sharing::check_enough(shard, clients, "threads").map_err(Refusal::fatal)?;
+    if shard.is_part() && settings.int("rand_seed") == 0 {
+        return Err(Refusal::fatal(sharing::needs_seed("--rand-seed")));
+    }
+    Ok(Part::of_clients(shard, clients))
+}
+
+/// The plan of a load, or of a part of it.
+pub fn load(
+    settings: &Settings,
+    part: Part,
+    target: Arc<Target>,
+    workload: Arc<dyn Workload>,
+    mode: QueryMode,
+) -> Result<Plan, Refusal> {
     let seconds = |name| Duration::from_secs(count(settings, name));
     let (events, time) = (count(settings, "events"), seconds("time"));
     let rate = settings.double("rate");
-    Plan {
-        limit: Limit::Events { total: (events > 0).then_some(events), time: (!time.is_zero()).then_some(time) },
+    let start = settings.text("start_at").map(StartAt::read).transpose().map_err(Refusal::fatal)?;
+    let total = (events > 0).then(|| part.transactions(events));
+    Ok(Plan {
+        limit: Limit::Events { total, time: (!time.is_zero()).then_some(time) },
         warmup: seconds("warmup_time"),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
         pools: None,
         exit_on_abort: true,
-        ..command(settings, target, workload, mode, true)
-    }
+        start,
+        ..of_part(settings, part, target, workload, mode)
+    })
 }
 
 /// The plan of a command: of all clients if it runs in `parallel`, else of one. One client's end is not the others'.
@@ -55,7 +82,15 @@ pub fn command(
     mode: QueryMode,
     parallel: bool,
 ) -> Plan {
-    let clients = if parallel { usize::try_from(settings.int("threads")).unwrap_or(1).max(1) } else { 1 };
+    of_part(settings, Part::whole(clients(settings, parallel)), target, workload, mode)
+}
+
+fn clients(settings: &Settings, parallel: bool) -> usize {
+    if parallel { usize::try_from(settings.int("threads")).unwrap_or(1).max(1) } else { 1 }
+}
+
+fn of_part(settings: &Settings, part: Part, target: Arc<Target>, workload: Arc<dyn Workload>, mode: QueryMode) -> Plan {
+    let clients = part.clients();
     let jobs = match usize::try_from(settings.int("jobs")) {
         Ok(jobs @ 1..) => jobs,
         _ => available_parallelism().map_or(1, usize::from),
@@ -65,6 +100,8 @@ pub fn command(
         target,
         workload,
         clients,
+        part,
+        start: None,
         jobs,
         mode,
         limit: Limit::Events { total: None, time: None },
@@ -81,7 +118,7 @@ pub fn command(
         exit_on_abort: false,
         log: None,
         notes: Notes::default(),
-        seeds: Seeds::derive(seed(settings), clients, jobs, None),
+        seeds: Seeds::derive(seed(settings), &part, 0, jobs, None),
     }
 }
 
@@ -132,7 +169,12 @@ mod tests {
 
     fn loaded(options: &[(&str, i64)]) -> Plan {
         let settings = settings(options);
-        load(&settings, target(&settings).unwrap().0, Arc::new(Nothing), QueryMode::Prepared)
+        load_of(&settings)
+    }
+
+    fn load_of(settings: &Settings) -> Plan {
+        let (target, _) = target(settings).unwrap();
+        load(settings, part(settings).unwrap(), target, Arc::new(Nothing), QueryMode::Prepared).unwrap()
     }
 
     #[test]
@@ -166,6 +208,28 @@ mod tests {
             command(&settings, target, Arc::new(Nothing), QueryMode::Simple, parallel).clients
         };
         assert_eq!([clients(true), clients(false)], [3, 1]);
+    }
+
+    fn of_shard(text: &str, options: &[(&str, i64)]) -> Settings {
+        let mut settings = settings(options);
+        settings.set("shard", OptionValue::Text(Some(text.to_owned())));
+        settings
+    }
+
+    #[test]
+    fn a_part_has_its_threads_and_what_these_take_of_the_events() {
+        let plans = ["1/2", "2/2"].map(|text| load_of(&of_shard(text, &[("threads", 3), ("events", 10)])));
+        let totals = plans.each_ref().map(|plan| plan.limit);
+        assert_eq!(totals, [6, 4].map(|total| Limit::Events { total: Some(total), time: None }));
+        assert_eq!(plans.each_ref().map(|plan| (plan.clients, plan.part.number(0))), [(2, 0), (1, 2)]);
+    }
+
+    #[test]
+    fn parts_that_could_not_be_shared_out_are_refused() {
+        for (text, seed, message) in [("1/4", 7, "3 threads cannot be shared out among 4"), ("1/2", 0, "--rand-seed")] {
+            let refused = part(&of_shard(text, &[("threads", 3), ("rand_seed", seed)])).unwrap_err();
+            assert!(matches!(&refused, Refusal::Fatal(lines) if lines[0].contains(message)), "{refused:?}");
+        }
     }
 
     #[test]

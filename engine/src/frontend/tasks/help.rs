@@ -31,6 +31,11 @@ Load; numbers are of each application:
   --pool-timeout=SECONDS   a task that got no connection in this time has failed
                            (default: 15)
   --random-seed=NUM        whole number (default: from the time)
+  --shard=I/N              run part I of N (from 1) of the run that the other options say,
+                           which N engines share; -j is each engine's own
+  --start-at=WHEN|-        begin at this time, Unix seconds with decimals, at most 60 s
+                           ahead; with \"-\" at the one that is read as a line from
+                           standard input when everything is ready
   --tasks=NUM              number of tasks (default: 5000)
 
 Output:

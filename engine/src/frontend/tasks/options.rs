@@ -6,10 +6,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::table::Shape;
 use super::{NAME, help};
 use crate::connection::statement::QueryMode;
+use crate::frontend::events::Events;
 use crate::frontend::getopt::{Getopt, LongOption, ShortOption};
-use crate::frontend::open_files;
 use crate::frontend::pooling::{self, Pooling};
-use crate::plan::PoolPlan;
+use crate::frontend::{open_files, sharing};
+use crate::plan::{PoolPlan, StartAt};
+use crate::shard::{Part, Shard};
 
 /// The published application's numbers: three applications of 5000 tasks, and the pool that its driver had unless told
 /// otherwise.
@@ -42,6 +44,9 @@ pub struct Options {
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
     pub pools: PoolPlan,
+    /// Which of the whole run's connections those of the pools are.
+    pub part: Part,
+    pub start: Option<StartAt>,
     pub jobs: usize,
     pub mode: QueryMode,
     pub seed: u64,
@@ -51,13 +56,6 @@ pub struct Options {
     pub quiet: bool,
     pub csv: Option<PathBuf>,
     pub events: Option<Events>,
-}
-
-/// Where the JSON Lines go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Events {
-    Stdout,
-    File(PathBuf),
 }
 
 impl Options {
@@ -89,6 +87,8 @@ enum Id {
     Quiet,
     RandomSeed,
     Rows,
+    Shard,
+    StartAt,
     Tasks,
     ThreadsInTable,
     Username,
@@ -113,7 +113,7 @@ const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
     LongOption { name, value, id, addition: false }
 }
 
-const LONGS: [LongOption<Id>; 23] = [
+const LONGS: [LongOption<Id>; 25] = [
     long("apps", true, Id::Apps),
     long("arrival", true, Id::Arrival),
     long("csv", true, Id::Csv),
@@ -133,6 +133,8 @@ const LONGS: [LongOption<Id>; 23] = [
     long("quiet", false, Id::Quiet),
     long("random-seed", true, Id::RandomSeed),
     long("rows", true, Id::Rows),
+    long("shard", true, Id::Shard),
+    long("start-at", true, Id::StartAt),
     long("tasks", true, Id::Tasks),
     long("threads-in-table", true, Id::ThreadsInTable),
     long("username", true, Id::Username),
@@ -141,7 +143,7 @@ const LONGS: [LongOption<Id>; 23] = [
 
 /// Reads the command line (without the program's name); the error is a whole sentence.
 pub fn parse(args: Vec<String>) -> Result<Command, String> {
-    let nothing = Pooling::default().plan(APPS, TASKS, POOL)?;
+    let nothing = Pooling::default().plan(Shard::WHOLE, APPS, TASKS, POOL)?;
     let mut options = Options {
         host: None,
         port: None,
@@ -152,6 +154,8 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         threads_in_table: None,
         rows: None,
         pools: nothing,
+        part: Part::of_pools(Shard::WHOLE, APPS, POOL),
+        start: None,
         jobs: 1,
         mode: QueryMode::Simple,
         seed: seed_of_time(),
@@ -160,15 +164,17 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         csv: None,
         events: None,
     };
-    let mut pooling = Pooling::default();
+    let (mut pooling, mut shard, mut is_seeded) = (Pooling::default(), Shard::WHOLE, false);
     let mut getopt = Getopt::new(NAME, args, &SHORTS, &LONGS);
     for option in getopt.by_ref() {
         let (id, value) = option.map_err(|error| hinted(&shorten(&error.to_string())))?;
         match id {
             Id::Help => return Ok(Command::Print(help::TEXT.to_owned())),
             Id::Version => return Ok(Command::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION")))),
+            Id::Shard => shard = sharing::shard(&value.unwrap_or_default())?,
             _ => take(&mut options, &mut pooling, id, value.unwrap_or_default())?,
         }
+        is_seeded |= id == Id::RandomSeed;
     }
     let mut rest = getopt.into_positional().into_iter();
     if options.dbname.is_none() {
@@ -177,12 +183,26 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
     if let Some(extra) = rest.next() {
         return Err(hinted(&format!("too many command-line arguments (first is \"{extra}\")")));
     }
-    options.pools =
-        pooling.plan(pooling.apps.unwrap_or(APPS), pooling.tasks.unwrap_or(TASKS), pooling.size.unwrap_or(POOL))?;
+    let (apps, size) = (pooling.apps.unwrap_or(APPS), pooling.size.unwrap_or(POOL));
+    options.pools = pooling.plan(shard, apps, pooling.tasks.unwrap_or(TASKS), size)?;
+    options.part = Part::of_pools(shard, apps, size);
+    check_sharing(&options, is_seeded)?;
     options.jobs = options.jobs.min(options.pools.apps);
     let connections = (options.pools.apps * options.pools.size) as u64;
     open_files::reserve(connections).map_err(|error| error.message)?;
     Ok(Command::Run(Box::new(options)))
+}
+
+/// Refuses what several engines cannot share.
+fn check_sharing(options: &Options, is_seeded: bool) -> Result<(), String> {
+    if !options.part.shard.is_part() {
+        return Ok(());
+    }
+    if options.initializes {
+        let advice = "make the table once, with --initialize-only, and then run the tasks";
+        return Err(format!("--shard cannot be combined with --initialize: {advice}"));
+    }
+    if is_seeded { Ok(()) } else { Err(sharing::needs_seed("--random-seed")) }
 }
 
 fn take(options: &mut Options, pooling: &mut Pooling, id: Id, value: String) -> Result<(), String> {
@@ -191,8 +211,7 @@ fn take(options: &mut Options, pooling: &mut Pooling, id: Id, value: String) -> 
         Id::Arrival => pooling.arrival = Some(pooling::arrival(&value)?),
         Id::Csv => options.csv = Some(value.into()),
         Id::Dbname => options.dbname = Some(value),
-        Id::Events if value == "-" => options.events = Some(Events::Stdout),
-        Id::Events => options.events = Some(Events::File(value.into())),
+        Id::Events => options.events = Some(Events::named(&value)),
         Id::Host => options.host = Some(value),
         Id::Initialize => options.initializes = true,
         Id::InitializeOnly => (options.initializes, options.runs) = (true, false),
@@ -206,13 +225,14 @@ fn take(options: &mut Options, pooling: &mut Pooling, id: Id, value: String) -> 
         Id::Quiet => options.quiet = true,
         Id::RandomSeed => options.seed = seed(&value)?,
         Id::Rows => options.rows = Some(pooling::count(&value, "--rows", MOST_ROWS)?),
+        Id::StartAt => options.start = Some(StartAt::read(&value)?),
         Id::Tasks => pooling.tasks = Some(pooling::tasks(&value)?),
         Id::ThreadsInTable => {
             options.threads_in_table = Some(pooling::count(&value, "--threads-in-table", MOST_THREADS)?);
         }
         Id::Username => options.user = Some(value),
         // Taken before.
-        Id::Help | Id::Version => {}
+        Id::Help | Id::Shard | Id::Version => {}
     }
     Ok(())
 }
@@ -262,7 +282,7 @@ mod tests {
     #[test]
     fn without_options_it_is_the_published_application() {
         let options = options("");
-        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime } = options.pools;
+        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime, .. } = options.pools;
         assert_eq!((apps, tasks, arrival, size), (3, 5000, Arrival::AtOnce, 100));
         assert_eq!((timeout.as_secs(), lifetime), (15, None));
         assert_eq!((options.shape(), options.initializes, options.runs), (Shape::PUBLISHED, false, true));
@@ -277,11 +297,27 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_has_a_part_of_each_pool_and_of_its_tasks() {
+        let options = options("--shard 2/3 --random-seed 5 --tasks 10 --pool 4 --apps 2");
+        let PoolPlan { apps, tasks, size, deal, .. } = options.pools;
+        assert_eq!((apps, tasks, size), (2, 3, 1));
+        assert_eq!((deal.tasks, deal.size, options.part.clients()), (10, 4, 2));
+    }
+
+    #[test]
     fn mistakes_are_a_sentence_each() {
         for (line, message) in [
             ("--tasks 0", "invalid value \"0\" for option --tasks: it takes a whole number from 1 to 10000000"),
             ("--pool none", "invalid value \"none\" for option --pool"),
             ("--arrival poisson:", "invalid value \"poisson:\" for option --arrival"),
+            ("--shard 3/2", "invalid value \"3/2\" for option --shard: it takes I/N"),
+            ("--shard 1/2", "--shard needs --random-seed with a number"),
+            ("--shard 1/2 --random-seed 1 -i", "--shard cannot be combined with --initialize"),
+            (
+                "--shard 1/3 --random-seed 1 --pool 2",
+                "--shard=1/3: 2 connections of a pool (--pool) cannot be shared out",
+            ),
+            ("--start-at soon", "\"soon\" is no time to start at: it takes Unix seconds"),
             ("--bogus", "unrecognized option '--bogus'; try \"pgtrial-engine tasks --help\""),
             ("a b", "too many command-line arguments (first is \"b\")"),
             ("-M none", "invalid value \"none\" for option -M/--protocol"),

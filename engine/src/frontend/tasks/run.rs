@@ -5,13 +5,14 @@ use std::time::{Duration, SystemTime};
 
 use super::NAME;
 use super::lines::{Form, Lines};
-use super::options::{Events, Options};
+use super::options::Options;
 use super::summary::summary;
 use super::table::Shape;
 use super::watcher::Watcher;
 use crate::connection::session::Session;
-use crate::connection::target::{Target, plain_io_message};
+use crate::connection::target::Target;
 use crate::event::{EventWriter, Hello};
+use crate::frontend::events::Events;
 use crate::frontend::pgbench::messages::{print, tell};
 use crate::frontend::{interrupt, pooling, self_check};
 use crate::plan::{Limit, Notes, Plan, Seeds};
@@ -72,8 +73,7 @@ fn finish(outcome: &Outcome, watcher: &mut Watcher<'_>, status: u8, only_events:
 }
 
 fn make_plan(options: &Options, shape: Shape, target: Arc<Target>) -> Result<Plan, String> {
-    let clients = options.pools.apps * options.pools.size;
-    let seeds = Seeds::derive(options.seed, clients, options.jobs, None);
+    let seeds = Seeds::derive(options.seed, &options.part, options.pools.apps, options.jobs, None);
     let value = |number: u32| crate::program::value::Value::Int(number.into());
     let environment = Environment {
         mode: options.mode,
@@ -87,7 +87,9 @@ fn make_plan(options: &Options, shape: Shape, target: Arc<Target>) -> Result<Pla
     Ok(Plan {
         target,
         workload,
-        clients,
+        clients: options.part.clients(),
+        part: options.part,
+        start: options.start,
         jobs: options.jobs,
         mode: options.mode,
         limit: Limit::Events { total: Some(options.pools.all_tasks()), time: None },
@@ -120,14 +122,7 @@ fn open_lines(options: &Options, origin: SystemTime) -> Result<Vec<Lines>, Strin
 }
 
 fn open_events(options: &Options, plan: &Plan, clock: Clock, session: &Session) -> Result<Option<EventWriter>, String> {
-    let mut writer = match &options.events {
-        None => return Ok(None),
-        Some(Events::Stdout) => EventWriter::stdout(),
-        Some(Events::File(path)) => EventWriter::file(path)
-            .map_err(|error| format!("could not open \"{}\": {}", path.display(), plain_io_message(&error)))?,
-    };
     let server = Some(session.server.version.as_str());
     let hello = Hello { frontend: "tasks", plan, scale: None, seed: options.seed, server };
-    writer.hello(clock, &hello).map_err(|error| format!("could not write events: {}", plain_io_message(&error)))?;
-    Ok(Some(writer))
+    options.events.as_ref().map(|events| events.open(clock, &hello)).transpose()
 }

@@ -8,7 +8,7 @@ use crate::connection::target::plain_io_message;
 use crate::event::EventWriter;
 use crate::frontend::pgbench::messages::tell;
 use crate::frontend::self_check::Warning;
-use crate::reactor::{Abortion, Clock, Observer, Outcome, Phase, Tick};
+use crate::reactor::{Abortion, Began, Clock, Observer, Outcome, Phase, Tick};
 
 /// Watches a run for the tasks front end.
 pub struct Watcher<'a> {
@@ -76,8 +76,12 @@ impl Observer for Watcher<'_> {
         self.emit(|events, clock| events.connected(clock, clients, seconds));
     }
 
-    fn phase(&mut self, phase: Phase) {
-        self.emit(|events, clock| events.phase(clock, phase));
+    fn ready(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.ready(clock, clients, seconds));
+    }
+
+    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        self.emit(|events, clock| events.phase(clock, phase, began));
     }
 
     fn tick(&mut self, tick: &Tick) {

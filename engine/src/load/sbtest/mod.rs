@@ -21,6 +21,7 @@ use crate::program::oltp::{Kind, Test};
 use crate::program::random::Random;
 use crate::program::random::skewed::{self, Distributions};
 use crate::program::settings::Settings;
+use crate::shard::Shard;
 use console::Console;
 use rows::Rows;
 use tables::Table;
@@ -32,18 +33,21 @@ const LOST: &str = "a thread that made tables died";
 
 /// Makes a test's tables and tells of each on standard output, over as many connections as there are `threads`; those
 /// of `bulk_insert` and 0.5's one after another. A connection ends with the first table that it cannot make; the others
-/// make theirs, as in sysbench, and all failures are told of in the end.
-pub fn prepare(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
+/// make theirs, as in sysbench, and all failures are told of in the end. Engines that share the work take turns at the
+/// tables, whose rows are those that one engine would make.
+pub fn prepare(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     if test.kind() == Kind::BulkInsert {
-        return prepare_bulk(test, settings, target);
+        return prepare_bulk(test, settings, shard, target);
     }
     let parameters = Parameters::read(test.kind(), settings)?;
     let distributions = Distributions::new(settings)?;
     let mut seeds = skewed::generator(settings);
-    let tables: Vec<_> = (1..=parameters.tables).map(|number| (number, seeds.derive())).collect();
+    let all = (1..=parameters.tables).map(|number| (number, seeds.derive()));
+    let tables: Vec<_> = all.filter(|(number, _)| shard.has_turn(number - 1)).collect();
     let rows = tables.iter().map(|(number, _)| u64::from(table(test, &parameters, *number).rows())).sum();
     let console = Console::new(rows);
-    let connections = if test.kind() == Kind::Legacy { 1 } else { parameters.threads.min(tables.len().max(1)) };
+    let connections =
+        if test.kind() == Kind::Legacy { 1 } else { shard.turns(parameters.threads).min(tables.len()).max(1) };
     let (parameters, distributions, console) = (&parameters, &distributions, &console);
     let work = Work { test, parameters, distributions, target, console, connections };
     let failures: Vec<String> = thread::scope(|scope| {
@@ -93,12 +97,12 @@ pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result
     Ok(())
 }
 
-fn prepare_bulk(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
+fn prepare_bulk(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "prepare";
     let parameters = Parameters::read(test.kind(), settings)?;
     let (mut session, console) = (open(function, test, target)?, Console::new(0));
     silence(&mut session);
-    for number in 1..=parameters.threads {
+    for number in (1..=parameters.threads).filter(|number| shard.has_turn(*number as u64 - 1)) {
         console.say(&format!("Creating table 'sbtest{number}'..."));
         execute(&mut session, &tables::create_for_bulk(number)).map_err(|failed| fatal(function, test, failed))?;
     }

@@ -17,6 +17,7 @@ use crate::ledger::Statistics;
 use crate::program::random::skewed::{self, Distributions};
 use crate::program::settings::{OptionSpec, Settings};
 use crate::program::{Fatal, Workload};
+use crate::shard::Shard;
 
 /// How sysbench was called.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -119,9 +120,9 @@ impl Script {
         self.shared.uses_sql.load(Ordering::Relaxed)
     }
 
-    /// Sets the options that were chosen, once.
-    pub fn configure(&self, settings: Arc<Settings>) -> Result<(), Fatal> {
-        let distributions = Arc::new(Distributions::new(&settings)?);
+    /// Sets the options that were chosen, and which part of the run is the engine's, once.
+    pub fn configure(&self, settings: Arc<Settings>, shard: Shard) -> Result<(), Fatal> {
+        let distributions = Arc::new(Distributions::new(&settings)?.of_shard(shard));
         let random = skewed::generator(&settings);
         *self.generator.borrow_mut() = Some(Generator { random, distributions: distributions.clone() });
         // Both are set together, and the first time counts.

@@ -16,6 +16,7 @@ use super::random::skewed::Distributions;
 use super::settings::{OptionSpec, Settings};
 use super::{Fatal, Workload};
 use crate::connection::statement::QueryMode;
+use crate::shard::Shard;
 pub use event::{C_LENGTH, PAD_LENGTH};
 use parameters::Parameters;
 
@@ -86,9 +87,9 @@ impl Test {
         if is_text || settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
     }
 
-    /// What the clients of a run do; the run's mode has to be [`Test::mode`].
-    pub fn workload(&self, settings: &Settings) -> Result<Arc<dyn Workload>, Fatal> {
-        let distributions = Distributions::new(settings)?;
+    /// What the clients of a run do, of which the engine has one part; the run's mode has to be [`Test::mode`].
+    pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload>, Fatal> {
+        let distributions = Distributions::new(settings)?.of_shard(shard);
         if self.kind == Kind::BulkInsert {
             return Ok(Arc::new(bulk::BulkInsert));
         }

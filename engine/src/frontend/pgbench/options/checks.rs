@@ -5,7 +5,11 @@ use super::table::Id;
 use super::{Command, Options};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
+use crate::frontend::pgbench::values::reserve_files;
+use crate::frontend::sharing::{check_enough, needs_seed};
 use crate::load::PartitionMethod;
+use crate::plan::StartAt;
+use crate::shard::{Part, Shard};
 
 impl Reader {
     /// The command that the options and the arguments beside them make.
@@ -14,7 +18,7 @@ impl Reader {
             self.take_script(Id::Builtin, "tpcb-like")?;
         }
         if !self.initialize {
-            self.settle_pools()?;
+            self.settle_part()?;
         }
         let options = &mut self.options;
         if !self.initialize && scripts::total_weight(&options.scripts) == 0 {
@@ -44,6 +48,25 @@ impl Reader {
             Some(message) => Err(Failure::error(message)),
             None => Ok(Command::Benchmark(Box::new(self.options))),
         }
+    }
+
+    /// What this engine has to do of the whole run.
+    fn settle_part(&mut self) -> Result<(), Failure> {
+        let (shard, options) = (self.shard.unwrap_or(Shard::WHOLE), &mut self.options);
+        if shard.is_part() && !self.is_seeded {
+            return Err(Failure::error(needs_seed("--random-seed")));
+        }
+        if options.start == Some(StartAt::Told) && self.reads_stdin {
+            return Err(Failure::error("--start-at=- cannot be combined with --file=-: both read standard input"));
+        }
+        options.part = Part::of_clients(shard, options.clients);
+        if self.pooling.is_given() {
+            self.settle_pools()?;
+        } else {
+            check_enough(shard, self.options.clients, "clients").map_err(Failure::error)?;
+        }
+        self.options.clients = self.options.part.clients();
+        reserve_files(self.options.clients)
     }
 }
 
@@ -157,6 +180,16 @@ mod tests {
     }
 
     #[test]
+    fn a_shard_has_its_part_of_the_clients() {
+        let options = benchmark("--shard 2/3 -c 5 -j 2 --random-seed 5 --start-at=-");
+        assert_eq!((options.clients, options.jobs, options.part.number(0)), (2, 2, 2));
+        assert_eq!(options.start, Some(StartAt::Told));
+        assert_eq!(benchmark("--shard 3/3 -c 5 -j 2 --random-seed 5").jobs, 1);
+        let pools = benchmark("--shard 1/2 --random-seed 5 --pool 3 --tasks 10 --apps 2").pools.unwrap();
+        assert_eq!((pools.size, pools.tasks, pools.all_tasks()), (2, 7, 14));
+    }
+
+    #[test]
     fn more_jobs_than_clients_are_cut() {
         assert_eq!(benchmark("-c 2 -j 5").jobs, 2);
     }
@@ -184,6 +217,10 @@ mod tests {
             ("-i --partition-method hash", "--partition-method requires greater than zero --partitions"),
             ("--log-prefix x", "log file prefix (--log-prefix) is allowed only when logging transactions (-l)"),
             ("-l -T 5 --aggregate-interval 2", "duration (5) must be a multiple of aggregation interval (2)"),
+            (
+                "--shard 1/2",
+                "--shard needs --random-seed with a number, the same for all shards of the run: they draw from one seed",
+            ),
             ("--progress-timestamp", "--progress-timestamp is allowed only under --progress"),
             (
                 "--max-tries 0",

@@ -9,13 +9,15 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use super::messages::Failure;
-use super::values::random_seed;
+use super::values::{is_number, random_seed};
 use super::{PGBENCH_VERSION, help};
 use crate::connection::statement::QueryMode;
+use crate::frontend::events::Events;
 use crate::frontend::getopt::Getopt;
 use crate::load::PartitionMethod;
-use crate::plan::PoolPlan;
+use crate::plan::{PoolPlan, StartAt};
 use crate::program::pgbench::Parsed;
+use crate::shard::Part;
 use reader::Reader;
 use table::{LONGS, SHORTS};
 
@@ -59,7 +61,10 @@ pub struct Options {
     pub needs_tables: bool,
     /// Variables by name, each once.
     pub variables: Vec<(String, String)>,
+    /// Those of this engine, and which of the whole run's they are.
     pub clients: usize,
+    pub part: Part,
+    pub start: Option<StartAt>,
     pub jobs: usize,
     pub transactions: Option<u32>,
     /// Seconds.
@@ -97,13 +102,6 @@ pub struct Options {
     pub events: Option<Events>,
 }
 
-/// Where the JSON Lines go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Events {
-    Stdout,
-    File(PathBuf),
-}
-
 impl Default for Options {
     fn default() -> Self {
         Self {
@@ -128,6 +126,8 @@ impl Default for Options {
             needs_tables: false,
             variables: Vec::new(),
             clients: 1,
+            part: Part::whole(1),
+            start: None,
             jobs: 1,
             transactions: None,
             duration: None,
@@ -168,6 +168,8 @@ impl Options {
             || self.continue_on_error
             || self.wait_for_server.is_some()
             || self.pools.is_some()
+            || self.part.shard.is_part()
+            || self.start.is_some()
             || !self.warmup.is_zero()
     }
 }
@@ -185,6 +187,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, Failure> {
     reader.options.seed = random_seed(seed.as_deref()).map_err(|failure| {
         failure.and("error while setting random seed from PGBENCH_RANDOM_SEED environment variable")
     })?;
+    reader.is_seeded = seed.is_some_and(|seed| is_number(&seed));
     let mut getopt = Getopt::new("pgbench", args, &SHORTS, &LONGS);
     for option in getopt.by_ref() {
         let (id, value) = option.map_err(Failure::usage)?;

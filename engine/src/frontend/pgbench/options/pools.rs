@@ -3,8 +3,8 @@
 use super::reader::Reader;
 use super::table::Id;
 use crate::frontend::pgbench::messages::Failure;
-use crate::frontend::pgbench::values::too_few_files;
-use crate::frontend::{open_files, pooling};
+use crate::frontend::pooling;
+use crate::shard::{Part, Shard};
 
 /// What has no meaning where tasks share pools, and why.
 const EXCLUDED: [(Id, &str, &str); 9] = [
@@ -36,11 +36,8 @@ impl Reader {
         .map_err(Failure::error)
     }
 
-    /// Has the pools, if there are any, take the place of clients.
+    /// Has the pools take the place of clients.
     pub fn settle_pools(&mut self) -> Result<(), Failure> {
-        if !self.pooling.is_given() {
-            return Ok(());
-        }
         let (Some(tasks), Some(size)) = (self.pooling.tasks, self.pooling.size) else {
             let message = "tasks on pools of connections need both --tasks and --pool";
             return Err(Failure::error(message));
@@ -48,10 +45,10 @@ impl Reader {
         if let Some((_, option, reason)) = EXCLUDED.into_iter().find(|(id, ..)| self.given.contains(id)) {
             return Err(Failure::error(format!("{option} cannot be combined with --pool: {reason}")));
         }
-        let plan = self.pooling.plan(self.pooling.apps.unwrap_or(1), tasks, size).map_err(Failure::error)?;
+        let (shard, apps) = (self.shard.unwrap_or(Shard::WHOLE), self.pooling.apps.unwrap_or(1));
+        let plan = self.pooling.plan(shard, apps, tasks, size).map_err(Failure::error)?;
         let options = &mut self.options;
-        options.clients = plan.apps * plan.size;
-        open_files::reserve(options.clients as u64).map_err(too_few_files)?;
+        options.part = Part::of_pools(shard, apps, size);
         options.jobs = options.jobs.min(plan.apps);
         options.continue_on_error = true;
         options.pools = Some(plan);

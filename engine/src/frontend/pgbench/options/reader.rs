@@ -1,12 +1,16 @@
 //! Options one after another, in the order of the command line: the first wrong value is refused at once.
 
 use super::table::{Id, Mode};
-use super::{Command, Events, Options};
+use super::{Command, Options};
+use crate::frontend::events::Events;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::pgbench::values;
 use crate::frontend::pooling::Pooling;
+use crate::frontend::sharing;
+use crate::plan::StartAt;
 use crate::program::pgbench::builtin;
+use crate::shard::Shard;
 
 /// The options read so far.
 #[derive(Default)]
@@ -15,6 +19,11 @@ pub struct Reader {
     /// Those of pools, and all that were given.
     pub pooling: Pooling,
     pub given: Vec<Id>,
+    pub shard: Option<Shard>,
+    /// Whether the seed is a number that was given.
+    pub is_seeded: bool,
+    /// Whether a script is read from standard input.
+    pub reads_stdin: bool,
     pub initialize: bool,
     pub for_initialization: bool,
     pub for_benchmarking: bool,
@@ -48,7 +57,10 @@ impl Reader {
     /// Adds a built-in script or a file.
     pub fn take_script(&mut self, id: Id, value: &str) -> Result<(), Failure> {
         let script = match id {
-            Id::File => scripts::file(value)?,
+            Id::File => {
+                self.reads_stdin |= value.split('@').next() == Some("-");
+                scripts::file(value)?
+            }
             Id::SelectOnly => scripts::builtin("select-only")?,
             Id::SkipSomeUpdates => scripts::builtin("simple-update")?,
             _ => scripts::builtin(value)?,
@@ -81,7 +93,7 @@ impl Reader {
             Id::AggregateInterval => {
                 options.aggregate_interval = Some(values::count(&value, "--aggregate-interval")?);
             }
-            Id::Client => options.clients = values::client_count(&value)?,
+            Id::Client => options.clients = values::count(&value, "-c/--client")? as usize,
             Id::Connect => options.reconnect = true,
             Id::ContinueOnError => options.continue_on_error = true,
             Id::Dbname => options.dbname = Some(value),
@@ -91,8 +103,7 @@ impl Reader {
                 options.variables.retain(|(known, _)| *known != name);
                 options.variables.push((name, value));
             }
-            Id::Events if value == "-" => options.events = Some(Events::Stdout),
-            Id::Events => options.events = Some(Events::File(value.into())),
+            Id::Events => options.events = Some(Events::named(&value)),
             Id::ExitOnAbort => options.exit_on_abort = true,
             Id::FailuresDetailed => options.failures_detailed = true,
             Id::Histogram => options.histogram = Some(value.into()),
@@ -111,11 +122,14 @@ impl Reader {
             Id::RandomSeed => {
                 options.seed = values::random_seed(Some(&value))
                     .map_err(|failure| failure.and("error while setting random seed from --random-seed option"))?;
+                self.is_seeded = values::is_number(&value);
             }
             Id::Rate => options.interval = Some(values::rate(&value)?),
             Id::ReportPerCommand => options.report_per_command = true,
             Id::SamplingRate => options.sampling_rate = Some(values::sampling_rate(&value)?),
             Id::Scale => options.scale = Some(values::count(&value, "-s/--scale")?),
+            Id::Shard => self.shard = Some(sharing::shard(&value).map_err(Failure::error)?),
+            Id::StartAt => options.start = Some(StartAt::read(&value).map_err(Failure::error)?),
             Id::Time => options.duration = Some(values::count(&value, "-T/--time")?),
             Id::Transactions => options.transactions = Some(values::count(&value, "-t/--transactions")?),
             Id::Username => options.user = Some(value),

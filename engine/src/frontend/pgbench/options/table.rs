@@ -50,8 +50,10 @@ pub enum Id {
     SamplingRate,
     Scale,
     SelectOnly,
+    Shard,
     ShowScript,
     SkipSomeUpdates,
+    StartAt,
     Tablespace,
     Tasks,
     Time,
@@ -145,7 +147,7 @@ const fn added(option: LongOption<Id>) -> LongOption<Id> {
 
 /// All long options in pgbench's order, in which an ambiguous abbreviation's possibilities are named; what pgtrial adds
 /// comes last.
-pub const LONGS: [LongOption<Id>; 57] = [
+pub const LONGS: [LongOption<Id>; 59] = [
     with_value("builtin", Id::Builtin),
     with_value("client", Id::Client),
     flag("connect", Id::Connect),
@@ -200,6 +202,8 @@ pub const LONGS: [LongOption<Id>; 57] = [
     added(with_value("pool", Id::Pool)),
     added(with_value("pool-lifetime", Id::PoolLifetime)),
     added(with_value("pool-timeout", Id::PoolTimeout)),
+    added(with_value("shard", Id::Shard)),
+    added(with_value("start-at", Id::StartAt)),
     added(with_value("tasks", Id::Tasks)),
     added(with_value("wait-for-server", Id::WaitForServer)),
     added(with_value("warmup", Id::Warmup)),

@@ -12,6 +12,7 @@ use crate::ledger::{Account, Counts, Latencies, Moments, Tally};
 use crate::plan::{Limit, Plan};
 use crate::program::ScriptInfo;
 use crate::reactor::Outcome;
+use crate::shard::Part;
 
 /// The whole report.
 pub fn report(options: &Options, plan: &Plan, facts: &Facts, outcome: &Outcome) -> String {
@@ -67,6 +68,11 @@ impl Report<'_> {
             writeln!(out, "partition method: {method}\npartitions: {count}")?;
         }
         writeln!(out, "query mode: {}", self.plan.mode.name())?;
+        let Part { shard, whole, .. } = self.plan.part;
+        if shard.is_part() {
+            let what = if self.plan.pools.is_some() { "connections" } else { "clients" };
+            writeln!(out, "shard: {shard} of a run of {whole} {what}")?;
+        }
         if let Some(pools) = self.plan.pools {
             return self.write_pools(&pools);
         }

@@ -10,7 +10,7 @@ use crate::plan::PoolPlan;
 impl Report<'_> {
     /// In place of the numbers of clients and of their transactions.
     pub(super) fn write_pools(&mut self, pools: &PoolPlan) -> Result {
-        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime } = pools;
+        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime, .. } = pools;
         let committed = self.total.counts.transactions();
         let out = &mut self.out;
         writeln!(out, "number of applications: {apps}")?;

@@ -11,6 +11,7 @@ use crate::ledger::{Pace, ScriptAccount};
 use crate::plan::{Notes, Seeds};
 use crate::program::random::Random;
 use crate::program::{CommandInfo, Program, Workload};
+use crate::shard::Part;
 
 struct Scripts(Vec<ScriptInfo>);
 
@@ -40,6 +41,8 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
         target: Arc::new(target),
         workload: Arc::new(Scripts(scripts)),
         clients: 2,
+        part: Part::whole(2),
+        start: None,
         jobs: 1,
         mode: QueryMode::Prepared,
         limit: Limit::Time(Duration::from_secs(4)),
@@ -56,7 +59,7 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
         exit_on_abort: false,
         log: None,
         notes: Notes::default(),
-        seeds: Seeds::derive(1, 2, 1, None),
+        seeds: Seeds::derive(1, &Part::whole(2), 0, 1, None),
     }
 }
 

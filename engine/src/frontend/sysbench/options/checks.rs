@@ -3,6 +3,8 @@
 
 use super::table::{self, Definition};
 use super::{CommandLine, Refusal};
+use crate::frontend::sharing;
+use crate::plan::StartAt;
 use crate::program::settings::{OptionValue, Settings};
 
 /// The most points in time that `--report-checkpoints` may have.
@@ -172,6 +174,8 @@ fn is_forced_shutdown(text: &str) -> bool {
 pub(super) fn check_own(known: &Definition, value: &OptionValue) -> Result<(), Refusal> {
     match (known.name, value) {
         ("jobs", OptionValue::Int(number)) if *number < 1 => Err(invalid_number("jobs", *number)),
+        ("shard", OptionValue::Text(Some(text))) => sharing::shard(text).map(drop).map_err(Refusal::fatal),
+        ("start-at", OptionValue::Text(Some(text))) => StartAt::read(text).map(drop).map_err(Refusal::fatal),
         ("percentiles", OptionValue::List(items)) => {
             let is_percentile = |item: &str| item.parse::<f64>().is_ok_and(|p| p > 0.0 && p <= 100.0);
             match items.iter().find(|item| !is_percentile(item)) {

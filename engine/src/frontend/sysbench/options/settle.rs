@@ -81,6 +81,9 @@ impl CommandLine {
                 None => self.value(known)?,
             };
             if known.group == Group::Own {
+                if let (OptionValue::Text(None), Some(given), false) = (&value, self.last(known.name), is_declared) {
+                    return Err(wrong(known.kind, given));
+                }
                 check_own(known, &value)?;
             } else if known.kind != Kind::File {
                 chosen.script.set(&name, value.clone());

@@ -108,6 +108,8 @@ pub const OPTIONS: &[Definition] = &[
     option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default as many as there are CPUs"),
     option(Own, "jsonl", Text, None, "write what happens as JSON Lines to this file, or with '-' to standard output in place of the report"),
     option(Own, "percentiles", List, None, "percentiles to report in addition to --percentile, such as 50,99,99.9"),
+    option(Own, "shard", Text, None, "run part I of N, written I/N from 1, of the run that the other options say, which N engines share; --jobs is each engine's own"),
+    option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready"),
 ];
 
 /// The option of this name, in which dashes and underscores are the same.

@@ -1,13 +1,7 @@
 //! What the options say of the reports.
 
+use crate::frontend::events::Events;
 use crate::program::settings::{OptionValue, Settings};
-
-/// Where events go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Events {
-    Stdout,
-    File(String),
-}
 
 /// The options of the reports. Times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -41,10 +35,7 @@ impl Choice {
         let mut checkpoints: Vec<u64> =
             list(settings, "report_checkpoints").iter().filter_map(|point| point.parse().ok()).collect();
         checkpoints.sort_unstable();
-        let events = settings.text("jsonl").map(|path| match path {
-            "-" => Events::Stdout,
-            path => Events::File(path.to_owned()),
-        });
+        let events = settings.text("jsonl").map(Events::named);
         let percentiles = list(settings, "percentiles").to_vec();
         Self {
             interval: some("report_interval"),
@@ -55,7 +46,10 @@ impl Choice {
             paced: settings.double("rate") > 0.0,
             grace: grace(settings, number("time")),
             init_timeout: some("thread_init_timeout"),
-            uses_additions: events.is_some() || !percentiles.is_empty() || settings.int("jobs") > 0,
+            uses_additions: events.is_some()
+                || !percentiles.is_empty()
+                || settings.int("jobs") > 0
+                || ["shard", "start_at"].iter().any(|name| settings.text(name).is_some()),
             events,
             percentiles,
         }

@@ -12,6 +12,8 @@ pub struct Part<'a> {
     pub statistics: &'a Statistics,
     pub tally: &'a Tally,
     pub clients: usize,
+    /// The number of the first one in the whole run.
+    pub first_client: usize,
     /// Whether the test has used the database.
     pub has_queries: bool,
     /// Transactions that a forced shutdown cut off.
@@ -107,12 +109,13 @@ impl<W: Write> Writer<'_, W> {
         self.log.text(Level::Debug, "Verbose per-thread statistics:\n");
         for client in 0..self.part.clients {
             let totals = self.part.tally.clients.totals().get(client).copied().unwrap_or_default();
+            let number = self.part.first_client + client;
             let seconds = |ns: u64| ns as f64 / 1e9;
             let mean = seconds(totals.busy_ns) / totals.transactions.max(1) as f64;
             self.log.text(
                 Level::Debug,
                 format_args!(
-                    "    thread #{client:3}: min: {:.4}s  avg: {mean:.4}s  max: {:.4}s  events: {}",
+                    "    thread #{number:3}: min: {:.4}s  avg: {mean:.4}s  max: {:.4}s  events: {}",
                     seconds(totals.shortest_ns),
                     seconds(totals.longest_ns),
                     totals.transactions

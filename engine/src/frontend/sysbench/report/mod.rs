@@ -13,20 +13,19 @@ mod watcher;
 
 use std::fmt::Display;
 use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::log::{Level, Log, print, print_aside};
-use crate::connection::target::plain_io_message;
 use crate::event::{EventWriter, Hello};
+use crate::frontend::events::Events;
 use crate::frontend::{interrupt, self_check};
 use crate::ledger::Statistics;
 use crate::plan::{Limit, Plan};
 use crate::program::Fatal;
 use crate::program::settings::Settings;
 use crate::reactor::{self, Clock, Outcome, RunError};
-use choice::{Choice, Events};
+use choice::Choice;
 use watchdog::Watchdog;
 use watcher::Watcher;
 
@@ -100,7 +99,7 @@ fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     } else {
         print
     };
-    opening::describe(run.log, run.settings, &choice);
+    opening::describe(run.log, run.settings, &plan.part, &choice);
     let watchdog = Watchdog::set(choice.init_timeout, interrupt, shout);
     let mut watcher = Watcher::new(run, &choice, events, watchdog, interrupt);
     let status = match reactor::run(plan, clock, interrupt, &mut watcher) {
@@ -181,14 +180,7 @@ fn tell(text: impl Display) {
 
 /// The file of events, if there is to be one; the error is a whole sentence.
 fn open_events<W: Write>(run: &Run<'_, W>, choice: &Choice) -> Result<Option<EventWriter>, String> {
-    let mut writer = match &choice.events {
-        None => return Ok(None),
-        Some(Events::Stdout) => EventWriter::stdout(),
-        Some(Events::File(path)) => EventWriter::file(Path::new(path))
-            .map_err(|error| format!("could not open events file \"{path}\": {}", plain_io_message(&error)))?,
-    };
     let seed = run.settings.int("rand_seed") as u64;
     let hello = Hello { frontend: "sysbench", plan: run.plan, scale: None, seed, server: None };
-    writer.hello(run.clock, &hello).map_err(|error| format!("could not write events: {}", plain_io_message(&error)))?;
-    Ok(Some(writer))
+    choice.events.as_ref().map(|events| events.open(run.clock, &hello)).transpose()
 }

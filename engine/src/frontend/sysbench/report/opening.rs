@@ -5,13 +5,18 @@ use std::io::Write;
 use super::choice::Choice;
 use crate::frontend::sysbench::log::{Level, Log};
 use crate::program::settings::Settings;
+use crate::shard::Part;
 
 /// Says how the test is run, and that its clients are about to be made.
-pub fn describe<W: Write>(log: &mut Log<W>, settings: &Settings, choice: &Choice) {
+pub fn describe<W: Write>(log: &mut Log<W>, settings: &Settings, part: &Part, choice: &Choice) {
     let number = |name| settings.int(name);
     let mut notice = |text: String| log.text(Level::Notice, text);
     notice("Running the test with following options:".to_owned());
     notice(format!("Number of threads: {}", number("threads")));
+    if part.shard.is_part() {
+        let (own, first) = (part.clients(), part.number(0));
+        notice(format!("Shard {} of the run: {own} threads, from #{first}", part.shard));
+    }
     if number("warmup_time") > 0 {
         notice(format!("Warmup time: {}s", number("warmup_time")));
     }
@@ -50,5 +55,6 @@ pub fn describe<W: Write>(log: &mut Log<W>, settings: &Settings, choice: &Choice
     if !choice.checkpoints.is_empty() {
         log.text(Level::Debug, "Checkpoints report thread started");
     }
-    (0..number("threads")).for_each(|thread| log.text(Level::Debug, format_args!("Worker thread (#{thread}) started")));
+    let threads = (0..part.clients()).map(|index| part.number(index));
+    threads.for_each(|thread| log.text(Level::Debug, format_args!("Worker thread (#{thread}) started")));
 }

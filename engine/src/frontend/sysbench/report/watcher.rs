@@ -3,25 +3,27 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::choice::{Choice, Events};
+use super::choice::Choice;
 use super::cumulative::{self, Part};
 use super::statistics::statistics;
 use super::watchdog::Watchdog;
 use super::{FAILED, Hooks, OVERDUE, Run, histogram, intermediate};
 use crate::connection::target::plain_io_message;
 use crate::event::EventWriter;
+use crate::frontend::events::Events;
 use crate::frontend::interrupt;
 use crate::frontend::self_check::Warning;
 use crate::frontend::sysbench::log::{Level, Log};
 use crate::ledger::{Statistics, Tally};
 use crate::program::{Fatal, Trouble};
-use crate::reactor::{Abortion, Cause, Clock, Observer, Outcome, Phase, Tick};
+use crate::reactor::{Abortion, Began, Cause, Clock, Observer, Outcome, Phase, Tick};
 
 /// Watches a run for the sysbench front end.
 pub struct Watcher<'a, W: Write> {
     pub log: &'a mut Log<W>,
     choice: &'a Choice,
     clients: usize,
+    first_client: usize,
     warmup_s: u64,
     clock: Clock,
     test: &'a dyn Hooks,
@@ -69,6 +71,7 @@ impl<'a, W: Write> Watcher<'a, W> {
             log: run.log,
             choice,
             clients: run.plan.clients,
+            first_client: run.plan.part.number(0),
             warmup_s: run.plan.warmup.as_secs(),
             clock: run.clock,
             test: run.test,
@@ -139,8 +142,14 @@ impl<'a, W: Write> Watcher<'a, W> {
             return;
         }
         let has_queries = self.test.uses_sql();
-        let part =
-            Part { statistics: &statistics, tally: &stretch.tally, clients: self.clients, has_queries, unfinished };
+        let part = Part {
+            statistics: &statistics,
+            tally: &stretch.tally,
+            clients: self.clients,
+            first_client: self.first_client,
+            has_queries,
+            unfinished,
+        };
         cumulative::report(self.log, &part, self.choice);
     }
 
@@ -204,15 +213,19 @@ impl<W: Write> Observer for Watcher<'_, W> {
     fn connected(&mut self, clients: usize, seconds: f64) {
         self.watchdog = self.watchdog.take().filter(Watchdog::has_barked);
         self.emit(|events, clock| events.connected(clock, clients, seconds));
-        for thread in 0..clients {
+        for thread in self.first_client..self.first_client + clients {
             self.log.text(Level::Debug, format_args!("Worker thread (#{thread}) initialized"));
         }
         self.has_started = true;
         self.log.text(Level::Notice, "Threads started!\n");
     }
 
-    fn phase(&mut self, phase: Phase) {
-        self.emit(|events, clock| events.phase(clock, phase));
+    fn ready(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.ready(clock, clients, seconds));
+    }
+
+    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        self.emit(|events, clock| events.phase(clock, phase, began));
         match phase {
             Phase::Warmup => {
                 self.log.text(Level::Notice, format_args!("Warming up for {} seconds...\n", self.warmup_s));

@@ -112,7 +112,7 @@ fn hooks_are_told_the_statistics() {
             assert(stat.latency_max == 0.5 and stat.queue_length == nil and not reported)
          end",
     );
-    script.configure(settings()).unwrap();
+    script.configure(settings(), Shard::WHOLE).unwrap();
     let statistics = Statistics { events: 5, queue_length: 2, latency_max: 0.5, ..Statistics::default() };
     assert_eq!(script.report_intermediate(&statistics), Ok(true));
     assert_eq!(script.report_cumulative(&statistics), Ok(true));

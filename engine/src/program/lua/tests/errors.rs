@@ -135,7 +135,7 @@ fn init_needs_an_event_and_may_fail() {
     let init = |source: &str| {
         let (script, _directory) = load(source, "run");
         let script = script.unwrap();
-        script.configure(settings()).unwrap();
+        script.configure(settings(), Shard::WHOLE).unwrap();
         script.init().err().map(|fatal| fatal.lines.join("\n"))
     };
     assert_eq!(init("function event() end"), None);

@@ -13,6 +13,7 @@ use crate::program::random::Random;
 use crate::program::settings::{OptionValue, Settings};
 use crate::program::value::Value;
 use crate::program::{Action, Answered, Fatal, Outcome, Program, QueryKind, Trouble};
+use crate::shard::Shard;
 
 /// An action as tests name it.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,7 +75,7 @@ impl Hand {
     fn of_role(source: &str, role: Role) -> Self {
         let (script, directory) = load(source, "run");
         let script = script.unwrap();
-        script.configure(settings()).unwrap();
+        script.configure(settings(), Shard::WHOLE).unwrap();
         let program = script.workload(role).unwrap().client(0, Random::seeded(1));
         Self { program, _directory: directory }
     }

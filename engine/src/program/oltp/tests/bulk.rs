@@ -4,10 +4,11 @@ use super::settings;
 use crate::program::oltp::find;
 use crate::program::random::Random;
 use crate::program::{Action, Answered, Outcome, Program, Rows};
+use crate::shard::Shard;
 
 /// The rows that `bulk_insert` sends when `events` rows have been added, and the last ones at its end.
 fn bulk_rows(events: usize) -> (Vec<String>, usize) {
-    let workload = find("bulk_insert").unwrap().workload(&settings(&[])).unwrap();
+    let workload = find("bulk_insert").unwrap().workload(&settings(&[]), Shard::WHOLE).unwrap();
     let mut client = workload.client(2, Random::seeded(1));
     assert!(matches!(client.next(), Action::Connect { number: 0 }));
     client.take(Outcome::Done(&Answered::default()));

@@ -3,6 +3,7 @@
 use super::{client, event, number, queries, settings, shapes, switch};
 use crate::program::oltp::find;
 use crate::program::settings::OptionValue;
+use crate::shard::Shard;
 
 #[test]
 fn the_published_command_of_0_5_only_writes() {
@@ -37,6 +38,6 @@ fn the_test_of_0_5_has_its_own_options() {
     assert_eq!(shapes_with(&[("oltp_write_only", switch(true))]).len(), 6);
     assert_eq!(shapes_with(&[("pgsql_variant", OptionValue::Text(Some("redshift".to_owned())))]).len(), 18);
     let both = settings(&[("oltp_read_only", switch(true)), ("oltp_write_only", switch(true))]);
-    let refused = find("oltp").unwrap().workload(&both).err().unwrap();
+    let refused = find("oltp").unwrap().workload(&both, Shard::WHOLE).err().unwrap();
     assert_eq!(refused.lines, ["--oltp-read-only and --oltp-write-only are mutually exclusive"]);
 }

@@ -3,6 +3,7 @@
 use super::{number, settings};
 use crate::program::oltp::{TESTS, find};
 use crate::program::settings::OptionValue;
+use crate::shard::Shard;
 
 /// One line of `sysbench TEST help`.
 fn parse_help(line: &str) -> (String, OptionValue, String) {
@@ -56,7 +57,7 @@ fn there_are_the_native_tests_and_no_others() {
 #[test]
 fn options_out_of_range_are_refused() {
     let refused = |name: &str, option: &str, value: i64| {
-        let fatal = find(name).unwrap().workload(&settings(&[(option, number(value))])).err().unwrap();
+        let fatal = find(name).unwrap().workload(&settings(&[(option, number(value))]), Shard::WHOLE).err().unwrap();
         fatal.lines.concat()
     };
     assert_eq!(refused("oltp_read_only", "tables", 0), "--tables must be at least 1 to run, and is 0");

@@ -19,12 +19,13 @@ use crate::plan::Seeds;
 use crate::program::random::Random;
 use crate::program::value::Value;
 use crate::program::{Action, Program, Rows, Trouble, Workload};
+use crate::shard::Part;
 
 /// The variables that pgbench sets in a run with this seed at scale 1.
 const SEED: u64 = 5;
 
 fn seeds() -> Seeds {
-    Seeds::derive(SEED, 1, 1, None)
+    Seeds::derive(SEED, &Part::whole(1), 0, 1, None)
 }
 
 fn environment(mode: QueryMode) -> Environment {

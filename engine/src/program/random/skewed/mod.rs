@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::Random;
 use crate::program::Fatal;
 use crate::program::settings::{OptionValue, Settings};
+use crate::shard::Shard;
 use unique::Unique;
 use zipfian::{Exponent, Zipfian};
 
@@ -85,6 +86,11 @@ impl Distributions {
         })
     }
 
+    /// The same for one of several engines, none of which draws a unique number that another one does.
+    pub fn of_shard(self, shard: Shard) -> Self {
+        Self { unique: self.unique.of_shard(shard), ..self }
+    }
+
     /// The distribution that `--rand-type` names, over `a..=b`.
     pub fn over(&self, a: i64, b: i64) -> Skewed {
         self.shaped(self.default, a, b)
@@ -141,7 +147,7 @@ impl Distributions {
         self.shaped(Kind::Zipfian, a, b).draw(random)
     }
 
-    /// A number of 32 bits that has not been drawn before in this run, by whichever thread.
+    /// A number of 32 bits that has not been drawn before in this run, by whichever thread and engine.
     pub fn unique(&self) -> u32 {
         self.unique.draw()
     }

@@ -139,6 +139,18 @@ fn unique_numbers_are_distinct_over_all_threads() {
 }
 
 #[test]
+fn engines_that_take_turns_draw_the_unique_numbers_of_the_whole_run() {
+    let draw = |distributions: &Distributions| (0..1000).map(|_| distributions.unique()).collect::<Vec<_>>();
+    let whole = distributions(&[]);
+    let mut expected: Vec<_> = (0..3).flat_map(|_| draw(&whole)).collect();
+    let mut drawn: Vec<_> =
+        (0..3).flat_map(|index| draw(&distributions(&[]).of_shard(Shard { index, of: 3 }))).collect();
+    expected.sort_unstable();
+    drawn.sort_unstable();
+    assert_eq!(drawn, expected);
+}
+
+#[test]
 fn templates_keep_what_is_no_sign() {
     let (mut random, mut seen) = (Random::seeded(2), [false; 256]);
     for _ in 0..2000 {

@@ -8,7 +8,8 @@ use super::{logged, tally, usual};
 fn report(choice: &Choice, verbosity: i64, unfinished: usize) -> String {
     let tally = tally();
     let statistics = statistics(&tally, f64::from(choice.percentile), 2, 2.0, 5.0);
-    let part = Part { statistics: &statistics, tally: &tally, clients: 2, has_queries: true, unfinished };
+    let part =
+        Part { statistics: &statistics, tally: &tally, clients: 2, first_client: 0, has_queries: true, unfinished };
     logged(verbosity, |log| cumulative::report(log, &part, choice))
 }
 
@@ -94,7 +95,8 @@ General statistics:";
 fn a_test_without_queries_is_reported_on_without_them() {
     let tally = tally();
     let mut statistics = statistics(&tally, 95.0, 2, 2.0, 4.0);
-    let part = Part { statistics: &statistics, tally: &tally, clients: 2, has_queries: false, unfinished: 0 };
+    let part =
+        Part { statistics: &statistics, tally: &tally, clients: 2, first_client: 0, has_queries: false, unfinished: 0 };
     let text = logged(3, |log| cumulative::report(log, &part, &usual()));
     assert!(text.starts_with("\nGeneral statistics:\n"), "{text}");
     (statistics.queue_length, statistics.concurrency) = (7, 2);

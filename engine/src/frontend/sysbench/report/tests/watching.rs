@@ -16,6 +16,7 @@ use crate::program::random::Random;
 use crate::program::settings::OptionValue;
 use crate::program::{Program, ScriptInfo, Trouble, Workload};
 use crate::reactor::{Abortion, Cause, Observer, Phase, Tick};
+use crate::shard::{Part, Shard};
 
 struct Nothing;
 
@@ -62,6 +63,8 @@ fn plan() -> Plan {
         target: Arc::new(target),
         workload: Arc::new(Nothing),
         clients: 2,
+        part: Part::whole(2),
+        start: None,
         jobs: 1,
         mode: QueryMode::Prepared,
         limit: Limit::Events { total: None, time: Some(Duration::from_secs(2)) },
@@ -78,7 +81,7 @@ fn plan() -> Plan {
         exit_on_abort: true,
         log: None,
         notes: Notes::default(),
-        seeds: Seeds::derive(1, 2, 1, None),
+        seeds: Seeds::derive(1, &Part::whole(2), 0, 1, None),
     }
 }
 
@@ -108,12 +111,12 @@ fn intervals_come_before_checkpoints_and_checkpoints_begin_anew() {
     let choice = Choice { interval: Some(1), checkpoints: vec![1], ..usual() };
     let (_, text) = watched(&choice, &Nothing, |watcher| {
         watcher.connected(2, 0.1);
-        watcher.phase(Phase::Warmup);
+        watcher.phase(Phase::Warmup, None);
         watcher.tick(&tick(Phase::Warmup, 0));
-        watcher.phase(Phase::Measure);
+        watcher.phase(Phase::Measure, None);
         watcher.tick(&tick(Phase::Measure, 0));
         watcher.tick(&tick(Phase::Measure, 1));
-        watcher.phase(Phase::Drain);
+        watcher.phase(Phase::Drain, None);
         watcher.tick(&Tick { seconds: 0.5, ..tick(Phase::Drain, 0) });
         watcher.report_whole(&Outcome { elapsed_s: 2.5, ..Outcome::default() });
     });
@@ -160,7 +163,7 @@ fn the_run_is_stopped_when_the_grace_is_over() {
     let mut status = 0;
     let begin = |watcher: &mut Watcher<'_, Vec<u8>>| {
         watcher.tick(&tick(Phase::Measure, 0));
-        watcher.phase(Phase::Drain);
+        watcher.phase(Phase::Drain, None);
     };
     assert!(!watched(&choice, &Nothing, begin).0);
     let (stopped, text) = watched(&choice, &Nothing, |watcher| {
@@ -176,7 +179,8 @@ fn the_run_is_stopped_when_the_grace_is_over() {
 
 #[test]
 fn without_a_grace_nothing_is_waited_for() {
-    let (stopped, _) = watched(&Choice { grace: Some(0), ..usual() }, &Nothing, |watcher| watcher.phase(Phase::Drain));
+    let (stopped, _) =
+        watched(&Choice { grace: Some(0), ..usual() }, &Nothing, |watcher| watcher.phase(Phase::Drain, None));
     assert!(stopped);
 }
 
@@ -261,7 +265,23 @@ DEBUG: Checkpoints report thread started
 DEBUG: Worker thread (#0) started
 DEBUG: Worker thread (#1) started
 ";
-    assert_eq!(logged(5, |log| opening::describe(log, &settings, &choice)), expected);
+    assert_eq!(logged(5, |log| opening::describe(log, &settings, &Part::whole(2), &choice)), expected);
+}
+
+#[test]
+fn a_shard_of_a_run_says_which_it_is() {
+    let mut settings = Settings::default();
+    settings.set("threads", OptionValue::Int(5));
+    let part = Part::of_clients(Shard { index: 1, of: 2 }, 5);
+    let text = logged(5, |log| opening::describe(log, &settings, &part, &usual()));
+    let told = lines(&text, &["Number", "Shard", "DEBUG: Worker"]);
+    let expected = [
+        "Number of threads: 5",
+        "Shard 2/2 of the run: 2 threads, from #3",
+        "DEBUG: Worker thread (#3) started",
+        "DEBUG: Worker thread (#4) started",
+    ];
+    assert_eq!(told, expected);
 }
 
 #[test]

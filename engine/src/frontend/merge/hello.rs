@@ -1,0 +1,208 @@
+//! The first event of the whole: the parts' plans together, if they are parts of one run.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+
+use super::said::Hello;
+use crate::event::PROTOCOL;
+
+/// What is shared out over the machines, so that the parts' numbers add up to those of the whole.
+const SHARED_OUT: [&str; 3] = ["clients", "jobs", "transactions"];
+const SHARED_OUT_OF_POOLS: [&str; 2] = ["tasks", "size"];
+
+/// Which part of the run a machine has: `number` from 1, `of` so many, and the `clients` of the whole.
+const SHARD: &str = "shard";
+
+/// So much of a value is shown.
+const SHOWN: usize = 60;
+
+/// What two plans have differently.
+struct Difference {
+    key: String,
+    first: Value,
+    second: Value,
+}
+
+/// The body of the whole's first event, of a fleet of so many machines of which some may be lost already. The error is a
+/// sentence about machines whose parts are not of one run.
+pub fn whole(parts: &[(&str, &Hello)], fleet: usize) -> Result<Value, String> {
+    let Some(((first, whole), others)) = parts.split_first() else { return Ok(Value::Null) };
+    let mut plan = whole.plan.clone();
+    for (name, part) in others {
+        for (key, theirs, mine) in [
+            ("engine", json!(whole.engine), json!(part.engine)),
+            ("frontend", json!(whole.frontend), json!(part.frontend)),
+            ("server_version", json!(whole.server_version), json!(part.server_version)),
+        ] {
+            if theirs != mine {
+                return Err(differ(first, name, key, &theirs, &mine));
+            }
+        }
+        let added = add(&mut plan, &part.plan, &SHARED_OUT);
+        added.map_err(|found| differ(first, name, &found.key, &found.first, &found.second))?;
+    }
+    refuse_other_shards(parts, fleet)?;
+    plan.shift_remove(SHARD);
+    let started = parts.iter().map(|(_, part)| &part.started).min();
+    let names: Vec<_> = parts.iter().map(|(name, _)| name).collect();
+    Ok(json!({
+        "protocol": PROTOCOL,
+        "engine": whole.engine,
+        "frontend": whole.frontend,
+        "pid": std::process::id(),
+        "started": started,
+        "server_version": whole.server_version,
+        "plan": plan,
+        "machines": names,
+    }))
+}
+
+fn differ(first: &str, second: &str, key: &str, theirs: &Value, mine: &Value) -> String {
+    format!(
+        "machine {second} has no part of the run of machine {first}: \"{key}\" is {} there and {} on {second}",
+        shown(theirs),
+        shown(mine)
+    )
+}
+
+fn shown(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text,
+    }
+}
+
+/// Adds another part's plan.
+fn add(plan: &mut Map<String, Value>, other: &Map<String, Value>, shared_out: &[&str]) -> Result<(), Box<Difference>> {
+    let keys: BTreeSet<_> = plan.keys().chain(other.keys()).filter(|key| *key != SHARD).cloned().collect();
+    for key in keys {
+        let theirs = other.get(&key).unwrap_or(&Value::Null);
+        let mine = plan.entry(&key).or_insert(Value::Null);
+        match (&mut *mine, theirs) {
+            (Value::Object(pools), Value::Object(others)) if key == "pools" => {
+                add(pools, others, &SHARED_OUT_OF_POOLS).map_err(|mut found| {
+                    found.key = format!("pools.{}", found.key);
+                    found
+                })?;
+            }
+            (Value::Number(sum), Value::Number(number)) if shared_out.contains(&key.as_str()) => {
+                let (sum, number) = (sum.as_u64().unwrap_or_default(), number.as_u64().unwrap_or_default());
+                *mine = json!(sum.saturating_add(number));
+            }
+            (mine, theirs) if mine == theirs => {}
+            (mine, theirs) => {
+                return Err(Box::new(Difference { key, first: mine.clone(), second: theirs.clone() }));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Each part once, and as many as there are machines. Runs that were not shared out say nothing of it.
+fn refuse_other_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), String> {
+    let shards = parts.iter().map(|(name, part)| Ok((*name, shard(name, &part.plan)?)));
+    let shards = shards.collect::<Result<Vec<_>, String>>()?;
+    let whole = shards.iter().find(|(_, shard)| shard.is_none());
+    let mut taken: Vec<(&str, Shard)> = Vec::new();
+    for (name, shard) in shards.iter().filter_map(|(name, shard)| Some((*name, (*shard)?))) {
+        let Shard { number, of, clients } = shard;
+        if let Some((other, _)) = whole {
+            return Err(format!(
+                "machine {other} had a load of its own, and machine {name} part {number} of {of} of one"
+            ));
+        }
+        if of != fleet as u64 {
+            let are = if fleet == 1 { "is 1 machine".to_owned() } else { format!("are {fleet} machines") };
+            return Err(format!("machine {name} had part {number} of {of}, and there {are}"));
+        }
+        if let Some((other, _)) = taken.iter().find(|(_, taken)| taken.number == number) {
+            return Err(format!("machines {other} and {name} both had part {number} of {of}"));
+        }
+        if let Some((other, theirs)) = taken.iter().find(|(_, taken)| taken.clients != clients) {
+            return Err(differ(other, name, "shard.clients", &json!(theirs.clients), &json!(clients)));
+        }
+        taken.push((name, shard));
+    }
+    Ok(())
+}
+
+/// A part of a run.
+#[derive(Clone, Copy, Deserialize)]
+struct Shard {
+    number: u64,
+    of: u64,
+    clients: u64,
+}
+
+fn shard(name: &str, plan: &Map<String, Value>) -> Result<Option<Shard>, String> {
+    let Some(told) = plan.get(SHARD) else { return Ok(None) };
+    let shard = Option::deserialize(told);
+    shard
+        .map_err(|error| format!("machine {name} does not say which part of the run it had ({error}): {}", shown(told)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hello(plan: Value) -> Hello {
+        serde_json::from_value(json!({
+            "t": 0.1, "engine": "0.1.0", "frontend": "pgbench", "started": "2026-11-20T14:12:03.123456Z",
+            "server_version": "18.6", "plan": plan,
+        }))
+        .unwrap()
+    }
+
+    fn joined(plans: &[Value]) -> Result<Value, String> {
+        let hellos: Vec<_> = plans.iter().map(|plan| hello(plan.clone())).collect();
+        let names = ["a", "b", "c"];
+        let parts: Vec<_> = names.into_iter().zip(&hellos).collect();
+        whole(&parts, plans.len())
+    }
+
+    #[test]
+    fn what_is_shared_out_adds_up_and_the_rest_is_that_of_all() {
+        let part = |number: u32, clients: u32, tasks: u32| {
+            json!({ "scripts": ["s"], "clients": clients, "transactions": null, "shard": {"number": number, "of": 2, "clients": 5},
+                    "pools": {"apps": 3, "tasks": tasks, "arrival": "50"} })
+        };
+        let whole = joined(&[part(1, 3, 40), part(2, 2, 35)]).unwrap();
+        assert_eq!(
+            whole["plan"],
+            json!({ "scripts": ["s"], "clients": 5, "transactions": null,
+                    "pools": {"apps": 3, "tasks": 75, "arrival": "50"} })
+        );
+        assert_eq!(whole["machines"], json!(["a", "b"]));
+    }
+
+    #[test]
+    fn parts_of_other_runs_are_refused_by_name() {
+        let refused = |one: Value, other: Value| joined(&[one, other]).unwrap_err();
+        assert_eq!(
+            refused(json!({"duration_s": 5.0}), json!({"duration_s": 6.0})),
+            "machine b has no part of the run of machine a: \"duration_s\" is 5.0 there and 6.0 on b"
+        );
+        assert!(refused(json!({"pools": {"apps": 1}}), json!({"pools": {"apps": 2}})).contains("\"pools.apps\" is 1"));
+        assert!(refused(json!({}), json!({"pools": {}})).contains("\"pools\" is null there"));
+        let long = refused(json!({"scripts": ["é".repeat(100)]}), json!({"scripts": []}));
+        assert!(long.contains("éé... there and [] on b"), "{long}");
+    }
+
+    #[test]
+    fn each_part_is_there_once() {
+        let shard =
+            |number: u32, of: u32, clients: u32| json!({ "shard": {"number": number, "of": of, "clients": clients} });
+        let refused = |plans: &[Value]| joined(plans).unwrap_err();
+        assert!(joined(&[shard(2, 2, 5), shard(1, 2, 5)]).is_ok());
+        assert_eq!(refused(&[shard(1, 2, 5), shard(1, 2, 5)]), "machines a and b both had part 1 of 2");
+        assert_eq!(refused(&[shard(1, 3, 5), shard(2, 3, 5)]), "machine a had part 1 of 3, and there are 2 machines");
+        assert_eq!(refused(&[shard(1, 2, 5)]), "machine a had part 1 of 2, and there is 1 machine");
+        assert!(refused(&[shard(1, 2, 5), shard(2, 2, 6)]).contains("\"shard.clients\" is 5 there and 6 on b"));
+        assert!(refused(&[json!({ "shard": 1 })]).starts_with("machine a does not say which part of the run it had"));
+        let own = refused(&[shard(1, 2, 5), json!({})]);
+        assert_eq!(own, "machine b had a load of its own, and machine a part 1 of 2 of one");
+    }
+}

@@ -1,0 +1,235 @@
+//! Parts of a run: what each of several engines does of it, so that together they do what one would do alone.
+//!
+//! Clients go to the engines in contiguous ranges, and with them, in proportion, all that clients share: the rate and a
+//! common number of transactions. Of a pool of connections and its tasks the engines take turns instead, so that tasks
+//! that arrive one after another go to different ones.
+
+use std::time::Duration;
+
+/// The number of an engine among those of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shard {
+    /// From 0.
+    pub index: usize,
+    /// How many there are, at least one.
+    pub of: usize,
+}
+
+impl Shard {
+    /// The one engine of a run that is not shared out.
+    pub const WHOLE: Shard = Shard { index: 0, of: 1 };
+
+    /// Whether there are others.
+    pub fn is_part(self) -> bool {
+        self.of > 1
+    }
+
+    /// The first one does what is to be done once.
+    pub fn is_first(self) -> bool {
+        self.index == 0
+    }
+
+    /// How many of `total` clients come before those of this engine. The shares are as even as they can be: the first
+    /// engines have one more.
+    fn before(self, total: usize) -> usize {
+        total / self.of * self.index + self.index.min(total % self.of)
+    }
+
+    /// Whether it is this engine's turn at the `number`-th of several things, from 0.
+    pub fn has_turn(self, number: u64) -> bool {
+        number % self.of as u64 == self.index as u64
+    }
+
+    /// How many of `total` fall to this engine if they take turns.
+    pub fn turns(self, total: usize) -> usize {
+        total / self.of + usize::from(self.index < total % self.of)
+    }
+}
+
+/// As the option has it, from 1.
+impl std::fmt::Display for Shard {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.index + 1, self.of)
+    }
+}
+
+/// The clients that an engine has of those of the whole run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub shard: Shard,
+    /// All clients of the run.
+    pub whole: usize,
+    /// The whole size of a pool, if clients are the slots of pools.
+    pool: Option<usize>,
+}
+
+impl Part {
+    /// All of so many clients.
+    pub fn whole(clients: usize) -> Self {
+        Self::of_clients(Shard::WHOLE, clients)
+    }
+
+    /// A shard's part of so many clients.
+    pub fn of_clients(shard: Shard, clients: usize) -> Self {
+        Self { shard, whole: clients, pool: None }
+    }
+
+    /// A shard's part of the slots of `apps` pools, each of this size.
+    pub fn of_pools(shard: Shard, apps: usize, size: usize) -> Self {
+        Self { shard, whole: apps * size, pool: Some(size) }
+    }
+
+    /// How many clients the engine has.
+    pub fn clients(&self) -> usize {
+        match self.pool {
+            Some(size) => self.whole / size * self.shard.turns(size),
+            None => Shard { index: self.shard.index + 1, ..self.shard }.before(self.whole) - self.first(),
+        }
+    }
+
+    /// How many clients come before its own.
+    fn first(&self) -> usize {
+        self.shard.before(self.whole)
+    }
+
+    /// The number in the whole run of the client that has the number `index` here.
+    pub fn number(&self, index: usize) -> usize {
+        match self.pool {
+            Some(size) => {
+                let own = self.shard.turns(size);
+                index / own * size + index % own * self.shard.of + self.shard.index
+            }
+            None => self.first() + index,
+        }
+    }
+
+    /// Its part of a number of transactions that all clients share.
+    pub fn transactions(&self, total: u64) -> u64 {
+        let before = |clients: usize| (u128::from(total) * clients as u128 / self.whole.max(1) as u128) as u64;
+        before(self.first() + self.clients()) - before(self.first())
+    }
+
+    /// The mean time between two transactions here, nanoseconds, if it is `interval` in the whole run.
+    pub fn mean_ns(&self, interval: Duration) -> f64 {
+        interval.as_nanos() as f64 * (self.whole as f64 / self.clients() as f64)
+    }
+}
+
+/// How the tasks of an application and the slots of its pool are dealt: slot `s` is the `s`-th turn's, and task `t` goes
+/// where slot `t` modulo the size is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Deal {
+    pub shard: Shard,
+    /// The tasks of an application in the whole run.
+    pub tasks: u32,
+    /// The size of its pool.
+    pub size: usize,
+}
+
+impl Deal {
+    /// Whether the task with this number, from 0, is one of this engine's.
+    pub fn is_own(&self, task: u32) -> bool {
+        self.shard.has_turn(u64::from(task) % self.size as u64)
+    }
+
+    /// How many tasks the engine has.
+    pub fn own_tasks(&self) -> u32 {
+        let (rounds, rest) = (self.tasks as usize / self.size, self.tasks as usize % self.size);
+        (rounds * self.own_slots() + self.shard.turns(rest)) as u32
+    }
+
+    /// How many slots of the pool.
+    pub fn own_slots(&self) -> usize {
+        self.shard.turns(self.size)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shards(of: usize) -> impl Iterator<Item = Shard> {
+        (0..of).map(move |index| Shard { index, of })
+    }
+
+    fn numbers(part: Part) -> impl Iterator<Item = usize> {
+        (0..part.clients()).map(move |index| part.number(index))
+    }
+
+    #[test]
+    fn the_first_shards_take_the_rest() {
+        let clients: Vec<_> = shards(4).map(|shard| Part::of_clients(shard, 10).clients()).collect();
+        assert_eq!(clients, [3, 3, 2, 2]);
+        assert_eq!(numbers(Part::of_clients(Shard { index: 2, of: 4 }, 10)).collect::<Vec<_>>(), [6, 7]);
+    }
+
+    #[test]
+    fn the_slots_of_each_pool_take_turns() {
+        let part = Part::of_pools(Shard { index: 1, of: 2 }, 2, 5);
+        assert_eq!(numbers(part).collect::<Vec<_>>(), [1, 3, 6, 8]);
+    }
+
+    #[test]
+    fn a_run_that_is_not_shared_out_has_everything() {
+        let whole = Part::whole(7);
+        assert!(numbers(whole).eq(0..7));
+        assert_eq!((whole.transactions(11), whole.mean_ns(Duration::from_micros(3))), (11, 3000.0));
+        let deal = Deal { shard: Shard::WHOLE, tasks: 9, size: 4 };
+        assert_eq!((deal.own_tasks(), deal.own_slots(), (0..9).all(|task| deal.is_own(task))), (9, 4, true));
+    }
+
+    proptest! {
+        #[test]
+        fn each_client_is_in_one_shard_and_the_numbers_continue(of in 1usize..40, more in 0usize..500) {
+            let clients = of + more;
+            let all: Vec<_> = shards(of).flat_map(|shard| numbers(Part::of_clients(shard, clients))).collect();
+            prop_assert_eq!(all, (0..clients).collect::<Vec<_>>());
+            let counts: Vec<_> = shards(of).map(|shard| Part::of_clients(shard, clients).clients()).collect();
+            prop_assert!(counts.iter().all(|count| *count >= 1) && counts.is_sorted_by(|one, next| one >= next));
+            prop_assert!(counts[0] - counts[of - 1] <= 1);
+        }
+
+        #[test]
+        fn each_slot_is_in_one_shard_and_stays_in_its_pool(of in 1usize..10, more in 0usize..30, apps in 1usize..5) {
+            let size = of + more;
+            let mut all = Vec::new();
+            for shard in shards(of) {
+                let part = Part::of_pools(shard, apps, size);
+                let own = part.clients() / apps;
+                prop_assert!((0..part.clients()).all(|index| part.number(index) / size == index / own));
+                all.extend(numbers(part));
+            }
+            all.sort_unstable();
+            prop_assert_eq!(all, (0..apps * size).collect::<Vec<_>>());
+        }
+
+        #[test]
+        fn what_clients_share_adds_up(of in 1usize..40, more in 0usize..500, total in any::<u64>(), us in 1u64..10_000_000) {
+            let parts: Vec<_> = shards(of).map(|shard| Part::of_clients(shard, of + more)).collect();
+            prop_assert_eq!(parts.iter().map(|part| u128::from(part.transactions(total))).sum::<u128>(), total.into());
+            let interval = Duration::from_micros(us);
+            let rate: f64 = parts.iter().map(|part| 1e9 / part.mean_ns(interval)).sum();
+            prop_assert!((rate / (1e6 / us as f64) - 1.0).abs() < 1e-12);
+            for part in &parts {
+                let each = total as f64 / (of + more) as f64;
+                let fair = each * part.clients() as f64;
+                prop_assert!((part.transactions(total) as f64 - fair).abs() <= 1.0 + fair * 1e-9);
+            }
+        }
+
+        #[test]
+        fn each_task_is_dealt_once_and_nobody_is_without(of in 1usize..10, more in 0usize..30, tasks in 10u32..3000) {
+            let deals: Vec<_> = shards(of).map(|shard| Deal { shard, tasks, size: of + more }).collect();
+            for task in 0..tasks {
+                prop_assert_eq!(deals.iter().filter(|deal| deal.is_own(task)).count(), 1);
+            }
+            for deal in &deals {
+                prop_assert_eq!(deal.own_tasks() as usize, (0..tasks).filter(|task| deal.is_own(*task)).count());
+                prop_assert!(deal.own_tasks() > 0 && deal.own_slots() > 0);
+            }
+            prop_assert_eq!(deals.iter().map(Deal::own_slots).sum::<usize>(), of + more);
+        }
+    }
+}

@@ -1,0 +1,39 @@
+"""Corpora: directories of TOML files, each of which holds one or more cases for the original and ours."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+_Run = TypeVar("_Run")
+
+
+@dataclass(frozen=True)
+class CorpusCase:
+    """One run of a file, with all that the file says."""
+
+    name: str
+    details: dict[str, Any] = field(repr=False)
+
+    @property
+    def words(self) -> list[str]:
+        """What the original has to say."""
+        says: str | list[str] = self.details.get("says", [])
+        return [says] if isinstance(says, str) else says
+
+
+def read_corpus(directory: Path, keys: set[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Name and content of every file, which has no other keys than these."""
+    for path in sorted(directory.glob("*.toml")):
+        details = tomllib.loads(path.read_text())
+        assert set(details) <= keys, f"{path.name}: {set(details) - keys}"
+        yield path.stem, details
+
+
+def named(file: str, runs: Sequence[_Run]) -> Iterator[tuple[str, _Run]]:
+    """The runs of a file with a name for each: that of the file, and a number where there are several."""
+    for number, run in enumerate(runs, 1):
+        yield file if len(runs) == 1 else f"{file}-{number}", run
