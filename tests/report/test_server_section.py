@@ -54,6 +54,14 @@ def test_a_second_in_which_nobody_was_active_counts_as_none(data):
     assert seen.rows() == [(0, "CPU", 2.0)]
 
 
+def test_an_event_that_a_later_version_spells_anew_is_the_same_one(data):
+    first = data.trials[0]
+    rows = [sessions(0, "WALSync", 2.0), sessions(1, "WalSync", 4.0)]
+    both = pl.DataFrame(rows, schema=WAITS_SCHEMA, orient="row")
+    seen = active_sessions(replace(data, trials=[first], waits={first.index: both}), POINT, first.arm, 2)
+    assert seen.rows() == [(0, "IO:WalSync", 3.0)]
+
+
 def test_small_wait_events_are_summed_up(data):
     first = data.trials[0]
     rows = [sessions(0, f"Event{number}", float(number)) for number in range(1, 12)]

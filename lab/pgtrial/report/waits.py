@@ -33,11 +33,9 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
         return pl.DataFrame(schema={"second": pl.Int64(), "event": pl.String(), "sessions": pl.Float64()})
     seen = pl.concat(frames).with_columns(bin=pl.col("second").floordiv(step) * step)
     sampled = seen.select("trial", "bin", "second").unique().group_by("bin").len("samples")
-    events = (
-        pl.when(pl.col("wait_event").is_null())
-        .then(pl.lit(CPU))
-        .otherwise(pl.concat_str(["wait_event_type", "wait_event"], separator=":"))
-    )
+    named = pl.concat_str(["wait_event_type", "wait_event"], separator=":")
+    # one event has one name in all versions: 17 spelled those of I/O anew, WALSync became WalSync
+    events = pl.when(pl.col("wait_event").is_null()).then(pl.lit(CPU)).otherwise(named.str.replace("^IO:WAL", "IO:Wal"))
     return (
         seen.filter((pl.col("state") == "active") & pl.col("backend_type").is_in(_AT_WORK))
         .group_by("bin", events.alias("event"))
