@@ -24,7 +24,7 @@ $(VENV)/.built: $(VENV)/.tools $(ENGINE_SOURCES) $(LAB_SOURCES) README.md LICENS
 
 # The servers and tools that only the tests need.
 $(VENV)/.dev: $(VENV)/.built
-	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[pg16,pg17,dev]'
+	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[pg16,pg17,ray,dev]'
 	touch $@
 
 demo: build

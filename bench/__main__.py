@@ -11,7 +11,7 @@ import tempfile
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import connections, loading, observing, options, speed, sysbench, truth
+from bench import connections, fleet, loading, merging, observing, options, speed, sysbench, truth
 from bench.measures import Bench, Figure, Measure
 from bench.page import Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
@@ -32,6 +32,8 @@ MEASURES: dict[str, Measure] = {
     "schedule": truth.schedule,
     "options": options.options,
     "observing": observing.observing,
+    "merging": merging.merging,
+    "fleet": fleet.fleet,
     "sysbench": sysbench.tests,
     "sysbench-prepare": sysbench.prepare,
     "sysbench-memory": sysbench.memory,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 
 from bench.measures import Bench, Figure, at_least, at_most
 from bench.programs import OURS, Ran, pgbench_options
+from pgtrial.host.machine import LOCAL
 from pgtrial.observe.sampler import Sampler
 
 CLIENTS = 8
@@ -34,7 +35,7 @@ def observing(bench: Bench) -> Iterator[Figure]:
 
 
 def _watched(bench: Bench, load: Callable[[], Ran], shares: list[float]) -> Ran:
-    with Sampler(bench.target.connect, bench.data_directory) as sampler:
+    with Sampler(bench.target.connect, LOCAL, bench.data_directory) as sampler:
         sampler.load_begins(os.getpid())
         sampler.measure_begins()
         ran = load()

@@ -25,6 +25,8 @@ TITLES = {
     "schedule": "Does it keep to the schedule?",
     "options": "What output costs",
     "observing": "What observing costs",
+    "merging": "Merging a fleet's events",
+    "fleet": "What several engines cost",
     "sysbench": "As sysbench: a real server",
     "sysbench-prepare": "As sysbench: making the tables",
     "sysbench-memory": "As sysbench: memory",
@@ -48,6 +50,12 @@ NOTES = {
     "options": "Select-only, prepared: tps with 8 clients on the real server, instructions with one.",
     "observing": "The lab's sampler beside the load, and the same load without it, in random order; the ratio is that "
     "of the two runs of a round. Its CPU is that of the lab's thread and of its session on the server.",
+    "merging": "Events of 100 machines for 600 seconds, as files: 60,000 histograms of some 300 to 3,000 different "
+    "latencies each, read, added up, and written as one run; the CPU time of the one thread that does it, and the peak "
+    "of its memory.",
+    "fleet": "Select-only, prepared, 8 clients on the real server: one engine of two threads, and two engines of one "
+    "thread each on two places of a Ray cluster on this machine, read as one; the ratio is that of the two runs of a "
+    "round. The start is the instant at which the last of an engine's threads begins.",
     "sysbench": "sysbench with a thread for each client, ours with one job, otherwise the same words; the CPU of a run "
     "from start to end. The script is `bench/point_select.lua`, a query as text for each event.",
     "sysbench-prepare": "The time from start to end, each time in a new database after a checkpoint, both with "

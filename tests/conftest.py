@@ -28,6 +28,7 @@ _OF_THE_MACHINE = (
     "tests/arm/test_embedded.py",
     "tests/cli/test_bundled_runs.py",
     "tests/facts/test_confounders.py",
+    "tests/remote/",
 )
 """Tests that change the machine or look whether it was changed: one after the other, in one process."""
 

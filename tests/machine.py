@@ -30,7 +30,7 @@ def machine(state: Path) -> dict[str, str]:
         if shutil.which("losetup")
         else "",
         "runs": _names(state / "runs"),
-        "sockets": _names(Path("/tmp"), "pgtrial-*"),
+        "sockets": _names(Path("/tmp"), "pgtrial-[0-9]*-" + 4 * "[0-9a-f]"),
         "programs": "\n".join(sorted(_programs_below(state))),
     }
     for pattern in _SWITCHES:

@@ -13,13 +13,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Self
 
 from pgtrial.errors import ArmError, StudyError, TrialError
 from pgtrial.store.files import cannot_write
+from pgtrial.store.machines import MachineShare
 
 PROTOCOL = 1
 """Version of the event protocol that this lab reads."""
@@ -85,8 +86,14 @@ def prepare_sysbench(
     env: Mapping[str, str], test: str, options: Sequence[str], *, on_line: Callable[[str], None] | None = None
 ) -> None:
     """Have a sysbench test make its tables on the server that the PG* values of `env` name. Raises ArmError."""
-    command = ["sysbench", test, *_server_options(env), *options, "prepare"]
-    _carry_out(command, env, on_line, f"preparing the tables of {os.path.basename(test)} failed")
+    _carry_out(
+        prepare_command(env, test, options), env, on_line, f"preparing the tables of {os.path.basename(test)} failed"
+    )
+
+
+def prepare_command(env: Mapping[str, str], test: str, options: Sequence[str]) -> list[str]:
+    """The words after the engine's path for the tables of a sysbench test."""
+    return ["sysbench", test, *_server_options(env), *options, "prepare"]
 
 
 def make_table_a(
@@ -149,33 +156,34 @@ def _carry_out(
         raise ArmError(f"{failed}: {_last_words(tail, process.returncode)}")
 
 
-class LoadRun:
-    """One run of the engine, from start to its last event; a context manager that leaves no process behind."""
+class EngineRun:
+    """One process of the engine that writes events; a context manager that leaves no process behind."""
 
     def __init__(
         self,
+        command: Sequence[str],
         env: Mapping[str, str],
-        options: Sequence[str],
         *,
-        front_end: FrontEnd = "pgbench",
         events_file: Path | None = None,
+        fed: bool = False,
     ):
-        """`options` are the front end's, as a person would write them; `events_file` receives a copy of every event."""
-        server = _server_options(env) if front_end == "sysbench" else []
-        self._command = [str(engine_path()), front_end, *options, *server, *_EVENTS[front_end]]
-        self._env = environment(env)
+        """`command` is the engine's, without its path; `events_file` receives a copy of every event; `fed`: it has
+        standard input to write to."""
+        self._command = [str(engine_path()), *command]
+        self._env = env
         self._events_file = events_file
+        self._input = subprocess.PIPE if fed else subprocess.DEVNULL
         self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
         self._process: subprocess.Popen[str] | None = None
         self._copy_error: OSError | None = None
 
-    def __enter__(self) -> LoadRun:
+    def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             self._command,
             env=self._env,
-            stdin=subprocess.DEVNULL,
+            stdin=self._input,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -208,11 +216,27 @@ class LoadRun:
         for stream in (process.stdout, process.stderr):
             if stream is not None:
                 stream.close()
+        self.end_input()
 
     @property
-    def pid(self) -> int:
-        """Process id of the engine."""
+    def pid(self) -> int | None:
+        """Process id of the engine that makes the load; None where there are several."""
         return self._running().pid
+
+    def feed(self, text: str) -> None:
+        """Write to a fed process; one that has ended takes nothing any more."""
+        stream = self._running().stdin
+        if stream is not None and not stream.closed:
+            with suppress(BrokenPipeError):
+                stream.write(text)
+                stream.flush()
+
+    def end_input(self) -> None:
+        """Tell a fed process that nothing more will come."""
+        stream = self._running().stdin
+        if stream is not None:
+            with suppress(BrokenPipeError):
+                stream.close()
 
     def events(self, deadline: float) -> Iterator[Event]:
         """The events up to the end of the output.
@@ -286,6 +310,37 @@ class LoadRun:
 
     def _read_messages(self, stream: IO[str]) -> None:
         self._tail.extend(_lines(stream))
+
+
+class LoadRun(EngineRun):
+    """One load made by one engine on this machine."""
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        options: Sequence[str],
+        *,
+        front_end: FrontEnd = "pgbench",
+        events_file: Path | None = None,
+    ):
+        """`options` are the front end's, as a person would write them; `events_file` receives a copy of every event."""
+        super().__init__(load_command(front_end, options, env), environment(env), events_file=events_file)
+
+    @property
+    def trouble(self) -> None:
+        """Of one engine its exit status and last words tell all."""
+        return
+
+    def machines(self, done: Event | None) -> list[MachineShare]:
+        """None but this one."""
+        del done
+        return []
+
+
+def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """The words after the engine's path for a load on the server that the PG* values of `env` name."""
+    server = _server_options(env) if front_end == "sysbench" else []
+    return [front_end, *options, *server, *_EVENTS[front_end]]
 
 
 def _server_options(env: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,8 @@ import pytest
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.processes import server_processes
 from pgtrial.errors import ArmError, StudyError
-from pgtrial.host.mounts import mount_of
+from pgtrial.host.machine import LOCAL
+from pgtrial.host.mounts import mount_of, mountinfo
 from pgtrial.study.spec import StudySpec
 from tests.conftest import VERSIONS, require, require_engine, require_root, require_server
 
@@ -198,7 +199,8 @@ def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_
         with arm.serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
             data = arm.data_directory
             assert data is not None
-            kinds = [found.filesystem for path in (data, data / "pg_wal") if (found := mount_of(path))]
+            mounted = [mount_of(path.resolve(), mountinfo(LOCAL)) for path in (data, data / "pg_wal")]
+            kinds = [found.filesystem for found in mounted if found is not None]
             assert kinds == ["ext4", "tmpfs"]
             assert connection.execute("SELECT count(*) FROM pgbench_accounts").fetchone() == (100000,)
             connection.execute("CREATE TABLE t AS SELECT 1")

@@ -184,3 +184,24 @@ def test_probes_and_sources_are_never_differences():
     a = {"probes": {"flushes_per_s": 900, "flush_us": 1111.0}, "sources": {"work_mem": "database"}}
     b = {"probes": {"flushes_per_s": 950, "flush_us": 1052.0}, "sources": {"work_mem": "configuration file"}}
     assert _findings(a, b) == []
+
+
+@pytest.mark.parametrize(
+    ("machine", "emulated"),
+    [
+        ({"cpu": {"model": "QEMU TCG CPU version 2.5+"}, "os": {"virtualisation": None}}, True),
+        ({"cpu": {"model": None}, "os": {"virtualisation": "qemu"}}, True),
+        ({"cpu": {"model": "QEMU Virtual CPU version 2.5+"}, "os": {"virtualisation": "kvm"}}, False),
+        ({"cpu": {"model": None}, "os": {"virtualisation": None}}, False),
+    ],
+)
+def test_a_machine_emulated_in_software_is_told_and_one_under_a_hypervisor_is_not(machine, emulated):
+    told = [found for found in _findings(machine, machine) if found.rule == "emulated_machine"]
+    assert [(finding.severity, finding.arms) for finding in told] == [("warning", ["A", "B"])] * emulated
+
+
+def test_one_emulated_machine_among_real_ones_is_told_of_its_arm_alone():
+    emulated, real = ({"cpu": {"model": model}} for model in ("QEMU TCG CPU version 2.5+", "AMD EPYC 9654"))
+    [told] = [found for found in _findings(real, emulated) if found.rule == "emulated_machine"]
+    assert told.arms == ["B"]
+    assert "QEMU TCG CPU version 2.5+" in told.message

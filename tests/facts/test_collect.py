@@ -11,8 +11,10 @@ import pytest
 from pgtrial.arm.connect import Target
 from pgtrial.facts.collect import GROUPS, Subject, collect, collect_machine
 from pgtrial.facts.cpu import cpu
+from pgtrial.facts.files import LocalFiles
 from pgtrial.facts.os_ import operating_system
 from pgtrial.facts.storage import describe
+from pgtrial.host.machine import LOCAL
 from pgtrial.host.mounts import mount_of
 from pgtrial.store.records import Facts
 from tests.conftest import require
@@ -74,7 +76,7 @@ def test_a_role_without_privileges_gets_nulls_and_no_error(start_cluster):
 
 
 def test_a_server_elsewhere_says_nothing_about_this_machine():
-    elsewhere = Subject(None, None, here=False)
+    elsewhere = Subject(None, None, None)
     assert cpu(elsewhere) == {}
     assert operating_system(elsewhere) == {}
 
@@ -91,7 +93,7 @@ def test_this_machine_is_told_without_a_server():
 
 def test_only_kernel_parameters_that_bear_on_speed_are_told():
     require(Path("/proc/cmdline").exists(), "/proc/cmdline")
-    parameters = operating_system(Subject(None, None, here=True))["parameters"]
+    parameters = operating_system(Subject(None, None, LOCAL))["parameters"]
     assert not any(word.startswith(("root=", "console=", "init=", "BOOT_IMAGE", "--")) for word in parameters)
 
 
@@ -113,7 +115,7 @@ def test_the_mount_of_a_path_is_the_deepest_and_the_last_mounted_there(path, fil
 
 def test_storage_of_a_path_has_its_mount_options():
     require(Path("/proc/self/mountinfo").exists(), "Linux")
-    found = describe(Path("/proc"))
+    found = describe(LocalFiles(), Path("/proc"))
     assert found["filesystem"] == "proc"
     assert found["mount_options"].split(",")[-1] == "rw"
     assert found["device"] is None

@@ -23,6 +23,18 @@ def test_round_trips_that_differ_by_more_than_a_fifth_and_50_us_are_told(base, o
     assert named(findings) == ({("unequal_network_path", "warning")} if found else set())
 
 
+@pytest.mark.parametrize(
+    ("noise_us", "where", "found"),
+    [(1.0, "over the network", True), (12.0, "over the network", False), (1.0, "this machine", False)],
+)
+def test_over_a_network_the_trials_themselves_tell_how_much_is_noise(noise_us, where, found):
+    known = {arm: {"client": {"connection": where}} for arm in "AB"}
+    findings = _findings(
+        lambda trial: {"round_trip_us": (100.0 if trial.arm == "A" else 130.0) + noise_us * (trial.block % 3)}, **known
+    )
+    assert named(findings) == ({("unequal_network_path", "warning")} if found else set())
+
+
 def test_one_slow_round_trip_is_no_finding():
     slow = {"round_trip_us": 9000.0}
     assert _findings(lambda trial: slow if trial.block == 0 and trial.arm == "B" else {"round_trip_us": 500.0}) == []

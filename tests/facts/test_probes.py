@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from pgtrial.arm.connect import Target
-from pgtrial.facts import flush, place
+from pgtrial.facts import flush, network, place
 from pgtrial.facts.collect import collect, collect_machine
+from pgtrial.facts.flush_rate import parse_pg_test_fsync
+from pgtrial.host.machine import LOCAL
 from tests.conftest import require
 
 from .recordings import recorded
@@ -19,7 +21,7 @@ RATES = {"flushes_per_s", "flush_us", "flush_tool"}
 
 
 def test_the_own_probe_measures_and_leaves_nothing(tmp_path):
-    found = flush.flush_rate(tmp_path)
+    found = flush.flush_rate(LOCAL, tmp_path)
     assert set(found) == RATES
     assert found["flushes_per_s"] == pytest.approx(1e6 / found["flush_us"], rel=0.01, abs=1)
     assert found["flush_tool"].startswith("own probe")
@@ -27,7 +29,7 @@ def test_the_own_probe_measures_and_leaves_nothing(tmp_path):
 
 
 def test_the_line_of_pg_test_fsync_is_read():
-    told = [rates for line in recorded("pg_test_fsync.txt").splitlines() if (rates := flush.parse_pg_test_fsync(line))]
+    told = [rates for line in recorded("pg_test_fsync.txt").splitlines() if (rates := parse_pg_test_fsync(line))]
     assert told == [{"flushes_per_s": 336, "flush_us": 2972.6, "flush_tool": "pg_test_fsync, fdatasync"}]
 
 
@@ -36,11 +38,11 @@ def test_a_pg_test_fsync_that_does_not_work_is_replaced(tmp_path):
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     (tmp_path / "data").mkdir()
-    assert flush.flush_rate(tmp_path / "data", program)["flush_tool"].startswith("own probe")
+    assert flush.flush_rate(LOCAL, tmp_path / "data", program)["flush_tool"].startswith("own probe")
 
 
 def test_a_volume_that_nobody_may_write_to_is_unknown(tmp_path):
-    assert flush.flush_rate(tmp_path / "absent") == dict.fromkeys(RATES)
+    assert flush.flush_rate(LOCAL, tmp_path / "absent") == dict.fromkeys(RATES)
 
 
 def test_probes_are_made_only_when_asked_for(clusters):
@@ -97,12 +99,18 @@ def test_a_server_behind_a_tunnel_is_elsewhere_and_its_host_unknown(start_cluste
         settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
         hba="local all all trust\nhost all all 127.0.0.1/32 trust\n",
     )
-    monkeypatch.setattr(place, "backend_process", lambda connection: None)
+    monkeypatch.setattr(place, "backend_process", lambda number, files: None)
     facts = collect("A", Target("127.0.0.1", free_port, "postgres", "postgres", extra={"sslmode": "disable"})).facts
     assert facts["network"]["path"] == "loopback, leading elsewhere"
     assert facts["client"]["connection"] == "over the network"
     assert (facts["cpu"], facts["memory"], facts["storage"], facts["limits"]) == ({}, {}, {}, {})
     assert facts["server"]["version"]
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_an_address_that_is_not_this_machines_is_reached_by_the_network_even_if_the_host_is(here):
+    assert network._path("192.0.2.1", here=here) == "network"
+    assert network._path(None, here=here) == "unix socket"
 
 
 def test_the_machine_knows_its_own_addresses():

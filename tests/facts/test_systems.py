@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import platform
+from pathlib import Path
 
 import pytest
 
 from pgtrial.facts import bsd, windows
-from pgtrial.facts.collect import Subject
+from pgtrial.facts.collect import Subject, _facts
 
+from .played import PlayedMachine
 from .recordings import recorded
 
 FREEBSD = bsd.parse_sysctl(recorded("freebsd-sysctl.txt"))
@@ -66,13 +67,63 @@ def test_what_sysctl_does_not_tell_is_unknown():
     assert {name for name, value in bsd.system_of("FreeBSD", {}).items() if value is not None} == {"system"}
 
 
-def test_the_bsd_collectors_ask_sysctl_where_the_system_is_one_of_theirs(monkeypatch):
-    monkeypatch.setattr(platform, "system", lambda: "DragonFly")
-    monkeypatch.setattr(bsd, "_sysctl", lambda: DRAGONFLY)
-    assert bsd.cpu(Subject(None, None, here=True))["logical"] == 28
-    assert bsd.cpu(Subject(None, None, here=False)) == {}
-    monkeypatch.setattr(platform, "system", lambda: "Linux")
-    assert bsd.cpu(Subject(None, None, here=True)) == {}
+def _facts_of(machine):
+    return {
+        group: values for group, values in _facts(Subject(None, Path("/var/db/postgres"), machine)).items() if values
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("FreeBSD", "AMD EPYC 7B13"), ("DragonFly", None), ("Darwin", "Apple M2 Pro")]
+)
+def test_another_host_tells_its_facts_by_its_own_tools(name, model):
+    file = {"FreeBSD": "freebsd", "DragonFly": "dragonfly", "Darwin": "macos"}[name]
+    said = {"sysctl": recorded(f"{file}-sysctl.txt")}
+    facts = _facts_of(PlayedMachine(said, f"{name}\n1.2-RELEASE\n{name} of somebody\namd64\nunknown"))
+    values = bsd.parse_sysctl(said["sysctl"])
+    expected = bsd.cpu_of(values) | {"model": model or values["hw.model"], "architecture": "amd64"}
+    assert {fact: facts["cpu"][fact] for fact in expected} == expected
+    assert facts["memory"]["total_mb"] == bsd.memory_of(values)["total_mb"]
+    assert facts["os"]["system"] == name
+    assert facts["os"]["kernel_build"] == f"{name} of somebody"
+    assert facts["client"]["connection"] == "over the network"
+
+
+def test_what_another_host_does_not_tell_is_not_taken_from_this_one():
+    facts = _facts_of(PlayedMachine({}, "FreeBSD\n14.2-RELEASE\nFreeBSD 14.2\namd64\namd64"))
+    told = {
+        (group, name): value for group, values in facts.items() for name, value in values.items() if value is not None
+    }
+    assert {
+        key: value for key, value in told.items() if key[0] in ("cpu", "memory", "limits", "storage", "hardware")
+    } == {
+        ("cpu", "architecture"): "amd64",
+        ("cpu", "model"): "amd64",
+    }
+
+
+def test_another_host_is_asked_once_for_what_several_collectors_want():
+    machine = PlayedMachine({"sysctl": recorded("freebsd-sysctl.txt")}, "FreeBSD\n14.2\nFreeBSD 14.2\namd64\namd64")
+    _facts_of(machine)
+    assert machine.asked.count("sysctl") == 1
+    assert len(machine.asked) <= 10
+
+
+def test_a_host_with_windows_is_known_by_its_powershell():
+    machine = PlayedMachine({"powershell": recorded("windows-cim.txt")})
+    facts = _facts_of(machine)
+    assert facts["cpu"]["cores"] == 2
+    assert facts["os"]["distribution"] == "Microsoft Windows Server 2022 Datacenter"
+    assert facts["memory"]["total_mb"] == 16382
+
+
+def test_a_bsd_tells_the_file_system_of_a_directory_by_mount():
+    said = {"mount": recorded("freebsd-mount.txt"), "zfs": recorded("zfs_get.txt")}
+    storage = _facts_of(PlayedMachine(said, "FreeBSD\n14.2\nFreeBSD 14.2\namd64\namd64"))["storage"]
+    assert (storage["filesystem"], storage["mount_point"], storage["source"]) == ("zfs", "/var/db/postgres", "zroot/pg")
+    assert storage["mount_options"] == "local,nfsv4acls,noatime,rw"
+    assert storage["filesystem_parameters"]["recordsize"] == "8192"
+    assert "device" not in storage
 
 
 def test_windows_tells_machine_processor_and_power_plan():

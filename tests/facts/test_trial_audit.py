@@ -210,3 +210,16 @@ def test_the_loads_own_work_is_not_foreign():
         }
 
     assert _findings(plan_of(), busy_client) == []
+
+
+def test_on_a_host_of_its_own_the_load_takes_nothing_from_the_server():
+    def elsewhere(trial):
+        host = _host(cpu_busy_s=11.7)["server_deltas"]["host"]
+        del host["lab_cpu_s"]
+        return {
+            "server_deltas": {"host": host},
+            "client": ClientUse(cpu_user_s=2.0, cpu_system_s=1.5, busiest_thread_share=0.6),
+        }
+
+    [finding] = _findings(plan_of(), elsewhere)
+    assert "31% of the CPU time went to programs that are no part of the study" in finding.message

@@ -45,14 +45,21 @@ workspace = Workspace()
 
 _VOLUMES = """
 storage = Storage(fs="ext4", size="64MB", wal={"fs": "tmpfs", "size": "16MB"})
-with volumes.Volumes("A", storage, workspace).made() as place:
+with volumes.Volumes("A", storage, workspace.changes()).made() as place:
     place.data.mkdir()
 """
 
 _MEMORY = """
 setup = SetUp(huge_pages="2MB", thp="never", sysctl={"vm.swappiness": "7"})
-with MachineState("A", setup, workspace).in_force(Path("/"), 3):
+with MachineState("A", setup, workspace.changes()).in_force(Path("/"), 3):
     assert Path("/proc/sys/vm/swappiness").read_text().strip() == "7"
+"""
+
+_BEHIND_A_SHELL = """
+from tests.host.shell import ShellMachine
+changes = journal.HostJournal(workspace.run, ShellMachine())
+with volumes.Volumes("A", Storage(fs="tmpfs", size="16MB"), changes).made() as place:
+    place.data.mkdir()
 """
 
 
@@ -82,3 +89,8 @@ def test_killed_at_any_step_of_making_volumes_the_next_start_puts_the_machine_ba
 def test_killed_at_any_step_of_setting_memory_the_next_start_puts_the_machine_back():
     require_filesystem("tmpfs")
     _killed_at_every_step(_MEMORY, 12)
+
+
+def test_killed_at_any_step_of_changing_a_host_behind_a_shell_what_its_journal_has_is_put_back():
+    require_filesystem("tmpfs")
+    _killed_at_every_step(_BEHIND_A_SHELL, 10)

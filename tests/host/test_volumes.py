@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -9,12 +10,15 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.arm.machine import MachineState
 from pgtrial.arm.volumes import Volumes
 from pgtrial.errors import ArmError, StudyError
-from pgtrial.host.change import HostError
+from pgtrial.host.journal import HostJournal
 from pgtrial.host.kernel import KernelValue, read_value, sysctl_path
-from pgtrial.host.mounts import mount_of, mounted_at
+from pgtrial.host.machine import LOCAL, HostError
+from pgtrial.host.mounts import mount_of, mounted_at, mountinfo, mounts
 from pgtrial.host.pools import Pool
+from pgtrial.study.spec import SetUp
 from pgtrial.study.storage import Storage
 from tests.conftest import require, require_root
 from tests.machine import machine
@@ -28,6 +32,16 @@ def require_filesystem(kind):
     require(kind == "tmpfs" or shutil.which(f"mkfs.{kind}"), f"mkfs.{kind}")
     known = Path("/proc/filesystems").read_text().split()
     require(kind in known or subprocess.run(["modprobe", kind], check=False).returncode == 0, f"a kernel with {kind}")
+
+
+def mounted_over(path):
+    return mount_of(path.resolve(), mountinfo(LOCAL))
+
+
+@pytest.fixture
+def changes(workspace, host):
+    """The journal of the workspace's run, its changes made by either kind of machine."""
+    return HostJournal(workspace.run, host)
 
 
 @pytest.fixture
@@ -47,13 +61,13 @@ def untouched(workspace):
         ("tmpfs", ["noatime"], "noatime"),
     ],
 )
-def test_a_volume_is_what_was_asked_for_and_gone_afterwards(workspace, kind, options, shown):
+def test_a_volume_is_what_was_asked_for_and_gone_afterwards(workspace, changes, kind, options, shown):
     require_filesystem(kind)
-    volumes = Volumes("A", Storage(fs=kind, size=SIZES[kind], mount=options), workspace)
+    volumes = Volumes("A", Storage(fs=kind, size=SIZES[kind], mount=options), changes)
     volumes.check(1)
     for _ in range(2):
         with volumes.made() as place:
-            mounted = mount_of(place.data.parent)
+            mounted = mounted_over(place.data.parent)
             assert mounted is not None
             assert (mounted.filesystem, shown in mounted.options) == (kind, True)
             assert workspace.account.run(["test", "-x", place.data.parent]).returncode == 0
@@ -63,45 +77,45 @@ def test_a_volume_is_what_was_asked_for_and_gone_afterwards(workspace, kind, opt
 
 
 @pytest.mark.usefixtures("untouched")
-def test_the_wal_can_have_a_volume_of_its_own(workspace):
+def test_the_wal_can_have_a_volume_of_its_own(changes):
     require_filesystem("ext4")
     storage = Storage(fs="ext4", size=SIZES["ext4"], wal={"fs": "tmpfs", "size": "16MB"})
-    with Volumes("A", storage, workspace).made() as place:
+    with Volumes("A", storage, changes).made() as place:
         assert place.wal is not None
-        kinds = [found.filesystem for path in (place.data, place.wal) if (found := mount_of(path.parent))]
+        kinds = [found.filesystem for path in (place.data, place.wal) if (found := mounted_over(path.parent))]
     assert kinds == ["ext4", "tmpfs"]
 
 
 @pytest.mark.usefixtures("untouched")
-def test_an_option_that_the_kernel_refuses_is_an_error_in_its_words(workspace):
+def test_an_option_that_the_kernel_refuses_is_an_error_in_its_words(changes):
     require_filesystem("ext4")
-    volumes = Volumes("A", Storage(fs="ext4", size=SIZES["ext4"], mount=["nonsense"]), workspace)
+    volumes = Volumes("A", Storage(fs="ext4", size=SIZES["ext4"], mount=["nonsense"]), changes)
     with pytest.raises(StudyError, match="ext4 cannot be mounted with the options nonsense"):
         volumes.check(1)
 
 
 @pytest.mark.usefixtures("untouched")
-def test_an_option_that_is_taken_but_not_in_force_is_an_error(workspace):
+def test_an_option_that_is_taken_but_not_in_force_is_an_error(changes):
     require_filesystem("tmpfs")
     storage = Storage(fs="tmpfs", size="16MB", mount=["nofail"])
-    with pytest.raises(ArmError, match="nofail is not in force"), Volumes("A", storage, workspace).made():
+    with pytest.raises(ArmError, match="nofail is not in force"), Volumes("A", storage, changes).made():
         pass
 
 
-def test_data_that_does_not_fit_its_volume_is_refused_before_the_first_trial(workspace):
+def test_data_that_does_not_fit_its_volume_is_refused_before_the_first_trial(changes):
     require_root()
     with pytest.raises(StudyError, match="does not hold the data"):
-        Volumes("A", Storage(fs="ext4", size="64MB"), workspace).check(10**9)
+        Volumes("A", Storage(fs="ext4", size="64MB"), changes).check(10**9)
 
 
-def test_a_size_beyond_the_free_space_is_refused_with_the_figures(workspace):
+def test_a_size_beyond_the_free_space_is_refused_with_the_figures(changes):
     require_root()
     with pytest.raises(StudyError, match=r"9000000\.0 GB does not fit"):
-        Volumes("A", Storage(fs="ext4", size="9000000GB"), workspace).check(1)
+        Volumes("A", Storage(fs="ext4", size="9000000GB"), changes).check(1)
 
 
 @pytest.mark.usefixtures("untouched")
-def test_a_device_that_holds_something_is_not_touched_without_leave(workspace, tmp_path):
+def test_a_device_that_holds_something_is_not_touched_without_leave(changes, tmp_path):
     require_filesystem("ext4")
     image = tmp_path / "disk"
     with image.open("wb") as file:
@@ -110,8 +124,8 @@ def test_a_device_that_holds_something_is_not_touched_without_leave(workspace, t
     device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
     try:
         with pytest.raises(StudyError, match="holds ext4"):
-            Volumes("A", Storage(fs="ext4", on=device), workspace).check(1)
-        allowed = Volumes("A", Storage(fs="ext4", on=device, overwrite=True), workspace)
+            Volumes("A", Storage(fs="ext4", on=device), changes).check(1)
+        allowed = Volumes("A", Storage(fs="ext4", on=device, overwrite=True), changes)
         allowed.check(1)
         with allowed.made(), pytest.raises(StudyError, match="is in use: mounted at"):
             allowed.check(1)
@@ -121,24 +135,24 @@ def test_a_device_that_holds_something_is_not_touched_without_leave(workspace, t
         subprocess.run(["losetup", "--detach", device], check=True)
 
 
-def test_a_directory_is_used_as_it_is_and_left_as_it_was(workspace, tmp_path):
-    volumes = Volumes("A", Storage(on=str(tmp_path)), workspace)
+def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, tmp_path):
+    volumes = Volumes("A", Storage(on=str(tmp_path)), changes)
     volumes.check(1)
     with volumes.made() as place:
         place.data.mkdir()
         assert place.data.is_relative_to(tmp_path)
     assert list(tmp_path.iterdir()) == []
-    mounted = mount_of(tmp_path)
+    mounted = mounted_over(tmp_path)
     assert mounted is not None
     wrong = "xfs" if mounted.filesystem != "xfs" else "ext4"
     with pytest.raises(StudyError, match=f"and the study asks for {wrong}"):
-        Volumes("A", Storage(fs=wrong, on=str(tmp_path)), workspace).check(1)
+        Volumes("A", Storage(fs=wrong, on=str(tmp_path)), changes).check(1)
 
 
-def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(workspace, tmp_path):
+def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(changes, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     first.mkdir()
-    volumes = Volumes("A", Storage(on=[str(first), str(second)]), workspace)
+    volumes = Volumes("A", Storage(on=[str(first), str(second)]), changes)
     with pytest.raises(StudyError, match=f"there is no directory {second}"):
         volumes.check(1)
     second.mkdir()
@@ -148,30 +162,54 @@ def test_each_place_of_a_list_is_checked_and_the_one_that_was_drawn_is_used(work
             assert place.data.is_relative_to(directory)
 
 
-def test_making_a_filesystem_without_root_is_refused_in_one_sentence(workspace, monkeypatch):
-    monkeypatch.setattr("os.geteuid", lambda: 1000)
-    with pytest.raises(StudyError, match="makes a filesystem, which only root may"):
-        Volumes("A", Storage(fs="ext4"), workspace).check(1)
+def test_making_a_filesystem_without_root_is_refused_in_one_sentence(changes, monkeypatch):
+    monkeypatch.setattr(type(changes.machine), "root", False)
+    with pytest.raises(StudyError, match=r"makes a filesystem, which only root may; (run pgtrial|log in) as root"):
+        Volumes("A", Storage(fs="ext4"), changes).check(1)
 
 
-def test_a_kernel_value_is_set_and_put_back():
+def test_a_kernel_value_is_set_and_put_back(host):
     require_root()
     path = sysctl_path("vm.swappiness")
-    before = read_value("vm.swappiness", path)
-    change = KernelValue.planned("vm.swappiness", path, "17")
+    before = read_value(LOCAL, "vm.swappiness", path)
+    change = KernelValue.planned(host, "vm.swappiness", path, "17")
     try:
-        change.make()
-        assert read_value("vm.swappiness", path) == "17"
+        change.make(host)
+        assert read_value(LOCAL, "vm.swappiness", path) == "17"
     finally:
-        change.undo()
-    assert read_value("vm.swappiness", path) == before
+        change.undo(host)
+    assert read_value(LOCAL, "vm.swappiness", path) == before
 
 
-def test_of_a_list_of_choices_the_one_in_brackets_is_in_force(tmp_path):
+def test_without_files_of_the_kernel_its_parameters_are_set_by_sysctl_and_put_back(changes, monkeypatch):
+    require_root()
+    require(shutil.which("sysctl"), "sysctl")
+    monkeypatch.setattr("pgtrial.arm.machine._PARAMETERS", Path("/absent"))
+    path = sysctl_path("vm.swappiness")
+    before = read_value(LOCAL, "vm.swappiness", path)
+    state = MachineState("A", SetUp(sysctl={"vm.swappiness": "17"}), changes)
+    state.check()
+    with state.in_force(Path("/"), 0):
+        latest = max((changes.run / "changes").glob("*.json"))
+        assert json.loads(latest.read_text())["kind"] == "Parameter"
+        assert read_value(LOCAL, "vm.swappiness", path) == "17"
+    assert read_value(LOCAL, "vm.swappiness", path) == before
+    with pytest.raises(StudyError, match=r"arms\.A: `sysctl -n vm\.nonsense` failed"):
+        MachineState("A", SetUp(sysctl={"vm.nonsense": "1"}), changes).check()
+
+
+def test_a_value_that_the_kernel_refuses_is_an_error_in_its_words(host):
+    require_root()
+    path = sysctl_path("vm.swappiness")
+    with pytest.raises(HostError, match=r"cannot set vm\.swappiness to 'much' .*: Invalid argument"):
+        KernelValue.planned(host, "vm.swappiness", path, "much").make(host)
+
+
+def test_of_a_list_of_choices_the_one_in_brackets_is_in_force(host, tmp_path):
     (tmp_path / "enabled").write_text("always [madvise] never\n")
-    assert read_value("thp", tmp_path / "enabled") == "madvise"
+    assert read_value(host, "thp", tmp_path / "enabled") == "madvise"
     with pytest.raises(HostError, match=r"this kernel has no vm\.nonsense"):
-        read_value("vm.nonsense", sysctl_path("vm.nonsense"))
+        read_value(host, "vm.nonsense", sysctl_path("vm.nonsense"))
 
 
 def test_mounts_are_read_as_the_kernel_writes_them():
@@ -182,6 +220,22 @@ def test_mounts_are_read_as_the_kernel_writes_them():
     mounted = mounted_at(Path("/mnt two"), text)
     assert mounted is not None
     assert (mounted.filesystem, mounted.options, mounted.device) == ("tmpfs", ("rw", "size=5k"), "0:5")
+
+
+def test_mounts_are_read_as_other_systems_write_them():
+    text = (
+        "/dev/ada0p2 on / (ufs, local, noatime, soft-updates)\n"
+        "devfs on /dev (devfs)\n"
+        "/dev/disk3s1 on /Volumes/my disk (apfs, local, read-only, journaled)\n"
+    )
+    assert [(str(found.target), found.filesystem, found.options) for found in mounts(text)] == [
+        ("/", "ufs", ("local", "noatime", "soft-updates", "rw")),
+        ("/dev", "devfs", ("rw",)),
+        ("/Volumes/my disk", "apfs", ("local", "ro", "journaled")),
+    ]
+    held = mount_of(Path("/var/db"), text)
+    assert held is not None
+    assert held.source == "/dev/ada0p2"
 
 
 def test_a_pool_is_made_with_its_options_and_properties():

@@ -13,10 +13,12 @@ import polars as pl
 import psycopg
 import pytest
 
+from pgtrial.host.machine import LOCAL, Done, HostError
 from pgtrial.observe import sampler as sampling
 from pgtrial.observe.sampler import Sampler
 from pgtrial.observe.views import Views
 from tests.conftest import require
+from tests.host.shell import ShellMachine
 
 PATIENCE_S = 20.0
 
@@ -56,11 +58,11 @@ def often(monkeypatch):
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize("major", [15, 18])
-def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major):
+@pytest.mark.parametrize(("major", "machine"), [(15, LOCAL), (18, LOCAL), (18, ShellMachine())])
+def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, machine):
     require(Path("/proc/stat").exists(), "Linux")
     cluster = clusters(major)
-    watching = Sampler(cluster.target.connect, cluster.data_directory)
+    watching = Sampler(cluster.target.connect, machine, cluster.data_directory)
     expected = {"cpu", "memory", "processes", "pg_stat_database", *(["pg_stat_io"] if major >= 16 else [])}
     with waiting_for_a_lock(cluster), watching:
         begin(watching)
@@ -86,7 +88,7 @@ def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major):
 @pytest.mark.usefixtures("often")
 def test_the_sampler_does_not_see_the_lab_itself(clusters):
     cluster = clusters(18)
-    with cluster.target.connect(), Sampler(cluster.target.connect, None) as watching:
+    with cluster.target.connect(), Sampler(cluster.target.connect, None, None) as watching:
         begin(watching)
         until(lambda: len(watching._sessions) >= 2)
     assert "client backend" not in set(watching.seen(60.0).waits["backend_type"])
@@ -100,7 +102,7 @@ def test_a_role_without_rights_sees_its_own_sessions_and_is_told_once_what_it_mi
         try:
             with cluster.target.connect(user="plain", application_name="load") as own:
                 own.execute("SELECT 1")
-                watching = Sampler(lambda: cluster.target.connect(user="plain"), None)
+                watching = Sampler(lambda: cluster.target.connect(user="plain"), None, None)
                 with watching:
                     begin(watching)
                     until(lambda: len(watching._readings) >= 2)
@@ -115,7 +117,7 @@ def test_a_role_without_rights_sees_its_own_sessions_and_is_told_once_what_it_mi
 @pytest.mark.usefixtures("often")
 def test_a_server_that_goes_away_ends_the_sampler_and_keeps_what_it_saw(start_cluster):
     cluster = start_cluster()
-    with Sampler(cluster.target.connect, None) as watching:
+    with Sampler(cluster.target.connect, None, None) as watching:
         begin(watching)
         until(lambda: len(watching._sessions) >= 2)
         cluster.stop(immediate=True)
@@ -126,11 +128,41 @@ def test_a_server_that_goes_away_ends_the_sampler_and_keeps_what_it_saw(start_cl
     assert seen.notes[0].startswith("the sampler ended early: ")
 
 
+class Gone(ShellMachine):
+    """A host that answers so many scripts, and then no more."""
+
+    def __init__(self, scripts: int):
+        super().__init__()
+        self._scripts = scripts
+
+    def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
+        if self.round_trips >= self._scripts:
+            raise HostError("somebody@somewhere is gone")
+        return super().sh(script, timeout_s=timeout_s)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_host_that_goes_away_is_a_note_and_the_server_is_looked_at_to_the_end(clusters):
+    require(Path("/proc/stat").exists(), "Linux")
+    cluster = clusters(18)
+    with Sampler(cluster.target.connect, Gone(3), cluster.data_directory) as watching:
+        begin(watching)
+        until(lambda: bool(watching._notes))
+        seen = len(watching._readings)
+        until(lambda: len(watching._readings) >= seen + 2)
+    assert watching.seen(60.0).notes == [
+        "the server's host was not observed to the end: somebody@somewhere is gone",
+    ]
+    assert "cpu" in watching._readings[0].counters
+    assert "cpu" not in watching._readings[-1].counters
+    assert "pg_stat_database" in watching._readings[-1].counters
+
+
 def test_a_server_that_cannot_be_reached_is_a_note_and_no_error(tmp_path):
     def connect() -> psycopg.Connection:
         return psycopg.connect(host=str(tmp_path), dbname="none")
 
-    with Sampler(connect, None) as watching:
+    with Sampler(connect, None, None) as watching:
         begin(watching)
     seen = watching.seen(60.0)
     assert seen.waits.is_empty()
@@ -139,7 +171,7 @@ def test_a_server_that_cannot_be_reached_is_a_note_and_no_error(tmp_path):
 
 
 def test_a_load_that_was_never_measured_was_not_observed(clusters):
-    with Sampler(clusters(18).target.connect, None) as watching:
+    with Sampler(clusters(18).target.connect, None, None) as watching:
         watching.load_begins(os.getpid())
         until(lambda: len(watching._looks) >= 1)
     assert watching.seen(60.0).waits.is_empty()
@@ -165,7 +197,7 @@ def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_us
         require(available, "pg_stat_statements for PostgreSQL 15")
         worker.execute("CREATE EXTENSION pg_stat_statements")
         worker.execute("SELECT count(*) FROM pg_class")
-        with Sampler(cluster.target.connect, None) as watching:
+        with Sampler(cluster.target.connect, None, None) as watching:
             begin(watching)
             until(lambda: len(watching._looks) >= 1)
             worker.execute("SELECT count(*) FROM pg_class")

@@ -60,7 +60,7 @@ def write_study(
         timeline(trial, (changes or {}).get(trial.index)).write_parquet(where / "timeline.parquet")
         directory.write_trial(trial)
     for arm in plan.arms:
-        directory.write_facts(facts(arm))
+        directory.write_facts(facts(arm).model_copy(update={"deployment": 0 if plan.deployments > 1 else None}))
     directory.write_audit(audit)
     return directory
 

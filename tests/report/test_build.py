@@ -307,6 +307,7 @@ def test_a_study_of_deployments_is_told_in_deployments(tmp_path, number, words, 
     assert "deployments" in ratios.heads
     assert (looks.heads[0], [row[0] for row in looks.rows]) == ("deployments", [str(number)])
     assert (blocks.heads[0], len(blocks.rows)) == ("deployment", number)
+    assert "what differs between them the audit says" in facts_tables(data)[0].caption
     assert (
         f"{number} of each arm, one pair for each block; the verdict counts pairs of them"
         in dict(design(data)).values()

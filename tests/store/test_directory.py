@@ -153,6 +153,17 @@ def test_facts_and_audit_are_kept_per_arm_in_the_plans_order(study):
     assert study.audit() == Audit(findings=[finding])
 
 
+def test_facts_are_kept_per_deployment_and_those_of_one_stand_for_the_arm(tmp_path):
+    setups = {arm: {"dsn": [f"host={arm}{k}" for k in range(3)]} for arm in ("a", "a/0")}
+    spec = build_study({"arms": setups, "verdict": {"blocks": 3}}, "test")
+    study = StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 5, "2026-11-20T14:12:00+00:00"))
+    for arm, number in (("a/0", 0), ("a", 2), ("a", 1)):
+        study.write_facts(Facts(arm=arm, deployment=number, collected="now", facts={}))
+    stored = study.deployment_facts()
+    assert {arm: [facts.deployment for facts in known] for arm, known in stored.items()} == {"a": [1, 2], "a/0": [0]}
+    assert {arm: facts.deployment for arm, facts in study.facts().items()} == {"a": 1, "a/0": 0}
+
+
 def test_arms_whose_names_make_the_same_file_name_are_kept_apart(tmp_path):
     spec = build_study({"arms": {"a/b": {}, "a b": {}, "audit": {}}, "verdict": {"blocks": 8}}, "test")
     study = StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 5, "2026-11-20T14:12:00+00:00"))

@@ -6,7 +6,7 @@ from pgtrial.analyse.criteria import SECONDARY
 from pgtrial.analyse.p8 import fewest_blocks
 from pgtrial.study.builds import Build
 from pgtrial.study.load import bundled_studies, profiles_of, read_study
-from pgtrial.study.plan import make_plan, warnings
+from pgtrial.study.plan import make_plan, study_estimate, warnings
 
 PUBLISHED = ["os-comparison", "huge-pages", "filesystem-durability", "app-tasks"]
 BUILDS = [Build(f"{major}.1", f"/pg/{major}/bin", "wheel") for major in (18, 17, 16, 15)]
@@ -33,8 +33,8 @@ def test_the_published_studies_are_quick_unless_asked_for_in_full(name):
     assert profiles[0] == "quick"
     assert "full" in profiles
     for profile in (each for each in profiles if each.startswith("quick")):
-        _, plan = planned(name, profile)
-        assert plan.trial_estimate_s * len(plan.trials) < 30 * 60
+        spec, plan = planned(name, profile)
+        assert study_estimate(spec, plan) < 30 * 60
 
 
 def test_the_full_profiles_have_the_published_parameters():
@@ -43,9 +43,11 @@ def test_the_full_profiles_have_the_published_parameters():
     assert systems.load.scale == [5000]
     assert systems.load.clients == [1, *range(10, 121, 10)]
     assert (systems.load.duration, systems.load.jobs) == (1800, 8)
-    assert systems.server.settings["maintenance_work_mem"] == "1GB"
+    assert all(systems.resolved(arm).ssh and systems.resolved(arm).data for arm in systems.arms)
+    assert systems.server.settings["shared_buffers"] == "8GB"
     large, _ = planned("os-comparison", "full-200GB")
     assert large.server.settings == systems.server.settings | {
+        "shared_buffers": "48GB",
         "maintenance_work_mem": "2GB",
         "effective_cache_size": "144GB",
         "work_mem": "640MB",

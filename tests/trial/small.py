@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from pgtrial.arm.base import Arm, make_arms
+from pgtrial.arm.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.study.load import build_study
 from pgtrial.study.plan import make_plan
-from pgtrial.trial.progress import ProgressEvent
+from pgtrial.trial.progress import ProgressEvent, Second
 
 FAST = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "autovacuum": "off"}
 
@@ -38,6 +41,20 @@ def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Ca
             act()
 
     return hear
+
+
+def measuring(event: ProgressEvent) -> bool:
+    """Whether a second of the measured part has passed."""
+    return isinstance(event, Second) and event.phase == "measure"
+
+
+@contextmanager
+def one_arm(study: StudyDirectory) -> Iterator[Arm]:
+    """The first planned arm, ready to be served."""
+    with Workspace() as workspace:
+        arm = make_arms(study.spec, workspace)[study.plan.trials[0].arm]
+        arm.prepare(1, lambda text: None)
+        yield arm
 
 
 def each_once(study: StudyDirectory) -> bool:

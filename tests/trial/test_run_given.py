@@ -43,6 +43,7 @@ def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_c
     with cluster.target.connect() as connection:
         for name in names:
             connection.execute(f"CREATE DATABASE {name}".encode())
+        connection.execute("ALTER DATABASE b1 SET work_mem = '8MB'")
     server = f"host={cluster.socket_directory} port={cluster.port} user={cluster.target.user}"
     arms = {arm: {"dsn": [f"{server} dbname={arm}{k}" for k in (0, 1)]} for arm in "ab"}
     study = small_study(tmp_path / "results", blocks=2, arms=arms, server={"settings": {}})
@@ -53,3 +54,10 @@ def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_c
         assert (trial.status, trial.place) == ("completed", study.plan.trials[trial.index].place)
         served_by = (study.trial_path(trial) / "server.log").read_text()
         assert f"/{trial.arm}{trial.place} " in served_by
+    told = study.deployment_facts()
+    assert {arm: [facts.deployment for facts in known] for arm, known in told.items()} == {"a": [0, 1], "b": [0, 1]}
+    audit = study.audit()
+    assert audit is not None
+    [unlike] = [finding for finding in audit.findings if finding.rule == "unlike_deployments"]
+    assert unlike.arms == ["b"]
+    assert "settings.work_mem: 4MB in deployment 1 and 8MB in deployment 2" in unlike.message

@@ -15,9 +15,8 @@ import psycopg
 import pytest
 
 from pgtrial.analyse.regimes import detect
-from pgtrial.arm.base import Arm, make_arms
+from pgtrial.arm.base import Arm
 from pgtrial.arm.processes import server_processes
-from pgtrial.arm.workspace import Workspace
 from pgtrial.errors import ArmError
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
@@ -28,7 +27,7 @@ from pgtrial.trial.progress import ProgressEvent, Second, TrialBegins, TrialEnds
 from pgtrial.trial.run_study import run_study
 from pgtrial.trial.run_trial import run_trial
 from tests.conftest import require, require_engine, require_root
-from tests.trial.small import FAST, each_once, once, small_study
+from tests.trial.small import FAST, each_once, measuring, once, one_arm, small_study
 
 
 @pytest.fixture(autouse=True)
@@ -186,10 +185,6 @@ def test_a_given_server_that_shuts_its_door_stops_the_study_with_all_that_is_sto
     assert {trial.status for trial in study.trials()} == {"completed"}
 
 
-def measuring(event: ProgressEvent) -> bool:
-    return isinstance(event, Second) and event.phase == "measure"
-
-
 def kill_a_client_process(arm: Arm) -> None:
     assert arm.data_directory is not None
     processes = server_processes(arm.data_directory)
@@ -199,15 +194,6 @@ def kill_a_client_process(arm: Arm) -> None:
 
 def title(process: psutil.Process) -> str:
     return " ".join(process.cmdline())
-
-
-@contextmanager
-def one_arm(study: StudyDirectory) -> Iterator[Arm]:
-    """The first planned arm, ready to be served."""
-    with Workspace() as workspace:
-        arm = make_arms(study.spec, workspace)[study.plan.trials[0].arm]
-        arm.prepare(1, lambda text: None)
-        yield arm
 
 
 @contextmanager

@@ -10,6 +10,7 @@ from typing import Literal
 
 from scipy.stats import binomtest
 
+from pgtrial.analyse.mad import robust_sd
 from pgtrial.analyse.records import DisturbedBlock
 from pgtrial.analyse.words import percent, plural
 from pgtrial.store.records import Canary, CanaryReading, Deviation, Judgement, Plan
@@ -38,9 +39,6 @@ absolute deviation is nearly zero, would make half a percent an accident.
 CAP = 0.10
 """Share of the planned blocks that may be voided, but at least one."""
 
-_TO_SD = 1.4826
-"""From the median absolute deviation to the standard deviation of a normal distribution."""
-
 _UNEVEN = 0.05
 
 
@@ -53,8 +51,7 @@ def deviations(readings: Sequence[CanaryReading], about: int) -> list[Deviation]
         if not value or len(known) < REFERENCE:
             continue
         usual = median(known)
-        spread = _TO_SD * median(abs(each - usual) for each in known)
-        tolerated = max(DEVIATIONS * spread, math.log1p(FLOOR))
+        tolerated = max(DEVIATIONS * robust_sd(known, usual), math.log1p(FLOOR))
         if abs(math.log(value) - usual) > tolerated:
             found.append(
                 Deviation(

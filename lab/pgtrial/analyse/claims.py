@@ -10,13 +10,12 @@ import numpy as np
 from pgtrial.analyse import p8
 from pgtrial.analyse.changes import Changes
 from pgtrial.analyse.deployments import t_interval
+from pgtrial.analyse.mad import robust_sd
 from pgtrial.analyse.ratios import Grid
 from pgtrial.analyse.records import BlockRatio, Claim, Estimate, LookReading, When
 
 _ODD = 3.5
 """Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
-
-_MAD_TO_SD = 1.4826
 
 _REGIMES: tuple[When, ...] = ("before", "after")
 
@@ -152,9 +151,9 @@ def _unstable(shown: p8.Interval | None, mean: p8.Interval | None) -> bool:
 def _odd_blocks(used: list[tuple[int, float]]) -> list[int]:
     if len(used) < 4:
         return []
-    values = np.asarray([value for _, value in used])
-    centre = np.median(values)
-    scale = _MAD_TO_SD * float(np.median(np.abs(values - centre)))
+    values = [value for _, value in used]
+    centre = float(np.median(values))
+    scale = robust_sd(values, centre)
     return [block for block, value in used if abs(value - centre) > _ODD * scale > 0]
 
 

@@ -6,6 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
+from pgtrial.analyse.where_records import WhereItRan
 from pgtrial.store.record import Record
 from pgtrial.store.records import FORMAT, Finding, LoadPoint
 
@@ -353,6 +354,12 @@ class StudyResult(Record):
 
     criteria: list[Criterion] = Field(
         [], exclude_if=lambda rows: not rows, description="Of a study on tasks: the table of criteria."
+    )
+
+    where: WhereItRan | None = Field(
+        None,
+        exclude_if=lambda where: where is None,
+        description="Which machine did what; None: everything ran on the lab's machine.",
     )
 
     @property

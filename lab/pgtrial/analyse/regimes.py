@@ -15,6 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
+from pgtrial.analyse.mad import robust_sd
 from pgtrial.analyse.records import Regime, Segment, Shape
 
 Floats = npt.NDArray[np.float64]
@@ -43,7 +44,6 @@ _CLEAR = 5.5
 _STRONG = 10.0
 """Difference in BIC by which a ramp must beat steps (Kass and Raftery 1995, Bayes factors: very strong)."""
 
-_MAD_TO_SD = 1.4826
 _LEAST_NOISE = 1e-3
 _STEP = -math.log1p(-SMALLEST_CHANGE)
 
@@ -93,7 +93,7 @@ def _pelt(batches: Floats) -> list[int]:
     # takes a while to import, and most commands never ask for it
     from ruptures import KernelCPD  # noqa: PLC0415
 
-    noise = max(_MAD_TO_SD * float(np.median(np.abs(np.diff(batches)))) / math.sqrt(2), _LEAST_NOISE)
+    noise = max(robust_sd(np.diff(batches), 0.0) / math.sqrt(2), _LEAST_NOISE)
     penalty = _PENALTY * noise**2 * math.log(len(batches))
     # a linear kernel's cost is the sum of squares, solved in C
     found = KernelCPD(kernel="linear", min_size=3).fit(batches[:, None]).predict(pen=penalty)
@@ -137,7 +137,7 @@ def _errors(batches: Floats, bounds: list[int], rest_of_ramp: Floats) -> Floats:
     rest = min(
         batches - np.repeat(_levels(batches, bounds), lengths), rest_of_ramp, key=lambda left: np.dot(left, left)
     )
-    spread = max(_MAD_TO_SD * float(np.median(np.abs(rest))), _LEAST_NOISE)
+    spread = max(robust_sd(rest, 0.0), _LEAST_NOISE)
     memory = float(np.clip(np.dot(rest[1:], rest[:-1]) / max(np.dot(rest, rest), 1e-12), 0.0, 0.9))
     longer = math.sqrt((1 + memory) / (1 - memory))
     errors: Floats = spread * longer * np.sqrt(1 / lengths[1:] + 1 / lengths[:-1])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import median
 
@@ -17,7 +17,8 @@ from pgtrial.analyse.ratios import Grid
 from pgtrial.analyse.records import Claim, PlannedLook, StudyResult
 from pgtrial.analyse.spoilt import spoilt_cells, spoilt_findings
 from pgtrial.analyse.steady import Seconds, steadiness
-from pgtrial.store.records import Audit, Canary, Finding, Plan, Trial
+from pgtrial.analyse.where import where_it_ran
+from pgtrial.store.records import Audit, Canary, Facts, Finding, Plan, Trial
 
 __all__ = ["StudyResult", "analyse_study"]
 
@@ -30,11 +31,14 @@ def analyse_study(
     audit: Audit | None = None,
     seconds: Seconds | None = None,
     canaries: Sequence[Canary] = (),
+    *,
+    facts: Mapping[str, Facts] | None = None,
 ) -> StudyResult:
     """Everything that the measurements say so far.
 
     `seconds` holds each trial's committed transactions per second of the measured part; without it the steady state is
-    not checked and no change of regime is seen. Trials may be missing: only complete blocks count.
+    not checked and no change of regime is seen. `facts` tell by arm where its server is. Trials may be missing: only
+    complete blocks count.
     """
     grid = Grid(plan, trials)
     others = [arm for arm in plan.arms if arm != plan.baseline]
@@ -121,6 +125,7 @@ def analyse_study(
         costs=cost,
         moved=moved_with(primary, cost, plan.margin),
         criteria=criteria(grid, primary, withheld),
+        where=where_it_ran(plan, grid.trials, facts or {}),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +17,7 @@ from pgtrial.data.sizes import Data, data_mb
 from pgtrial.data.table_a import TableA
 from pgtrial.discover import load_modules
 from pgtrial.errors import StudyError
+from pgtrial.host.machine import Machine
 from pgtrial.store.records import LoadPoint
 from pgtrial.study.plan import load_points
 from pgtrial.study.server_loss import patience_s
@@ -89,10 +90,17 @@ class Arm(Protocol):
     name: str
     setup: SetUp
     kind: str
+    machine: Machine | None
+    """Where its server runs, if the lab can look at it: None for given servers, and before a host was reached."""
     data_directory: Path | None
-    """Of the server being served, where the lab can look at it; None between trials and for servers elsewhere."""
+    """Of the server being served, on its machine; None between trials and for given servers."""
     host_seen: dict[str, dict[str, int]]
     """Counters of the host around the last trial, where the arm asks for something of it."""
+
+    @property
+    def targets(self) -> Sequence[Target] | None:
+        """Servers that are there before any trial, () for one made on another host; None: it is made here."""
+        ...
 
     def check(self, needs: Needs) -> None:
         """Find out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
@@ -111,6 +119,10 @@ class Arm(Protocol):
         plan drew for the trial. Raises ArmError, and TrialError when only this trial cannot have what the arm asks of
         the host.
         """
+        ...
+
+    def fetch_log(self, log: Path) -> None:
+        """Bring `log` up to now, where the server being served does not write it itself. Raises TrialError."""
         ...
 
     def close(self) -> None:
@@ -144,7 +156,7 @@ def _maker(name: str, setup: SetUp) -> ArmMaker:
     for serves, maker in _kinds:
         if serves(setup):
             return maker
-    raise StudyError(f"arms.{name}: no kind of arm serves this set-up; give postgres or dsn")
+    raise StudyError(f"arms.{name}: no kind of arm serves this set-up; give postgres, ssh or dsn")
 
 
 @contextmanager

@@ -32,7 +32,7 @@ LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 
-_INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync")
+INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync")
 """C is the one locale that every host has, the same on all; the study's own initdb options come later and win."""
 
 _HBA = (
@@ -231,7 +231,7 @@ def create_cluster(server: ServerBinaries, account: Account, data_directory: Pat
     data_directory.mkdir(mode=0o700)
     account.own(data_directory)
     try:
-        done = account.run([server.bin / "initdb", "--pgdata", data_directory, *_INITDB, *options])
+        done = account.run([server.bin / "initdb", "--pgdata", data_directory, *INITDB, *options])
     except OSError as error:
         raise ArmError(f"{server.bin / 'initdb'} cannot be run as the user {account.name}: {error.strerror}") from None
     if done.returncode != 0:

@@ -11,6 +11,7 @@ from pgtrial.arm.connect import Target
 from pgtrial.arm.given import GivenArm
 from pgtrial.arm.workspace import Workspace
 from pgtrial.data.sizes import Data
+from pgtrial.host.machine import Machine
 from pgtrial.study.spec import SetUp
 
 
@@ -22,9 +23,15 @@ class DeployedArm:
         self.name = name
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
+        self.machine: Machine | None = None
         self.data_directory: Path | None = None
         self._servers = [GivenArm(name, own, needs, workspace) for own in setup.deployments]
         self.kind = f"{len(self._servers)} deployments: {'; '.join(server.kind for server in self._servers)}"
+
+    @property
+    def targets(self) -> list[Target]:
+        """All of them."""
+        return [server.target for server in self._servers]
 
     def check(self, needs: Needs) -> None:
         """Every one of them is looked at before the first trial. Raises StudyError."""
@@ -41,6 +48,9 @@ class DeployedArm:
     ) -> AbstractContextManager[Target]:
         """The deployment of this number."""
         return self._servers[place or 0].serve(tables, log, timings)
+
+    def fetch_log(self, log: Path) -> None:
+        """It stays there."""
 
     def close(self) -> None:
         """Nothing outlives a trial."""

@@ -6,27 +6,26 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Literal
 
 from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.cluster import Cluster, create_cluster
 from pgtrial.arm.connect import Target
 from pgtrial.arm.lab_settings import check_settings, loading_settings
 from pgtrial.arm.machine import MachineState, page_settings
+from pgtrial.arm.own_server import connections_of, load_data, reset_data
 from pgtrial.arm.servers import resolve
 from pgtrial.arm.volumes import Place, Volumes
-from pgtrial.arm.workspace import KeptCopy, Workspace
-from pgtrial.data import prepared
+from pgtrial.arm.workspace import Workspace
 from pgtrial.data.copy import copy_directory, move_wal
-from pgtrial.data.sizes import SEGMENT_MB, Data, check_space, label, prefilled_wal_mb, short_name, volume_mb
-from pgtrial.data.tables import Contents, load_tables, reset_tables
-from pgtrial.data.template import TemplateKey
+from pgtrial.data.sizes import Data, check_space, label, short_name, volume_mb
+from pgtrial.data.template import KeptCopy, TemplateKey
 from pgtrial.errors import ArmError, StudyError, TrialError
+from pgtrial.host.machine import LOCAL, Machine
 from pgtrial.host.pages import KB, counters
 from pgtrial.study.spec import SetUp
 
 
-@arm_kind(lambda setup: setup.dsn is None)
+@arm_kind(lambda setup: setup.dsn is None and setup.ssh is None)
 class EmbeddedArm:
     """One embedded set-up. Its template depends on server and data, not on the settings, and is shared by arms."""
 
@@ -34,15 +33,21 @@ class EmbeddedArm:
         check_settings(name, setup.settings)
         self.name = name
         self.setup = setup
+        self.machine: Machine | None = LOCAL
         self.data_directory: Path | None = None
         self.host_seen: dict[str, dict[str, int]] = {}
         self._needs = needs
         self._workspace = workspace
         self._server = workspace.reachable(resolve(setup.postgres or "18"))
-        self._machine = MachineState(name, setup, workspace)
-        self._volumes = Volumes(name, setup.storage, workspace) if setup.storage is not None else None
+        self._machine = MachineState(name, setup, workspace.changes())
+        self._volumes = Volumes(name, setup.storage, workspace.changes()) if setup.storage is not None else None
         initdb = " ".join(["initdb", *(setup.initdb or [])])
         self.kind = f"PostgreSQL {self._server.version} {self._server.digest[:16]} {initdb}"
+
+    @property
+    def targets(self) -> None:
+        """A new one for each trial, here."""
+        return
 
     def check(self, needs: Needs) -> None:
         """Start the server once with the arm's settings: what PostgreSQL refuses is refused here, in its words."""
@@ -61,7 +66,7 @@ class EmbeddedArm:
                 self._copy(0, room)
                 cluster = self._cluster(room.data)
                 with self._host_ready(cluster), cluster.running(log, immediate=True) as target:
-                    check_clients(self.name, needs, *_connections(target))
+                    check_clients(self.name, needs, *connections_of(target))
         except (ArmError, TrialError) as error:
             raise StudyError(f"arms.{self.name}: {error}") from None
         finally:
@@ -75,7 +80,7 @@ class EmbeddedArm:
     def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
         """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before."""
         watches = self.setup.huge_pages in KB
-        self.host_seen = {"before": counters()} if watches else {}
+        self.host_seen = {"before": counters(LOCAL)} if watches else {}
         with ExitStack() as stack:
             with timed(timings, "restore"):
                 data = self._data(tables, place, stack)
@@ -87,9 +92,9 @@ class EmbeddedArm:
                     cluster.start(log)
                 self.data_directory = data
                 if watches:
-                    self.host_seen["during"] = counters()
+                    self.host_seen["during"] = counters(LOCAL)
                 if keep and tables != 0:
-                    _reset(cluster.target, tables, self.setup)
+                    reset_data(cluster.target, tables, self.setup)
                 yield cluster.target
             finally:
                 self.data_directory = None
@@ -97,7 +102,10 @@ class EmbeddedArm:
                     cluster.stop(immediate=not keep)
                     stack.close()
                 if watches:
-                    self.host_seen["after"] = counters()
+                    self.host_seen["after"] = counters(LOCAL)
+
+    def fetch_log(self, log: Path) -> None:
+        """The server writes it there itself."""
 
     def close(self) -> None:
         """Remove the kept copies, those that it shares with other arms as well."""
@@ -190,41 +198,7 @@ class EmbeddedArm:
             self._server, self._workspace.account, data, self._workspace.socket_directory(), loading_settings(tables)
         )
         with cluster.running(data.parent / "loading.log") as target:
-            if not isinstance(tables, int):
-                prepared.prepare(target, tables, on_progress)
-            else:
-                contents = Contents(tables, self._needs.fillfactor, self._needs.foreign_keys)
-                load_tables(target, contents, on_progress)
-            _prefill_wal(target, tables)
-
-
-def _reset(target: Target, tables: Data, setup: SetUp) -> None:
-    how: Literal["vacuum", "none"] = "none" if setup.reset == "none" else "vacuum"
-    with target.connect() as connection:
-        if not isinstance(tables, int):
-            prepared.reset(connection, tables, how)
-        else:
-            reset_tables(connection, how)
-
-
-def _prefill_wal(target: Target, tables: Data) -> None:
-    """Use up segments and recycle them, so that trials find ready-made WAL files (see data.sizes)."""
-    with target.connect() as connection:
-        for _ in range(prefilled_wal_mb(tables) // SEGMENT_MB):
-            connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
-            connection.execute("SELECT pg_switch_wal()")
-        connection.execute("CHECKPOINT")
-
-
-def _connections(target: Target) -> tuple[int, int]:
-    with target.connect() as connection:
-        rows = connection.execute(
-            "SELECT name, setting::int FROM pg_settings WHERE name IN "
-            "('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
-        ).fetchall()
-    values = dict(rows)
-    reserved = values.get("superuser_reserved_connections", 0) + values.get("reserved_connections", 0)
-    return values["max_connections"], reserved
+            load_data(target, tables, self._needs, on_progress)
 
 
 def _silent(line: str) -> None:

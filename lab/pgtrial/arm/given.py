@@ -21,6 +21,7 @@ from pgtrial.data import prepared
 from pgtrial.data.sizes import Data, label
 from pgtrial.data.tables import Contents, find_tables, load_in_phases, reset_tables
 from pgtrial.errors import ArmError, StudyError
+from pgtrial.host.machine import Machine
 from pgtrial.study.spec import SetUp
 
 _RELOAD_TIMEOUT_S = 15.0
@@ -42,6 +43,7 @@ class GivenArm:
         self.name = name
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
+        self.machine: Machine | None = None
         self.data_directory: Path | None = None
         self._needs = needs
         self._workspace = workspace
@@ -81,7 +83,7 @@ class GivenArm:
         again = "going on with loading" if missing else "loading"
         on_progress(f"{self.target.label}: {again} {label(tables)}")
         if not isinstance(tables, int):
-            prepared.prepare(self.target, tables, on_progress)
+            prepared.prepare(self.target, tables, on_progress, self._workspace.preparing)
         else:
             load_in_phases(self.target, self._contents(tables), missing, on_progress)
 
@@ -102,8 +104,16 @@ class GivenArm:
             with timed(timings, "stop"):
                 undo()
 
+    def fetch_log(self, log: Path) -> None:
+        """It stays there."""
+
     def close(self) -> None:
         """Nothing outlives a trial."""
+
+    @property
+    def targets(self) -> list[Target]:
+        """The one server."""
+        return [self.target]
 
     @property
     def target(self) -> Target:

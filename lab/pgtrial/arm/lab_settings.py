@@ -61,12 +61,17 @@ def check_settings(arm: str, settings: Mapping[str, str]) -> None:
             raise StudyError(f"arms.{arm}: {name} cannot be set, because {_RESERVED[name.lower()]}; remove it")
 
 
-def write_configuration(data_directory: Path, settings: Mapping[str, str], socket_directory: Path) -> Path:
-    """Write the included file: the lab's settings, then the arm's."""
+def configuration(settings: Mapping[str, str], socket_directory: Path) -> str:
+    """The included file: the lab's settings, then the arm's."""
     chosen = {name.lower(): value for name, value in settings.items()}
     everything = {**LAB_SETTINGS, **chosen, "unix_socket_directories": str(socket_directory)}
+    return "".join(f"{name} = {_quoted(value)}\n" for name, value in everything.items())
+
+
+def write_configuration(data_directory: Path, settings: Mapping[str, str], socket_directory: Path) -> Path:
+    """Write the included file."""
     path = data_directory / CONFIGURATION
-    path.write_text("".join(f"{name} = {_quoted(value)}\n" for name, value in everything.items()))
+    path.write_text(configuration(settings, socket_directory))
     return path
 
 

@@ -9,13 +9,11 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-import psutil
-
-from pgtrial.arm.workspace import Workspace
 from pgtrial.errors import ArmError, StudyError
-from pgtrial.host.change import HostError, run_tool
 from pgtrial.host.journal import HostJournal
-from pgtrial.host.mounts import Mounted, mount_of, mounted_at, mounts
+from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.memory import available_bytes
+from pgtrial.host.mounts import Mounted, mount_of, mounted_at, mountinfo, mounts
 from pgtrial.host.pools import Pool
 from pgtrial.host.volumes import BackingFile, LoopDevice, Mount, MountPoint, PrivateDirectory, Signature
 from pgtrial.study.storage import Storage, Volume
@@ -43,21 +41,28 @@ class Place:
 
 @dataclass
 class Volumes:
-    """The volumes of one arm. Loop volumes of all arms are in turn on the same blocks of the same file."""
+    """The volumes of one arm, on the machine and below the run of a journal.
+
+    Loop volumes of all arms are in turn on the same blocks of the same file.
+    """
 
     arm: str
     storage: Storage
-    workspace: Workspace
+    changes: HostJournal
+
+    @property
+    def _machine(self) -> Machine:
+        return self.changes.machine
 
     def check(self, needed_bytes: int) -> None:
         """Find out before the first trial whether the volumes can be had at each place. Raises StudyError, ArmError."""
         for place in range(len(self.storage.on)):
-            for volume, key in self._volumes(place):
-                self._check_volume(volume, key, needed_bytes)
             try:
+                for volume, key in self._volumes(place):
+                    self._check_volume(volume, key, needed_bytes)
                 with self.made(place):
                     pass
-            except ArmError as error:
+            except (ArmError, HostError) as error:
                 raise StudyError(f"arms.{self.arm}: {error}") from None
 
     @contextmanager
@@ -79,20 +84,21 @@ class Volumes:
 
     def _check_volume(self, volume: Volume, key: str, needed_bytes: int) -> None:
         where = f"arms.{self.arm}: {key}"
-        if volume.directory is None and os.geteuid() != 0:
+        machine = self._machine
+        if volume.directory is None and not machine.root:
             raise StudyError(
-                f"{where} makes a filesystem, which only root may; run pgtrial as root, or name a directory"
+                f"{where} makes a filesystem, which only root may; {machine.way_to_root}, or name a directory"
             )
-        if volume.directory is not None and not volume.directory.is_dir():
+        if volume.directory is not None and machine.run(["test", "-d", volume.directory]).status != 0:
             raise StudyError(f"{where}: there is no directory {volume.directory}")
         if volume.device is not None:
-            _check_device(volume.device, volume.overwrite, where)
+            _check_device(machine, volume.device, volume.overwrite, where)
         if key == "storage" and volume.device is None and volume.directory is None and volume.size < needed_bytes:
             raise StudyError(
                 f"{where}: size = {volume.size / 1e9:.1f} GB does not hold the data, which needs about "
                 f"{needed_bytes / 1e9:.1f} GB with its WAL; raise the size or lower the scale"
             )
-        if volume.fs == "tmpfs" and volume.size > (available := psutil.virtual_memory().available):
+        if volume.fs == "tmpfs" and volume.size > (available := available_bytes(machine)):
             raise StudyError(
                 f"{where}: a tmpfs of {volume.size / 1e9:.1f} GB does not fit the memory, of which "
                 f"{available / 1e9:.1f} GB are available"
@@ -100,79 +106,77 @@ class Volumes:
 
     def _make(self, stack: ExitStack, volume: Volume, key: str) -> Path:
         """The root of one fresh volume, open to the servers' account."""
-        journal = HostJournal(self.workspace.run)
+        machine = self._machine
         if volume.directory is not None:
             root = volume.directory / f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
-            stack.enter_context(journal.made(PrivateDirectory(path=root)))
-            _verify(mount_of(root), volume)
+            stack.enter_context(self.changes.made(PrivateDirectory(path=root)))
+            _verify(mount_of(machine.resolve(root), mountinfo(machine)), volume)
             return root
         # one name for all arms and trials: the path is no difference between them
-        target = self.workspace.run / f"volume-{key.replace('.', '-')}"
+        target = self.changes.run / f"volume-{key.replace('.', '-')}"
         if volume.fs == "zfs":
-            self._make_pool(stack, journal, volume, target, key)
+            self._make_pool(stack, volume, target, key)
             return target
-        stack.enter_context(journal.made(MountPoint(path=target)))
-        source, options = self._source(stack, journal, volume, key)
+        stack.enter_context(self.changes.made(MountPoint(path=target)))
+        source, options = self._source(stack, volume, key)
         stack.enter_context(
-            journal.made(
+            self.changes.made(
                 Mount(filesystem=str(volume.fs), source=source, target=target, options=(*options, *volume.mount))
             )
         )
-        _verify(mounted_at(target), volume)
-        target.chmod(0o755)
+        _verify(mounted_at(machine.resolve(target), mountinfo(machine)), volume)
+        machine.tool(["chmod", "0755", target])
         return target
 
-    def _source(self, stack: ExitStack, journal: HostJournal, volume: Volume, key: str) -> tuple[str, list[str]]:
+    def _source(self, stack: ExitStack, volume: Volume, key: str) -> tuple[str, list[str]]:
         """What is mounted, with options that the making needs."""
         if volume.fs == "tmpfs":
             return "pgtrial", [f"size={volume.size}"]
-        device = self._device(stack, journal, volume, key)
+        device = self._device(stack, volume, key)
         command = [*MAKERS[str(volume.fs)], *volume.mkfs, str(device)]
         if volume.device is not None:
-            stack.enter_context(journal.made(Signature(device=device, make_command=tuple(command))))
+            stack.enter_context(self.changes.made(Signature(device=device, make_command=tuple(command))))
         else:
-            run_tool(command)
+            self._machine.tool(command)
         return str(device), []
 
-    def _device(self, stack: ExitStack, journal: HostJournal, volume: Volume, key: str) -> Path:
+    def _device(self, stack: ExitStack, volume: Volume, key: str) -> Path:
         if volume.device is not None:
             return volume.device
         file = self._backing_file(volume, key)
         loop = LoopDevice(file=file)
-        stack.enter_context(journal.made(loop))
-        device = loop.device()
+        stack.enter_context(self.changes.made(loop))
+        device = loop.device(self._machine)
         if device is None:
             raise HostError(f"the loop device over {file} is gone")
         return device
 
     def _backing_file(self, volume: Volume, key: str) -> Path:
         """The run's file of this role and size, made on first use and removed with the run."""
-        path = self.workspace.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
-        if not path.exists():
-            HostJournal(self.workspace.run).make(
-                BackingFile(path=path, size=volume.size, preallocate=volume.preallocate)
-            )
+        path = self.changes.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
+        if not self._machine.exists(path):
+            self.changes.make(BackingFile(path=path, size=volume.size, preallocate=volume.preallocate))
         return path
 
-    def _make_pool(self, stack: ExitStack, journal: HostJournal, volume: Volume, target: Path, key: str) -> None:
-        device = self._device(stack, journal, volume, key)
+    def _make_pool(self, stack: ExitStack, volume: Volume, target: Path, key: str) -> None:
+        device = self._device(stack, volume, key)
         name = f"pgtrial-{secrets.token_hex(4)}"
-        stack.enter_context(journal.made(MountPoint(path=target)))
+        stack.enter_context(self.changes.made(MountPoint(path=target)))
         pool = Pool(
             name=name, device=device, target=target, pool_options=tuple(volume.mkfs), properties=tuple(volume.mount)
         )
-        stack.enter_context(journal.made(pool))
-        pool.verify()
+        stack.enter_context(self.changes.made(pool))
+        pool.verify(self._machine)
 
 
-def _check_device(device: Path, overwrite: bool, where: str) -> None:
-    if not device.is_block_device():
+def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -> None:
+    if machine.run(["test", "-b", device]).status != 0:
         raise StudyError(f"{where}: {device} is no block device")
-    users = [str(mounted.target) for mounted in _mounts_of(device)]
+    users = [str(mounted.target) for mounted in _mounts_of(machine, device)]
     if users:
         raise StudyError(f"{where}: {device} is in use: mounted at {', '.join(users)}")
     try:
-        found = run_tool(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
+        found = machine.tool(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
     except HostError as error:
         raise StudyError(f"{where}: {error}") from None
     if found and not overwrite:
@@ -181,11 +185,11 @@ def _check_device(device: Path, overwrite: bool, where: str) -> None:
         )
 
 
-def _mounts_of(device: Path) -> list[Mounted]:
-    real = device.resolve()
-    return [
-        mounted for mounted in mounts() if mounted.source.startswith("/") and Path(mounted.source).resolve() == real
-    ]
+def _mounts_of(machine: Machine, device: Path) -> list[Mounted]:
+    real = machine.resolve(device)
+    from_device = [mounted for mounted in mounts(mountinfo(machine)) if mounted.source.startswith("/")]
+    sources = {source: machine.resolve(Path(source)) for source in {mounted.source for mounted in from_device}}
+    return [mounted for mounted in from_device if sources[mounted.source] == real]
 
 
 def _verify(mounted: Mounted | None, volume: Volume) -> None:

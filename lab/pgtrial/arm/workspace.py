@@ -6,7 +6,7 @@ import fcntl
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +16,14 @@ from typing import IO, Self
 from pgtrial.arm import installs, journal
 from pgtrial.arm.account import Account, find_account
 from pgtrial.arm.processes import stop_servers_below
+from pgtrial.arm.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.arm.servers import ServerBinaries
-from pgtrial.data.template import TemplateKey, Templates
+from pgtrial.data.sbtest import Preparing
+from pgtrial.data.template import KeptCopy, Templates
+from pgtrial.engine import prepare_sysbench
 from pgtrial.errors import ArmError
-from pgtrial.host.journal import pending, undo_all
+from pgtrial.host.journal import HostJournal, pending, undo_all
+from pgtrial.host.machine import LOCAL
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
@@ -32,15 +36,6 @@ class Leftover:
 
     path: Path
     what: str
-
-
-@dataclass(frozen=True)
-class KeptCopy:
-    """A copy of a template that outlives its trial: one arm's own, or one of those that arms of a kind share."""
-
-    template: TemplateKey
-    owner: str | None
-    number: int | None
 
 
 class Workspace:
@@ -59,6 +54,11 @@ class Workspace:
         self._lock = self._claim()
         self._count = 0
         self.kept: dict[KeptCopy, Path] = {}
+        self.preparing: Preparing = prepare_sysbench
+        """How sysbench's tests make their tables on servers elsewhere."""
+        self.rooms = Rooms(self.run)
+        self.load_from: Callable[[], Sequence[str]] = tuple
+        """Addresses that load comes from now, beside this machine's; servers elsewhere are opened to them."""
         self._sockets = _socket_directory(self.run)
         self._private(self._sockets)
         self.templates = Templates(self.state / "templates")
@@ -77,6 +77,10 @@ class Workspace:
         """Where a change to a given server is written down before it is made."""
         return journal.Journal(self.run)
 
+    def changes(self) -> HostJournal:
+        """Where a change of this machine is written down before it is made."""
+        return HostJournal(self.run, LOCAL)
+
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
         """The installation, or a copy of it below the state root when the account cannot run it where it is."""
         return installs.reachable(server, self.account, self.state / "installs", self.run)
@@ -84,7 +88,7 @@ class Workspace:
     def close(self) -> None:
         """Stop every server that this run started and remove its directories."""
         stop_servers_below(self.run)
-        failures = undo_all(self.run)
+        failures = [*self.rooms.remove(), *undo_all(self.run, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if failures:
             self._lock.close()
@@ -129,7 +133,11 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
         return []
     with _registry(root):
         return [
-            *(Leftover(path, what) for path in _abandoned(root) for what in (*pending(path), _OF_A_LAB)),
+            *(
+                Leftover(path, what)
+                for path in _abandoned(root)
+                for what in (*pending_rooms(path), *pending(path, LOCAL), _OF_A_LAB)
+            ),
             *(Leftover(path, "template without its mark") for path in Templates(root / "templates").unmarked()),
         ]
 
@@ -177,14 +185,15 @@ def _locked(lock: Path) -> bool:
 def _remove_run(path: Path) -> list[str]:
     stopped = stop_servers_below(path)
     servers = f" and stopped {stopped} of its processes" if stopped else ""
-    kept = [*journal.undo(path), *undo_all(path)]
+    notices, kept = remove_rooms(path)
+    kept += [*journal.undo(path), *undo_all(path, LOCAL)]
     if kept:
-        return kept
+        return [*notices, *kept]
     sockets = _socket_directory(path)
     if sockets.is_dir() and not sockets.is_symlink() and sockets.stat().st_uid in (os.geteuid(), find_account().uid):
         shutil.rmtree(sockets, ignore_errors=True)
     shutil.rmtree(path, ignore_errors=True)
-    return [f"Removed {path}, left by a pgtrial that ended abruptly{servers}."]
+    return [*notices, f"Removed {path}, left by a pgtrial that ended abruptly{servers}."]
 
 
 def _socket_directory(run: Path) -> Path:

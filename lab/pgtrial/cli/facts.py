@@ -19,6 +19,7 @@ from pgtrial.errors import StudyError
 from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect, collect_machine
 from pgtrial.store.records import Audit, Facts
+from pgtrial.study.deployments import deployments_of
 from pgtrial.study.plan import make_plan
 
 _NOT_SHOWN = ("defaults", "sources")
@@ -47,16 +48,25 @@ def command(
 
 def _of_study(name: str, profile: str | None) -> tuple[dict[str, Facts], Audit]:
     spec = read(name, profile)
-    found = {}
+    number = deployments_of(spec)
+    places = range(number) if number > 1 else [None]
+    found: dict[str, list[Facts]] = {}
     with Workspace() as workspace, tempfile.TemporaryDirectory() as logs:
         arms = make_arms(spec, workspace)
         for arm in arms.values():
             arm.check(Needs.of(spec))
-            # an empty cluster tells as much as a loaded one, and at once
-            with arm.serve(0, Path(logs) / "server.log", {}) as target:
-                found[arm.name] = collect(arm.name, target, arm.data_directory, measure=True)
+            for place in places:
+                # an empty cluster tells as much as a loaded one, and at once
+                with arm.serve(0, Path(logs) / "server.log", {}, place) as target:
+                    facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
+                found.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
-    return found, audit(plan, found, spec)
+    audited = audit(plan, {arm: known[0] for arm, known in found.items()}, spec, found)
+    return {_title(facts): facts for known in found.values() for facts in known}, audited
+
+
+def _title(facts: Facts) -> str:
+    return facts.arm if facts.deployment is None else f"{facts.arm}, deployment {facts.deployment + 1}"
 
 
 def _existing(path: Path) -> Path:

@@ -4,19 +4,27 @@ from __future__ import annotations
 
 import itertools
 import json as json_format
+from collections import Counter
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+from rich.markup import escape
 from rich.table import Table
 
+from pgtrial.analyse.words import plural
 from pgtrial.arm.base import Needs
 from pgtrial.cli.conduct import warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_file import PROFILE_HELP, read
 from pgtrial.data.sizes import needed_mb
+from pgtrial.facts.audit import listed
+from pgtrial.store.machines import ServerHost
 from pgtrial.store.records import Plan
-from pgtrial.study.plan import fewest_blocks, warnings
+from pgtrial.study.fleet import FleetSection
+from pgtrial.study.places import shared_places
+from pgtrial.study.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.study.spec import StudySpec
 from pgtrial.study.units import format_duration
 
@@ -31,7 +39,10 @@ def command(
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> int:
-    """Show load points, blocks, looks, time and disk space of a study, and the order of its first blocks."""
+    """Show load points, blocks, looks, time and disk space of a study, who runs where, and the first blocks' order.
+
+    Nothing is connected to: servers and machines need not exist yet.
+    """
     spec = read(study, profile)
     if seed is not None:
         spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
@@ -42,54 +53,110 @@ def command(
         return 0
     for warning in found:
         warn(warning)
-    _print(spec, plan)
+    rows = Table.grid(padding=(0, 2))
+    rows.add_column(style="dim")
+    rows.add_column()
+    for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan), *_order(plan)]:
+        rows.add_row(name, escape(text))
+    Console().print(rows)
     return 0
 
 
 def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
     return {
         "trials": len(plan.trials),
-        "seconds_at_most": round(plan.trial_estimate_s * len(plan.trials)),
+        "seconds_at_most": round(study_estimate(spec, plan)),
+        "seconds_of_canaries": round(canary_estimate(spec, plan.max_blocks)),
         "fewest_blocks": fewest_blocks(spec, plan),
         "disk_mb": max(needed_mb(data, spec.load.fillfactor) for data in Needs.of(spec).data),
+        "places": [
+            {"arms": shared.arms, "places": shared.places or "kept copies of the data"}
+            for shared in shared_places(spec)
+        ],
+        "fleet": spec.fleet.model_dump() if spec.fleet is not None else None,
     }
 
 
-def _print(spec: StudySpec, plan: Plan) -> None:
-    console = Console()
-    estimates = _estimates(spec, plan)
-    per_block = len(plan.load_points) * len(plan.arms)
-    rows = Table.grid(padding=(0, 2))
-    rows.add_column(style="dim")
-    rows.add_column()
-    rows.add_row("question", spec.study.question)
-    rows.add_row("arms", ", ".join(f"{arm} (baseline)" if arm == plan.baseline else arm for arm in plan.arms))
+def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
+    yield "question", spec.study.question
+    yield "arms", ", ".join(f"{arm} (baseline)" if arm == plan.baseline else arm for arm in plan.arms)
     for arm in plan.arms:
         if plan.declared[arm]:
-            rows.add_row("", f"{arm} differs in {', '.join(plan.declared[arm])}")
+            yield "", f"{arm} differs in {', '.join(plan.declared[arm])}"
     for number, point in enumerate(plan.load_points):
-        rows.add_row("load points" if number == 0 else "", f"{point.label}, {point.protocol}")
-    rows.add_row(
+        yield "load points" if number == 0 else "", f"{point.label}, {point.protocol}"
+
+
+def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
+    for number, (arm, hosts) in enumerate(plan.hosts.items()):
+        yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
+    if spec.fleet is not None:
+        yield "load from", _fleet(spec.fleet)
+    elif plan.hosts:
+        yield "load from", "this machine"
+    for number, shared in enumerate(shared_places(spec)):
+        what = listed(shared.places) if shared.places else "the kept copies of their data"
+        turns = "takes turns" if len(shared.arms) == 1 else "take turns"
+        yield "places" if number == 0 else "", f"{listed(shared.arms)} {turns} on {what}"
+    if plan.deployments > 1:
+        each = Counter(trial.place for trial in plan.trials)
+        blocks = sorted({number // (len(plan.load_points) * len(plan.arms)) for number in each.values()})
+        yield (
+            "deployments",
+            f"{plan.deployments} of each arm, one pair for each block, "
+            f"{' or '.join(map(str, blocks))} {'block' if blocks == [1] else 'blocks'} each",
+        )
+    yield "scope", plan.scope
+
+
+def _host(host: ServerHost) -> str:
+    if host.by == "this machine":
+        return host.label
+    known_as = host.label.rpartition("@")[2]
+    address = f", reached at {host.address}" if host.address not in (None, known_as) else ""
+    data = f", data in {host.data}" if host.data is not None else ""
+    return f"{host.label} by {host.by}{address}{data}"
+
+
+def _fleet(fleet: FleetSection) -> str:
+    machines = "all machines" if fleet.machines is None else plural(fleet.machines, "machine")
+    packed = ", several engines on one if need be" if fleet.pack else ""
+    return f"{machines} of the Ray cluster {fleet.address}{packed}; when one is lost: {fleet.on_machine_loss}"
+
+
+def _how_long(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
+    estimates = _estimates(spec, plan)
+    trial = (
+        "each of all tasks to their end"
+        if spec.load.runs_tasks
+        else f"each {format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
+    )
+    yield (
         "trials",
         f"{len(plan.load_points)} load points x {len(plan.arms)} arms x {plan.max_blocks} blocks = {len(plan.trials)}, "
-        + (
-            "each of all tasks to their end"
-            if spec.load.runs_tasks
-            else f"each {format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
-        ),
+        f"{trial}",
     )
     early = ", less if a look decides earlier" if plan.stop_early and len(plan.looks) > 1 else ""
-    rows.add_row("time", f"about {format_duration(estimates['seconds_at_most'])} at most{early}")
-    rows.add_row("disk", f"about {estimates['disk_mb']:,} MB while it runs, with the largest data")
-    looks = ", ".join(map(str, plan.looks)) or f"none: the first possible one is at {estimates['fewest_blocks']} blocks"
-    if plan.deployments > 1:
-        rows.add_row("deployments", f"{plan.deployments} of each arm, one pair for each block")
-    rows.add_row("looks", f"after block {looks}; margin {plan.margin:.3g}" if plan.looks else looks)
-    rows.add_row("seed", f"{plan.seed}{'' if spec.study.seed is not None else ' (drawn now; a run draws its own)'}")
+    canaries = f"{format_duration(canary)} of it for canaries, " if (canary := estimates["seconds_of_canaries"]) else ""
+    at_most = format_duration(estimates["seconds_at_most"])
+    yield "time", f"about {at_most} at most{early}; {canaries}loading comes on top"
+    on_each = " on each host" if plan.hosts else ""
+    yield "disk", f"about {estimates['disk_mb']:,} MB{on_each} while it runs, with the largest data"
+    looks = ", ".join(map(str, plan.looks))
+    yield (
+        "looks",
+        f"after block {looks}; margin {plan.margin:.3g}"
+        if plan.looks
+        else f"none: the first possible one is at {estimates['fewest_blocks']} blocks",
+    )
+    yield "seed", f"{plan.seed}{'' if spec.study.seed is not None else ' (drawn now; a run draws its own)'}"
+
+
+def _order(plan: Plan) -> Iterator[tuple[str, str]]:
+    per_block = len(plan.load_points) * len(plan.arms)
     for block in range(min(_SHOWN_BLOCKS, plan.max_blocks)):
         trials = plan.trials[block * per_block : (block + 1) * per_block]
         groups = itertools.groupby(trials, key=lambda trial: trial.load_point)
         order = "; ".join(f"{plan.load_points[point].slug}: {', '.join(t.arm for t in runs)}" for point, runs in groups)
         on = f" on deployment {(trials[0].place or 0) + 1}" if plan.deployments > 1 else ""
-        rows.add_row("order" if block == 0 else "", f"block {block + 1}{on}: {order}")
-    console.print(rows)
+        yield "order" if block == 0 else "", f"block {block + 1}{on}: {order}"

@@ -11,6 +11,8 @@ from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.study_file import PROFILE_HELP, read
 from pgtrial.errors import StudyError
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.study.load import with_fleet
+from pgtrial.study.spec import StudySpec
 
 
 def command(
@@ -28,6 +30,17 @@ def command(
     ] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)
+    ] = None,
+    fleet: Annotated[
+        str | None,
+        typer.Option(
+            help="The Ray cluster whose machines make the load: auto, ray://HOST:10001, or local.",
+            metavar="ADDRESS",
+            show_default=False,
+        ),
+    ] = None,
+    machines: Annotated[
+        int | None, typer.Option(help="How many of its machines; default: all.", min=1, show_default=False)
     ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
@@ -50,10 +63,21 @@ def command(
                 f"{directory} has its seed, profile and place already; leave out --seed, --profile, --results and --new"
             )
         there = StudyDirectory.open(directory)
-        return conduct(there, there.spec, as_json=json)
+        return conduct(there, _at(there, fleet, machines), as_json=json)
     if study is None:
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
     spec = read(study, profile)
     if seed is not None:
         spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
+    if fleet is not None or machines is not None:
+        spec = with_fleet(spec, address=fleet, machines=machines)
     return start(spec, results, anew=new, as_json=json)
+
+
+def _at(study: StudyDirectory, fleet: str | None, machines: int | None) -> StudySpec:
+    """The study, with its fleet found at another address than when it began. Raises StudyError."""
+    if machines is not None or (fleet is not None and study.spec.fleet is None):
+        raise StudyError(
+            f"{study.path} has its fleet already, or none; leave out --machines, and --fleet but for a new address"
+        )
+    return study.spec if fleet is None else with_fleet(study.spec, address=fleet)

@@ -8,7 +8,7 @@ from rich.table import Table
 from pgtrial.cli.study_file import builds_here
 from pgtrial.errors import StudyError
 from pgtrial.study.load import bundled_studies, profiles_of, read_study
-from pgtrial.study.plan import make_plan
+from pgtrial.study.plan import make_plan, study_estimate
 from pgtrial.study.units import format_duration
 
 
@@ -34,7 +34,8 @@ def command() -> None:
 def _time(study: str, profile: str | None) -> str:
     """How long the blocks take at most, without loading; a question mark where this machine lacks the servers."""
     try:
-        plan = make_plan(read_study(study, profile, builds_here), seed=0, created="")
+        spec = read_study(study, profile, builds_here)
+        plan = make_plan(spec, seed=0, created="")
     except StudyError:
         return "?"
-    return format_duration(plan.trial_estimate_s * len(plan.trials))
+    return format_duration(study_estimate(spec, plan))

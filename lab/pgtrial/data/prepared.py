@@ -8,21 +8,27 @@ from typing import Any, Literal
 import psycopg
 
 from pgtrial.data import sbtest, table_a
-from pgtrial.data.sbtest import SysbenchData
+from pgtrial.data.sbtest import Preparing, SysbenchData
 from pgtrial.data.table_a import TableA
 from pgtrial.data.tables import Server
+from pgtrial.engine import prepare_sysbench
 
 Prepared = SysbenchData | TableA
 
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
 
-def prepare(server: Server, data: Prepared, on_progress: Callable[[str], None]) -> None:
+def prepare(
+    server: Server,
+    data: Prepared,
+    on_progress: Callable[[str], None],
+    preparing: Preparing = prepare_sysbench,
+) -> None:
     """Make it on a server that does not have it, and mark it as pgtrial's. Raises ArmError."""
     if isinstance(data, TableA):
         table_a.make(server, data, on_progress)
     else:
-        sbtest.prepare_tables(server, data, on_progress)
+        sbtest.prepare_tables(server, data, on_progress, preparing)
 
 
 def find(connection: _Connection, data: Prepared) -> bool:

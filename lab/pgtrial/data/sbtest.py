@@ -8,10 +8,10 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import psycopg
 from psycopg import sql
@@ -31,6 +31,16 @@ _MARK = "prepared by pgtrial: "
 _UNFINISHED = "being prepared by pgtrial"
 _CREATING = re.compile(r"Creating table '?([^'.]+)'?")
 _Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class Preparing(Protocol):
+    """Has a sysbench test make its tables, as pgtrial.engine.prepare_sysbench does on this machine."""
+
+    def __call__(
+        self, env: Mapping[str, str], test: str, options: Sequence[str], *, on_line: Callable[[str], None] | None = None
+    ) -> None:
+        """Raises ArmError."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -66,7 +76,12 @@ class SysbenchData:
         return round((self.tables or 0) * (self.table_size or 0) * _BYTES_PER_ROW / 1e6)
 
 
-def prepare_tables(server: Server, data: SysbenchData, on_progress: Callable[[str], None]) -> None:
+def prepare_tables(
+    server: Server,
+    data: SysbenchData,
+    on_progress: Callable[[str], None],
+    preparing: Preparing = prepare_sysbench,
+) -> None:
     """Have the test make its tables, mark what is new as pgtrial's, freeze and analyse it. Raises ArmError."""
     with server.connect() as connection:
         before = {name for name, _ in _tables(connection)}
@@ -75,7 +90,7 @@ def prepare_tables(server: Server, data: SysbenchData, on_progress: Callable[[st
             test, environment = _written(data, Path(folder))
             options = [f"--threads={data.threads}", f"--rand-seed={_SEED}", *data.options]
             progress = _Progress(data, on_progress)
-            prepare_sysbench({**server.environment(), **environment}, test, options, on_line=progress.line)
+            preparing({**server.environment(), **environment}, test, options, on_line=progress.line)
     except BaseException:
         _mark_new(server, before, _UNFINISHED)
         raise

@@ -67,12 +67,21 @@ def wal_mb(data: Data, fillfactor: int = 100) -> int:
 
 def check_space(directory: Path, data: Data, fillfactor: int = 100, *, templates: int = 1) -> None:
     """Raise StudyError if the largest data does not fit, with the figures; `templates` still have to be loaded."""
+    free = shutil.disk_usage(directory).free
+    cure = "set PGTRIAL_STATE to a directory on a larger disk"
+    check_free(free, str(directory), cure, data, fillfactor, templates=templates)
+
+
+def check_free(
+    free_bytes: int, where: str, cure: str, data: Data, fillfactor: int = 100, *, templates: int = 1
+) -> None:
+    """As check_space, of so many free bytes; `cure` is what to do beside a lower scale and a tidier disk."""
     once = CLUSTER_MB + data_mb(data, fillfactor) + prefilled_wal_mb(data)
     needed = needed_mb(data, fillfactor) + (templates - 1) * once
-    free = shutil.disk_usage(directory).free / 1e6
+    free = free_bytes / 1e6
     if needed > free:
         raise StudyError(
-            f"{label(data)} does not fit the disk: it needs about {needed:,} MB in {directory} "
+            f"{label(data)} does not fit the disk: it needs about {needed:,} MB in {where} "
             f"({data_mb(data, fillfactor):,} MB of tables, for the template, one copy and WAL) and {free:,.0f} MB are "
-            "free; lower the scale, free some space, or set PGTRIAL_STATE to a directory on a larger disk"
+            f"free; lower the scale, free some space, or {cure}"
         )

@@ -43,6 +43,15 @@ class TemplateKey:
 
 
 @dataclass(frozen=True)
+class KeptCopy:
+    """A copy of a template that outlives its trial: one arm's own, or one of those that arms of a kind share."""
+
+    template: TemplateKey
+    owner: str | None
+    number: int | None
+
+
+@dataclass(frozen=True)
 class Templates:
     """The store of templates, one directory each, with `data/` and a mark that is written when all is there."""
 

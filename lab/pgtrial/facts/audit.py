@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from pgtrial.discover import load_modules
@@ -15,6 +16,9 @@ ORDER = {"withhold": 0, "warning": 1, "info": 2}
 
 _NOT_COMPARED = ("defaults", "sources", "probes")
 """Groups in which a difference is none of the arms': what `settings` says already, and what is measured with noise."""
+
+_SHOWN = 80
+"""Characters of a value in a message."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +44,8 @@ class Case:
     plan: Plan
     facts: Mapping[str, Facts]
     spec: StudySpec
+    deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
+    """By arm the facts of each of its deployments."""
 
     @property
     def arms(self) -> list[str]:
@@ -62,7 +68,7 @@ class Case:
             found
             for arm in self.arms
             if arm != self.plan.baseline
-            for found in _compared(self, self.plan.baseline, arm)
+            for found in _differing(self, self.plan.baseline, arm)
         ]
 
 
@@ -76,10 +82,18 @@ def rule(function: Rule) -> Rule:
     return function
 
 
-def audit(plan: Plan, facts: Mapping[str, Facts], spec: StudySpec) -> Audit:
-    """All findings, those that withhold the verdict first."""
+def audit(
+    plan: Plan,
+    facts: Mapping[str, Facts],
+    spec: StudySpec,
+    deployments: Mapping[str, Sequence[Facts]] | None = None,
+) -> Audit:
+    """All findings, those that withhold the verdict first.
+
+    Arms are compared by one deployment of each, whose facts are in `facts`; `deployments` has those of all.
+    """
     load_modules("pgtrial.facts")
-    case = Case(plan, facts, spec)
+    case = Case(plan, facts, spec, deployments or {})
     findings = [finding for function in _rules for finding in function(case)]
     return Audit(findings=sorted(findings, key=lambda finding: (ORDER[finding.severity], finding.rule)))
 
@@ -92,22 +106,30 @@ def known_value(facts: Facts, group: str, name: str) -> Any:
     return found.get(group, {}).get(name)
 
 
+def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str]]:
+    """Group and name of every fact that may tell servers apart, in the order of the groups."""
+    for group in facts[0].facts:
+        if group not in _NOT_COMPARED:
+            parts = ("settings", "defaults") if group == "settings" else (group,)
+            names = {name for each in facts for part in parts for name in each.facts.get(part, {})}
+            yield from ((group, name) for name in sorted(names))
+
+
 def listed(names: Iterable[str]) -> str:
     """`a`, `a and b`, `a, b and c`."""
     *most, last = names
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _compared(case: Case, baseline: str, arm: str) -> Iterable[Difference]:
-    for group in case.facts[baseline].facts:
-        if group in _NOT_COMPARED:
-            continue
-        for name in _names(case, group, baseline, arm):
-            first, second = case.value(baseline, group, name), case.value(arm, group, name)
-            if first is not None and second is not None and first != second:
-                yield Difference(arm, group, name, first, second)
+def shortened(value: Any) -> str:
+    """A value for a message."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text or "''"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
 
 
-def _names(case: Case, group: str, *arms: str) -> list[str]:
-    groups = ("settings", "defaults") if group == "settings" else (group,)
-    return sorted({name for arm in arms for part in groups for name in case.facts[arm].facts.get(part, {})})
+def _differing(case: Case, baseline: str, arm: str) -> Iterable[Difference]:
+    for group, name in compared([case.facts[baseline], case.facts[arm]]):
+        first, second = case.value(baseline, group, name), case.value(arm, group, name)
+        if first is not None and second is not None and first != second:
+            yield Difference(arm, group, name, first, second)

@@ -6,7 +6,21 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pgtrial.facts.files import chosen, number, read
+from pgtrial.facts.files import Files, number
+
+FILES = (
+    "/sys/dev/block/*",
+    *(
+        f"/sys/class/block/*{part}"
+        for part in (
+            *("", "/queue", "/dm", "/loop", "/slaves/*", "/size", "/device/model", "/device/firmware_rev"),
+            *("/device/rev", "/device/queue_depth", "/loop/backing_file", "/dm/uuid", "/md/level", "/md/raid_disks"),
+            *("/queue/rotational", "/queue/scheduler", "/queue/write_cache", "/queue/nr_requests"),
+            *("/queue/read_ahead_kb", "/queue/discard_max_bytes", "/queue/*_block_size"),
+        )
+    ),
+)
+"""What is read of a machine's block devices."""
 
 _DEEPEST = 8
 """A stack has fewer levels; a loop file on itself would have no end."""
@@ -18,32 +32,36 @@ Holder = Callable[[Path], str | None]
 """The number major:minor of the device that holds a file, or None."""
 
 
-def disk_of(sys: Path, device: str, source: str) -> Path | None:
+def disk_of(files: Files, sys: Path, device: str, source: str) -> Path | None:
     """The directory of the disk under a mount: by its number, else by its source (file systems of many devices).
 
     A partition stands for its disk.
     """
-    home = (sys / "dev/block" / device).resolve()
-    if not home.is_dir() and source.startswith("/dev/"):
-        home = (sys / "class/block" / Path(source).resolve().name).resolve()
-    if not home.is_dir():
-        return None
-    home = home if (home / "queue").is_dir() else home.parent
-    return home if (home / "queue").is_dir() else None
+    link = sys / "dev/block" / device
+    if not files.exists(link) and source.startswith("/dev/"):
+        link = sys / "class/block" / files.resolve(source).name
+    return _disk(files, sys, link) if files.exists(link) else None
 
 
-def queue_facts(disk: Path | None) -> dict[str, Any]:
+def _disk(files: Files, sys: Path, link: Path) -> Path | None:
+    """The disk of a device or partition, by the name that /sys/class/block has for it."""
+    place = files.resolve(link)
+    homes = [sys / "class/block" / name for name in (place.name, place.parent.name)]
+    return next((home for home in homes if files.exists(home / "queue")), None)
+
+
+def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
     """Of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
     if disk is None:
-        disk = Path("/nonexistent")
-    queue = disk / "queue"
+        return dict.fromkeys(_QUEUE_FACTS)
+    read, queue = files.read, disk / "queue"
     return {
-        "device": disk.name if queue.is_dir() else None,
+        "device": disk.name,
         "device_model": read(disk / "device/model"),
         "device_firmware": read(disk / "device/firmware_rev") or read(disk / "device/rev"),
         "device_mb": _megabytes(read(disk / "size")),
         "rotational": _flag(read(queue / "rotational")),
-        "scheduler": chosen(queue / "scheduler"),
+        "scheduler": files.chosen(queue / "scheduler"),
         "write_cache": read(queue / "write_cache"),
         "queue_requests": number(read(queue / "nr_requests")),
         "queue_depth": number(read(disk / "device/queue_depth")),
@@ -54,52 +72,59 @@ def queue_facts(disk: Path | None) -> dict[str, Any]:
     }
 
 
-def stack_facts(disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:
+_QUEUE_FACTS = (
+    *("device", "device_model", "device_firmware", "device_mb", "rotational", "scheduler", "write_cache"),
+    *("queue_requests", "queue_depth", "read_ahead_kb", "discard", "logical_block", "physical_block"),
+)
+
+
+def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:
     """The levels from the device of the file system down to the disks, and the caches of these disks.
 
     `stack` is ["disk"] for a plain disk, ["LVM", "RAID raid1 of 2", "disk", "disk"] for a volume on mirrored disks.
     """
     if disk is None:
         return {"stack": None, "raid": None, "disk_write_caches": None}
-    levels = _levels(disk, sys, holder, 0)
-    raids = [read(level / "md/level") for level in levels]
-    bottoms = [level for level in levels if not _below(level, sys, holder)]
-    caches = [read(bottom / "queue/write_cache") for bottom in bottoms]
+    levels = _levels(files, disk, sys, holder, 0)
+    raids = [files.read(level / "md/level") for level in levels]
+    bottoms = [level for level in levels if not _below(files, level, sys, holder)]
+    caches = [files.read(bottom / "queue/write_cache") for bottom in bottoms]
     return {
-        "stack": [_named(level) for level in levels],
+        "stack": [_named(files, level) for level in levels],
         "raid": next((raid for raid in raids if raid is not None), "none"),
         "disk_write_caches": sorted({cache for cache in caches if cache is not None}) if all(caches) else None,
     }
 
 
-def _levels(disk: Path, sys: Path, holder: Holder, depth: int) -> list[Path]:
+def _levels(files: Files, disk: Path, sys: Path, holder: Holder, depth: int) -> list[Path]:
     if depth >= _DEEPEST:
         return [disk]
-    below = [level for part in _below(disk, sys, holder) for level in _levels(part, sys, holder, depth + 1)]
+    below = [
+        level for part in _below(files, disk, sys, holder) for level in _levels(files, part, sys, holder, depth + 1)
+    ]
     return [disk, *below]
 
 
-def _below(disk: Path, sys: Path, holder: Holder) -> list[Path]:
+def _below(files: Files, disk: Path, sys: Path, holder: Holder) -> list[Path]:
     """The disks on which a device lies; none for a disk itself."""
-    slaves = sorted((disk / "slaves").glob("*"))
+    slaves = files.glob(disk / "slaves/*")
     if slaves:
-        found = [path.resolve() for path in slaves]
-        return [path if (path / "queue").is_dir() else path.parent for path in found]
-    backing = read(disk / "loop/backing_file")
+        return [below for path in slaves if (below := _disk(files, sys, path)) is not None]
+    backing = files.read(disk / "loop/backing_file")
     number_below = holder(Path(backing)) if backing is not None else None
-    under = disk_of(sys, number_below, "") if number_below is not None else None
+    under = disk_of(files, sys, number_below, "") if number_below is not None else None
     return [under] if under is not None else []
 
 
-def _named(disk: Path) -> str:
+def _named(files: Files, disk: Path) -> str:
     """What a level is; names of loop devices and volumes are left out, for they say nothing about speed."""
-    raid = read(disk / "md/level")
+    raid = files.read(disk / "md/level")
     if raid is not None:
-        return f"RAID {raid} of {read(disk / 'md/raid_disks') or '?'}"
-    uuid = read(disk / "dm/uuid")
-    if (disk / "dm").is_dir():
+        return f"RAID {raid} of {files.read(disk / 'md/raid_disks') or '?'}"
+    uuid = files.read(disk / "dm/uuid")
+    if files.exists(disk / "dm"):
         return _MAPPERS.get((uuid or "").partition("-")[0], "device mapper")
-    return "loop" if (disk / "loop").is_dir() or disk.name.startswith("loop") else "disk"
+    return "loop" if files.exists(disk / "loop") or disk.name.startswith("loop") else "disk"
 
 
 def _megabytes(sectors: str | None) -> int | None:

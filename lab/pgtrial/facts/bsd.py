@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import platform
-from collections.abc import Callable
 from typing import Any
 
 from pgtrial.facts.collect import Subject, collector
-from pgtrial.facts.files import number, output, parse_fields
+from pgtrial.facts.files import Files, number, parse_fields
 
 Values = dict[str, str]
 Group = dict[str, Any]
@@ -30,6 +28,7 @@ _NAMES = {
         "hw.perflevel1.physicalcpu"
     ),
 }
+_EACH = 'for name do sysctl "$name" 2>/dev/null; done; true'
 _KENV = {
     "vendor": "smbios.system.maker",
     "product": "smbios.system.product",
@@ -52,29 +51,33 @@ _MITIGATIONS = (
 @collector("hardware")
 def hardware(subject: Subject) -> Group:
     """DMI by way of the kernel's environment; Apple names its machines by their model."""
-    if not _applies(subject):
+    files = _bsd(subject)
+    if files is None:
         return {}
-    if platform.system() == "Darwin":
-        return {"vendor": "Apple", "product": _sysctl().get("hw.model")}
-    return hardware_of(parse_kenv(output("kenv") or ""))
+    if files.uname.system == "Darwin":
+        return {"vendor": "Apple", "product": _sysctl(files).get("hw.model")}
+    return hardware_of(parse_kenv(files.output("kenv") or ""))
 
 
 @collector("cpu")
 def cpu(subject: Subject) -> Group:
     """Model, count, mitigations."""
-    return cpu_of(_sysctl()) if _applies(subject) else {}
+    files = _bsd(subject)
+    return {} if files is None else cpu_of(_sysctl(files))
 
 
 @collector("memory")
 def memory(subject: Subject) -> Group:
     """Size, overcommit, superpages."""
-    return memory_of(_sysctl()) if _applies(subject) else {}
+    files = _bsd(subject)
+    return {} if files is None else memory_of(_sysctl(files))
 
 
 @collector("os")
 def system(subject: Subject) -> Group:
     """Release, hypervisor, jail, clock."""
-    return system_of(platform.system(), _sysctl()) if _applies(subject) else {}
+    files = _bsd(subject)
+    return {} if files is None else system_of(files.uname.system, _sysctl(files))
 
 
 def parse_sysctl(text: str) -> Values:
@@ -151,14 +154,15 @@ def _container(values: Values) -> str | None:
     return None if jailed is None else "jail" if jailed == "1" else "none"
 
 
-def _applies(subject: Subject) -> bool:
-    return subject.here and platform.system() in _NAMES
+def _bsd(subject: Subject) -> Files | None:
+    """The machine, where it is one of these."""
+    files = subject.files
+    return files if files is not None and files.uname.system in _NAMES else None
 
 
-def _sysctl(ask: Callable[..., str | None] = output) -> Values:
+def _sysctl(files: Files) -> Values:
     """Asked one by one: an unknown name ends some systems' sysctl."""
-    lines = [ask("sysctl", name) for name in _NAMES[platform.system()].split()]
-    return parse_sysctl("\n".join(line for line in lines if line is not None))
+    return parse_sysctl(files.output("sh", "-c", _EACH, "sh", *_NAMES[files.uname.system].split()) or "")
 
 
 def _mb(text: str | None) -> int | None:

@@ -12,7 +12,7 @@ _UNITS = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
 _CACHES = {"shared_buffers": "shared_buffers", "memory": "the memory that the server may use"}
 _DECLARING = {
     "shared_buffers": ("settings.shared_buffers",),
-    "memory": ("memory.", "limits.", "server.dsn"),
+    "memory": ("memory.", "limits.", "server.dsn", "server.host"),
 }
 """Keys that, declared, make the cache what is compared."""
 

@@ -2,50 +2,87 @@
 
 from __future__ import annotations
 
-import platform
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from pgtrial.facts.collect import Subject, collector
-from pgtrial.facts.files import fields, number, read
+from pgtrial.facts.files import Files, number
 
 _SYSTEM = Path("/sys/devices/system/cpu")
+_NODES = "/sys/devices/system/node/node[0-9]*"
+_GOVERNORS = "cpu[0-9]*/cpufreq/scaling_governor"
+_SHARING = ("cpu[0-9]*/topology/core_cpus_list", "cpu[0-9]*/topology/thread_siblings_list")
+"""Files that name the CPUs of a core: newer and older kernels'."""
 
 
-@collector("cpu")
+@collector(
+    "cpu",
+    files=[
+        "/proc/cpuinfo",
+        _NODES,
+        *(
+            f"{_SYSTEM}/{name}"
+            for name in (
+                *("smt/control", "smt/active", "online", "isolated", "intel_pstate/no_turbo", "cpufreq/boost"),
+                *("cpuidle/current_driver", "cpu0/cpufreq/*", "vulnerabilities/*", _GOVERNORS, *_SHARING),
+            )
+        ),
+    ],
+)
 def cpu(subject: Subject) -> dict[str, Any]:
     """Facts that stay the same while a study runs; no momentary frequency."""
-    if not subject.here:
+    files = subject.files
+    if files is None:
         return {}
-    info = fields("/proc/cpuinfo")
+    read = files.read
+    info = files.fields("/proc/cpuinfo")
     return {
-        "model": info.get("model name") or platform.processor() or None,
-        "architecture": platform.machine(),
-        "logical": psutil.cpu_count(),
-        "cores": psutil.cpu_count(logical=False),
+        "model": info.get("model name") or files.uname.processor or None,
+        "architecture": files.uname.machine or None,
+        "logical": _logical(files),
+        "cores": _cores(files),
         "smt": read(_SYSTEM / "smt/control"),
         "smt_active": _flag(read(_SYSTEM / "smt/active")),
         "online": read(_SYSTEM / "online"),
-        "isolated": _list(_SYSTEM / "isolated"),
-        "numa_nodes": len(list(Path("/sys/devices/system/node").glob("node[0-9]*"))) or None,
+        "isolated": _list(files, _SYSTEM / "isolated"),
+        "numa_nodes": len(files.glob(_NODES)) or None,
         "cache": info.get("cache size"),
         "microcode": info.get("microcode"),
-        "governor": governor(_SYSTEM),
+        "governor": governor(files, _SYSTEM),
         "preference": read(_SYSTEM / "cpu0/cpufreq/energy_performance_preference"),
         "max_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/cpuinfo_max_freq")),
         "limit_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/scaling_max_freq")),
         "driver": read(_SYSTEM / "cpu0/cpufreq/scaling_driver"),
-        "boost": _boost(),
+        "boost": _boost(files),
         "idle_driver": read(_SYSTEM / "cpuidle/current_driver"),
-        "mitigations": _mitigations(),
+        "mitigations": _mitigations(files),
     }
 
 
-def governor(system: Path) -> str | None:
+def _logical(files: Files) -> int | None:
+    """CPUs that are online."""
+    online = files.read(_SYSTEM / "online")
+    if online is not None:
+        spans = [[int(end) for end in span.split("-")] for span in online.split(",")]
+        return sum(span[-1] - span[0] + 1 for span in spans)
+    listed = [line for line in (files.read("/proc/cpuinfo") or "").splitlines() if line.startswith("processor")]
+    return len(listed) or (psutil.cpu_count() if files.local else None)
+
+
+def _cores(files: Files) -> int | None:
+    """Cores of the CPUs that are online."""
+    for pattern in _SHARING:
+        sharing = {files.read(path) for path in files.glob(_SYSTEM / pattern)}
+        if sharing:
+            return len(sharing)
+    return psutil.cpu_count(logical=False) if files.local else None
+
+
+def governor(files: Files, system: Path) -> str | None:
     """The frequency governor, or all that are in use, where the processors do not share one."""
-    names = {read(path) for path in system.glob("cpu[0-9]*/cpufreq/scaling_governor")}
+    names = {files.read(path) for path in files.glob(system / _GOVERNORS)}
     return ", ".join(sorted(name for name in names if name is not None)) or None
 
 
@@ -54,24 +91,24 @@ def _megahertz(kilohertz: str | None) -> int | None:
     return None if value is None else value // 1000
 
 
-def _boost() -> bool | None:
-    no_turbo = read(_SYSTEM / "intel_pstate/no_turbo")
+def _boost(files: Files) -> bool | None:
+    no_turbo = files.read(_SYSTEM / "intel_pstate/no_turbo")
     if no_turbo is not None:
         return no_turbo == "0"
-    boost = read(_SYSTEM / "cpufreq/boost")
+    boost = files.read(_SYSTEM / "cpufreq/boost")
     return None if boost is None else boost == "1"
 
 
-def _list(path: Path) -> str | None:
+def _list(files: Files, path: Path) -> str | None:
     """A list of CPUs, which may be an empty line."""
-    return read(path) or ("none" if path.exists() else None)
+    return files.read(path) or ("none" if files.exists(path) else None)
 
 
 def _flag(text: str | None) -> bool | None:
     return None if text is None else text == "1"
 
 
-def _mitigations() -> dict[str, str] | None:
+def _mitigations(files: Files) -> dict[str, str] | None:
     """What the kernel does about each weakness that this processor has."""
-    states = {path.name: read(path) or "" for path in sorted((_SYSTEM / "vulnerabilities").glob("*"))}
+    states = {path.name: files.read(path) or "" for path in files.glob(_SYSTEM / "vulnerabilities/*")}
     return {name: state for name, state in states.items() if state != "Not affected"} if states else None

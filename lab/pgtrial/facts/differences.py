@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
 
 from pgtrial.facts import derived, network_rules
-from pgtrial.facts.audit import Case, Difference, listed, rule
+from pgtrial.facts.audit import Case, Difference, listed, rule, shortened
 from pgtrial.facts.debugging import is_debugging
 from pgtrial.store.records import Finding
 from pgtrial.study.places import listed_places
@@ -27,9 +25,10 @@ _BY_INITDB = frozenset(
 )
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
+_WHOLE_SERVERS = ("server.dsn", "server.host")
+"""Declared by arms whose servers are given, or on hosts of their own: then everything may differ."""
 _DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
 _WAY = frozenset({"client.connection", *(f"network.{name}" for name in network_rules.COMPARED)})
-_SHOWN = 80
 
 
 @rule
@@ -42,7 +41,7 @@ def undeclared_differences(case: Case) -> Iterator[Finding]:
     for key, found in by_key.items():
         first = found[0]
         values = {case.plan.baseline: first.baseline_value} | {one.arm: one.value for one in found}
-        told = listed(f"{_short(value)} in {arm}" for arm, value in values.items())
+        told = listed(f"{shortened(value)} in {arm}" for arm, value in values.items())
         yield Finding(
             rule="undeclared_difference",
             severity="warning",
@@ -111,7 +110,7 @@ def locale(case: Case) -> Iterator[Finding]:
     for difference in case.differences():
         if difference.group == "server" and difference.name in _LOCALE:
             by_arm[difference.arm].append(
-                f"{difference.name} ({_short(difference.baseline_value)} and {_short(difference.value)})"
+                f"{difference.name} ({shortened(difference.baseline_value)} and {shortened(difference.value)})"
             )
     for arm, told in by_arm.items():
         if not case.declared(arm, "server.initdb"):
@@ -152,16 +151,16 @@ def _possible_origins(case: Case, difference: Difference) -> list[str]:
             difference.name in case.spec.resolved(name).settings for name in (case.plan.baseline, difference.arm)
         )
         # what the study sets is not the version's doing
-        return [] if chosen else ["memory.huge_pages", "server.version", "server.dsn"]
+        return [] if chosen else ["memory.huge_pages", "server.version", *_WHOLE_SERVERS]
     if difference.group == "server":
         if difference.name == "extensions":
-            return ["server.setup_sql", "server.version", "server.dsn"]
+            return ["server.setup_sql", "server.version", *_WHOLE_SERVERS]
         if difference.name == "huge_pages_status":
-            return ["memory.huge_pages", "server.version", "server.dsn"]
+            return ["memory.huge_pages", "server.version", *_WHOLE_SERVERS]
         by_initdb = ["server.initdb"] if difference.name in _BY_INITDB else []
-        return [*by_initdb, "server.version", "server.dsn"]
+        return [*by_initdb, "server.version", *_WHOLE_SERVERS]
     of_the_host = [key for key in case.plan.declared.get(difference.arm, []) if _shows_in(key, difference)]
-    return [*of_the_host, "server.dsn"]
+    return [*of_the_host, *_WHOLE_SERVERS]
 
 
 def _shows_in(key: str, difference: Difference) -> bool:
@@ -187,9 +186,3 @@ def _told_elsewhere(case: Case, difference: Difference) -> bool:
         or (difference.group == "server" and difference.name in _OTHER_RULES)
         or (difference.group == "settings" and any(is_debugging(difference.name, value) for value in values))
     )
-
-
-def _short(value: Any) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = text or "''"
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"

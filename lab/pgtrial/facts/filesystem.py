@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from pgtrial.facts.files import output, parse_fields
+from pgtrial.facts.files import Files, parse_fields
 
 _EXT = {
     "Filesystem features": "features",
@@ -49,20 +49,20 @@ _ZFS = (
 Parameters = dict[str, str]
 
 
-def parameters_of(kind: str | None, mount_point: str | None, source: str | None) -> Parameters | None:
+def parameters_of(files: Files, kind: str | None, mount_point: str | None, source: str | None) -> Parameters | None:
     """The file system's own parameters; None where its kind has none or its tool is silent."""
     if mount_point is None or source is None:
         return None
     match kind:
         case "ext2" | "ext3" | "ext4":
-            return _told(output("dumpe2fs", "-h", source), parse_dumpe2fs)
+            return _told(files.output("dumpe2fs", "-h", source), parse_dumpe2fs)
         case "xfs":
-            return _told(output("xfs_info", mount_point), parse_xfs_info)
+            return _told(files.output("xfs_info", mount_point), parse_xfs_info)
         case "btrfs":
-            return _told(output("btrfs", "filesystem", "df", mount_point), parse_btrfs_df)
+            return _told(files.output("btrfs", "filesystem", "df", mount_point), parse_btrfs_df)
         case "zfs":
             wanted = ",".join(_ZFS)
-            return _told(output("zfs", "get", "-H", "-p", "-o", "property,value", wanted, source), parse_zfs_get)
+            return _told(files.output("zfs", "get", "-H", "-p", "-o", "property,value", wanted, source), parse_zfs_get)
     return None
 
 

@@ -3,49 +3,51 @@
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from pgtrial.facts.collect import Subject, collector
+from pgtrial.facts.files import Files
+from pgtrial.facts.flush_elsewhere import flush_rate_elsewhere
+from pgtrial.facts.flush_rate import PATIENCE_S, Rates, parse_pg_test_fsync
+from pgtrial.facts.mounted import volume_of
+from pgtrial.facts.storage import wal_elsewhere
+from pgtrial.host.machine import LOCAL, Machine
 
 _BLOCK = b"\x5a" * 8192
 _FILE_MB = 16
 _SECONDS = 1.0
-_PATIENCE_S = 20.0
-_PG_TEST_FSYNC = re.compile(r"fdatasync\s+([\d.]+) ops/sec\s+(\d+) usecs/op")
-
-Rates = dict[str, Any]
-"""flushes_per_s: whole number; flush_us: microseconds of one flush; flush_tool: what measured."""
 
 
 @collector("probes")
 def flush_rates(subject: Subject) -> Rates:
     """Of the volume of the data directory; with `wal_` in front that of pg_wal where it lies on another device."""
-    if not subject.measure or not subject.ours or subject.data_directory is None:
+    files, machine, data = subject.files, subject.machine, subject.data_directory
+    if not subject.measure or not subject.ours or data is None or files is None or machine is None:
         return {}
-    program = _pg_test_fsync(subject)
-    found = flush_rate(subject.data_directory, program)
-    wal = subject.data_directory / "pg_wal"
-    if _elsewhere(wal, subject.data_directory):
-        found |= {f"wal_{name}": value for name, value in flush_rate(wal.resolve(), program).items()}
+    program = _pg_test_fsync(subject, files)
+    found = flush_rate(machine, data, program)
+    wal = wal_elsewhere(files, data)
+    if wal is not None and _device(files, wal) != _device(files, data):
+        found |= {f"wal_{name}": value for name, value in flush_rate(machine, wal, program).items()}
     return found
 
 
-def flush_rate(directory: Path, program: Path | None = None) -> Rates:
+def flush_rate(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
     """By pg_test_fsync if that is given and works, else by a probe of our own; None each where nobody may write."""
-    try:
-        with probe_file(directory) as path:
-            measured = (_by_pg_test_fsync(program, path) if program is not None else None) or own_probe(path)
-    except OSError:
-        measured = {}
+    measured: Rates = {}
+    with suppress(OSError):
+        if machine is LOCAL:
+            with probe_file(directory) as path:
+                measured = (_by_pg_test_fsync(program, path) if program is not None else None) or own_probe(path)
+        else:
+            measured = flush_rate_elsewhere(machine, directory, program)
     return {name: measured.get(name) for name in ("flushes_per_s", "flush_us", "flush_tool")}
 
 
@@ -73,15 +75,6 @@ def own_probe(path: Path, seconds: float = _SECONDS, file_mb: int = _FILE_MB) ->
     }
 
 
-def parse_pg_test_fsync(line: str) -> Rates | None:
-    """Its line on fdatasync."""
-    found = _PG_TEST_FSYNC.search(line)
-    if found is None:
-        return None
-    rate = float(found[1])
-    return {"flushes_per_s": round(rate), "flush_us": round(1e6 / rate, 1), "flush_tool": "pg_test_fsync, fdatasync"}
-
-
 def _by_pg_test_fsync(program: Path, path: Path) -> Rates | None:
     """Its first measurement of fdatasync; the other half minute of its methods is not waited for."""
     try:
@@ -96,7 +89,7 @@ def _by_pg_test_fsync(program: Path, path: Path) -> Rates | None:
         )
     except OSError:
         return None
-    limit = threading.Timer(_PATIENCE_S, process.kill)
+    limit = threading.Timer(PATIENCE_S, process.kill)
     limit.start()
     try:
         return next((told for line in process.stdout or () if (told := parse_pg_test_fsync(line)) is not None), None)
@@ -117,14 +110,12 @@ def probe_file(directory: Path) -> Iterator[Path]:
         Path(name).unlink(missing_ok=True)
 
 
-def _pg_test_fsync(subject: Subject) -> Path | None:
+def _device(files: Files, directory: Path) -> str | None:
+    volume = volume_of(files, directory)
+    return None if volume is None else volume.device or str(volume.target)
+
+
+def _pg_test_fsync(subject: Subject, files: Files) -> Path | None:
     directory = subject.value("SELECT setting FROM pg_config() WHERE name = 'BINDIR'")
     program = Path(directory or "/nonexistent") / "pg_test_fsync"
-    return program if program.is_file() else None
-
-
-def _elsewhere(wal: Path, data_directory: Path) -> bool:
-    try:
-        return wal.stat().st_dev != data_directory.stat().st_dev
-    except OSError:
-        return False
+    return program if files.exists(program) else None

@@ -59,7 +59,9 @@ def unequal_flush(case: Case) -> Iterator[Finding]:
 
 
 def _declared(case: Case, arm: str) -> bool:
-    return any(key.startswith("storage") or key == "server.dsn" for key in case.plan.declared.get(arm, []))
+    return any(
+        key.startswith("storage") or key in ("server.dsn", "server.host") for key in case.plan.declared.get(arm, [])
+    )
 
 
 def _one_volume(case: Case, arm: str) -> bool:

@@ -1,10 +1,12 @@
-"""Rules over the trials of given servers: the way to them, and what they do not permit the lab."""
+"""Rules over the trials of servers that are not embedded: the way to them, and what they do not permit the lab."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from statistics import median
 
+from pgtrial.analyse.canaries import DEVIATIONS
+from pgtrial.analyse.mad import robust_sd
 from pgtrial.facts.audit import listed
 from pgtrial.facts.network_rules import UNEQUAL
 from pgtrial.facts.trial_audit import TrialCase, trial_rule
@@ -12,7 +14,10 @@ from pgtrial.store.records import Finding
 
 _UNEQUAL = 1.2
 _NOTICEABLE_US = 50.0
-"""A difference of round trips below this is the noise of the lab's own work."""
+"""A difference of round trips below this is the noise of the lab's own work, where it may share the server's CPUs."""
+
+_NOTICEABLE_ELSEWHERE_US = 10.0
+"""The same over a network, where the trials themselves tell the noise."""
 
 
 @trial_rule
@@ -23,7 +28,7 @@ def unequal_round_trips(case: TrialCase) -> Iterator[Finding]:
         own = _round_trip(case, arm)
         if base is None or own is None or _told_by_facts(case, arm):
             continue
-        if max(base, own) > _UNEQUAL * min(base, own) and abs(base - own) > _NOTICEABLE_US:
+        if max(base, own) > _UNEQUAL * min(base, own) and abs(base - own) > _noise_us(case, arm):
             yield Finding(
                 rule="unequal_network_path",
                 severity="warning",
@@ -55,8 +60,21 @@ def not_permitted(case: TrialCase) -> Iterator[Finding]:
 
 
 def _round_trip(case: TrialCase, arm: str) -> float | None:
-    times = [trial.round_trip_us for trial in case.of(arm) if trial.round_trip_us is not None]
+    times = _round_trips(case, arm)
     return median(times) if times else None
+
+
+def _round_trips(case: TrialCase, arm: str) -> list[float]:
+    return [trial.round_trip_us for trial in case.of(arm) if trial.round_trip_us is not None]
+
+
+def _noise_us(case: TrialCase, arm: str) -> float:
+    """What a difference from the baseline has to exceed."""
+    arms = (case.plan.baseline, arm)
+    if any(case.value(each, "client", "connection") != "over the network" for each in arms):
+        return _NOTICEABLE_US
+    spread = max(robust_sd(times, median(times)) for each in arms if (times := _round_trips(case, each)))
+    return max(_NOTICEABLE_ELSEWHERE_US, DEVIATIONS * spread)
 
 
 def _told_by_facts(case: TrialCase, arm: str) -> bool:

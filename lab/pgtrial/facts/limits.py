@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from pgtrial.facts.collect import Subject, collector
-from pgtrial.facts.files import read
+from pgtrial.facts.files import Files
 
 UNLIMITED = "unlimited"
 
@@ -15,35 +15,41 @@ _NO_LIMIT_V1 = 2**60
 """Version 1 writes "no limit" as the largest multiple of the page size, near 2^63."""
 
 _THROTTLES_V1 = ("read_bps_device", "write_bps_device", "read_iops_device", "write_iops_device")
+_FILES = (
+    *("memory.max", "memory.high", "memory.limit_in_bytes", "memory.swap.max", "cpu.max", "cpu.cfs_*_us"),
+    *("cpuset.cpus", "cpuset.cpus.effective", "cpuset.effective_cpus", "io.max", "blkio.throttle.*_device"),
+)
 _Limit = float | str | None
 _Value = TypeVar("_Value")
 
 
 @collector("limits")
 def limits(subject: Subject) -> dict[str, Any]:
-    """Of the server where there is one, else of the lab itself."""
-    if not subject.here:
+    """Of the server where there is one, else, on this machine, of the lab itself."""
+    files, process = subject.files, subject.server_process
+    if files is None or (process is None and not files.local):
         return {}
-    groups = read(f"/proc/{subject.server_process or 'self'}/cgroup")
-    return {} if groups is None else limits_of(groups, Path("/sys/fs/cgroup"))
+    groups = files.read(f"/proc/{process or 'self'}/cgroup")
+    return {} if groups is None else limits_of(files, groups, Path("/sys/fs/cgroup"))
 
 
-def limits_of(groups: str, root: Path) -> dict[str, Any]:
+def limits_of(files: Files, groups: str, root: Path) -> dict[str, Any]:
     """From the lines of /proc/PID/cgroup (cgroups(7)) and the tree mounted at `root`.
 
     memory_mb, swap_mb: MB; cpus: a number of CPUs; cpuset: a list as the kernel writes it; io: the kernel's lines.
     """
-    places = _places(groups, root)
+    places = _places(files, groups, root)
+    read = files.read
     return {
-        "memory_mb": _least(places("memory"), _memory),
+        "memory_mb": _least(places("memory"), lambda group: _memory(files, group)),
         "swap_mb": _least(places("memory"), lambda group: _bytes(read(group / "memory.swap.max"))),
-        "cpus": _least(places("cpu"), _cpus),
-        "cpuset": _first(places("cpuset"), _cpuset),
-        "io": _io(places("blkio")),
+        "cpus": _least(places("cpu"), lambda group: _cpus(files, group)),
+        "cpuset": _first(places("cpuset"), lambda group: _cpuset(files, group)),
+        "io": _io(files, places("blkio")),
     }
 
 
-def _places(groups: str, root: Path) -> Callable[[str], list[Path]]:
+def _places(files: Files, groups: str, root: Path) -> Callable[[str], list[Path]]:
     """Version 1's name of a controller -> the group's directory and those above it, the innermost first.
 
     A controller without a line of its own is version 2's.
@@ -54,22 +60,28 @@ def _places(groups: str, root: Path) -> Callable[[str], list[Path]]:
         controllers, _, path = rest.partition(":")
         paths.update(dict.fromkeys(controllers.split(",") if controllers else [""], path))
 
+    tops = {controller: root / controller for controller in paths if controller}
+    ends = {top / paths[controller].lstrip("/") for controller, top in tops.items()}
+    ends |= {top / paths[""].lstrip("/") for top in (root, root / "unified") if "" in paths}
+    at_hand = {group for end in ends for group in (end, *end.parents) if group.is_relative_to(root)}
+    files.fetch(root / "unified", *sorted(ends), *(f"{group}/{part}" for group in sorted(at_hand) for part in _FILES))
+
     def places(controller: str) -> list[Path]:
         if controller in paths:
-            top, path = root / controller, paths[controller]
+            top, path = tops[controller], paths[controller]
         elif "" in paths:
-            top, path = (root / "unified" if (root / "unified").is_dir() else root), paths[""]
+            top, path = (root / "unified" if files.exists(root / "unified") else root), paths[""]
         else:
             return []
         # without a namespace of its own a container sees a path that is not below its mount
-        inner = top / path.lstrip("/") if (top / path.lstrip("/")).is_dir() else top
+        inner = top / path.lstrip("/") if files.exists(top / path.lstrip("/")) else top
         return [group for group in (inner, *inner.parents) if group == top or top in group.parents]
 
     return places
 
 
-def _memory(group: Path) -> _Limit:
-    limits = [_bytes(read(group / name)) for name in ("memory.max", "memory.high", "memory.limit_in_bytes")]
+def _memory(files: Files, group: Path) -> _Limit:
+    limits = [_bytes(files.read(group / name)) for name in ("memory.max", "memory.high", "memory.limit_in_bytes")]
     return _smallest(limits)
 
 
@@ -82,7 +94,8 @@ def _bytes(text: str | None) -> _Limit:
     return int(text) // 2**20 if text.isdigit() else None
 
 
-def _cpus(group: Path) -> _Limit:
+def _cpus(files: Files, group: Path) -> _Limit:
+    read = files.read
     whole = read(group / "cpu.max")
     quota, period = whole.split() if whole else (read(group / "cpu.cfs_quota_us"), read(group / "cpu.cfs_period_us"))
     if quota is None or period is None:
@@ -90,31 +103,31 @@ def _cpus(group: Path) -> _Limit:
     return UNLIMITED if quota in ("max", "-1") else round(int(quota) / int(period), 3)
 
 
-def _cpuset(group: Path) -> str | None:
+def _cpuset(files: Files, group: Path) -> str | None:
     names = ("cpuset.cpus.effective", "cpuset.effective_cpus", "cpuset.cpus")
-    return next((found for name in names if (found := read(group / name)) is not None), None)
+    return next((found for name in names if (found := files.read(group / name)) is not None), None)
 
 
-def _io(groups: list[Path]) -> list[str] | str | None:
+def _io(files: Files, groups: list[Path]) -> list[str] | str | None:
     """The limits of the innermost group that has any."""
     known = None
     for group in groups:
-        lines = [*_lines(group / "io.max"), *_throttled(group)]
+        lines = [*_lines(files, group / "io.max"), *_throttled(files, group)]
         if lines:
             return lines
-        if (group / "io.max").exists() or (group / "blkio.throttle.read_bps_device").exists():
+        if any(files.exists(group / name) for name in ("io.max", "blkio.throttle.read_bps_device")):
             known = UNLIMITED
     return known
 
 
-def _throttled(group: Path) -> Iterator[str]:
+def _throttled(files: Files, group: Path) -> Iterator[str]:
     for name in _THROTTLES_V1:
-        for line in _lines(group / f"blkio.throttle.{name}"):
+        for line in _lines(files, group / f"blkio.throttle.{name}"):
             yield f"{name} {line}"
 
 
-def _lines(path: Path) -> list[str]:
-    return (read(path) or "").splitlines()
+def _lines(files: Files, path: Path) -> list[str]:
+    return (files.read(path) or "").splitlines()
 
 
 def _least(groups: list[Path], value: Callable[[Path], _Limit]) -> _Limit:

@@ -50,7 +50,8 @@ def _path(address: str | None, *, here: bool) -> str:
         return "unix socket"
     if ipaddress.ip_address(address).is_loopback:
         return "loopback" if here else "loopback, leading elsewhere"
-    return "own address" if here else "network"
+    # a container or a namespace of this machine has an address of its own
+    return "own address" if here and address in own_addresses() else "network"
 
 
 def _interface(address: str, port: int) -> str | None:

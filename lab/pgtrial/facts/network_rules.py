@@ -20,7 +20,8 @@ COMPARED = ("path", "interface", "mtu", "tls")
 def unequal_network_path(case: Case) -> Iterator[Finding]:
     """A round trip is a part of every transaction: arms reached by different ways are not compared alone."""
     for arm in case.arms:
-        told = [*_differences(case, arm), *([] if _within_one_machine(case, arm) else _round_trips(case, arm))]
+        measured = [] if _within_one_machine(case, arm) else [*_round_trips(case, arm), *_bandwidths(case, arm)]
+        told = [*_differences(case, arm), *measured]
         if arm != case.plan.baseline and told:
             yield Finding(
                 rule="unequal_network_path",
@@ -35,7 +36,7 @@ def unequal_network_path(case: Case) -> Iterator[Finding]:
 @rule
 def client_on_the_servers_host(case: Case) -> Iterator[Finding]:
     """The load takes CPU time from a server on its own machine."""
-    arms = [arm for arm in case.arms if case.value(arm, "client", "connection") == _SAME_HOST]
+    arms = [arm for arm in case.arms if _load_is_here(case, arm)]
     cpus = case.value(arms[0], "cpu", "logical") if arms else None
     if arms and len(arms) == len(case.arms):
         yield Finding(
@@ -45,7 +46,7 @@ def client_on_the_servers_host(case: Case) -> Iterator[Finding]:
             message="The load runs on the servers' own machine"
             + (f" and shares its {cpus} CPUs: " if cpus is not None else ": ")
             + "it is fair to all arms, and leaves each less than the whole machine.",
-            cure="For figures of a whole machine run pgtrial on another one and give the servers by dsn.",
+            cure="For figures of a whole machine run pgtrial on another one and give the servers by ssh or dsn.",
         )
     elif arms:
         yield Finding(
@@ -55,6 +56,16 @@ def client_on_the_servers_host(case: Case) -> Iterator[Finding]:
             message=f"The load runs on the machine of {listed(arms)} and takes CPU time there, not from the others.",
             cure="Run pgtrial on a machine that serves none of the arms.",
         )
+
+
+def _load_is_here(case: Case, arm: str) -> bool:
+    """Whether the load has the server on its own machine, as far as the lab's connection tells.
+
+    A fleet is elsewhere, unless nothing but this machine reaches the server; else its trials tell.
+    """
+    if case.value(arm, "client", "connection") != _SAME_HOST:
+        return False
+    return case.spec.fleet is None or case.value(arm, "network", "path") in ("unix socket", "loopback")
 
 
 def _within_one_machine(case: Case, arm: str) -> bool:
@@ -73,6 +84,12 @@ def _round_trips(case: Case, arm: str) -> Iterator[str]:
     base, own = (case.value(each, "probes", "round_trip_median_us") for each in (case.plan.baseline, arm))
     if base and own and max(base, own) > UNEQUAL * min(base, own) and abs(base - own) > _NOTICEABLE_US:
         yield f"a round trip of {base:,.0f} us and {own:,.0f} us"
+
+
+def _bandwidths(case: Case, arm: str) -> Iterator[str]:
+    base, own = (case.value(each, "probes", "bandwidth_mb_s") for each in (case.plan.baseline, arm))
+    if base and own and max(base, own) > UNEQUAL * min(base, own):
+        yield f"a bandwidth of {base:,.0f} MB/s and {own:,.0f} MB/s"
 
 
 def _text(value: object) -> str:

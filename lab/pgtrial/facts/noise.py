@@ -54,7 +54,9 @@ def _shares(trial: Trial) -> dict[str, float]:
     if cpu and "cpu_steal_s" in host:
         found["stolen"] = host["cpu_steal_s"] / cpu
     if cpu and busy is not None and server is not None and trial.client is not None:
-        ours = server + host.get("lab_cpu_s", 0.0) + trial.client.cpu_user_s + trial.client.cpu_system_s
+        ours = server
+        if "lab_cpu_s" in host:  # the load is made where the server runs
+            ours += host["lab_cpu_s"] + trial.client.cpu_user_s + trial.client.cpu_system_s
         found["foreign"] = max(0.0, busy - ours) / cpu
     if host.get("elapsed_s") and "memory_stall_s" in host:
         found["stalled"] = host["memory_stall_s"] / host["elapsed_s"]

@@ -1,21 +1,25 @@
-"""Where a server is: on this machine or elsewhere, and which of the machine's processes it is."""
+"""Where a server is: on this machine or elsewhere, and which of its machine's processes it is."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
+from pathlib import Path
 from typing import Any
 
 import psutil
 import psycopg
 
 from pgtrial.arm.connect import Target
+from pgtrial.facts.files import Files, LocalFiles
 
 Connection = psycopg.Connection[tuple[Any, ...]]
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+"""Another one for each start of a Linux kernel (random(4)), the same in all its containers."""
 
 
 def runs_here(connection: Connection, target: Target) -> bool:
-    """Whether the server runs on this machine, as far as that is certain.
+    """Whether the server runs on the machine that the lab runs on, as far as that is certain.
 
     A Unix socket ends here. An address of this machine may be the near end of a tunnel or of a container's port: the
     server is here if the process that serves the connection is.
@@ -23,17 +27,32 @@ def runs_here(connection: Connection, target: Target) -> bool:
     if target.host.startswith(("/", "@")):
         return True
     address = peer_address(connection)
-    return address is not None and address in own_addresses() and backend_process(connection) is not None
+    return (
+        address is not None
+        and address in own_addresses()
+        and backend_process(connection.info.backend_pid, LocalFiles()) is not None
+    )
 
 
-def backend_process(connection: Connection) -> int | None:
-    """The process that serves this connection, if this machine has it; None if it is elsewhere or hidden from us."""
-    number = connection.info.backend_pid
-    try:
-        process = psutil.Process(number)
-        return number if process.name().startswith(("postgres", "postmaster")) else None
-    except psutil.Error:
-        return None
+def is_this_machine(files: Files) -> bool:
+    """Whether they are those of the machine that the lab runs on, reached by whichever way: by the kernel's boot."""
+    if files.local:
+        return True
+    boot = LocalFiles().read(BOOT_ID)
+    return boot is not None and boot == files.read(BOOT_ID)
+
+
+def backend_process(number: int, files: Files) -> int | None:
+    """The process that serves a connection, if the machine has it; None if it is elsewhere or hidden from us."""
+    if files.local:
+        try:
+            name = psutil.Process(number).name()
+        except psutil.Error:
+            return None
+    else:
+        told = files.read(f"/proc/{number}/comm") or files.output("ps", "-o", "comm=", "-p", str(number))
+        name = Path(told or "").name
+    return number if name.startswith(("postgres", "postmaster")) else None
 
 
 def peer_address(connection: Connection) -> str | None:

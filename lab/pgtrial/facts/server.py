@@ -14,6 +14,8 @@ from pgtrial.arm.servers import program_digest
 from pgtrial.engine import engine_path
 from pgtrial.errors import PgtrialError
 from pgtrial.facts.collect import Subject, collector
+from pgtrial.facts.files import Files
+from pgtrial.facts.place import BOOT_ID
 
 _BUILD = {
     "build_configure": "CONFIGURE",
@@ -22,6 +24,11 @@ _BUILD = {
     "build_preprocessor": "CPPFLAGS",
     "build_libraries": "LIBS",
 }
+_PROGRAM = """
+program=$(readlink "/proc/$1/exe" || procstat -h -b "$1" | sed 's/^.* //')
+[ -n "$program" ] && echo "$program" && { sha256sum "$program" || sha256 -r "$program" || shasum -a 256 "$program"; }
+"""
+"""The path of a process's program and its digest, by what the systems call their tools; procstat is FreeBSD's."""
 
 
 @collector("server")
@@ -47,7 +54,7 @@ def server(subject: Subject) -> dict[str, Any]:
     }
 
 
-@collector("client")
+@collector("client", files=[BOOT_ID])
 def client(subject: Subject) -> dict[str, Any]:
     """The load's side."""
     return {
@@ -60,13 +67,20 @@ def client(subject: Subject) -> dict[str, Any]:
 
 def _program(subject: Subject) -> dict[str, Any]:
     """The file that the server runs from, and its contents: two builds of one version may differ in nothing else."""
-    if subject.server_process is None:
+    if subject.files is None or subject.server_process is None:
         return {}
+    if not subject.files.local:
+        return _program_elsewhere(subject.files, subject.server_process)
     try:
         program = Path(psutil.Process(subject.server_process).exe())
         return {"program": str(program), "program_sha256": program_digest(program)}
     except (OSError, psutil.Error):  # another user's process, or one in a container
         return {}
+
+
+def _program_elsewhere(files: Files, process: int) -> dict[str, Any]:
+    told = (files.output("sh", "-c", _PROGRAM, "sh", str(process)) or "").splitlines()
+    return {"program": told[0], "program_sha256": told[1].split()[0]} if len(told) == 2 else {}
 
 
 def _setting(subject: Subject, name: str) -> Any:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import platform
-from functools import lru_cache
 from typing import Any
 
 from pgtrial.facts.collect import Subject, collector
-from pgtrial.facts.files import output
+from pgtrial.facts.files import Files
 
 Group = dict[str, Any]
 
@@ -34,25 +32,29 @@ _HYPERVISORS = ("VMware", "VirtualBox", "KVM", "QEMU", "Xen", "Virtual Machine",
 @collector("hardware")
 def hardware(subject: Subject) -> Group:
     """The machine, its board and its firmware."""
-    return hardware_of(_asked()) if _applies(subject) else {}
+    files = _windows(subject)
+    return {} if files is None else hardware_of(_asked(files))
 
 
 @collector("cpu")
 def cpu(subject: Subject) -> Group:
     """Of all sockets together; the power plan is what governs the frequency."""
-    return cpu_of(_asked()) if _applies(subject) else {}
+    files = _windows(subject)
+    return {} if files is None else cpu_of(_asked(files))
 
 
 @collector("memory")
 def memory(subject: Subject) -> Group:
     """Size in MB."""
-    return memory_of(_asked()) if _applies(subject) else {}
+    files = _windows(subject)
+    return {} if files is None else memory_of(_asked(files))
 
 
 @collector("os")
 def system(subject: Subject) -> Group:
     """Edition, version, hypervisor."""
-    return system_of(_asked()) if _applies(subject) else {}
+    files = _windows(subject)
+    return {} if files is None else system_of(_asked(files))
 
 
 def parse_cim(text: str | None) -> Group:
@@ -129,10 +131,11 @@ def _sum(sockets: list[Group], name: str) -> int | None:
     return sum(one for one in numbers if one is not None) if numbers and None not in numbers else None
 
 
-def _applies(subject: Subject) -> bool:
-    return subject.here and platform.system() == "Windows"
+def _windows(subject: Subject) -> Files | None:
+    """The machine, where it is one of these."""
+    files = subject.files
+    return files if files is not None and files.uname.system == "Windows" else None
 
 
-@lru_cache
-def _asked() -> Group:
-    return parse_cim(output("powershell", "-NoProfile", "-NonInteractive", "-Command", _SCRIPT))
+def _asked(files: Files) -> Group:
+    return parse_cim(files.output("powershell", "-NoProfile", "-NonInteractive", "-Command", _SCRIPT))

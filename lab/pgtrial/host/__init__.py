@@ -1,1 +1,1 @@
-"""What pgtrial changes on this machine: each change is written down with its undo before it is made."""
+"""The machines that take part, and what pgtrial changes on them, written down with its undo before it is made."""

@@ -1,9 +1,10 @@
-"""The record of changes under way: a file for each, on disk before the change is made and gone when it is undone."""
+"""The record of changes under way: a file for each, on the machine's disk before the change is made and gone when it is
+undone."""
 
 from __future__ import annotations
 
+import glob
 import json
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,7 +13,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgtrial.discover import load_modules
-from pgtrial.host.change import Change, HostError
+from pgtrial.host.change import Change
+from pgtrial.host.machine import HostError, Machine
 
 _DIRECTORY = "changes"
 _BOOT = Path("/proc/sys/kernel/random/boot_id")
@@ -20,109 +22,113 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True)
 class HostJournal:
-    """The changes of one run directory, undone in the opposite order."""
+    """The changes of one run, undone in the opposite order. `run` is a directory on the machine that is changed."""
 
     run: Path
+    machine: Machine
 
     @contextmanager
     def made(self, change: Change) -> Iterator[None]:
         """The change is in force inside, and undone on the way out, also when making it failed. Raises HostError."""
         entry = self._write(change)
         try:
-            change.make()
+            change.make(self.machine)
             yield
         finally:
-            change.undo()
-            entry.unlink()
+            change.undo(self.machine)
+            _remove(entry, self.machine)
 
     def make(self, change: Change) -> Path:
         """Make a change that stays until `undo` is given what this returns. Raises HostError; nothing is left then."""
         entry = self._write(change)
         try:
-            change.make()
+            change.make(self.machine)
         except BaseException:
-            change.undo()
-            entry.unlink()
+            change.undo(self.machine)
+            _remove(entry, self.machine)
             raise
         return entry
 
     def undo(self, entry: Path) -> None:
         """Put one change back. Raises HostError; the record stays then."""
-        _read(entry)[0].undo()
-        entry.unlink()
+        _read(entry, self.machine)[0].undo(self.machine)
+        _remove(entry, self.machine)
 
     def _write(self, change: Change) -> Path:
-        directory = self.run / _DIRECTORY
-        directory.mkdir(mode=0o700, exist_ok=True)
-        numbers = [int(path.stem) for path in directory.glob("*.json")]
-        entry = directory / f"{max(numbers, default=0) + 1:06}.json"
-        content = {"kind": type(change).__name__, "boot": boot_id(), "change": change.model_dump(mode="json")}
-        with entry.open("x") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
-        _sync(directory)
+        numbers = [int(path.stem) for path in _entries(self.run, self.machine)]
+        entry = self.run / _DIRECTORY / f"{max(numbers, default=0) + 1:06}.json"
+        content = {
+            "kind": type(change).__name__,
+            "boot": boot_id(self.machine),
+            "change": change.model_dump(mode="json"),
+        }
+        try:
+            self.machine.mkdir(entry.parent, 0o700, parents=True)
+            self.machine.write_text(entry, json.dumps(content), durable=True)
+        except OSError as error:
+            raise HostError(
+                f"cannot write down the {change} in {entry.parent}, so it is not made: {error.strerror}"
+            ) from None
         return entry
 
 
-def pending(run: Path) -> list[str]:
+def pending(run: Path, machine: Machine) -> list[str]:
     """The changes of a run that are not undone, in words, the latest first: the order in which they are undone."""
-    return [_words(entry) for entry in _entries(run)]
+    return [_words(entry, machine) for entry in _entries(run, machine)]
 
 
-def undo_all(run: Path) -> list[str]:
+def undo_all(run: Path, machine: Machine) -> list[str]:
     """Undo what the run of a crashed lab changed; a sentence for each change that could not be undone.
 
     After a reboot only what outlives one is left to undo. A change that fails keeps those before it waiting: they may
     be what it stands on.
     """
-    for entry in _entries(run):
+    for entry in _entries(run, machine):
         try:
-            change, same_boot = _read(entry)
+            change, same_boot = _read(entry, machine)
             if same_boot or change.survives_reboot:
-                change.undo()
+                change.undo(machine)
+            _remove(entry, machine)
         except HostError as error:
             return [
-                f"The {_words(entry)}, made by a pgtrial that ended abruptly, could not be undone ({error}); "
+                f"The {_words(entry, machine)}, made by a pgtrial that ended abruptly, could not be undone ({error}); "
                 "put it right and run pgtrial cleanup as the same user."
             ]
-        entry.unlink()
     return []
 
 
-def boot_id() -> str | None:
+def boot_id(machine: Machine) -> str | None:
     """What is different after each start of the machine, where the system tells it."""
     try:
-        return _BOOT.read_text().strip()
+        return machine.read_text(_BOOT).strip()
     except OSError:
         return None
 
 
-def _entries(run: Path) -> list[Path]:
-    return sorted((run / _DIRECTORY).glob("*.json"), reverse=True)
+def _entries(run: Path, machine: Machine) -> list[Path]:
+    return sorted(machine.glob(f"{glob.escape(str(run / _DIRECTORY))}/*.json"), reverse=True)
 
 
-def _read(entry: Path) -> tuple[Change, bool]:
+def _read(entry: Path, machine: Machine) -> tuple[Change, bool]:
     """A recorded change, and whether it was made since the machine started."""
     load_modules("pgtrial.host")
     try:
-        content = json.loads(entry.read_text())
+        content = json.loads(machine.read_text(entry))
         change = Change.kinds[content["kind"]].model_validate(content["change"])
     except (OSError, ValueError, KeyError, ValidationError):
         raise HostError(f"{entry} is no record of a change that this pgtrial knows") from None
-    return change, content["boot"] == boot_id()
+    return change, content["boot"] == boot_id(machine)
 
 
-def _words(entry: Path) -> str:
+def _remove(entry: Path, machine: Machine) -> None:
     try:
-        return str(_read(entry)[0])
+        machine.unlink(entry)
+    except OSError as error:
+        raise HostError(f"cannot remove the record {entry}: {error.strerror}") from None
+
+
+def _words(entry: Path, machine: Machine) -> str:
+    try:
+        return str(_read(entry, machine)[0])
     except HostError:
         return f"change recorded in {entry}"
-
-
-def _sync(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

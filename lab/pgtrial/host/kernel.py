@@ -6,7 +6,8 @@ import re
 from pathlib import Path
 from typing import Self
 
-from pgtrial.host.change import Change, HostError
+from pgtrial.host.change import Change
+from pgtrial.host.machine import HostError, Machine
 
 _CHOSEN = re.compile(r"\[([^]]+)]")
 
@@ -21,20 +22,20 @@ class KernelValue(Change):
     previous: str
 
     @classmethod
-    def planned(cls, name: str, path: Path, value: str) -> Self:
+    def planned(cls, machine: Machine, name: str, path: Path, value: str) -> Self:
         """The change from what there is now. Raises HostError for a file that is not there or cannot be read."""
-        return cls(name=name, path=path, value=value, previous=read_value(name, path))
+        return cls(name=name, path=path, value=value, previous=read_value(machine, name, path))
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Write the value and look whether it is there."""
-        _write(self.name, self.path, self.value)
-        if (found := read_value(self.name, self.path)).split() != self.value.split():
+        _write(machine, self.name, self.path, self.value)
+        if (found := read_value(machine, self.name, self.path)).split() != self.value.split():
             raise HostError(f"{self.name} was set to {self.value} and is {found}: the kernel gives no more, or refuses")
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Write the former value."""
-        if self.path.exists():
-            _write(self.name, self.path, self.previous)
+        if machine.exists(self.path):
+            _write(machine, self.name, self.path, self.previous)
 
     def __str__(self) -> str:
         return f"value of {self.name}, {self.previous} before"
@@ -45,10 +46,10 @@ def sysctl_path(name: str) -> Path:
     return Path("/proc/sys") / name.replace(".", "/")
 
 
-def read_value(name: str, path: Path) -> str:
+def read_value(machine: Machine, name: str, path: Path) -> str:
     """The value in force; of a list of choices the one in brackets. Raises HostError."""
     try:
-        text = path.read_text().strip()
+        text = machine.read_text(path).strip()
     except FileNotFoundError:
         raise HostError(f"this kernel has no {name} ({path})") from None
     except OSError as error:
@@ -62,8 +63,8 @@ def in_force(text: str) -> str:
     return chosen[1] if chosen else text
 
 
-def _write(name: str, path: Path, value: str) -> None:
+def _write(machine: Machine, name: str, path: Path, value: str) -> None:
     try:
-        path.write_text(value)
+        machine.write_text(path, value)
     except OSError as error:
         raise HostError(f"cannot set {name} to {value!r} ({path}): {error.strerror}") from None

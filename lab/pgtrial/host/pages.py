@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import os
 import time
 from pathlib import Path
 
-import psutil
-
-from pgtrial.host.change import Change, HostError
+from pgtrial.host.change import Change
+from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.memory import available_bytes, meminfo
 
 _POOLS = Path("/sys/kernel/mm/hugepages")
-_SLABS = Path("/sys/kernel/slab")
 KB = {"2MB": 2048, "1GB": 1048576}
 PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
 """Before each attempt after the first: what the kernel frees, it frees little by little."""
+
+_CONTIGUOUS = """
+{
+    sync
+    echo 3 > /proc/sys/vm/drop_caches
+    for cache in /sys/kernel/slab/*/shrink; do echo 1 > "$cache"; done
+    echo 1 > /proc/sys/vm/compact_memory
+} 2>/dev/null
+"""
+"""As one command: the caches are some hundred, and the machine may be far."""
 
 
 class HugePages(Change):
@@ -24,110 +32,101 @@ class HugePages(Change):
     pages: int
     previous: int
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Reserve them, in some seconds and several attempts if they are not to be had at once.
 
         Where the kernel gives too few, those count that the pool had before and nobody uses: reserved at boot, say.
         """
-        _pool(self.size)
-        needed, free = self.pages * KB[self.size] * 1024, psutil.virtual_memory().available
+        _pool(machine, self.size)
+        needed, free = self.pages * KB[self.size] * 1024, available_bytes(machine)
         if needed > free:
-            if self._enough():
+            if self._enough(machine):
                 return
             raise HostError(
                 f"{self.pages} huge pages of {self.size} take {needed / 1e9:.1f} GB and {free / 1e9:.1f} GB of memory "
                 "are free; lower shared_buffers"
             )
-        self._ask()
+        self._ask(machine)
         for pause in PAUSES_S:
-            if self._enough():
+            if self._enough(machine):
                 return
             time.sleep(pause)
-            make_contiguous()
-            self._ask()
-        if not self._enough():
+            make_contiguous(machine)
+            self._ask(machine)
+        if not self._enough(machine):
             raise HostError(
-                f"of {self.pages} huge pages of {self.size} the kernel gave {max(self._got(), 0)} in "
+                f"of {self.pages} huge pages of {self.size} the kernel gave {max(self._got(machine), 0)} in "
                 f"{len(PAUSES_S) + 1} attempts: not enough contiguous memory is free; lower shared_buffers, stop other "
                 f"programs, or reserve the pages at boot (hugepagesz={self.size.removesuffix('B')} "
                 f"hugepages={self.pages})"
             )
 
-    def _ask(self) -> None:
+    def _ask(self, machine: Machine) -> None:
         """Ask for what is missing; the pages of the attempts before are kept."""
-        _write(_pool(self.size), self.previous + self.pages)
+        _write(machine, _pool(machine, self.size), self.previous + self.pages)
 
-    def _got(self) -> int:
-        return reserved(self.size) - self.previous
+    def _got(self, machine: Machine) -> int:
+        return reserved(machine, self.size) - self.previous
 
-    def _enough(self) -> bool:
-        return self._got() >= self.pages or spare(self.size) >= self.pages
+    def _enough(self, machine: Machine) -> bool:
+        return self._got(machine) >= self.pages or spare(machine, self.size) >= self.pages
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Give them back."""
-        pool = _pool(self.size)
-        if _read(pool) != self.previous:
-            _write(pool, self.previous)
+        pool = _pool(machine, self.size)
+        if _read(machine, pool) != self.previous:
+            _write(machine, pool, self.previous)
 
     def __str__(self) -> str:
         return f"{self.pages} huge pages of {self.size}"
 
 
-def reserved(size: str) -> int:
+def reserved(machine: Machine, size: str) -> int:
     """Pages of a size that the pool holds, used or not. Raises HostError where there is no such pool."""
-    return _read(_pool(size))
+    return _read(machine, _pool(machine, size))
 
 
-def spare(size: str) -> int:
+def spare(machine: Machine, size: str) -> int:
     """Pages of a size that the pool holds and that nobody uses or is promised."""
-    home = _pool(size).parent
-    return int((home / "free_hugepages").read_text()) - int((home / "resv_hugepages").read_text())
+    home = _pool(machine, size).parent
+    return _read(machine, home / "free_hugepages") - _read(machine, home / "resv_hugepages")
 
 
-def counters() -> dict[str, int]:
+def counters(machine: Machine) -> dict[str, int]:
     """The kernel's counters for each size, e.g. `2MB_free`, and in kB what /proc/meminfo tells of huge memory."""
-    found: dict[str, int] = {}
-    for size, kilobytes in KB.items():
-        home = _POOLS / f"hugepages-{kilobytes}kB"
-        for name, file in (("total", "nr_hugepages"), ("free", "free_hugepages"), ("reserved", "resv_hugepages")):
-            if (home / file).exists():
-                found[f"{size}_{name}"] = int((home / file).read_text())
-    for line in Path("/proc/meminfo").read_text().splitlines():
-        name, _, value = line.partition(":")
-        if name in ("AnonHugePages", "ShmemHugePages", "PageTables"):
-            found[f"{name}_kB"] = int(value.split()[0])
-    return found
+    files = {
+        f"{size}_{name}": _POOLS / f"hugepages-{kilobytes}kB" / file
+        for size, kilobytes in KB.items()
+        for name, file in (("total", "nr_hugepages"), ("free", "free_hugepages"), ("reserved", "resv_hugepages"))
+    }
+    texts = machine.read_many(list(files.values()))
+    found = {name: int(texts[path]) for name, path in files.items() if path in texts}
+    told = meminfo(machine)
+    kept = [name for name in ("AnonHugePages", "ShmemHugePages", "PageTables") if name in told]
+    return {**found, **{f"{name}_kB": told[name] for name in kept}}
 
 
-def make_contiguous() -> None:
+def make_contiguous(machine: Machine) -> None:
     """Have the kernel drop caches that can be read again and move pages together, if it does such things.
 
     A page of 1 GB fails by a single page that cannot be moved, mostly one with the kernel's own small objects (slab).
     """
-    os.sync()
-    steps = [(Path("/proc/sys/vm/drop_caches"), "3")]
-    steps += [(cache / "shrink", "1") for cache in sorted(_SLABS.glob("*"))]
-    steps += [(Path("/proc/sys/vm/compact_memory"), "1")]
-    for path, value in steps:
-        try:
-            path.write_text(value)
-        except OSError:
-            continue
+    machine.run(["sh", "-c", _CONTIGUOUS])
 
 
-def _pool(size: str) -> Path:
+def _pool(machine: Machine, size: str) -> Path:
     pool = _POOLS / f"hugepages-{KB[size]}kB" / "nr_hugepages"
-    if not pool.exists():
+    if not machine.exists(pool):
         raise HostError(f"this kernel has no huge pages of {size}")
     return pool
 
 
-def _read(pool: Path) -> int:
-    return int(pool.read_text())
+def _read(machine: Machine, pool: Path) -> int:
+    return int(machine.read_text(pool))
 
 
-def _write(pool: Path, count: int) -> None:
+def _write(machine: Machine, pool: Path, count: int) -> None:
     try:
-        pool.write_text(str(count))
+        machine.write_text(pool, str(count))
     except OSError as error:
         raise HostError(f"cannot reserve huge pages ({pool}): {error.strerror}") from None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgtrial.host.change import Change, HostError, run_tool
+from pgtrial.host.change import Change
+from pgtrial.host.machine import HostError, Machine
 
 
 class Pool(Change):
@@ -16,9 +17,9 @@ class Pool(Change):
     pool_options: tuple[str, ...] = ()
     properties: tuple[str, ...] = ()
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Make the pool."""
-        run_tool(self.command())
+        machine.tool(self.command())
 
     def command(self) -> list[str]:
         """How zpool is called."""
@@ -26,22 +27,22 @@ class Pool(Change):
         properties = [word for option in self.properties for word in ("-O", option)]
         return ["zpool", "create", "-f", "-m", str(self.target), *options, *properties, self.name, str(self.device)]
 
-    def verify(self) -> None:
+    def verify(self, machine: Machine) -> None:
         """Each property is as asked for, or HostError says which is not."""
         for wanted in self.properties:
             name, _, value = wanted.partition("=")
-            found = run_tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()
+            found = machine.tool(["zfs", "get", "-H", "-o", "value", name, self.name]).strip()
             if found.lower() != value.lower():
                 raise HostError(f"the ZFS property {name} is {found}, and the study asks for {value}")
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Destroy the pool, if it is there."""
         try:
-            present = run_tool(["zpool", "list", "-H", "-o", "name"]).split()
+            present = machine.tool(["zpool", "list", "-H", "-o", "name"]).split()
         except HostError:
             return  # without a ZFS that answers there is no pool
         if self.name in present:
-            run_tool(["zpool", "destroy", "-f", self.name])
+            machine.tool(["zpool", "destroy", "-f", self.name])
 
     def __str__(self) -> str:
         return f"ZFS pool {self.name} on {self.device}"

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import os
-import shutil
 from pathlib import Path
 from typing import ClassVar
 
-from pgtrial.host.change import Change, HostError, run_tool
-from pgtrial.host.mounts import mounted_at
+from pgtrial.host.change import Change
+from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.mounts import mounted_at, mountinfo
 
 _LOOP_DIRECT = "--direct-io=on"
 
@@ -22,26 +21,22 @@ class BackingFile(Change):
     size: int
     preallocate: bool = True
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Make the file; refused where it does not fit."""
-        free = shutil.disk_usage(self.path.parent).free
+        free = machine.free_bytes(self.path.parent)
         if self.preallocate and self.size > free:
             raise HostError(
                 f"a volume of {self.size / 1e9:.1f} GB does not fit {self.path.parent}, where {free / 1e9:.1f} GB are "
                 "free; lower its size, or set PGTRIAL_STATE to a directory on a larger disk"
             )
         try:
-            with self.path.open("xb") as file:
-                if self.preallocate:
-                    os.posix_fallocate(file.fileno(), 0, self.size)
-                else:
-                    file.truncate(self.size)
+            machine.allocate(self.path, self.size, sparse=not self.preallocate)
         except OSError as error:
             raise HostError(f"cannot make {self.path}: {error.strerror}") from None
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Remove the file."""
-        _remove(self.path)
+        _remove(machine, self.path)
 
     def __str__(self) -> str:
         return f"backing file {self.path}"
@@ -54,25 +49,25 @@ class LoopDevice(Change):
     direct: bool = True
     """Past the page cache of the filesystem below, so that data is not cached twice; where that one can."""
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Attach a free loop device."""
         attach = ["losetup", "--find", "--show"]
         try:
-            run_tool([*attach, *([_LOOP_DIRECT] if self.direct else []), self.file])
+            machine.tool([*attach, *([_LOOP_DIRECT] if self.direct else []), self.file])
         except HostError:
-            if not self.direct or self.device() is not None:
+            if not self.direct or self.device(machine) is not None:
                 raise
-            run_tool([*attach, self.file])
+            machine.tool([*attach, self.file])
 
-    def device(self) -> Path | None:
+    def device(self, machine: Machine) -> Path | None:
         """The device, once made."""
-        listed = run_tool(["losetup", "--associated", self.file, "--noheadings", "--output", "NAME"]).split()
+        listed = machine.tool(["losetup", "--associated", self.file, "--noheadings", "--output", "NAME"]).split()
         return Path(listed[0]) if listed else None
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Detach it."""
-        if self.file.exists() and (device := self.device()) is not None:
-            run_tool(["losetup", "--detach", device])
+        if machine.exists(self.file) and (device := self.device(machine)) is not None:
+            machine.tool(["losetup", "--detach", device])
 
     def __str__(self) -> str:
         return f"loop device over {self.file}"
@@ -84,14 +79,17 @@ class MountPoint(Change):
     survives_reboot: ClassVar[bool] = True
     path: Path
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Make the directory."""
-        self.path.mkdir(mode=0o711)
+        try:
+            machine.mkdir(self.path, 0o711)
+        except OSError as error:
+            raise HostError(f"cannot make {self.path}: {error.strerror}") from None
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Remove it; it has to be empty, so that nothing is lost that was put there without the mount."""
         try:
-            self.path.rmdir()
+            machine.rmdir(self.path)
         except FileNotFoundError:
             pass
         except OSError as error:
@@ -113,19 +111,19 @@ class Mount(Change):
     target: Path
     options: tuple[str, ...] = ()
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Mount it."""
         options = ["-o", ",".join(self.options)] if self.options else []
         try:
-            run_tool(["mount", "-t", self.filesystem, *options, self.source, self.target])
+            machine.tool(["mount", "-t", self.filesystem, *options, self.source, self.target])
         except HostError as error:
             given = f" with the options {', '.join(self.options)}" if self.options else ""
             raise HostError(f"{self.filesystem} cannot be mounted{given}: {error}") from None
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Unmount it."""
-        if mounted_at(self.target) is not None:
-            run_tool(["umount", self.target])
+        if mounted_at(machine.resolve(self.target), mountinfo(machine)) is not None:
+            machine.tool(["umount", self.target])
 
     def __str__(self) -> str:
         return f"mount of {self.filesystem} at {self.target}"
@@ -137,17 +135,17 @@ class PrivateDirectory(Change):
     survives_reboot: ClassVar[bool] = True
     path: Path
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Make the directory; servers' accounts may enter it."""
         try:
-            self.path.mkdir(mode=0o755)
+            machine.mkdir(self.path, 0o755)
         except OSError as error:
             raise HostError(f"cannot make {self.path}: {error.strerror}") from None
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Remove it."""
-        shutil.rmtree(self.path, ignore_errors=True)
-        if self.path.exists():
+        machine.remove_tree(self.path)
+        if machine.exists(self.path):
             raise HostError(f"cannot remove {self.path}")
 
     def __str__(self) -> str:
@@ -161,21 +159,21 @@ class Signature(Change):
     device: Path
     make_command: tuple[str, ...]
 
-    def make(self) -> None:
+    def make(self, machine: Machine) -> None:
         """Make the filesystem."""
-        run_tool(self.make_command)
+        machine.tool(self.make_command)
 
-    def undo(self) -> None:
+    def undo(self, machine: Machine) -> None:
         """Leave the device without a filesystem, as it was."""
-        if self.device.exists():
-            run_tool(["wipefs", "--all", "--quiet", self.device])
+        if machine.exists(self.device):
+            machine.tool(["wipefs", "--all", "--quiet", self.device])
 
     def __str__(self) -> str:
         return f"filesystem on {self.device}"
 
 
-def _remove(path: Path) -> None:
+def _remove(machine: Machine, path: Path) -> None:
     try:
-        path.unlink(missing_ok=True)
+        machine.unlink(path)
     except OSError as error:
         raise HostError(f"cannot remove {path}: {error.strerror}") from None

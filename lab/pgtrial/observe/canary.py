@@ -23,7 +23,9 @@ from pgtrial.engine import LoadRun, engine_path
 from pgtrial.errors import PgtrialError
 from pgtrial.facts.flush import own_probe, probe_file
 from pgtrial.host.cpus import running_on, usable_cpus
-from pgtrial.observe.host import cpu_times, stalled
+from pgtrial.host.machine import LOCAL
+from pgtrial.observe import kernel
+from pgtrial.observe.look import PRESSURES, TICKS_PER_S, read
 from pgtrial.store.records import CanaryReading
 
 _MIB = bytes(1 << 20)
@@ -35,7 +37,7 @@ _TRANSACTIONS = 40_000
 _PATIENCE_S = 20.0
 _NULL_SERVER_STOP_S = 5.0
 
-_PRESSURE = Path("/proc/pressure")
+_STALLS = {"cpu": "cpu_some_s", "io": "io_some_s", "memory": "memory_some_s", "memory_full": "memory_full_s"}
 
 
 class CanaryProbes:
@@ -114,7 +116,7 @@ class CanaryProbes:
 
 def _cpu_loop() -> float:
     """MiB of SHA-256 a second, all threads together; hashing does not hold Python's lock."""
-    threads = min(len(usable_cpus()), _MOST_THREADS)
+    threads = min(len(usable_cpus(LOCAL)), _MOST_THREADS)
     with ThreadPoolExecutor(threads) as pool:
         # the first round starts the threads and wakes the processors
         list(pool.map(_hash, [_HASHED_MIB // 8] * threads))
@@ -131,7 +133,7 @@ def _hash(mib: int) -> None:
 
 def _on_one_cpu() -> AbstractContextManager[None]:
     """The last usable CPU, since interrupts come to the first; where affinity cannot be set, any."""
-    return running_on(str(max(usable_cpus())) if hasattr(os, "sched_setaffinity") else None)
+    return running_on(str(max(usable_cpus(LOCAL))) if hasattr(os, "sched_setaffinity") else None)
 
 
 def _mean_mhz() -> float | None:
@@ -144,14 +146,9 @@ def _mean_mhz() -> float | None:
 
 def _counters() -> dict[str, float]:
     """What grows since the system was started, in seconds; what is not known is not in it."""
-    found = {"elapsed_s": time.monotonic(), **(cpu_times(Path("/proc/stat")) or {})}
-    told = {
-        "cpu": stalled(_PRESSURE / "cpu", "some"),
-        "io": stalled(_PRESSURE / "io", "some"),
-        "memory": stalled(_PRESSURE / "memory", "some"),
-        "memory_full": stalled(_PRESSURE / "memory", "full"),
-    }
-    return found | {name: seconds for name, seconds in told.items() if seconds is not None}
+    found = {"elapsed_s": time.monotonic(), **kernel.whole_cpu(kernel.cpu(read("/proc/stat"), TICKS_PER_S))}
+    stalls = kernel.pressure({name: read(f"/proc/pressure/{name}") for name in PRESSURES})
+    return found | {name: stalls[kind] for name, kind in _STALLS.items() if kind in stalls}
 
 
 def _share(part: float | None, whole: float | None) -> float | None:

@@ -16,8 +16,10 @@ from types import TracebackType
 
 import polars as pl
 
+from pgtrial.host.machine import HostError, Machine
 from pgtrial.observe.counters import Session
-from pgtrial.observe.machine import Machine, precise_cpu
+from pgtrial.observe.host import host_look
+from pgtrial.observe.look import HostLook, Seen, client_cpu
 from pgtrial.observe.rates import Reading, per_second
 from pgtrial.observe.views import GAUGES, Views, statement_gains
 from pgtrial.observe.waits import Doings, mean_waits, read_waits
@@ -43,7 +45,7 @@ class Observation:
     """What was seen during one load: columns of WAITS_SCHEMA and OBSERVED_SCHEMA, notes, and what it took.
 
     `cost` is about the measured part: samples, transactions (of the sampler itself), lab_cpu_s, statements_s (the time
-    that its statements took), and server_cpu_s for a server of the lab's own.
+    that its statements took), and server_cpu_s where the server's host can be looked into.
     """
 
     waits: pl.DataFrame
@@ -54,7 +56,7 @@ class Observation:
 
 @dataclass(frozen=True)
 class _Look:
-    """What one look took; server_cpu_s is None where the server is elsewhere."""
+    """What one look took; server_cpu_s is None where nobody knows."""
 
     moment: float
     transactions: int
@@ -66,13 +68,15 @@ class _Look:
 class Sampler:
     """A context manager around the load; it connects before that, since connecting changes the environment a moment.
 
-    `data_directory` is the server's where the host is the lab's own.
+    `machine` is the server's host, where it can be looked into, and `data_directory` the server's, if the lab made it.
     """
 
-    def __init__(self, connect: Callable[[], Session], data_directory: Path | None):
+    def __init__(self, connect: Callable[[], Session], machine: Machine | None, data_directory: Path | None):
         self._connect = connect
+        self._machine = machine
         self._data_directory = data_directory
-        self._machine: Machine | None = None
+        self._engine: int | None = None
+        self._host: HostLook | None = None
         self._session: Session | None = None
         self._measured_since: float | None = None
         self._notes: list[str] = []
@@ -101,12 +105,13 @@ class Sampler:
         elif self._session is not None:
             self._session.close()
 
-    def load_begins(self, engine: int) -> None:
-        """Start to look; `engine` is the process that makes the load."""
+    def load_begins(self, engine: int | None) -> None:
+        """Start to look; `engine` is the process that makes the load, if it is one of this machine."""
         if self._session is None:
             return
-        if self._data_directory is not None:
-            self._machine = Machine(self._data_directory, engine)
+        self._engine = engine
+        if self._machine is not None:
+            self._host = host_look(self._machine, self._data_directory, self._session.info.backend_pid)
         self._thread = threading.Thread(target=self._run, args=(self._session,), name="sampler", daemon=True)
         self._thread.start()
 
@@ -146,7 +151,7 @@ class Sampler:
         for name in views.refused:
             self._note(f"not observed: {name}, which the role may not read (grant pg_read_all_stats)")
         statements = views.statements()
-        meter = _Meter(session.info.backend_pid if self._machine else None)
+        meter = _Meter(self._host)
         number = 0
         while True:
             began = time.monotonic()
@@ -171,10 +176,28 @@ class Sampler:
         moment = time.monotonic()
         gauges = {source: values for source, values in seen.items() if source in GAUGES}
         counters = {source: values for source, values in seen.items() if source not in GAUGES}
-        if self._machine is not None:
-            counters |= self._machine.counters()
-            gauges |= self._machine.gauges()
+        host = self._look_at_host()
+        counters |= host.counters
+        gauges |= host.gauges
+        client = None if self._engine is None else client_cpu(self._engine)
+        if client is not None and host.counters:
+            counters["processes"] = {**host.counters.get("processes", {}), "client_cpu_s": client}
         self._readings.append(Reading(moment, counters, gauges))
+
+    def _look_at_host(self) -> Seen:
+        """A host that is gone is not looked for any more; the server may be there all the same."""
+        if self._host is None:
+            return Seen()
+        try:
+            seen = self._host.look()
+        except HostError as error:
+            self._note(f"the server's host was not observed to the end: {error}")
+            self._host = None
+            return Seen()
+        if self._host.unknown is not None:
+            self._note(f"not observed: the server's host, which runs {self._host.unknown}")
+            self._host = None
+        return seen
 
     def _note(self, text: str) -> None:
         if text not in self._notes:
@@ -182,10 +205,10 @@ class Sampler:
 
 
 class _Meter:
-    """What each look took: the CPU of this thread, and of the session's process where that is on this machine."""
+    """What each look took: the CPU of this thread, and of the server's host where that can be looked into."""
 
-    def __init__(self, backend: int | None):
-        self._backend = backend
+    def __init__(self, host: HostLook | None):
+        self._host = host
         self._lab = time.thread_time()
         self._server = self._server_cpu()
 
@@ -204,7 +227,7 @@ class _Meter:
         return spent
 
     def _server_cpu(self) -> float | None:
-        return precise_cpu(self._backend) if self._backend is not None else None
+        return self._host.taken_s() if self._host is not None else None
 
 
 def _cost(looks: list[_Look]) -> dict[str, float]:

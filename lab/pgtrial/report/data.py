@@ -63,7 +63,7 @@ def read_data(directory: StudyDirectory) -> StudyData:
         trials=trials,
         timelines=timelines,
         facts=facts,
-        result=analyse_study(directory.plan, trials, audit, seconds, canaries),
+        result=analyse_study(directory.plan, trials, audit, seconds, canaries, facts=facts),
         canaries=canaries,
         waits=_by_trial(trials, directory.waits),
         observed=_by_trial(trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))),

@@ -32,6 +32,8 @@ def facts_tables(data: StudyData) -> list[Table]:
                 shared.append([name, values[0]])
         same.append(Table(f"{group}: {plural(len(shared), 'fact')} the same in all arms", ["fact", "value"], shared))
     caption = "Facts that differ between the arms, and whether the study declares that very difference."
+    if data.plan.deployments > 1:
+        caption += " Of each arm's deployments they are those of one; what differs between them the audit says."
     compared = Table(caption, ["fact", *arms, "declared"], differing, marked=frozenset(range(len(differing))))
     return [compared, *_probes(data, arms), *same]
 

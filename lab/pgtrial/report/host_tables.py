@@ -31,8 +31,9 @@ def _host_table(data: StudyData) -> Table:
                 rows.append([point.label, arm, *cells])
     heads = ["load point", "arm", *CPU_MODES, "reads, MB/s", "writes, MB/s", "dirty, MB", "waited for CPU",
              "waited for I/O", "waited for memory"]  # fmt: skip
+    machine = "The lab's own machine" if data.result.where is None else "The server's host"
     caption = (
-        "The lab's own machine in the measured part, the mean of an arm's trials: CPUs by what they did, the device of "
+        f"{machine} in the measured part, the mean of an arm's trials: CPUs by what they did, the device of "
         "the data, memory that was to be written, and the share of the time in which some process waited."
     )
     return Table(caption, heads, rows, frozenset(range(2, len(heads))))

@@ -18,6 +18,7 @@ from pgtrial.report.published_tables import published_tables
 from pgtrial.report.regime_tables import regime_table, regime_trial_table
 from pgtrial.report.server_tables import server_tables
 from pgtrial.report.tables import SECTIONS, Table
+from pgtrial.report.where_tables import where_tables
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,11 @@ _TEXTS = {
         "A second of fixed work between the blocks, without any arm: was the machine as usual? Each probe against its "
         "median over the study; shaded blocks were disturbed.",
     ),
+    "where": (
+        "Where it ran",
+        "Which machine did what, and how the load came to the servers. The way is a part of what a client sees: it is "
+        "fair only where it is the same for all arms.",
+    ),
     "facts": ("What was compared", "Facts collected inside each running arm."),
     "failures": ("Failures", ""),
     "method": ("How it was measured", ""),
@@ -107,6 +113,7 @@ _TABLES: dict[str, Callable[[StudyData], list[Table]]] = {
     "trials": lambda data: [*(make(data) for make in SECTIONS["trials"]), regime_trial_table(data)],
     "provider": provider_tables,
     "server": lambda data: [*server_tables(data), *host_tables(data)],
+    "where": where_tables,
 }
 """The tables that have a module of their own."""
 
@@ -123,7 +130,7 @@ def sections(data: StudyData) -> list[Section]:
             lead=lead,
             figures=draw(key, data),
             tables=[table for table in tables if table.rows],
-            folded=key not in ("ratio", "criteria", "regimes", "failures", "method", "facts"),
+            folded=key not in ("ratio", "criteria", "regimes", "failures", "method", "where", "facts"),
         )
         if section.figures or section.tables or key == "method":
             made.append(section)

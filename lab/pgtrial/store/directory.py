@@ -11,7 +11,7 @@ import contextlib
 import io
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
 
@@ -239,13 +239,22 @@ class StudyDirectory:
     # ---- facts
 
     def facts(self) -> dict[str, Facts]:
-        """The facts collected so far, by arm in the plan's order. Raises StoreError."""
-        paths = {arm: self._facts_path(arm) for arm in self.plan.arms}
-        return {arm: _read(path, Facts, f"delete {path} and run again") for arm, path in paths.items() if path.exists()}
+        """The facts collected so far, by arm in the plan's order; those of one deployment. Raises StoreError."""
+        return {arm: known[0] for arm, known in self.deployment_facts().items()}
+
+    def deployment_facts(self) -> dict[str, list[Facts]]:
+        """The facts collected so far of each arm's deployments; of most arms one. Raises StoreError."""
+        numbers: Sequence[int | None] = range(self.plan.deployments) if self.plan.deployments > 1 else [None]
+        paths = {arm: [self._facts_path(arm, number) for number in numbers] for arm in self.plan.arms}
+        found = {
+            arm: [_read(path, Facts, f"delete {path} and run again") for path in own if path.exists()]
+            for arm, own in paths.items()
+        }
+        return {arm: known for arm, known in found.items() if known}
 
     def write_facts(self, facts: Facts) -> None:
-        """Store what one arm is."""
-        self._write(self._facts_path(facts.arm), facts.model_dump_json(indent=1))
+        """Store what one arm, or one of its deployments, is."""
+        self._write(self._facts_path(facts.arm, facts.deployment), facts.model_dump_json(indent=1))
 
     def audit(self) -> Audit | None:
         """What the facts say about fairness; None before the facts are complete. Raises StoreError."""
@@ -273,10 +282,12 @@ class StudyDirectory:
                 raise StoreError(f"another pgtrial is running this study in {self.path}; wait for it or stop it")
             yield
 
-    def _facts_path(self, arm: str) -> Path:
+    def _facts_path(self, arm: str, deployment: int | None) -> Path:
+        """facts/ARM.json, or facts/ARM/NUMBER.json of one of several deployments."""
         twins = [name for name in self.plan.arms if slug(name) == slug(arm)]
         suffix = f"-{twins.index(arm) + 1}" if len(twins) > 1 or slug(arm) == "audit" else ""
-        return self.path / "facts" / f"{slug(arm)}{suffix}.json"
+        name = f"{slug(arm)}{suffix}"
+        return self.path / "facts" / (f"{name}.json" if deployment is None else f"{name}/{deployment}.json")
 
     def _write(self, path: Path, data: str | bytes) -> None:
         try:

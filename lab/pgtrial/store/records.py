@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pgtrial.store.files import slug
+from pgtrial.store.machines import MachineShare, ServerHost
 from pgtrial.store.record import Record
 from pgtrial.store.tasks import TaskLoad, TaskSummary
 
@@ -127,6 +128,11 @@ class Plan(Record):
         exclude_if=lambda number: number == 1,
         description="Given servers of one product that each arm names. With several, all trials of a block run on "
         "those of one number, their place.",
+    )
+    hosts: dict[str, list[ServerHost]] = Field(
+        {},
+        exclude_if=lambda hosts: not hosts,
+        description="Per arm where its server is, one for each deployment; empty where all are on the lab's machine.",
     )
     scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
     trials: list[PlannedTrial]
@@ -264,6 +270,9 @@ class Trial(Record):
         description="What the arm's server does not permit the lab, and the trial did without.",
     )
     notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
+    machines: list[MachineShare] = Field(
+        [], exclude_if=lambda shares: not shares, description="Of a load made by a fleet: each machine's part."
+    )
     failure_spans: list[FailureSpan] = Field(
         [], exclude_if=lambda spans: not spans, description="When transactions failed, by kind, in the order of time."
     )
@@ -294,6 +303,11 @@ class Facts(Record):
 
     format: int = FORMAT
     arm: str
+    deployment: int | None = Field(
+        None,
+        exclude_if=lambda number: number is None,
+        description="Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others.",
+    )
     collected: str
     facts: dict[str, dict[str, Any]] = Field(
         description="group -> name -> value; groups: hardware, cpu, memory, limits, os, storage, network, server, "

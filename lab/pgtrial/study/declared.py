@@ -8,6 +8,9 @@ from pgtrial.study.storage import Storage, Volume
 _KEYS = {
     "postgres": ("server.version",),
     "dsn": ("server.dsn",),
+    "ssh": ("server.host",),
+    "data": ("storage.source", "storage.device", "storage.filesystem", "storage.mount_options"),
+    "address": ("network.path", "network.interface", "network.mtu"),
     "initdb": ("server.initdb",),
     "setup_sql": ("server.setup_sql",),
     "reset": ("server.reset",),

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ValidationError
 from pgtrial.errors import StudyError
 from pgtrial.study import profiles
 from pgtrial.study.builds import EVERY, Build, expanded
+from pgtrial.study.fleet import FleetSection
 from pgtrial.study.frozen import without_secrets
 from pgtrial.study.load_section import LoadSection
 from pgtrial.study.nearest import nearest
@@ -28,6 +29,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "server": SetUp,
     "arms": SetUp,
     "verdict": VerdictSection,
+    "fleet": FleetSection,
 }
 
 _NESTED: dict[str, type[BaseModel]] = {"sysbench": SysbenchSection, "tasks": TasksSection}
@@ -70,6 +72,16 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> 
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
     return take_in(spec, folder, source)
+
+
+def with_fleet(spec: StudySpec, **given: str | int | None) -> StudySpec:
+    """The study with a fleet, or with these keys of its fleet changed; None leaves one as it is. Raises StudyError."""
+    keys = {} if spec.fleet is None else spec.fleet.model_dump()
+    try:
+        fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
+    except ValidationError as error:
+        raise StudyError(_explain(error, "fleet")) from None
+    return spec.model_copy(update={"fleet": fleet})
 
 
 def bundled_studies() -> dict[str, str]:
@@ -118,12 +130,7 @@ def _text(path: Path) -> str:
 
 def _check_arms(spec: StudySpec, source: str) -> None:
     for name, own in [("server", spec.server), *((f"arms.{arm}", own) for arm, own in spec.arms.items())]:
-        if own.dsn is not None and own.postgres is not None:
-            raise StudyError(f"{source}: [{name}] has both dsn and postgres; a given server brings its own version")
-        if own.postgres == EVERY:
-            raise StudyError(
-                f'{source}: [{name}] postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]'
-            )
+        _check_way(own, f"{source}: [{name}]")
     for arm in spec.arms:
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
             raise StudyError(f"{source}: [arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters")
@@ -152,8 +159,40 @@ def _check_arms(spec: StudySpec, source: str) -> None:
                 f"{source}: [arms.{arm}] metrics.cloudwatch names {len(setup.metrics.cloudwatch)} instances and dsn "
                 f"{len(setup.dsn or [])}; name the instance of each deployment, in the same order"
             )
+        _check_ssh(spec.arms[arm], setup, f"{source}: [arms.{arm}]")
         if setup.dsn is not None and setup.reset == "copy":
             raise StudyError(f'{source}: [arms.{arm}] reset = "copy" needs an embedded server; use "vacuum" or "none"')
+
+
+def _check_way(own: SetUp, where: str) -> None:
+    """Raise StudyError for a table that says in two ways how its servers come to be."""
+    if own.dsn is not None and own.postgres is not None:
+        raise StudyError(f"{where} has both dsn and postgres; a given server brings its own version")
+    if own.dsn is not None and own.ssh is not None:
+        raise StudyError(
+            f"{where} has both dsn and ssh; a given server is reached by its dsn alone, and with ssh pgtrial makes one"
+        )
+    if own.postgres == EVERY:
+        raise StudyError(f'{where} postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]')
+
+
+def _check_ssh(own: SetUp, setup: SetUp, where: str) -> None:
+    """Raise StudyError for what does not go together with a host reached by ssh, or only with one."""
+    if setup.ssh is None:
+        if alone := [key for key in ("data", "address", "port", "sudo") if getattr(own, key) is not None]:
+            raise StudyError(
+                f"{where} has {' and '.join(alone)}, which is for a server on another host; "
+                'remove it, or add ssh = "user@host"'
+            )
+        return
+    if setup.data is None:
+        raise StudyError(
+            f'{where} has ssh and no data; name the folder there that everything is made in, data = "/var/db/pgtrial"'
+        )
+    if setup.connect is not None:
+        raise StudyError(f"{where} has connect, and a server on another host is reached by TCP; leave connect out")
+    if setup.postgres is not None and setup.postgres.startswith("~"):
+        raise StudyError(f"{where} postgres = {setup.postgres!r}: write a directory of another host from / on")
 
 
 def _own_storage_of_given(spec: StudySpec, arm: str) -> bool:
@@ -161,13 +200,16 @@ def _own_storage_of_given(spec: StudySpec, arm: str) -> bool:
     return spec.resolved(arm).dsn is not None and spec.arms[arm].storage is not None
 
 
-def _explain(error: ValidationError) -> str:
-    """The first error as one sentence, with the number of the others; inputs are not quoted, they may hold secrets."""
+def _explain(error: ValidationError, *within: str) -> str:
+    """The first error as one sentence, with the number of the others; inputs are not quoted, they may hold secrets.
+
+    `within`: the section, where no whole study was read.
+    """
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     # an unknown key is more often the cause than what follows from it
     first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
     more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
-    return _sentence(first["type"], first["loc"], first["msg"].removeprefix("Value error, ")) + more
+    return _sentence(first["type"], (*within, *first["loc"]), first["msg"].removeprefix("Value error, ")) + more
 
 
 def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:

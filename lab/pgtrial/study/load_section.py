@@ -91,7 +91,10 @@ class LoadSection(Section):
         None, description="CPUs that the engine may run on: `4-7`, best none of the server's; default: all."
     )
     jobs: int | None = Field(
-        None, ge=1, description="Engine threads; default: one per 16 clients, at most half the CPUs."
+        None,
+        ge=1,
+        description="Threads of each engine; default: one per 16 of its clients, at most half the CPUs, or all of "
+        "them on machines of a fleet without the server.",
     )
     protocol: Protocol = Field("prepared", description="Query protocol: simple, extended or prepared.")
     fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")

@@ -76,11 +76,11 @@ def _draw(shared: list[Shared], generator: np.random.Generator) -> Iterator[tupl
 def _places_key(setup: SetUp) -> Hashable | None:
     """The list of places of a storage that names more than one."""
     storage = setup.storage
-    return None if storage is None or len(storage.on) == 1 else tuple(storage.on)
+    return None if storage is None or len(storage.on) == 1 else (setup.ssh, tuple(storage.on))
 
 
 def _copies_key(setup: SetUp) -> Hashable | None:
     """What arms have in common that can serve each other's kept copy: it is put back by vacuum, and of one kind."""
     if setup.dsn is not None or setup.reset != "vacuum":
         return None
-    return ("copies", setup.postgres, *(setup.initdb or []))
+    return ("copies", setup.ssh, setup.data, setup.postgres, *(setup.initdb or []))

@@ -16,11 +16,13 @@ import numpy as np
 
 import pgtrial
 from pgtrial.analyse import p8
+from pgtrial.analyse.canaries import REFERENCE
 from pgtrial.errors import StudyError
 from pgtrial.store.records import LoadPoint, Plan, PlannedTrial
 from pgtrial.store.tasks import TaskLoad
 from pgtrial.study.declared import declared as differing_keys
 from pgtrial.study.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
+from pgtrial.study.hosts import hosts_of
 from pgtrial.study.load_section import LoadSection
 from pgtrial.study.places import draw_places
 from pgtrial.study.scope import scope_of
@@ -38,6 +40,7 @@ _SMALLER = 5
 """How many rows of table_a take the room of one of sysbench's."""
 _START_AND_STOP_S = 2.0
 _COLLECT_S = 0.5
+_CANARY_S = 1.0
 _SEEDS = 2**31
 
 
@@ -72,6 +75,7 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         scope=scope_of(spec),
         scripts={name: digest(text) for name, text in spec.scripts.items()},
         deployments=deployments,
+        hosts=hosts_of(spec),
         trials=draw_places(spec, trials, seed),
     )
 
@@ -134,6 +138,16 @@ def _restore_estimate(point: LoadPoint) -> float:
     if point.tasks is not None:
         rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
     return _RESTORE_S_PER_SCALE * max(point.scale, rows / _ROWS_PER_SCALE)
+
+
+def canary_estimate(spec: StudySpec, blocks: int) -> float:
+    """Expected wall time of all canaries, seconds: those of reference, one before the first block, one after each."""
+    return (REFERENCE + 1 + blocks) * _CANARY_S if spec.verdict.canary else 0.0
+
+
+def study_estimate(spec: StudySpec, plan: Plan) -> float:
+    """Expected wall time of all planned trials with their canaries, seconds; loading comes on top."""
+    return plan.trial_estimate_s * len(plan.trials) + canary_estimate(spec, plan.max_blocks)
 
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+from pgtrial.study.fleet import FleetSection
 from pgtrial.study.load_section import LoadSection
 from pgtrial.study.provider_metrics import ProviderMetrics
 from pgtrial.study.spec import SetUp, StudySection, VerdictSection
@@ -92,6 +93,15 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
         '`metrics = { cloudwatch = "my-db", region = "eu-west-1" }`. Needs the extra `pgtrial[aws]` and credentials of '
         "AWS that may read metrics; without them the study runs, and `pgtrial metrics DIRECTORY` imports them later.",
         ProviderMetrics,
+    ),
+    (
+        "`[fleet]`",
+        "The machines that make the load, in place of the lab's own: [many machines](many-machines.md). Needs the "
+        "extra `pgtrial[ray]`. `pgtrial run STUDY --fleet ADDRESS --machines N` says the same. Each machine has one "
+        "engine, which makes its part of the clients and of the rate; all begin at one instant. The tables of "
+        "sysbench's own tests on given servers are made by all of them; pgbench's, table_a and what scripts prepare "
+        "are loaded from the lab's machine.",
+        FleetSection,
     ),
     ("`[verdict]`", "The rule, fixed before the first trial.", VerdictSection),
 )

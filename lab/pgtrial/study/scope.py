@@ -21,19 +21,31 @@ def scope_of(spec: StudySpec) -> str:
 
 def _where(setups: list[SetUp]) -> str:
     given = _given(setups)
+    ours = [place for place in (_hosts(setups), *_given_words(setups, given)) if place]
+    return " and ".join(ours)
+
+
+def _hosts(setups: list[SetUp]) -> str:
+    """The hosts that servers of our own run on."""
+    logins = {setup.ssh for setup in setups if setup.dsn is None}
+    names = sorted(login.rpartition("@")[2] for login in logins if login is not None)
+    if not names:
+        return "this host" if logins else ""
+    others = f"the host {names[0]}" if len(names) == 1 else f"these {len(names)} hosts ({', '.join(names)})"
+    return f"this host and {others}" if None in logins else others
+
+
+def _given_words(setups: list[SetUp], given: set[str]) -> list[str]:
     if not given:
-        return "this host"
-    number = len(setups[0].dsn or [])
+        return []
+    number = len(next(setup.dsn for setup in setups if setup.dsn is not None))
     if number >= FEWEST:
-        return f"{number} deployments of each arm, which stand for others of their kind"
+        return [f"{number} deployments of each arm, which stand for others of their kind"]
     if number > 1:
-        return f"these {number} deployments of each arm, too few to stand for others of their kind"
-    servers = (
-        "this given server as it is deployed"
-        if len(given) == 1
-        else f"these {len(given)} given servers as they are deployed"
-    )
-    return servers if all(setup.dsn is not None for setup in setups) else f"this host and {servers}"
+        return [f"these {number} deployments of each arm, too few to stand for others of their kind"]
+    if len(given) == 1:
+        return ["this given server as it is deployed"]
+    return [f"these {len(given)} given servers as they are deployed"]
 
 
 def _given(setups: list[SetUp]) -> set[str]:
@@ -58,6 +70,7 @@ def _fixed(spec: StudySpec, setups: dict[str, SetUp]) -> list[str]:
     given = _given(list(setups.values()))
     swapped = {arm for group in shared_places(spec) for arm in group.arms}
     fixed = {
+        "host": len({setup.ssh for setup in ours.values()}) > 1,
         "server": bool(given) and len(given) + bool(ours) > 1 and not are_units(spec),
         "server build": len({setup.postgres for setup in ours.values()}) > 1,
         "loaded data": len({(setup.postgres, *(setup.initdb or [])) for setup in ours.values()}) > 1,

@@ -13,6 +13,7 @@ from pydantic import (
 )
 
 from pgtrial.published.figures import known_name, published_names
+from pgtrial.study.fleet import FleetSection
 from pgtrial.study.load_section import LoadSection, Section
 from pgtrial.study.provider_metrics import ProviderMetrics
 from pgtrial.study.storage import Storage
@@ -27,6 +28,24 @@ def _as_setting(value: Any) -> Any:
 
 def _as_dsns(value: Any) -> Any:
     return None if value is None else as_list(value)
+
+
+def _login(text: str) -> str:
+    user, at, host = text.rpartition("@")
+    if (
+        not host
+        or (at and not user)
+        or text.startswith("-")
+        or any(letter.isspace() or letter == "/" for letter in text)
+    ):
+        raise ValueError(f"{text!r} is no login; write user@host, or a name of ~/.ssh/config (a port belongs there)")
+    return text
+
+
+def _folder(text: str) -> str:
+    if not text.startswith("/") or text.strip("/") == "" or not text.isprintable():
+        raise ValueError(f"{text!r} is no folder; write it from / on, such as /var/db/pgtrial")
+    return text
 
 
 Setting = Annotated[str, BeforeValidator(_as_setting)]
@@ -65,8 +84,32 @@ class SetUp(Section):
         None,
         min_length=1,
         description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
-        "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres and initdb. A list names several "
+        "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres, initdb and ssh. A list names several "
         "[deployments](given-servers.md) of one product, as many in each arm.",
+    )
+    ssh: Annotated[str, AfterValidator(_login)] | None = Field(
+        None,
+        description="Another host that the server runs on, `user@host` or a name of ssh's configuration: pgtrial "
+        "makes, starts and removes it there, with your keys, agent and known_hosts ([hosts](ssh-hosts.md)). "
+        "`postgres` is then a bin directory there, or a major version looked for in the usual places.",
+    )
+    data: Annotated[str, AfterValidator(_folder)] | None = Field(
+        None,
+        description="With ssh: the folder there, `/var/db/pgtrial`, in which everything is made, in a room of its own.",
+    )
+    address: str | None = Field(
+        None,
+        min_length=1,
+        description="With ssh: where clients reach the server, if that is not where ssh goes: the address in the "
+        "network that the load is to take.",
+    )
+    port: int | None = Field(
+        None, ge=1024, le=65535, description="With ssh: the server's port, open to the clients; default: 54321."
+    )
+    sudo: bool | None = Field(
+        None,
+        description="With ssh: whether commands there are run as root, by a sudo that asks for no password. Needed "
+        "for what needs root, unless the login is root.",
     )
     storage_limit: Bytes | None = Field(
         None,
@@ -178,6 +221,7 @@ class StudySpec(Section):
     server: SetUp = SetUp()
     arms: dict[str, SetUp] = Field(min_length=2, description="The arms; the first is the baseline.")
     verdict: VerdictSection = VerdictSection()
+    fleet: FleetSection | None = Field(None, description="The machines that make the load; default: this one.")
     _scripts: dict[str, str] = PrivateAttr(default_factory=dict)
 
     @property
@@ -199,10 +243,16 @@ class StudySpec(Section):
     def resolved(self, arm: str) -> SetUp:
         """The set-up of one arm with what all arms share filled in; settings are merged, the arm's win."""
         shared, own = self.server, self.arms[arm]
-        given = own.dsn is not None or (shared.dsn is not None and own.postgres is None)
+        given = own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None)
+        ssh = None if given else own.ssh or shared.ssh
         return SetUp(
             postgres=None if given else own.postgres or shared.postgres or "18",
             dsn=(own.dsn or shared.dsn) if given else None,
+            ssh=ssh,
+            data=(own.data or shared.data) if ssh else None,
+            address=(own.address or (shared.address if own.ssh is None else None)) if ssh else None,
+            port=(own.port or shared.port) if ssh else None,
+            sudo=(own.sudo if own.sudo is not None else shared.sudo) if ssh else None,
             storage_limit=(own.storage_limit or shared.storage_limit) if given else None,
             metrics=(own.metrics or shared.metrics) if given else None,
             settings={**shared.settings, **own.settings},

@@ -68,11 +68,13 @@ def parse_size(value: object) -> int:
 
 
 def format_duration(seconds: float) -> str:
-    """A duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`."""
+    """A duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, from two days on `37d 1h`."""
     if seconds < 1:
         return f"{seconds * 1000:.0f}ms"
     whole = round(seconds)
     hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
+    if hours >= 48:
+        return f"{hours // 24}d {hours % 24}h" if hours % 24 else f"{hours // 24}d"
     if hours:
         return f"{hours}h {minutes}min" if minutes else f"{hours}h"
     if minutes:

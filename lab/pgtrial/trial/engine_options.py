@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from pgtrial.data.sbtest import lua_environment
 from pgtrial.engine import FrontEnd, refusal_by_sysbench
 from pgtrial.errors import StudyError
+from pgtrial.load import Each
 from pgtrial.store.records import LoadPoint
 from pgtrial.study.load_section import LoadSection
 from pgtrial.study.server_loss import patience_s
@@ -17,16 +17,27 @@ from pgtrial.study.spec import StudySpec
 from pgtrial.study.sysbench import is_sysbench
 
 
-def engine_options(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
-    """The options; `script` is the file of a workload of the study's own, None for a built-in one."""
+def engine_options(
+    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, each: Each | None = None
+) -> list[str]:
+    """The options; `script` is the file of a workload of the study's own, None for a built-in one.
+
+    They say the whole load, all but the threads, which are those of `each` engine; default: one, on this machine.
+    """
+    jobs = _jobs(load, point, each or Each())
     if point.tasks is not None:
-        return _tasks(load, point, seed)
-    return _sysbench(load, point, seed, script) if point.sysbench else _pgbench(load, point, seed, script)
+        return _tasks(load, point, seed, jobs)
+    return _sysbench(load, point, seed, script, jobs) if point.sysbench else _pgbench(load, point, seed, script, jobs)
 
 
 def front_end(point: LoadPoint) -> FrontEnd:
     """Which of the engine's front ends has the workload."""
     return "tasks" if point.tasks is not None else "sysbench" if point.sysbench else "pgbench"
+
+
+def most_parts(point: LoadPoint) -> int:
+    """How many engines can share a load point: each has a client at least, of tasks a connection of each pool."""
+    return point.clients if point.tasks is None else min(point.tasks.pool, point.tasks.tasks)
 
 
 def check_sysbench(spec: StudySpec) -> None:
@@ -44,9 +55,9 @@ def check_sysbench(spec: StudySpec) -> None:
             raise StudyError(f"[load] {test}: the engine refuses it: {said}; correct the script, or [load.sysbench]")
 
 
-def _pgbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
+def _pgbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int) -> list[str]:
     options = ["-n", *_workload(point, script), "-M", point.protocol]
-    options += ["-c", str(point.clients), "-j", str(_jobs(load, point.clients))]
+    options += ["-c", str(point.clients), "-j", str(jobs)]
     options += ["-T", str(int(load.duration)), "--warmup", f"{load.warmup:g}", "--random-seed", str(seed)]
     if point.rate is not None:
         options += ["-R", f"{point.rate:.10g}"]
@@ -59,9 +70,9 @@ def _pgbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None
     return options
 
 
-def _sysbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None) -> list[str]:
+def _sysbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int) -> list[str]:
     options = [str(script or point.workload), *load.sysbench.arguments(point.workload)]
-    options += [f"--threads={point.clients}", f"--jobs={_jobs(load, point.clients)}"]
+    options += [f"--threads={point.clients}", f"--jobs={jobs}"]
     options += [f"--time={load.duration:.0f}", f"--warmup-time={load.warmup:.0f}"]
     options += [f"--db-ps-mode={'disable' if point.protocol == 'simple' else 'auto'}"]
     # 0 would stand for the time
@@ -69,8 +80,8 @@ def _sysbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | Non
     return options if point.rate is None else [*options, f"--rate={point.rate:.0f}"]
 
 
-def _tasks(load: LoadSection, point: LoadPoint, seed: int) -> list[str]:
-    jobs = min(_jobs(load, point.clients), load.tasks.apps)
+def _tasks(load: LoadSection, point: LoadPoint, seed: int, jobs: int) -> list[str]:
+    jobs = min(jobs, load.tasks.apps)
     return [*load.tasks.arguments(), "-M", point.protocol, "-j", str(jobs), "--random-seed", str(seed)]
 
 
@@ -81,6 +92,7 @@ def _workload(point: LoadPoint, script: Path | None) -> list[str]:
     return ["-f", f"{script}@1", "-s", str(point.scale)]
 
 
-def _jobs(load: LoadSection, clients: int) -> int:
-    """Engine threads: as the study says, else one per 16 clients and at most half the CPUs, which the server needs."""
-    return min(clients, load.jobs or max(1, min(math.ceil(clients / 16), (os.cpu_count() or 2) // 2)))
+def _jobs(load: LoadSection, point: LoadPoint, each: Each) -> int:
+    """Threads of each engine: as the study says, else one per 16 of its clients and at most its share of the CPUs."""
+    clients = point.clients // each.engines
+    return min(clients, load.jobs or max(1, min(math.ceil(clients / 16), each.cpus)))

@@ -30,7 +30,7 @@ class Course(Protocol):
 
 
 class _NotWatching:
-    def load_begins(self, engine: int) -> None:
+    def load_begins(self, engine: int | None) -> None:
         """Nothing is watched."""
 
     def measure_begins(self) -> None:
@@ -43,7 +43,7 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Sampler | _No
     if not course.load.observe:
         yield _NotWatching()
         return
-    sampler = Sampler(target.connect, arm.data_directory)
+    sampler = Sampler(target.connect, arm.machine, arm.data_directory)
     try:
         with sampler:
             yield sampler

@@ -33,14 +33,15 @@ class Outcome:
 
     def add(self, event: Event) -> None:
         """Take note of one event; unknown ones are ignored, as the protocol demands."""
-        self.begun = True
+        self.begun = self.begun or event["event"] != "lost"
         match event["event"]:
             case "tick" if event["phase"] in PHASES:
                 self.ticks.append(event)
             case "connected":
                 self.clients = int(event["clients"])
             case "error":
-                self.first_error = self.first_error or str(event.get("message", "unknown error"))
+                where = f"{event['machine']}: " if "machine" in event else ""
+                self.first_error = self.first_error or where + str(event.get("message", "unknown error"))
             case "task":
                 self.failed_after_s.append(float(event["waited_s"]) + float(event["served_s"]))
             case "done":

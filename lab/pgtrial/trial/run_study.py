@@ -10,11 +10,11 @@ from pgtrial.arm.base import Arm, Needs, make_arms
 from pgtrial.arm.connect import Target
 from pgtrial.arm.workspace import Workspace
 from pgtrial.engine import engine_path
-from pgtrial.errors import StudyError
 from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect
 from pgtrial.facts.trial_audit import whole_audit
-from pgtrial.host.cpus import parse_cpus
+from pgtrial.fleet.fleet import load_maker
+from pgtrial.load import LoadMaker
 from pgtrial.observe.canary import CanaryProbes
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.records import PlannedTrial, Trial
@@ -51,14 +51,16 @@ def run_study(
         workspace = stack.enter_context(Workspace())
         for notice in workspace.notices:
             listener(Preparing(notice))
+        maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
+        workspace.preparing, workspace.load_from = maker.preparing, lambda: maker.addresses
         arms = make_arms(given, workspace)
         for arm in arms.values():
             stack.callback(arm.close)
-        _prepare(given, arms, listener)
+        _prepare(given, arms, maker, listener)
         watch = None
         if given.verdict.canary:
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
-        _run_trials(study, given, arms, listener, engine_grace_s=engine_grace_s, watch=watch)
+        _run_trials(study, given, arms, maker, listener, engine_grace_s=engine_grace_s, watch=watch)
         return _end(study, given, listener)
 
 
@@ -68,16 +70,14 @@ def _own_canary(workspace: Workspace) -> CanaryProbes:
     return CanaryProbes(directory, workspace.socket_directory())
 
 
-def _prepare(spec: StudySpec, arms: dict[str, Arm], listener: Listener) -> None:
+def _prepare(spec: StudySpec, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
     needs = Needs.of(spec)
     if spec.load.cpus is not None:
-        try:
-            parse_cpus(spec.load.cpus)
-        except ValueError as error:
-            raise StudyError(f"[load] cpus: {error}") from None
+        maker.check_cpus(spec.load.cpus)
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
+        maker.check_reaches(arm.name, arm.targets)
     for arm in arms.values():
         for data in needs.data:
             arm.prepare(data, lambda text: listener(Preparing(text)))
@@ -87,6 +87,7 @@ def _run_trials(
     study: StudyDirectory,
     spec: StudySpec,
     arms: dict[str, Arm],
+    maker: LoadMaker,
     listener: Listener,
     *,
     engine_grace_s: float,
@@ -94,12 +95,15 @@ def _run_trials(
 ) -> None:
     plan = study.plan
     trials = study.trials()
-    known = set(study.facts())
+    known = {(facts.arm, facts.deployment) for own in study.deployment_facts().values() for facts in own}
+    audited: set[tuple[str, int | None]] = set()
 
-    def collect_facts(arm: Arm, target: Target) -> None:
-        if arm.name not in known:
-            study.write_facts(collect(arm.name, target, arm.data_directory, measure=True))
-            known.add(arm.name)
+    def collect_facts(arm: Arm, target: Target, place: int | None) -> None:
+        deployment = place if plan.deployments > 1 else None
+        if (arm.name, deployment) not in known:
+            facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
+            study.write_facts(facts.model_copy(update={"deployment": deployment}))
+            known.add((arm.name, deployment))
 
     listener(StudyBegins(study.path, len(plan.trials), len(trials), plan.max_blocks, time_left(plan, trials)))
     per_block = len(plan.load_points) * len(plan.arms)
@@ -120,12 +124,20 @@ def _run_trials(
         left = time_left(plan, trials)
         listener(TrialBegins(planned, point, len(trials) + 1, len(plan.trials), plan.max_blocks, left))
         trial = run_trial(
-            study, planned, arms[planned.arm], listener, while_served=collect_facts, engine_grace_s=engine_grace_s
+            study,
+            planned,
+            arms[planned.arm],
+            listener,
+            while_served=collect_facts,
+            engine_grace_s=engine_grace_s,
+            maker=maker,
         )
         trials.append(trial)
         listener(TrialEnds(trial))
-        if study.audit() is None and known >= set(plan.arms):
-            study.write_audit(audit(plan, study.facts(), spec))
+        # the first trial on another deployment may tell more
+        if audited != known and {arm for arm, _ in known} >= set(plan.arms):
+            study.write_audit(audit(plan, study.facts(), spec, study.deployment_facts()))
+            audited = set(known)
         ended = sum(stored.block == planned.block for stored in trials) == per_block
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
@@ -151,7 +163,9 @@ def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
 def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> StudyResult:
     trials = study.trials()
     step = _next_step(study, spec, trials)
-    audited = whole_audit(study.audit(), study.plan, study.facts(), trials)
-    result = analyse_study(study.plan, trials, audited, committed_seconds(study, trials), study.canaries())
+    facts = study.facts()
+    audited = whole_audit(study.audit(), study.plan, facts, trials)
+    seconds = committed_seconds(study, trials)
+    result = analyse_study(study.plan, trials, audited, seconds, study.canaries(), facts=facts)
     listener(StudyEnds(step.reason if isinstance(step, Stop) else "", result.blocks_complete))
     return result

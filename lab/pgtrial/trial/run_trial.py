@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,29 +20,29 @@ import psycopg
 
 from pgtrial.arm.base import Arm, data_of
 from pgtrial.arm.connect import Target
-from pgtrial.data.sbtest import lua_environment
 from pgtrial.data.table_a import creation_s
-from pgtrial.engine import LoadRun
 from pgtrial.errors import StudyError, TrialError
-from pgtrial.host.cpus import running_on
+from pgtrial.load import Load, LoadMaker, LoadOrder, OneEngine
 from pgtrial.observe import counters, host, server_log
 from pgtrial.observe.round_trip import median_round_trip
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
+from pgtrial.store.machines import MachineShare
 from pgtrial.store.records import LoadPoint, PlannedTrial, Trial
 from pgtrial.study.load_section import LoadSection
 from pgtrial.study.server_loss import patience_s
 from pgtrial.trial import leftovers
-from pgtrial.trial.engine_options import engine_options, front_end
+from pgtrial.trial.engine_options import engine_options, front_end, most_parts
 from pgtrial.trial.observed import Observation, observed
 from pgtrial.trial.outcome import PHASES, Outcome
-from pgtrial.trial.progress import Listener, Second
+from pgtrial.trial.progress import Listener, Preparing, Second
 from pgtrial.trial.settle import NO_CHECKPOINT, Checkpoint, run_setup_sql, warm_relations
 
 ENGINE_GRACE_S = 60.0
 """How much longer than warm-up and measured part the engine may take, for connecting and for its last transactions."""
 
-WhileServed = Callable[[Arm, Target], None]
+WhileServed = Callable[[Arm, Target, int | None], None]
+"""Arm, where its server is, and the place that the trial has."""
 
 
 @dataclass
@@ -55,6 +56,7 @@ class _Course:
     directory: Path
     listener: Listener
     engine_grace_s: float
+    maker: LoadMaker
     timings: dict[str, float] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
     reason: str | None = None
@@ -69,6 +71,7 @@ class _Course:
     server_said: list[str] = field(default_factory=list)
     lost: str | None = None
     table_created_s: float | None = None
+    machines: list[MachineShare] = field(default_factory=list)
 
     def lose(self, error: psycopg.Error) -> None:
         """The lab's own session broke in mid-load: the engine is to tell all the same what it measured."""
@@ -96,15 +99,19 @@ def run_trial(
     *,
     while_served: WhileServed | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
+    maker: LoadMaker | None = None,
 ) -> Trial:
-    """Run and store one planned trial.
+    """Run and store one planned trial; `maker` makes its load, default: one engine on this machine.
 
     `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
     ArmError, StudyError and StoreError for what must stop the study.
     """
     point = study.plan.load_points[planned.load_point]
     script = study.script(point.workload)
-    course = _Course(study.spec.load, planned, point, script, study.begin_trial(planned), listener, engine_grace_s)
+    maker = maker or OneEngine()
+    notes = maker.ready(lambda text: listener(Preparing(text)))
+    directory = study.begin_trial(planned)
+    course = _Course(study.spec.load, planned, point, script, directory, listener, engine_grace_s, maker, notes=notes)
     started = _now()
     try:
         tables = data_of(study.spec, point)
@@ -115,10 +122,11 @@ def run_trial(
                 _load_and_collect(course, arm, target)
             except (TrialError, psycopg.Error) as error:
                 course.fail(_sentence(error))
+            arm.fetch_log(log)
             # what follows is the lab's own stop of the server
             course.server_said = server_log.last_lines(log, said_before)
             if course.reason is None and course.lost is None and while_served is not None:
-                while_served(arm, target)
+                while_served(arm, target, planned.place)
     except TrialError as error:
         course.fail(_sentence(error))
     trial = _record(course, started, arm.host_seen)
@@ -156,8 +164,9 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
                         tps = event["transactions"] / (event.get("seconds") or 1.0)
                         course.listener(Second(phase, event["second"], tps))
             status = run.finish()
+            course.machines = run.machines(course.outcome.done)
             _check_script(course, run)
-            course.reason = course.outcome.failure(status, run.last_words())
+            course.reason = run.trouble or course.outcome.failure(status, run.last_words())
         with _timed(course, "collect"):
             checkpoint.close()
             course.checkpoint_s = checkpoint.duration_s
@@ -201,10 +210,10 @@ def _settle_loss(course: _Course) -> None:
 
 def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, target: Target) -> counters.Counters:
     by_network = not target.host.startswith(("/", "@"))
-    return counters.read_counters(session) | host.read_host(arm.data_directory, network=by_network)
+    return counters.read_counters(session) | host.read_host(arm.machine, arm.data_directory, network=by_network)
 
 
-def _check_script(course: _Course, run: LoadRun) -> None:
+def _check_script(course: _Course, run: Load) -> None:
     """Raise StudyError if the engine did not begin for an error in the script, which no repetition mends."""
     if course.script is None or course.outcome.begun:
         return
@@ -214,21 +223,21 @@ def _check_script(course: _Course, run: LoadRun) -> None:
 
 
 @contextmanager
-def _engine(course: _Course, target: Target) -> Iterator[LoadRun]:
-    directory = course.directory
-    options = engine_options(course.load, course.point, course.planned.seed, course.script)
-    with ExitStack() as stack:
-        with running_on(course.load.cpus):
-            load = LoadRun(
-                {**target.environment(), **(lua_environment(course.script.parent) if course.script else {})},
-                options,
-                front_end=front_end(course.point),
-                events_file=directory / "engine.jsonl",
-            )
-            run = stack.enter_context(load)
-        leftovers.remember(directory, run.pid)
+def _engine(course: _Course, target: Target) -> Iterator[Load]:
+    order = LoadOrder(
+        front_end(course.point),
+        partial(engine_options, course.load, course.point, course.planned.seed, course.script),
+        target,
+        course.directory / "engine.jsonl",
+        most_parts(course.point),
+        course.script,
+        course.load.cpus,
+    )
+    with course.maker.started(order) as run:
+        if run.pid is not None:
+            leftovers.remember(course.directory, run.pid)
         yield run
-    leftovers.forget(directory)
+    leftovers.forget(course.directory)
 
 
 def _record(course: _Course, started: str, host_seen: dict[str, dict[str, int]]) -> Trial:
@@ -262,6 +271,7 @@ def _record(course: _Course, started: str, host_seen: dict[str, dict[str, int]])
         round_trip_us=course.round_trip_us,
         not_permitted=course.not_permitted,
         notes=course.notes,
+        machines=course.machines,
         failure_spans=outcome.failure_spans,
         server_log_tail=course.server_said,
     )

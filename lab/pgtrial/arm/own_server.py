@@ -1,0 +1,61 @@
+"""What is done by SQL with a server of our own, wherever it runs: its data loaded and put back, its connections."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from pgtrial.arm.base import Needs
+from pgtrial.arm.connect import Target
+from pgtrial.data import prepared
+from pgtrial.data.sbtest import Preparing
+from pgtrial.data.sizes import SEGMENT_MB, Data, prefilled_wal_mb
+from pgtrial.data.tables import Contents, load_tables, reset_tables
+from pgtrial.engine import prepare_sysbench
+from pgtrial.study.spec import SetUp
+
+
+def load_data(
+    target: Target,
+    tables: Data,
+    needs: Needs,
+    on_progress: Callable[[str], None],
+    preparing: Preparing = prepare_sysbench,
+) -> None:
+    """Load the data, and leave WAL files for the trials to find. Raises ArmError."""
+    if not isinstance(tables, int):
+        prepared.prepare(target, tables, on_progress, preparing)
+    else:
+        load_tables(target, Contents(tables, needs.fillfactor, needs.foreign_keys), on_progress)
+    _prefill_wal(target, tables)
+
+
+def reset_data(target: Target, tables: Data, setup: SetUp) -> None:
+    """Bring the data of a trial before near its first state, as the set-up says."""
+    how: Literal["vacuum", "none"] = "none" if setup.reset == "none" else "vacuum"
+    with target.connect() as connection:
+        if not isinstance(tables, int):
+            prepared.reset(connection, tables, how)
+        else:
+            reset_tables(connection, how)
+
+
+def connections_of(target: Target) -> tuple[int, int]:
+    """max_connections, and how many of them are reserved."""
+    with target.connect() as connection:
+        rows = connection.execute(
+            "SELECT name, setting::int FROM pg_settings WHERE name IN "
+            "('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
+        ).fetchall()
+    values = dict(rows)
+    reserved = values.get("superuser_reserved_connections", 0) + values.get("reserved_connections", 0)
+    return values["max_connections"], reserved
+
+
+def _prefill_wal(target: Target, tables: Data) -> None:
+    """Use up segments and recycle them, so that trials find ready-made WAL files (see data.sizes)."""
+    with target.connect() as connection:
+        for _ in range(prefilled_wal_mb(tables) // SEGMENT_MB):
+            connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
+            connection.execute("SELECT pg_switch_wal()")
+        connection.execute("CHECKPOINT")

@@ -1,0 +1,112 @@
+"""Rules over the trials of a fleet: machines that are slow, that were lost, or that are a server's own."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+from pgtrial.analyse.machines import lost_machines, machine_parts
+from pgtrial.facts.audit import listed
+from pgtrial.facts.trial_audit import TOLERATED, TrialCase, trial_rule
+from pgtrial.store.records import Finding, Trial
+
+_UNEVEN = 0.01
+"""Share of the measured part by which machines may begin apart."""
+
+
+@trial_rule
+def slow_machine(case: TrialCase) -> Iterator[Finding]:
+    """Its clients do less than those of the others: all arms have that in common, and none gets the whole load."""
+    for part in machine_parts([trial for trial in case.trials if trial.status == "completed"]):
+        if part.slower_by is not None:
+            yield Finding(
+                rule="slow_machine",
+                severity="warning",
+                arms=case.plan.arms,
+                message=f"The machine {part.machine} of the fleet is slow: its clients made {part.slower_by:.0%} fewer "
+                f"transactions each than those of the other machines (median of {part.trials} trials).",
+                cure="It is the same for all arms, and the load is smaller than asked for; find out what else runs "
+                "there and how far it is from the servers, or leave it out of the fleet.",
+            )
+
+
+@trial_rule
+def lost_machine(case: TrialCase) -> Iterator[Finding]:
+    """A trial that lost a machine has failed, and counts as the worst rank, whatever the arm did."""
+    lost = [(trial, machine) for trial in case.trials for machine in lost_machines(trial)]
+    if not lost:
+        return
+    machines, failed = Counter(machine for _, machine in lost), {trial.index: trial.arm for trial, _ in lost}
+    arms = Counter(failed.values())
+    told = listed(f"{machine}" + (f" ({times} times)" if times > 1 else "") for machine, times in machines.items())
+    yield Finding(
+        rule="lost_machine",
+        severity="warning",
+        arms=[arm for arm in case.plan.arms if arm in arms],
+        message=f"The fleet lost {told} in mid-trial: {len(failed)} of {len(case.trials)} trials failed by that, "
+        f"{listed(f'{arms[arm]} of {arm}' for arm in case.plan.arms if arm in arms)}.",
+        cure="Failed trials count against their arm, by chance against any: use machines that stay (no spot "
+        "instances), or more blocks.",
+    )
+
+
+@trial_rule
+def uneven_start(case: TrialCase) -> Iterator[Finding]:
+    """Where machines begin apart, a part of the load is missing at both ends of the measured part."""
+    fleet = [trial for trial in case.trials if trial.machines]
+    apart = {
+        trial.index: seconds for trial in fleet if (seconds := _apart_s(trial)) > _UNEVEN * _measured_s(case, trial)
+    }
+    if len(apart) > TOLERATED * len(fleet):
+        yield Finding(
+            rule="uneven_start",
+            severity="warning",
+            arms=case.plan.arms,
+            message=f"The machines of the fleet began up to {1000 * max(apart.values()):,.0f} ms apart, in "
+            f"{len(apart)} of {len(fleet)} trials by more than {_UNEVEN:.0%} of the measured part: at its ends not all "
+            "of the load was there.",
+            cure="Use machines near to each other that do nothing else, or longer trials.",
+        )
+
+
+def _apart_s(trial: Trial) -> float:
+    skews = [share.start_skew_us for share in trial.machines if share.start_skew_us is not None]
+    return (max(skews) - min(skews)) / 1e6 if skews else 0.0
+
+
+def _measured_s(case: TrialCase, trial: Trial) -> float:
+    """As planned; of tasks, which run to their end, as long as it was."""
+    return case.plan.duration_s or (trial.measured.duration_s if trial.measured else 0.0)
+
+
+@trial_rule
+def fleet_on_the_servers_host(case: TrialCase) -> Iterator[Finding]:
+    """A machine of the fleet that serves an arm takes CPU time from that server."""
+    called = {share.machine: {share.machine, share.address} for trial in case.trials for share in trial.machines}
+    shared = {
+        arm: found
+        for arm in case.plan.arms
+        if (found := [machine for machine, names in called.items() if names & _names(case, arm)])
+    }
+    if not shared:
+        return
+    told = listed(f"{listed(found)} (of {arm})" for arm, found in shared.items())
+    all_arms = len(shared) == len(case.plan.arms)
+    yield Finding(
+        rule="client_on_server_host",
+        severity="info" if all_arms else "warning",
+        arms=list(shared) if all_arms else case.plan.arms,
+        message=f"A part of the load runs on a server's own machine, {told}, and takes CPU time there"
+        + (": it is so for all arms." if all_arms else ", not from the others."),
+        cure="Keep the servers' hosts out of the fleet.",
+    )
+
+
+def _names(case: TrialCase, arm: str) -> set[str]:
+    """How an arm's hosts may be called: addresses, and names without a user."""
+    return {
+        name
+        for host in case.plan.hosts.get(arm, [])
+        for name in (host.address, host.label.rpartition("@")[2])
+        if name is not None
+    }

@@ -1,0 +1,1 @@
+"""Loads made by several machines at once, held together by Ray."""

@@ -1,0 +1,262 @@
+"""What works on a machine of the fleet: one engine at a time, its lines handed on, and nothing left behind.
+
+The class travels to the machines as it is, so that they need Ray and no pgtrial: it imports the standard library alone.
+"""
+
+from __future__ import annotations
+
+import collections
+import contextlib
+import hashlib
+import os
+import platform
+import queue
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import uuid
+from typing import IO, Any
+
+_NAME = "pgtrial-engine"
+_TAIL_LINES = 40
+_MOST_LINES = 5000
+_TRY_S = 30.0
+
+_WATCHDOG = """
+import os, shutil, signal, sys
+if os.fork():
+    os._exit(0)
+os.setsid()
+engines = set()
+for line in sys.stdin:
+    word, pid = line.split()
+    (engines.add if word == "begun" else engines.discard)(int(pid))
+for pid in engines:
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
+shutil.rmtree(sys.argv[1], ignore_errors=True)
+"""
+"""Ends the engine and removes the room as soon as the agent's end of its pipe is closed, however that came about."""
+
+
+def identity() -> str:
+    """What tells this machine from others: a container is a machine of its own."""
+    known = [socket.gethostname(), str(uuid.getnode())]
+    with contextlib.suppress(OSError):
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+            known.append(boot.read().strip())
+        known += [str(os.stat(f"/proc/self/ns/{kind}").st_ino) for kind in ("net", "mnt")]
+    return " ".join(known)
+
+
+def kind_of_machine() -> str:
+    """System and processor, which a program is built for: `Linux x86_64`."""
+    return f"{platform.system()} {platform.machine()}"
+
+
+class Agent:
+    """One machine's part of the fleet. Whatever may go wrong there is told in words, not raised."""
+
+    def __init__(self) -> None:
+        self._room = tempfile.mkdtemp(prefix="pgtrial-")
+        self._watchdog: subprocess.Popen[str] | None = None
+        if hasattr(os, "fork"):
+            self._watchdog = subprocess.Popen(
+                [sys.executable, "-I", "-S", "-c", _WATCHDOG, self._room],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                text=True,
+            )
+            self._watchdog.wait()
+        self._engine = ""
+        self._here = ""
+        self._process: subprocess.Popen[str] | None = None
+        self._readers: list[threading.Thread] = []
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
+
+    def describe(self) -> dict[str, Any]:
+        """Who it is: host, kind of machine, its identity, and how many CPUs there are for the engine."""
+        return {
+            "host": socket.gethostname(),
+            "kind": kind_of_machine(),
+            "identity": identity(),
+            "cpus": os.cpu_count() or 1,
+        }
+
+    def clock(self) -> tuple[float, float]:
+        """When a question about the time came, and when it was answered: Unix seconds of this machine's clock."""
+        came = time.time()
+        return came, time.time()
+
+    def find_engine(self, digest: str) -> bool:
+        """Whether the engine with this SHA-256 is here; from now on it is the one that runs."""
+        beside = os.path.join(os.path.dirname(sys.executable), _NAME)
+        for path in (os.environ.get("PGTRIAL_ENGINE"), beside, shutil.which(_NAME)):
+            if path and os.access(path, os.X_OK) and _digest(path) == digest:
+                self._engine = os.path.abspath(path)
+                return True
+        return False
+
+    def take_engine(self, binary: bytes) -> None:
+        """Keep an engine that was sent, for the fleet's account alone."""
+        self._engine = os.path.join(self._room, _NAME)
+        with open(os.open(self._engine, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o700), "wb") as file:
+            file.write(binary)
+
+    def complaint_of_engine(self) -> str | None:
+        """Why the engine does not run here; None when it does."""
+        command = [self._engine, "--version"]
+        try:
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", timeout=_TRY_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return getattr(error, "strerror", None) or str(error)
+        said = (done.stderr or done.stdout).strip().splitlines()
+        return None if done.returncode == 0 else said[-1] if said else f"it ended with status {done.returncode}"
+
+    def complaint_about(self, host: str, port: int, patience_s: float) -> str | None:
+        """Why the server's address cannot be connected to from here; None when it can."""
+        try:
+            with socket.create_connection((host, port), timeout=patience_s):
+                return None
+        except OSError as error:
+            return error.strerror or str(error) or type(error).__name__
+
+    def begin(self, order: dict[str, Any]) -> str | None:
+        """Start the engine; why that is not possible, or None.
+
+        An order has `arguments`, `environment`, `files` (name -> bytes), which lie where it works, and `cpus` (numbers,
+        or None for all).
+        """
+        here = self._here = tempfile.mkdtemp(dir=self._room)
+        for name, content in order["files"].items():
+            with open(os.open(os.path.join(here, name), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+                file.write(content)
+        kept = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
+        self._lines, self._tail = queue.SimpleQueue(), collections.deque(maxlen=_TAIL_LINES)
+        try:
+            with _running_on(order["cpus"]):
+                self._process = subprocess.Popen(
+                    [self._engine, *order["arguments"]],
+                    env={**kept, **order["environment"]},
+                    cwd=here,
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    encoding="utf-8",
+                    errors="replace",
+                )
+        except (OSError, ValueError) as error:
+            return str(error)
+        self._tell_watchdog("begun", self._process.pid)
+        self._readers = [
+            threading.Thread(target=_read_lines, args=(self._process.stdout, self._lines), daemon=True),
+            threading.Thread(target=_read_messages, args=(self._process.stderr, self._tail), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+        return None
+
+    def lines(self, longest_s: float) -> tuple[list[str], bool]:
+        """The lines since the last call, waiting up to `longest_s` for the first; and whether these were the last."""
+        found: list[str] = []
+        with contextlib.suppress(queue.Empty):
+            line = self._lines.get(timeout=longest_s)
+            while line is not None and len(found) < _MOST_LINES:
+                found.append(line)
+                line = self._lines.get_nowait()
+            if line is None:
+                return found, True
+            found.append(line)
+        return found, False
+
+    def go(self, at: float) -> None:
+        """Let the engine begin at this instant: Unix seconds of this machine's clock."""
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                self._process.stdin.write(f"{at:.6f}\n")
+                self._process.stdin.close()
+
+    def interrupt(self) -> None:
+        """Ask the engine to stop; it still reports what it measured."""
+        if self._process is not None and self._process.poll() is None:
+            # an interrupt from the keyboard is blocked in what Ray starts
+            self._process.terminate()
+
+    def end(self, patience_s: float) -> dict[str, Any]:
+        """Wait for the engine's end, and end it by force after that: its `status`, negative for a signal, and its last
+        `messages`."""
+        process = self._process
+        if process is None:
+            return {"status": None, "messages": []}
+        try:
+            process.wait(patience_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+        self._tell_watchdog("over", process.pid)
+        for reader in self._readers:
+            reader.join(patience_s)
+        shutil.rmtree(self._here, ignore_errors=True)
+        return {"status": process.returncode, "messages": list(self._tail)}
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+        shutil.rmtree(self._room, ignore_errors=True)
+        if self._watchdog is not None and self._watchdog.stdin is not None:
+            self._watchdog.stdin.close()
+
+    def _tell_watchdog(self, word: str, pid: int) -> None:
+        if self._watchdog is not None and self._watchdog.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._watchdog.stdin.write(f"{word} {pid}\n")
+                self._watchdog.stdin.flush()
+
+
+def _read_lines(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
+    for line in stream:
+        lines.put(line)
+    lines.put(None)
+
+
+def _read_messages(stream: IO[str], tail: collections.deque[str]) -> None:
+    tail.extend(line.strip() for line in stream if line.strip())
+
+
+def _digest(path: str) -> str | None:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError:
+        return None
+
+
+@contextlib.contextmanager
+def _running_on(cpus: list[int] | None) -> Any:
+    """Processes started inside run on these CPUs only."""
+    if cpus is None:
+        yield
+        return
+    if not hasattr(os, "sched_setaffinity"):
+        raise ValueError("this system does not let a process choose its CPUs")
+    former = os.sched_getaffinity(0)
+    if missing := sorted(set(cpus) - former):
+        raise ValueError(f"these CPUs are not usable there: {', '.join(map(str, missing))}")
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, former)

@@ -1,0 +1,83 @@
+"""A shell on another host that stays open: one after the other it carries out the scripts that it is given.
+
+A login that runs the user's own start-up files for every command would cost a loaded host more than the command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import secrets
+
+import asyncssh
+
+_CHUNK = 65536
+
+
+class Ended(Exception):
+    """The shell is gone: of itself, with a status and last words, or with its connection."""
+
+    def __init__(self, status: int | None = None, said: str = "") -> None:
+        super().__init__(said)
+        self.status = status
+        self.said = said
+
+
+class Shell:
+    """One `/bin/sh`, in its own session of a connection. Each script has a shell of its own below it."""
+
+    def __init__(self, process: asyncssh.SSHClientProcess[bytes]) -> None:
+        self._process = process
+        self._answered = False
+
+    @classmethod
+    async def open(cls, connection: asyncssh.SSHClientConnection) -> Shell:
+        """A new one. Raises asyncssh.ChannelOpenError."""
+        return cls(await connection.create_process("exec /bin/sh", encoding=None))
+
+    async def run(self, script: bytes) -> tuple[int, bytes, bytes]:
+        """Status, output and errors of a script. Raises Ended."""
+        if not self._answered:
+            await self._answer(b":")  # with whatever the user's start-up files have to say
+        return await self._answer(script)
+
+    async def _answer(self, script: bytes) -> tuple[int, bytes, bytes]:
+        mark = secrets.token_hex(16).encode()
+        try:
+            self._process.stdin.write(
+                b"/bin/sh -s <<'%(mark)s'\n%(script)s\n%(mark)s\n"
+                b"printf '\\n%(mark)s %%s\\n' $?; printf '\\n%(mark)s 0\\n' >&2\n"
+                % {b"mark": mark, b"script": script.removesuffix(b"\n")}
+            )
+            (output, status), (errors, _) = await asyncio.gather(
+                _until(self._process.stdout, mark), _until(self._process.stderr, mark)
+            )
+        except (EOFError, OSError, asyncssh.Error):
+            raise await self._ended() from None
+        self._answered = True
+        return status, output, errors
+
+    def close(self) -> None:
+        """End it; what it runs goes on."""
+        self._process.close()
+
+    async def _ended(self) -> Ended:
+        if self._answered or self._process.exit_status is None:
+            return Ended()
+        said = (await self._process.stderr.read() + await self._process.stdout.read()).decode(errors="replace")
+        return Ended(self._process.exit_status, " ".join(said.split())[:200])
+
+
+async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes, int]:
+    """What comes before the mark, and the number behind it. Raises EOFError."""
+    end = re.compile(rb"\n%s (\d+)\n\Z" % mark)
+    content = bytearray()
+    while True:
+        chunk = await reader.read(_CHUNK)
+        if not chunk:
+            raise EOFError
+        content += chunk
+        # only what is new, and as much before it as a mark takes
+        found = end.search(content, max(0, len(content) - len(mark) - 16))
+        if found is not None:
+            return bytes(content[: found.start()]), int(found[1])

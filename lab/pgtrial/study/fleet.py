@@ -1,0 +1,66 @@
+"""`[fleet]` of the study file: the machines that make the load."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, Field
+
+from pgtrial.study.load_section import Section
+from pgtrial.study.units import parse_duration
+
+LOCAL, AUTO = "local", "auto"
+
+_ADDRESS = re.compile(r"(ray://)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}")
+_LONGEST_S = 86_400.0
+
+
+def _known_address(address: str) -> str:
+    if address not in (LOCAL, AUTO) and not _ADDRESS.fullmatch(address):
+        raise ValueError(
+            f'{address!r} is no address of a Ray cluster; write "auto" for the one that this machine belongs to, '
+            '"ray://HOST:10001", or "local" for one made on this machine for the run'
+        )
+    return address
+
+
+def _canonical(value: Any) -> str:
+    words = value.split(maxsplit=1) if isinstance(value, str) else []
+    if words in (["continue"], ["stop"]):
+        return words[0]
+    if len(words) != 2 or words[0] != "wait":
+        raise ValueError(f'{value!r} is no such policy; write "continue", "stop", or for example "wait 2min"')
+    patience = parse_duration(words[1])
+    if not 1 <= patience <= _LONGEST_S:
+        raise ValueError(f"{value!r} is out of range; wait for 1s to 24h")
+    return f"wait {patience:g}s"
+
+
+class FleetSection(Section):
+    """The machines that make the load, in place of the lab's own."""
+
+    engine: Literal["ray"] = Field("ray", description="What holds the machines together: a Ray cluster.")
+    address: Annotated[str, AfterValidator(_known_address)] = Field(
+        AUTO,
+        description="`auto`: the cluster that this machine belongs to; `ray://HOST:10001`: one that it does not; "
+        "`HOST:PORT`: one of several that it belongs to; `local`: one made on this machine for the run.",
+    )
+    machines: int | None = Field(
+        None, ge=1, le=10_000, description="How many make the load; default: all that the cluster has at the start."
+    )
+    pack: bool = Field(
+        False, description="Whether one machine may run several engines, where there are fewer machines than asked for."
+    )
+    on_machine_loss: Annotated[str, BeforeValidator(_canonical)] = Field(
+        "continue",
+        description="What becomes of a study when a machine is lost; the trial that it was at work on has failed. "
+        "`continue`: the others share its part; `wait 2min`: for so long a replacement is waited for, then the study "
+        "stops; `stop`: it stops at once. A study that was stopped goes on when it is run again.",
+    )
+
+    @property
+    def patience_s(self) -> float | None:
+        """Seconds for which a replacement is waited for; None where it is not."""
+        waits = self.on_machine_loss.startswith("wait ")
+        return parse_duration(self.on_machine_loss.removeprefix("wait ")) if waits else None

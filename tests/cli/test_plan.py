@@ -1,0 +1,123 @@
+"""`pgtrial plan` says who would run where and for how long, and connects to nothing."""
+
+from __future__ import annotations
+
+import json
+import socket
+
+import pytest
+
+from pgtrial.cli import main
+
+GIVEN = """
+[arms.here]
+[arms.there]
+dsn = "postgresql://bench:topsecret@db.example:6543/bench"
+[verdict]
+blocks = 8
+"""
+
+DEPLOYED = """
+[arms.a]
+dsn = ["service=a1", "service=a2", "service=a3", "service=a4"]
+[arms.b]
+dsn = ["service=b1", "service=b2", "service=b3", "service=b4"]
+[verdict]
+blocks = 12
+"""
+
+PLACES = """
+[server]
+storage = { fs = "ext4", on = ["/d1", "/d2"] }
+[arms.a]
+[arms.b]
+settings = { jit = "off" }
+[verdict]
+blocks = 8
+canary = CANARY
+"""
+
+FLEET = """
+[fleet]
+address = "ray://head:10001"
+machines = 4
+on_machine_loss = "wait 2min"
+"""
+
+
+@pytest.fixture
+def planned(tmp_path, monkeypatch, capsys):
+    """The lines of a plan without their padding, or the plan as JSON; no address may be looked up."""
+
+    def refuse(*address):
+        raise AssertionError(f"a plan connects to nothing: {address}")
+
+    monkeypatch.setattr(socket, "getaddrinfo", refuse)
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    monkeypatch.setenv("COLUMNS", "400")
+    monkeypatch.chdir(tmp_path)
+
+    def run(study, *options):
+        if not study.startswith("@"):
+            (tmp_path / "s.toml").write_text(study)
+            study = "s.toml"
+        with pytest.raises(SystemExit) as ended:
+            main(["plan", study, *options])
+        out, err = capsys.readouterr()
+        assert ended.value.code == 0, err
+        return json.loads(out) if "--json" in options else [" ".join(line.split()) for line in out.splitlines()]
+
+    return run
+
+
+def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exist(planned):
+    lines = planned("@os-comparison", "--profile", "full")
+    assert "hosts CentOS: postgres@centos by ssh, data in /var/lib/pgsql/pgtrial" in lines
+    assert "FreeBSD: postgres@freebsd by ssh, data in /var/db/postgres/pgtrial" in lines
+    assert "load from this machine" in lines
+    assert (
+        "scope these 5 hosts (centos, debian, freebsd, opensuse, ubuntu), a fresh copy of the data for every trial "
+        "(not swapped between the arms: host)"
+    ) in lines
+    assert (
+        "time about 37d 10h at most, less if a look decides earlier; 19s of it for canaries, loading comes on top"
+        in lines
+    )
+
+
+def test_a_plan_tells_where_given_servers_are_without_their_passwords(planned):
+    lines = planned(GIVEN)
+    assert "hosts here: this machine" in lines
+    assert "there: db.example by dsn" in lines
+    assert "topsecret" not in "".join(lines)
+    assert "topsecret" not in json.dumps(planned(GIVEN, "--json"))
+
+
+def test_a_plan_tells_how_blocks_are_shared_out_over_deployments(planned):
+    lines = planned(DEPLOYED)
+    assert "deployments 4 of each arm, one pair for each block, 3 blocks each" in lines
+    assert "hosts a: service a1 by dsn, service a2 by dsn, service a3 by dsn, service a4 by dsn" in lines
+
+
+def test_a_plan_tells_on_which_places_the_arms_take_turns(planned):
+    lines = planned(PLACES.replace("CANARY", "true"))
+    assert "places a and b take turns on /d1 and /d2" in lines
+    assert "its place swapped by the coin between /d1 and /d2" in "".join(lines)
+    assert planned(PLACES.replace("CANARY", "true"), "--json")["places"] == [
+        {"arms": ["a", "b"], "places": ["/d1", "/d2"]}
+    ]
+
+
+def test_the_estimate_counts_the_canaries(planned):
+    with_them, without = (planned(PLACES.replace("CANARY", each), "--json") for each in ("true", "false"))
+    assert with_them["seconds_of_canaries"] == 6 + 1 + 8
+    assert without["seconds_of_canaries"] == 0
+    assert with_them["seconds_at_most"] - without["seconds_at_most"] == pytest.approx(15, abs=1)
+    assert not any("of it for canaries" in line for line in planned(PLACES.replace("CANARY", "false")))
+
+
+def test_a_plan_tells_of_the_fleet(planned):
+    study = GIVEN + FLEET
+    told = "4 machines of the Ray cluster ray://head:10001; when one is lost: wait 120s"
+    assert f"load from {told}" in planned(study)
+    assert planned(study, "--json")["fleet"]["machines"] == 4

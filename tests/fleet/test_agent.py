@@ -1,0 +1,130 @@
+"""What works on a machine of the fleet, here in a process of the tests and without Ray."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pgtrial.fleet import agent as module
+from pgtrial.fleet.agent import Agent
+from tests.conftest import require, require_engine
+
+PATIENCE_S = 30.0
+
+
+@pytest.fixture
+def agent():
+    working = Agent()
+    yield working
+    working.close()
+
+
+@pytest.fixture
+def fitted(agent):
+    agent.take_engine(require_engine().read_bytes())
+    return agent
+
+
+def order(*arguments, **more):
+    return {"arguments": arguments, "environment": {}, "files": {}, "cpus": None, **more}
+
+
+def said(agent):
+    lines, last = [], False
+    deadline = time.monotonic() + PATIENCE_S
+    while not last:
+        assert time.monotonic() < deadline
+        more, last = agent.lines(1.0)
+        lines += more
+    return "".join(lines)
+
+
+def test_it_imports_nothing_that_a_machine_with_python_alone_lacks():
+    imports = [node for node in ast.walk(ast.parse(Path(module.__file__).read_text())) if isinstance(node, ast.Import)]
+    froms = [
+        node for node in ast.walk(ast.parse(Path(module.__file__).read_text())) if isinstance(node, ast.ImportFrom)
+    ]
+    names = {alias.name for node in imports for alias in node.names} | {str(node.module) for node in froms}
+    assert names <= {*sys.stdlib_module_names, "__future__"}
+
+
+def test_the_same_engine_is_used_where_it_is_and_another_one_is_not(agent, monkeypatch):
+    engine = require_engine()
+    monkeypatch.setenv("PGTRIAL_ENGINE", str(engine))
+    assert not agent.find_engine("0" * 64)
+    assert agent.find_engine(hashlib.sha256(engine.read_bytes()).hexdigest())
+    assert agent.complaint_of_engine() is None
+
+
+def test_an_engine_that_was_sent_is_kept_for_this_account_alone(fitted):
+    path = Path(fitted._engine)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o700
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    assert fitted.complaint_of_engine() is None
+
+
+def test_an_engine_for_another_processor_is_complained_about(agent):
+    binary = bytearray(require_engine().read_bytes()[:4096])
+    require(binary[:4] == b"\x7fELF", "programs in ELF, such as Linux has")
+    binary[18:20] = (0x16).to_bytes(2, sys.byteorder)
+    agent.take_engine(bytes(binary))
+    assert "Exec format error" in (agent.complaint_of_engine() or "")
+
+
+def test_what_the_engine_says_comes_over_with_its_status_and_names_files_alike_on_all_machines(fitted):
+    assert fitted.begin(order("pgbench", "-n", "-f", "./bad.sql", files={"bad.sql": b"\\nothing\n"})) is None
+    assert said(fitted) == ""
+    ended = fitted.end(PATIENCE_S)
+    assert ended["status"] == 1
+    assert any(message.startswith("pgbench: error: ./bad.sql:1") for message in ended["messages"])
+
+
+def test_stray_variables_of_the_machine_do_not_reach_the_engine(fitted, monkeypatch):
+    monkeypatch.setenv("PGPORT", "not a port")
+    fitted.begin(order("pgbench", "-n", "-S", environment={"PGHOST": "/nowhere"}))
+    said(fitted)
+    (message, *_) = fitted.end(PATIENCE_S)["messages"]
+    assert "not a port" not in message
+    assert ".s.PGSQL.5432" in message
+
+
+def test_cpus_that_the_machine_does_not_have_are_complained_about(fitted):
+    assert fitted.begin(order("pgbench", cpus=[0, 100_000])) == "these CPUs are not usable there: 100000"
+
+
+def engines_of(process):
+    return [child for child in process.children(recursive=True) if child.name() == "pgtrial-engine"]
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_an_agent_that_is_killed_leaves_neither_engine_nor_files(tmp_path):
+    engine = require_engine()
+    work = (
+        "import pathlib, sys, time; from pgtrial.fleet.agent import Agent; agent = Agent()\n"
+        f"agent.take_engine(pathlib.Path({str(engine)!r}).read_bytes())\n"
+        f"agent.begin({{'arguments': ['null-server', '--socket-dir', {str(tmp_path)!r}], 'environment': {{}}, "
+        "'files': {}, 'cpus': None})\n"
+        "agent.lines(30); print(agent._room, flush=True); time.sleep(600)"
+    )
+    with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        room = Path(process.stdout.readline().strip())
+        (left,) = engines_of(psutil.Process(process.pid))
+        assert room.is_dir()
+        process.kill()
+    wait_until(lambda: not left.is_running() or left.status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: not room.exists())

@@ -1,0 +1,175 @@
+"""Studies whose load is made by the two nodes of a Ray cluster, here on one machine and on one real server."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import re
+import shutil
+
+import psutil
+import pytest
+from hdrh.histogram import HdrHistogram
+
+from pgtrial.fleet.run import FleetRun
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.study.load import build_study
+from pgtrial.study.plan import make_plan
+from pgtrial.trial.progress import Second
+from pgtrial.trial.run_study import run_study
+from tests.conftest import require, require_engine
+from tests.trial.small import each_once, once, small_study
+
+SCRIPT = r"\set divisor random(0, 4)" + "\nSELECT 1 / :divisor;\n"
+"""A fifth of its transactions fails, with SQLSTATE 22012."""
+
+MARK = "FLEET_OF_TESTS"
+"""A variable that all processes of the cluster have inherited."""
+
+
+def ray_of_this_machine():
+    try:
+        from ray.cluster_utils import Cluster  # noqa: PLC0415
+    except ImportError:
+        Cluster = None
+    require(Cluster, "Ray (pip install 'pgtrial[ray]')")
+    return Cluster
+
+
+@pytest.fixture(scope="module")
+def nodes():
+    require_engine()
+    os.environ[MARK] = str(os.getpid())
+    cluster = ray_of_this_machine()(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    session = cluster.head_node.get_session_dir_path()
+    cluster.add_node(num_cpus=1)
+    yield cluster
+    cluster.shutdown()
+    shutil.rmtree(session, ignore_errors=True)
+    del os.environ[MARK]
+
+
+@pytest.fixture
+def said(monkeypatch):
+    """All that the machines say of each trial, by machine, before it is merged."""
+    heard: list[dict[str, list]] = []
+    begin, feed = FleetRun.__enter__, FleetRun.feed
+
+    def beginning(run):
+        heard.append(collections.defaultdict(list))
+        return begin(run)
+
+    def feeding(run, text):
+        for line in text.splitlines():
+            index, _, event = line.partition("\t")
+            if event:
+                heard[-1][index].append(json.loads(event))
+        feed(run, text)
+
+    monkeypatch.setattr(FleetRun, "__enter__", beginning)
+    monkeypatch.setattr(FleetRun, "feed", feeding)
+    return heard
+
+
+def engines():
+    """Those that the nodes of this cluster, or this lab, have started."""
+    every = [process for process in psutil.process_iter(["name"]) if process.info["name"] == "pgtrial-engine"]
+    return [process for process in every if environment_of(process).get(MARK) == str(os.getpid())]
+
+
+def environment_of(process):
+    try:
+        return process.environ()
+    except psutil.Error:
+        return {}
+
+
+def fleet(nodes, **keys):
+    return {"address": nodes.address, **keys}
+
+
+def measured(events):
+    return [event for event in events if event["event"] == "tick" and event["phase"] == "measure"]
+
+
+def test_a_trial_is_the_sum_of_what_the_machines_did(nodes, said, tmp_path):
+    (tmp_path / "divide.sql").write_text(SCRIPT)
+    load = {"workload": "divide.sql", "clients": 3, "on_server_loss": "wait 1s"}
+    study = small_study(tmp_path / "s", blocks=1, folder=tmp_path, load=load, fleet=fleet(nodes, machines=2))
+    run_study(study, lambda event: None)
+    assert each_once(study)
+    for trial, machines in zip(StudyDirectory.open(study.path).trials(), said, strict=True):
+        assert (trial.status, trial.reason, trial.notes) == ("completed", None, [])
+        assert trial.measured is not None
+        ticks = [tick for events in machines.values() for tick in measured(events)]
+        assert trial.measured.transactions == sum(tick["transactions"] for tick in ticks) > 100
+        failures = collections.Counter()
+        for tick in ticks:
+            failures.update(tick["failures"])
+        assert trial.measured.failures == failures
+        assert failures["22012"] > 10
+        whole, parts = HdrHistogram(1, 3_600_000_000, 3), HdrHistogram(1, 3_600_000_000, 3)
+        whole.decode_and_add((study.trial_path(trial) / "latency.hdr").read_text().strip())
+        for tick in ticks:
+            if tick["histogram"]:
+                parts.decode_and_add(tick["histogram"])
+        assert whole.encode() == parts.encode()
+        one, other = trial.machines
+        assert [(share.clients, share.status) for share in trial.machines] == [(2, 0), (1, 0)]
+        assert one.machine != other.machine
+        assert (one.transactions or 0) + (other.transactions or 0) == trial.measured.transactions
+        for share in trial.machines:
+            assert share.start_skew_us is not None
+            assert share.start_skew_us > -share.offset_error_us - 1000
+            assert abs(share.clock_offset_us) <= share.offset_error_us + 1000
+    assert not engines()
+
+
+TASKS = {"apps": 1, "tasks": 24, "pool": 4, "threads_in_table": 60, "rows": 2000}
+SLOW = "-c enable_indexscan=off -c enable_bitmapscan=off"
+"""A statement has to read the whole table, sixty times as much."""
+
+
+def test_the_verdict_is_that_of_the_same_study_without_the_fleet(nodes, start_cluster, tmp_path):
+    cluster = start_cluster(settings={"fsync": "off", "autovacuum": "off"})
+    server = f"host={cluster.socket_directory} port={cluster.port} user={cluster.target.user} dbname=postgres"
+    sections = {
+        "load": {"workload": "app-tasks", "tasks": TASKS, "observe": False},
+        "arms": {"by index": {"dsn": server}, "whole table": {"dsn": f"{server} options='{SLOW}'"}},
+        "verdict": {"blocks": 8, "canary": False},
+    }
+
+    def claim_of(name, **more):
+        spec = build_study({**sections, **more}, "test")
+        study = StudyDirectory.create(tmp_path / name, spec, make_plan(spec, 11, "2026-11-20T14:12:00+00:00"))
+        result = run_study(study, lambda event: None)
+        assert [(trial.status, trial.reason) for trial in study.trials()] == [("completed", None)] * 16
+        assert [len(trial.machines) for trial in study.trials()] == [2 * bool(more)] * 16
+        (claim,) = result.primary
+        return claim
+
+    alone, shared = claim_of("alone"), claim_of("shared", fleet=fleet(nodes, machines=2))
+    assert shared.verdict == alone.verdict == "worse"
+
+
+def test_a_node_that_is_removed_in_mid_trial_fails_that_trial_and_the_study_completes(nodes, tmp_path):
+    study = small_study(tmp_path / "s", blocks=1, load={"duration": "2s"}, fleet=fleet(nodes, machines=2))
+
+    def remove():
+        nodes.remove_node(next(iter(nodes.worker_nodes)), allow_graceful=False)
+
+    run_study(study, once(lambda event: isinstance(event, Second) and event.phase == "measure", remove))
+    assert each_once(study)
+    first, second = StudyDirectory.open(study.path).trials()
+    assert first.status == "failed"
+    why = "(its node has left the Ray cluster|its connection broke|Ray's process on it ended)"
+    told = re.fullmatch(rf"the machine (\S+) was lost \d+s into the load: {why}", first.reason or "")
+    assert told, first.reason
+    lost = told[1]
+    assert [share.machine for share in first.machines if share.status is None] == [lost]
+    assert (second.status, second.reason) == ("completed", None)
+    assert [share.machine for share in second.machines] != [lost]
+    (note,) = second.notes
+    assert note.startswith(f"this load was made by 1 of 2 machines of the fleet: {lost} was lost")
+    assert not engines()

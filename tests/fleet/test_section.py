@@ -1,0 +1,119 @@
+"""What a study says of its fleet, in its file or on the command line."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from pgtrial.cli import main
+from pgtrial.errors import StudyError
+from pgtrial.fleet.cluster import joined
+from pgtrial.load import Each
+from pgtrial.store.records import LoadPoint
+from pgtrial.study.fleet import FleetSection
+from pgtrial.study.frozen import freeze, thaw
+from pgtrial.study.load import build_study, with_fleet
+from pgtrial.study.load_section import LoadSection
+from pgtrial.trial.engine_options import engine_options, most_parts
+
+ARMS = {"a": {}, "b": {"settings": {"jit": "off"}}}
+STUDY = """
+[arms.a]
+[arms.b]
+settings = { jit = "off" }
+"""
+
+
+def fleet_of(**keys):
+    return build_study({"arms": ARMS, "fleet": keys}, "study.toml").fleet
+
+
+def test_a_study_without_the_section_has_no_fleet_and_freezes_as_ever():
+    spec = build_study({"arms": ARMS}, "study.toml")
+    assert spec.fleet is None
+    assert "fleet" not in freeze(spec)
+
+
+def test_the_section_is_frozen_with_every_default():
+    spec = build_study({"arms": ARMS, "fleet": {"address": "ray://head:10001", "machines": 4}}, "study.toml")
+    assert thaw(freeze(spec)).fleet == spec.fleet
+    assert 'on_machine_loss = "continue"' in freeze(spec)
+
+
+@pytest.mark.parametrize("address", ["auto", "local", "ray://10.0.0.1:10001", "head.example:6379", "ray://[::1]:10001"])
+def test_these_are_addresses(address):
+    assert fleet_of(address=address).address == address
+
+
+def test_the_wait_for_a_replacement_is_kept_in_seconds():
+    fleet = fleet_of(on_machine_loss="wait 2min")
+    assert (fleet.on_machine_loss, fleet.patience_s) == ("wait 120s", 120.0)
+    assert fleet_of(on_machine_loss="stop").patience_s is None
+
+
+WRONG = {
+    "no address": ({"address": "ray://head"}, r"\[fleet\] address: 'ray://head' is no address of a Ray cluster"),
+    "no machines": ({"machines": 0}, r"\[fleet\] machines: "),
+    "no policy": ({"on_machine_loss": "panic"}, 'is no such policy; write "continue", "stop"'),
+    "no time": ({"on_machine_loss": "wait 30h"}, "out of range; wait for 1s to 24h"),
+    "unknown key": ({"adress": "auto"}, r"unknown key 'adress' in \[fleet\]; did you mean 'address'\?"),
+    "engine": ({"engine": "slurm"}, r"\[fleet\] engine: "),
+}
+
+
+@pytest.mark.parametrize(("keys", "said"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_said_with_its_key(keys, said):
+    with pytest.raises(StudyError, match=said):
+        fleet_of(**keys)
+
+
+def test_the_command_line_changes_the_fleet_of_the_file_key_by_key():
+    spec = build_study({"arms": ARMS, "fleet": {"on_machine_loss": "stop", "machines": 3}}, "study.toml")
+    changed = with_fleet(spec, address="ray://head:10001", machines=None).fleet
+    assert changed == FleetSection(address="ray://head:10001", machines=3, on_machine_loss="stop")
+    with pytest.raises(StudyError, match=r"\[fleet\] address: 'somewhere' is no address"):
+        with_fleet(spec, address="somewhere")
+
+
+def run(arguments, capsys):
+    with pytest.raises(SystemExit) as exited:
+        main(["run", *arguments])
+    return exited.value.code, capsys.readouterr().err
+
+
+def test_without_ray_one_sentence_names_the_extra_and_no_study_is_left(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    (tmp_path / "s.toml").write_text(STUDY)
+    status, said = run(["s.toml", "--fleet", "auto"], capsys)
+    assert status == 1
+    assert "a fleet needs ray, which is not installed; install it with: pip install 'pgtrial[ray]'" in said
+    assert not list((tmp_path / "results").iterdir())
+
+
+def test_where_nobody_listens_there_is_no_cluster_and_that_is_said_at_once(free_port):
+    pytest.importorskip("ray")
+    nobody = FleetSection(address=f"ray://127.0.0.1:{free_port}")
+    with (
+        pytest.raises(StudyError, match=r"no Ray cluster at ray://127.0.0.1:\d+: Connection refused; check"),
+        joined(nobody),
+    ):
+        pass
+
+
+def test_a_machine_that_belongs_to_no_cluster_is_told_what_to_do(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    with pytest.raises(StudyError, match="belongs to no Ray cluster that runs; start one"), joined(FleetSection()):
+        pass
+
+
+def test_each_engine_has_threads_for_its_own_clients():
+    point = LoadPoint(workload="tpcb-like", scale=1, clients=128, protocol="prepared")
+    load = LoadSection(clients=128)
+    assert engine_options(load, point, 1, None, Each(engines=2, cpus=64))[7:9] == ["-j", "4"]
+    assert engine_options(load, point, 1, None, Each(engines=2, cpus=3))[7:9] == ["-j", "3"]
+    assert engine_options(load.model_copy(update={"jobs": 200}), point, 1, None, Each(2, 3))[7:9] == ["-j", "64"]
+    assert most_parts(point) == 128

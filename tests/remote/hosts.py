@@ -1,0 +1,190 @@
+"""Two hosts on one machine: network namespaces, each with its own sshd, and nothing else but the loopback device."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import asyncssh
+import psutil
+
+_LISTENING = "0A"
+UNPRIVILEGED = "postgres"
+"""Who logs in on the second host; on the first one it is root."""
+PATIENCE_S = 20
+
+
+@dataclass
+class Host:
+    """One host: its namespace, its address as the lab sees it, its sshd, and a folder for data."""
+
+    user: str
+    namespace: str
+    device: str
+    address: str
+    lab_address: str
+    folder: Path
+    sshd: psutil.Process
+    rooms: set[str] = field(default_factory=set)
+
+    @property
+    def login(self) -> str:
+        return f"{self.user}@{self.address}"
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "data"
+
+    def drop_connections(self) -> None:
+        """Kill the processes of sshd that serve a connection each."""
+        for session in self.sshd.children():
+            session.kill()
+
+    def commands(self) -> list[str]:
+        """All that runs on the host, without sshd's own processes."""
+        listed = [Path("/proc") / pid / "cmdline" for pid in ip("netns", "pids", self.namespace).split()]
+        lines = [file.read_text().replace("\0", " ").strip() for file in listed if file.exists()]
+        return [line for line in lines if line and not line.startswith(("sshd", "/usr/sbin/sshd"))]
+
+    def ports(self) -> set[int]:
+        """The TCP ports that somebody listens on."""
+        lines = Path(f"/proc/{self.sshd.pid}/net/tcp").read_text().splitlines()[1:]
+        fields = [line.split() for line in lines]
+        return {int(field[1].rpartition(":")[2], 16) for field in fields if field[3] == _LISTENING}
+
+    def mounts(self) -> list[str]:
+        """Mounts of pgtrial's, which only the host's own processes see."""
+        lines = Path(f"/proc/{self.sshd.pid}/mountinfo").read_text().splitlines()
+        return [line.split()[4] for line in lines if "/pgtrial-" in line]
+
+    def note_rooms(self) -> set[str]:
+        """The rooms that are there now; what they have outside of `data` counts as left as well from now on."""
+        self.rooms |= {room.name for room in self.data.glob("pgtrial-*")}
+        return self.rooms
+
+    def left(self) -> list[str]:
+        """What of pgtrial is on the host."""
+        jobs = [Path("/tmp") / f"{room}-jobs" for room in self.rooms]
+        files = [*self.data.glob("*"), *(path for path in jobs if path.exists())]
+        return [*map(str, files), *self.commands(), *self.mounts(), *map(str, self.ports() - {22})]
+
+    def left_in_the_end(self) -> list[str]:
+        """What of pgtrial is left when the shells of connections that were closed have noticed."""
+        deadline = time.monotonic() + PATIENCE_S
+        while self.left() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        return self.left()
+
+
+@contextmanager
+def two_hosts(folder: Path, home: Path) -> Iterator[list[Host]]:
+    """Two hosts that know the key in `home`/.ssh, where known_hosts has theirs."""
+    ssh = home / ".ssh"
+    ssh.mkdir(parents=True, mode=0o700)
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    key.write_private_key(ssh / "id_ed25519")
+    (ssh / "id_ed25519").chmod(0o600)
+    with ExitStack() as stack:
+        if not Path("/run/sshd").exists():
+            Path("/run/sshd").mkdir(mode=0o755)
+            stack.callback(Path("/run/sshd").rmdir)
+        logins = [("a", "root"), ("b", UNPRIVILEGED)]
+        hosts = [
+            stack.enter_context(_host(folder / name, user, number, key)) for number, (name, user) in enumerate(logins)
+        ]
+        known = [(host, (host.folder / "host_key.pub").read_text().split()[:2]) for host in hosts]
+        (ssh / "known_hosts").write_text("".join(f"{host.address} {' '.join(words)}\n" for host, words in known))
+        yield hosts
+
+
+@contextmanager
+def _host(folder: Path, user: str, number: int, key: asyncssh.SSHKey) -> Iterator[Host]:
+    namespace, device = f"pgt{os.getpid()}-{number}", f"pgt{os.getpid()}v{number}"
+    network = f"10.213.{os.getpid() % 120 * 2 + number}"
+    (folder / "data").mkdir(parents=True)
+    shutil.chown(folder / "data", user)
+    folder.chmod(0o755)
+    ip("netns", "add", namespace)
+    with ExitStack() as stack:
+        stack.callback(ip, "netns", "del", namespace)
+        ip("link", "add", device, "type", "veth", "peer", "name", "eth0", "netns", namespace)
+        stack.callback(ip, "link", "del", device)
+        ip("addr", "add", f"{network}.1/30", "dev", device)
+        ip("link", "set", device, "up")
+        ip("-n", namespace, "addr", "add", f"{network}.2/30", "dev", "eth0")
+        for own in ("lo", "eth0"):
+            ip("-n", namespace, "link", "set", own, "up")
+        sshd = _sshd(folder, namespace, f"{network}.2", key)
+        stack.callback(_end, sshd, namespace)
+        wait_until(lambda: _answers(f"{network}.2", sshd))
+        yield Host(user, namespace, device, f"{network}.2", f"{network}.1", folder, psutil.Process(sshd.pid))
+
+
+def _sshd(folder: Path, namespace: str, address: str, key: asyncssh.SSHKey) -> subprocess.Popen[bytes]:
+    host_key = asyncssh.generate_private_key("ssh-ed25519")
+    host_key.write_private_key(folder / "host_key")
+    (folder / "host_key").chmod(0o600)
+    host_key.write_public_key(folder / "host_key.pub")
+    key.write_public_key(folder / "authorized_keys")
+    settings = {
+        "ListenAddress": address,
+        "HostKey": folder / "host_key",
+        "AuthorizedKeysFile": folder / "authorized_keys",
+        "PidFile": folder / "sshd.pid",
+        "PermitRootLogin": "yes",
+        "PasswordAuthentication": "no",
+        "KbdInteractiveAuthentication": "no",
+        "StrictModes": "no",
+        "UsePAM": "no",
+        # as a user's start-up files might, where the login's shell is bash
+        "SetEnv": f"BASH_ENV={folder}/greeting",
+    }
+    (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
+    (folder / "authorized_keys").chmod(0o644)
+    (folder / "greeting").write_text("echo Welcome; echo Mind the step >&2\n")
+    command = ["/usr/sbin/sshd", "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"]
+    # without PAM, sshd lets nobody in whose password is locked; only this host sees another file
+    shadow = Path("/etc/shadow").read_text().replace(f"\n{UNPRIVILEGED}:!", f"\n{UNPRIVILEGED}:*")
+    (folder / "shadow").touch(mode=0o600)
+    (folder / "shadow").write_text(shadow)
+    unlocked = f'mount --bind {folder}/shadow /etc/shadow && exec "$@"'
+    return subprocess.Popen(
+        ["ip", "netns", "exec", namespace, "sh", "-c", unlocked, "sh", *command], stdin=subprocess.DEVNULL
+    )
+
+
+def _end(sshd: subprocess.Popen[bytes], namespace: str) -> None:
+    """End all that runs on the host: it would keep the namespace."""
+    for pid in ip("netns", "pids", namespace).split():
+        with suppress(ProcessLookupError):
+            os.kill(int(pid), signal.SIGKILL)
+    sshd.wait()
+
+
+def wait_until(happened: Callable[[], object]) -> None:
+    """Look again and again, for as long as a loaded machine may need."""
+    deadline = time.monotonic() + PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def _answers(address: str, sshd: subprocess.Popen[bytes]) -> bool:
+    assert sshd.poll() is None, "sshd ended at once; see its log"
+    try:
+        socket.create_connection((address, 22), timeout=1).close()
+    except OSError:
+        return False
+    return True
+
+
+def ip(*words: str) -> str:
+    return subprocess.run(["ip", *words], check=True, capture_output=True, text=True).stdout

@@ -1,0 +1,90 @@
+"""Arms on hosts reached by ssh in a study file: what goes together, and what the verdict then speaks of."""
+
+import tomllib
+
+import pytest
+
+from pgtrial.errors import StudyError
+from pgtrial.study.declared import declared
+from pgtrial.study.frozen import freeze
+from pgtrial.study.load import build_study
+from pgtrial.study.places import shared_places
+from pgtrial.study.scope import scope_of
+
+THERE = {"ssh": "root@a.example", "data": "/var/db/pgtrial"}
+
+
+def study(**arms):
+    server = arms.pop("server", {})
+    return build_study({"server": server, "arms": arms}, "s.toml")
+
+
+def test_arms_take_what_all_share_and_their_own():
+    spec = study(
+        server={"data": "/var/db/pgtrial", "ssh": "a.example", "port": 6000, "sudo": True, "address": "10.0.0.1"},
+        one={},
+        two={"ssh": "b.example", "postgres": "/usr/local/bin", "sudo": False},
+        given={"dsn": "host=c.example"},
+    )
+    one, two, given = (spec.resolved(name) for name in ("one", "two", "given"))
+    assert (one.ssh, one.address, one.port, one.sudo, one.postgres) == ("a.example", "10.0.0.1", 6000, True, "18")
+    # another host has another address
+    assert (two.ssh, two.address, two.port, two.sudo, two.postgres) == (
+        "b.example",
+        None,
+        6000,
+        False,
+        "/usr/local/bin",
+    )
+    assert (given.ssh, given.data, given.postgres) == (None, None, None)
+
+
+def test_an_ssh_arm_is_kept_as_it_was_written():
+    spec = study(a=THERE, b={**THERE, "ssh": "b"})
+    frozen = tomllib.loads(freeze(spec))
+    assert frozen["arms"]["a"]["ssh"] == "root@a.example"
+    assert build_study(frozen, "again") == spec
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ({"ssh": "a"}, r"\[arms.x\] has ssh and no data"),
+        ({"ssh": "a", "data": "here"}, "'here' is no folder"),
+        ({"ssh": "a", "data": "/"}, "'/' is no folder"),
+        ({"ssh": "a b", "data": "/x"}, "'a b' is no login"),
+        ({"ssh": "@a", "data": "/x"}, "'@a' is no login"),
+        ({"ssh": "-oProxyCommand=x", "data": "/x"}, "is no login"),
+        ({**THERE, "dsn": "host=b"}, "has both dsn and ssh"),
+        ({**THERE, "connect": "tcp"}, "reached by TCP; leave connect out"),
+        ({**THERE, "postgres": "~/pg"}, "write a directory of another host from / on"),
+        ({"data": "/x", "port": 6000}, "has data and port, which is for a server on another host"),
+        ({**THERE, "port": 22}, "port: input should be greater than or equal to 1024"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_at_reading(arm, said):
+    with pytest.raises(StudyError, match=said):
+        study(x=arm, y={})
+
+
+def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
+    two = study(a=THERE, b={**THERE, "ssh": "root@b.example"})
+    assert scope_of(two).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
+    assert "not swapped between the arms: host" in scope_of(two)
+    one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
+    assert scope_of(one) == "the host a.example, a fresh copy of the data for every trial"
+    mixed = study(a={}, b=THERE)
+    assert scope_of(mixed).startswith("this host and the host a.example, ")
+
+
+def test_kept_copies_are_swapped_between_arms_of_one_host_only():
+    kept = {"reset": "vacuum"}
+    same = study(a={**THERE, **kept}, b={**THERE, **kept, "settings": {"jit": "off"}})
+    assert [group.arms for group in shared_places(same)] == [("a", "b")]
+    apart = study(a={**THERE, **kept}, b={**THERE, **kept, "ssh": "root@b.example"})
+    assert shared_places(apart) == []
+
+
+def test_another_host_is_declared_as_one():
+    spec = study(a=THERE, b={**THERE, "ssh": "root@b.example"})
+    assert declared(spec.resolved("b"), spec.resolved("a")) == ["server.host"]
