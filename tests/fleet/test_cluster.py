@@ -126,7 +126,7 @@ def test_a_trial_is_the_sum_of_what_the_machines_did(nodes, said, tmp_path):
     assert not engines()
 
 
-TASKS = {"apps": 1, "tasks": 24, "pool": 4, "threads_in_table": 60, "rows": 2000}
+TASKS = {"apps": 1, "tasks": 24, "pool": 4, "threads_in_table": 60, "rows": 8000}
 SLOW = "-c enable_indexscan=off -c enable_bitmapscan=off"
 """A statement has to read the whole table, sixty times as much."""
 

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use flate2::{Decompress, FlushDecompress, Status};
+use libdeflater::Decompressor;
 
 use super::{DIGITS, LONGEST_US, Latencies, bucket};
 
@@ -26,7 +26,7 @@ const TOO_MANY: &str = "has more latencies than there can be";
 
 /// Reads encoded histograms; its buffers are used again and again.
 pub struct Decoder {
-    inflate: Decompress,
+    inflate: Decompressor,
     packed: Vec<u8>,
     plain: Vec<u8>,
 }
@@ -34,7 +34,7 @@ pub struct Decoder {
 impl Default for Decoder {
     fn default() -> Self {
         let plain = vec![0; HEADER + BUCKETS * LONGEST_COUNT];
-        Self { inflate: Decompress::new(true), packed: Vec::new(), plain }
+        Self { inflate: Decompressor::new(), packed: Vec::new(), plain }
     }
 }
 
@@ -75,11 +75,7 @@ impl Decoder {
         if header[4..] != (deflated.len() as u32).to_be_bytes() {
             return Err("is cut off");
         }
-        self.inflate.reset(true);
-        match self.inflate.decompress(deflated, &mut self.plain, FlushDecompress::Finish) {
-            Ok(Status::StreamEnd) => Ok(self.inflate.total_out() as usize),
-            _ => Err("cannot be inflated"),
-        }
+        self.inflate.zlib_decompress(deflated, &mut self.plain).map_err(|_| "cannot be inflated")
     }
 }
 

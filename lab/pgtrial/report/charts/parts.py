@@ -31,7 +31,8 @@ class Canvas:
     def finish(self, layers: Sequence[alt.Chart], height: int, description: str) -> dict[str, Any]:
         """The specification, as wide as the page allows."""
         sized = alt.LayerChart(layer=list(layers)).properties(width="container", height=height, description=description)
-        spec: dict[str, Any] = sized.to_dict()
+        # the tests draw every chart in a browser; checking each against the schema takes a third of a report's time
+        spec: dict[str, Any] = sized.to_dict(validate=False)
         # the page brings its own looks for light and dark
         spec.pop("config", None)
         return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}, "datasets": self._datasets}
