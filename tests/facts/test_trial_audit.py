@@ -195,6 +195,13 @@ def test_one_noisy_trial_of_eight_is_tolerated():
     assert _findings(plan_of(), lambda trial: _host(**({"cpu_steal_s": 0.6} if trial.block == 0 else {}))) == []
 
 
+def test_a_failed_trial_says_nothing_of_the_hosts_noise():
+    def failed(trial):
+        return _host(cpu_steal_s=0.6) | {"status": "failed"}
+
+    assert [finding for finding in _findings(plan_of(), failed) if finding.rule == "noisy_host"] == []
+
+
 def test_without_the_servers_share_foreign_work_is_unknown():
     def elsewhere(trial):
         deltas = _host(cpu_busy_s=11.7)["server_deltas"]["host"]

@@ -11,3 +11,19 @@ pub mod self_check;
 pub mod sharing;
 pub mod sysbench;
 pub mod tasks;
+
+use std::process::ExitCode;
+
+/// Exit status of what is refused or cannot be done.
+const REFUSED: u8 = 1;
+
+/// The end of one of our own front ends, called `name` in messages: its status, or a sentence on why there is none.
+fn ended(name: &str, done: Result<u8, String>) -> ExitCode {
+    match done {
+        Ok(status) => ExitCode::from(status),
+        Err(message) => {
+            pgbench::messages::tell(format_args!("{name}: error: {message}\n"));
+            ExitCode::from(REFUSED)
+        }
+    }
+}

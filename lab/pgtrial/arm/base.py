@@ -19,8 +19,8 @@ from pgtrial.discover import load_modules
 from pgtrial.errors import StudyError
 from pgtrial.host.machine import Machine
 from pgtrial.store.records import LoadPoint
+from pgtrial.study.losses import patience_s
 from pgtrial.study.plan import load_points
-from pgtrial.study.server_loss import patience_s
 from pgtrial.study.spec import SetUp, StudySpec
 from pgtrial.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares
 

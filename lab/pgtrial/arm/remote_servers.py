@@ -6,9 +6,12 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgtrial.errors import StudyError
-from pgtrial.remote.machine import RemoteMachine
+
+if TYPE_CHECKING:
+    from pgtrial.remote.machine import RemoteMachine
 
 _USUAL = (
     "/usr/lib/postgresql/*/bin",

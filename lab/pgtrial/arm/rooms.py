@@ -13,12 +13,15 @@ import shlex
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgtrial.data.template import KeptCopy, TemplateKey
 from pgtrial.host.journal import HostJournal, undo_all
 from pgtrial.host.machine import HostError
-from pgtrial.remote.connection import PATIENCE_S
-from pgtrial.remote.machine import RemoteMachine
+from pgtrial.remote import PATIENCE_S
+
+if TYPE_CHECKING:
+    from pgtrial.remote.machine import RemoteMachine
 
 _RECORDS = "rooms"
 _ACCOUNTS = ("postgres", "nobody")
@@ -56,7 +59,7 @@ class Room:
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
         """Connect and make the room. Raises HostError, in a sentence for people."""
-        machine = RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
+        machine = _machine(ssh, sudo=sudo, patience_s=patience_s)
         try:
             machine.check()
             root = f"{data.rstrip('/')}/pgtrial-{secrets.token_hex(4)}"
@@ -124,7 +127,7 @@ def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
     """Remove what a crashed lab left on other hosts: sentences on what was done, and on what could not be."""
     notices, failures = [], []
     for record, place in _records(run):
-        machine = RemoteMachine(place.ssh, sudo=place.sudo)
+        machine = _machine(place.ssh, sudo=place.sudo)
         try:
             _remove(machine, place)
             machine.close()
@@ -137,6 +140,13 @@ def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
             record.unlink()
             notices.append(f"Removed {place.root} on {place.ssh}, left by a pgtrial that ended abruptly.")
     return notices, failures
+
+
+def _machine(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine:
+    # ssh takes a fifth of a second to import, and most studies reach no other host
+    from pgtrial.remote.machine import RemoteMachine  # noqa: PLC0415
+
+    return RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
 
 
 def _remove(machine: RemoteMachine, place: Place) -> None:

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.connect import Target
@@ -24,9 +25,11 @@ from pgtrial.data.template import KeptCopy, TemplateKey
 from pgtrial.errors import ArmError, StudyError, TrialError
 from pgtrial.host.machine import HostError, Machine
 from pgtrial.host.pages import KB, counters
-from pgtrial.remote.connection import PATIENCE_S
-from pgtrial.remote.machine import RemoteMachine
+from pgtrial.remote import PATIENCE_S
 from pgtrial.study.spec import SetUp
+
+if TYPE_CHECKING:
+    from pgtrial.remote.machine import RemoteMachine
 
 PORT = 54321
 """Where a server there listens unless the study says another: seldom taken, and one port to open in a firewall."""

@@ -32,16 +32,19 @@ _CURES = {
 def noisy_host(case: TrialCase) -> Iterator[Finding]:
     """One finding for each kind of noise. The random order spreads it over the arms; it widens the interval."""
     for kind, limit in _LIMITS.items():
-        known = [share for trial in case.trials if (share := _shares(trial).get(kind)) is not None]
-        over = [share for share in known if share > limit]
-        if len(over) > TOLERATED * len(known):
-            arms = [arm for arm in case.plan.arms if any(_shares(t).get(kind, 0) > limit for t in case.of(arm))]
+        known = {
+            arm: [share for trial in case.of(arm) if (share := _shares(trial).get(kind)) is not None]
+            for arm in case.plan.arms
+        }
+        over = {arm: noisy for arm, shares in known.items() if (noisy := [share for share in shares if share > limit])}
+        number, of = sum(map(len, over.values())), sum(map(len, known.values()))
+        if number > TOLERATED * of:
             yield Finding(
                 rule="noisy_host",
                 severity="warning",
-                arms=arms or case.plan.arms,
-                message=f"The host was not quiet in {len(over)} of {len(known)} trials, of {listed(arms)}: "
-                f"up to {_WORDS[kind].format(share=max(over))}.",
+                arms=list(over),
+                message=f"The host was not quiet in {number} of {of} trials, of {listed(over)}: "
+                f"up to {_WORDS[kind].format(share=max(map(max, over.values())))}.",
                 cure=_CURES[kind],
             )
 

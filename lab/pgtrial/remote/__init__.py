@@ -1,1 +1,4 @@
 """Other hosts, reached by ssh: the connection, and commands that run there once."""
+
+PATIENCE_S = 30.0
+"""For how long a host that was there is tried again."""

@@ -10,12 +10,10 @@ from typing import Any
 
 import asyncssh
 
+from pgtrial.remote import PATIENCE_S
 from pgtrial.remote.complaints import Dropped, Unreachable, Where, may_pass, why
 from pgtrial.remote.loop import wait_for
 from pgtrial.remote.shell import Ended, Shell
-
-PATIENCE_S = 30.0
-"""For how long a host that was there is tried again."""
 
 _CONNECT_TIMEOUT_S = 10.0
 _LOGIN_TIMEOUT_S = 20.0

@@ -12,8 +12,9 @@ from pathlib import Path
 
 from pgtrial.host.machine import Done, HostError
 from pgtrial.host.posix import PosixMachine
+from pgtrial.remote import PATIENCE_S
 from pgtrial.remote.complaints import Dropped
-from pgtrial.remote.connection import PATIENCE_S, Connection
+from pgtrial.remote.connection import Connection
 from pgtrial.remote.once import LOST, end_all, job
 
 

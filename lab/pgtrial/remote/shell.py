@@ -8,10 +8,12 @@ from __future__ import annotations
 import asyncio
 import re
 import secrets
+from contextlib import suppress
 
 import asyncssh
 
 _CHUNK = 65536
+_STATUS_TIMEOUT_S = 5.0
 
 
 class Ended(Exception):
@@ -62,7 +64,11 @@ class Shell:
         self._process.close()
 
     async def _ended(self) -> Ended:
-        if self._answered or self._process.exit_status is None:
+        if self._answered:
+            return Ended()
+        with suppress(TimeoutError):  # the end of its output may come before its status
+            await asyncio.wait_for(self._process.wait_closed(), _STATUS_TIMEOUT_S)
+        if self._process.exit_status is None:
             return Ended()
         said = (await self._process.stderr.read() + await self._process.stdout.read()).decode(errors="replace")
         return Ended(self._process.exit_status, " ".join(said.split())[:200])

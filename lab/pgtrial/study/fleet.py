@@ -8,12 +8,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from pgtrial.study.load_section import Section
-from pgtrial.study.units import parse_duration
+from pgtrial.study.losses import patience_s, policy
 
 LOCAL, AUTO = "local", "auto"
 
 _ADDRESS = re.compile(r"(ray://)?(\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._-]+):\d{1,5}")
-_LONGEST_S = 86_400.0
 
 
 def _known_address(address: str) -> str:
@@ -25,16 +24,8 @@ def _known_address(address: str) -> str:
     return address
 
 
-def _canonical(value: Any) -> str:
-    words = value.split(maxsplit=1) if isinstance(value, str) else []
-    if words in (["continue"], ["stop"]):
-        return words[0]
-    if len(words) != 2 or words[0] != "wait":
-        raise ValueError(f'{value!r} is no such policy; write "continue", "stop", or for example "wait 2min"')
-    patience = parse_duration(words[1])
-    if not 1 <= patience <= _LONGEST_S:
-        raise ValueError(f"{value!r} is out of range; wait for 1s to 24h")
-    return f"wait {patience:g}s"
+def _of_machines(value: Any) -> str:
+    return policy(value, ["continue", "stop"], "wait 2min")
 
 
 class FleetSection(Section):
@@ -52,7 +43,7 @@ class FleetSection(Section):
     pack: bool = Field(
         False, description="Whether one machine may run several engines, where there are fewer machines than asked for."
     )
-    on_machine_loss: Annotated[str, BeforeValidator(_canonical)] = Field(
+    on_machine_loss: Annotated[str, BeforeValidator(_of_machines)] = Field(
         "continue",
         description="What becomes of a study when a machine is lost; the trial that it was at work on has failed. "
         "`continue`: the others share its part; `wait 2min`: for so long a replacement is waited for, then the study "
@@ -62,5 +53,4 @@ class FleetSection(Section):
     @property
     def patience_s(self) -> float | None:
         """Seconds for which a replacement is waited for; None where it is not."""
-        waits = self.on_machine_loss.startswith("wait ")
-        return parse_duration(self.on_machine_loss.removeprefix("wait ")) if waits else None
+        return patience_s(self.on_machine_loss)

@@ -15,7 +15,7 @@ from pydantic import (
     model_validator,
 )
 
-from pgtrial.study.server_loss import ServerLoss
+from pgtrial.study.losses import ServerLoss
 from pgtrial.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
 from pgtrial.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 from pgtrial.study.units import Seconds, as_list

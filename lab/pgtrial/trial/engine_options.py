@@ -12,7 +12,7 @@ from pgtrial.errors import StudyError
 from pgtrial.load import Each
 from pgtrial.store.records import LoadPoint
 from pgtrial.study.load_section import LoadSection
-from pgtrial.study.server_loss import patience_s
+from pgtrial.study.losses import patience_s
 from pgtrial.study.spec import StudySpec
 from pgtrial.study.sysbench import is_sysbench
 

@@ -30,7 +30,7 @@ from pgtrial.store.files import cannot_write
 from pgtrial.store.machines import MachineShare
 from pgtrial.store.records import LoadPoint, PlannedTrial, Trial
 from pgtrial.study.load_section import LoadSection
-from pgtrial.study.server_loss import patience_s
+from pgtrial.study.losses import patience_s
 from pgtrial.trial import leftovers
 from pgtrial.trial.engine_options import engine_options, front_end, most_parts
 from pgtrial.trial.observed import Observation, observed

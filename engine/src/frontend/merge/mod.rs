@@ -24,9 +24,6 @@ use options::Command;
 /// What this front end is called in messages.
 const NAME: &str = "pgtrial-engine merge";
 
-/// Exit status of what is refused or cannot be done.
-const REFUSED: u8 = 1;
-
 /// Merges with `args` (without the program's name). The exit status is the highest of the engines' own, 2 if a machine was
 /// lost, 1 for what is refused.
 pub fn main(args: Vec<String>) -> ExitCode {
@@ -43,13 +40,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         }
         Err(message) => Err(message),
     };
-    match done {
-        Ok(status) => ExitCode::from(status),
-        Err(message) => {
-            tell(format_args!("{NAME}: error: {message}\n"));
-            ExitCode::from(REFUSED)
-        }
-    }
+    super::ended(NAME, done)
 }
 
 type Write<'a> = &'a mut dyn FnMut(&mut Merger) -> Result<(), String>;

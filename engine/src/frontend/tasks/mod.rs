@@ -21,9 +21,6 @@ use options::{Command, Options};
 /// What this front end is called in messages.
 const NAME: &str = "pgtrial-engine tasks";
 
-/// Exit status of what is refused or cannot be done.
-const REFUSED: u8 = 1;
-
 /// Runs the tasks with `args` (without the program's name). The exit status is 0 when the run is complete, whatever became
 /// of the tasks; 1 for what is refused, and when something that was asked for could not be written; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
@@ -35,13 +32,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         Ok(Command::Run(options)) => perform(&options),
         Err(message) => Err(message),
     };
-    match done {
-        Ok(status) => ExitCode::from(status),
-        Err(message) => {
-            tell(format_args!("{NAME}: error: {message}\n"));
-            ExitCode::from(REFUSED)
-        }
-    }
+    super::ended(NAME, done)
 }
 
 fn perform(options: &Options) -> Result<u8, String> {
