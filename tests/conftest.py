@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NoReturn
 
+import psutil
 import pytest
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
@@ -23,6 +24,9 @@ from pgtrial.errors import StudyError
 
 VERSIONS = (15, 16, 17, 18)
 
+_PLENTY = 8 << 30
+"""Bytes; the tests of one process hold about one GB at once."""
+
 _OF_THE_MACHINE = (
     "tests/host/",
     "tests/arm/test_embedded.py",
@@ -31,6 +35,9 @@ _OF_THE_MACHINE = (
     "tests/remote/",
 )
 """Tests that change the machine or look whether it was changed: one after the other, in one process."""
+
+_LONG = (*_OF_THE_MACHINE, "tests/fleet/test_cluster.py", "tests/trial/", "tests/engine/", "tests/report/")
+"""In this order, and before all others, so that several processes end together."""
 
 
 class _ByFile(LoadScopeScheduling):
@@ -43,6 +50,13 @@ class _ByFile(LoadScopeScheduling):
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     return _ByFile(config, log)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    def rank(item: pytest.Item) -> int:
+        return next((place for place, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG))
+
+    items.sort(key=rank)
 
 
 def require(present: object, what: str) -> None:
@@ -81,7 +95,7 @@ def require_root() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def state_root() -> Iterator[Path]:
     """A state root of the tests' own, short enough for sockets and open to the servers' account."""
-    path = _public_directory()
+    path = public_directory(_roomy())
     before = os.environ.get("PGTRIAL_STATE")
     os.environ["PGTRIAL_STATE"] = str(path)
     yield path
@@ -95,7 +109,7 @@ def state_root() -> Iterator[Path]:
 @pytest.fixture
 def fresh_state() -> Iterator[Path]:
     """A state root for one test."""
-    path = _public_directory()
+    path = public_directory(_roomy())
     yield path
     shutil.rmtree(path, ignore_errors=True)
 
@@ -160,10 +174,20 @@ def free_port() -> int:
         return port
 
 
-def _public_directory() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="pgt-", dir="/tmp"))
+def public_directory(below: Path = Path("/tmp")) -> Path:
+    """A new directory that the servers' account can reach."""
+    path = Path(tempfile.mkdtemp(prefix="pgt-", dir=below))
     path.chmod(0o755)
     return path
+
+
+def _roomy() -> Path:
+    """A file system in memory, if there is plenty: copies of a cluster are a thousand files each."""
+    disk, memory = Path("/tmp"), Path("/dev/shm")
+    if not os.access(memory, os.W_OK):
+        return disk
+    room = min(shutil.disk_usage(memory).free, psutil.virtual_memory().available)
+    return memory if room > _PLENTY else disk
 
 
 def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:

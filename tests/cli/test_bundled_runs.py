@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +15,7 @@ from pgtrial.cli.study_file import builds_here
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.study.frozen import freeze
 from pgtrial.study.load import read_study
-from tests.conftest import require_engine, require_root, require_server
+from tests.conftest import public_directory, require_engine, require_root, require_server
 from tests.host.test_volumes import require_filesystem
 from tests.machine import machine
 
@@ -36,11 +37,19 @@ def shortened(name: str, profile: str, path: Path) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def on_disk():
+    """A state root for volumes of gigabytes."""
+    path = public_directory()
+    yield path
+    shutil.rmtree(path)
+
+
 @pytest.mark.parametrize(
     ("name", "profile"),
     [("os-comparison", "quick"), ("huge-pages", "quick-2MB"), ("filesystem-durability", "quick")],
 )
-def test_a_bundled_study_runs_and_leaves_the_machine_as_it_was(state_root, tmp_path, name, profile):
+def test_a_bundled_study_runs_and_leaves_the_machine_as_it_was(on_disk, tmp_path, name, profile):
     require_root()
     require_engine()
     for kind in ("ext4", "xfs", "btrfs"):
@@ -48,20 +57,20 @@ def test_a_bundled_study_runs_and_leaves_the_machine_as_it_was(state_root, tmp_p
     for major in (15, 16, 17, 18):
         require_server(major)
     file = shortened(name, profile, tmp_path / "study.toml")
-    before = machine(state_root)
+    before = machine(on_disk)
     done = subprocess.run(
         [sys.executable, "-c", _PGTRIAL, "run", file, "--results", tmp_path / "results", "--json"],
         capture_output=True,
         text=True,
         check=False,
         timeout=300,
-        env=os.environ | {"PGTRIAL_STATE": str(state_root)},
+        env=os.environ | {"PGTRIAL_STATE": str(on_disk)},
     )
     assert done.returncode == 0, done.stderr
     study = StudyDirectory.open(tmp_path / "results")
     trials = study.trials()
     assert {trial.arm: trial.reason for trial in trials} == dict.fromkeys(study.plan.arms)
-    assert machine(state_root) == before
+    assert machine(on_disk) == before
     findings = json.loads((study.path / "verdict.json").read_text())["findings"]
     told = {finding["rule"]: finding for finding in findings if finding["severity"] != "info"}
     if name == "huge-pages":

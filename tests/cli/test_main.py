@@ -4,21 +4,22 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
+from tests.cli.forked import forked_commands
 from tests.conftest import require_engine
 
 
-def pgtrial(*arguments, env=None, cwd=None):
-    return subprocess.run(
-        [sys.executable, "-c", "from pgtrial.cli import main; main()", *arguments],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env={**os.environ, **(env or {}), "COLUMNS": "200"},
-        check=False,
-    )
+def environment(more=None):
+    return {**os.environ, **(more or {}), "COLUMNS": "200"}
+
+
+@pytest.fixture(scope="module")
+def pgtrial(tmp_path_factory):
+    with forked_commands(tmp_path_factory.mktemp("commands")) as commands:
+        yield lambda *arguments, env=None, cwd=".": commands.run(list(arguments), Path(cwd).resolve(), environment(env))
 
 
 def test_help_names_every_command_without_importing_them():
@@ -52,7 +53,18 @@ def test_help_names_every_command_without_importing_them():
     "command", ["demo", "run", "compare", "plan", "verdict", "report", "facts", "studies", "list", "cleanup"]
 )
 def test_every_command_explains_itself(command):
-    done = pgtrial(command, "--help")
+    code = (
+        "import sys\nfrom pgtrial.cli import main\n"
+        "try: main()\n"
+        "finally: assert 'scipy.stats' not in sys.modules, 'it takes as long as all the rest'"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, command, "--help"],
+        capture_output=True,
+        text=True,
+        env=environment(),
+        check=False,
+    )
     assert done.returncode == 0, done.stderr
     assert f"pgtrial {command}" in done.stdout
 
@@ -71,7 +83,7 @@ def test_every_command_explains_itself(command):
         (["compare", "jit=on", "jit=off", "--budget", "1s"], "a verdict needs at least 8 blocks", 1),
     ],
 )
-def test_an_error_is_one_line_and_a_status(arguments, message, status, tmp_path):
+def test_an_error_is_one_line_and_a_status(pgtrial, arguments, message, status, tmp_path):
     done = pgtrial(*arguments, cwd=tmp_path)
     assert done.returncode == status
     assert done.stderr.startswith("pgtrial: error: ")
@@ -80,7 +92,7 @@ def test_an_error_is_one_line_and_a_status(arguments, message, status, tmp_path)
     assert list(tmp_path.iterdir()) == [], "nothing is left behind"
 
 
-def test_a_study_that_is_refused_before_its_first_trial_leaves_no_directory(tmp_path):
+def test_a_study_that_is_refused_before_its_first_trial_leaves_no_directory(pgtrial, tmp_path):
     require_engine()
     done = pgtrial("compare", "default", "work_mem=lots", "--blocks", "8", "--scale", "1", cwd=tmp_path)
     assert done.returncode == 1
@@ -88,12 +100,12 @@ def test_a_study_that_is_refused_before_its_first_trial_leaves_no_directory(tmp_
     assert list(tmp_path.glob("results/*")) == []
 
 
-def test_debug_shows_the_traceback(tmp_path):
+def test_debug_shows_the_traceback(pgtrial, tmp_path):
     assert "Traceback" in pgtrial("run", "absent.toml", "--debug", cwd=tmp_path).stderr
 
 
 @pytest.mark.parametrize("tool", ["pgbench", "sysbench", "tasks"])
-def test_the_engine_as_a_tool_receives_its_arguments_untouched(tool, tmp_path):
+def test_the_engine_as_a_tool_receives_its_arguments_untouched(pgtrial, tool, tmp_path):
     engine = tmp_path / "engine"
     engine.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')
     engine.chmod(0o755)
@@ -103,13 +115,13 @@ def test_the_engine_as_a_tool_receives_its_arguments_untouched(tool, tmp_path):
     assert done.returncode == 7
 
 
-def test_a_missing_engine_is_named_with_the_cure(tmp_path):
+def test_a_missing_engine_is_named_with_the_cure(pgtrial, tmp_path):
     done = pgtrial("pgbench", env={"PGTRIAL_ENGINE": str(tmp_path / "absent")})
     assert done.returncode == 1
     assert "PGTRIAL_ENGINE names" in done.stderr
 
 
-def test_plan_shows_what_a_study_would_do():
+def test_plan_shows_what_a_study_would_do(pgtrial):
     done = pgtrial("plan", "@demo", "--seed", "7")
     assert done.returncode == 0, done.stderr
     for words in (

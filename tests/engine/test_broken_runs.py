@@ -99,7 +99,7 @@ def doomed(start_cluster, peers) -> Cluster:
 def test_a_server_stopped_in_mid_run_leaves_what_was_measured(peers, doomed, tmp_path, line):
     path = tmp_path / "events"
     with peers[1].start(doomed.target, ["-n", *line.split(), "--events", str(path)]) as process:
-        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 2)
+        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 1)
         doomed.stop(immediate=True)
         done = ended(process)
     events = events_of(path.read_text())
@@ -167,7 +167,7 @@ def test_an_interrupt_prints_what_was_measured(peers, fresh, tmp_path, which):
     path = tmp_path / "events"
     target = fresh()
     with peers[1].start(target, ["-n", "-T", "60", "-c", "3", "-j", "3", "--events", str(path)]) as process:
-        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 3)
+        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 1)
         process.send_signal(which)
         done = ended(process)
     events = events_of(path.read_text())

@@ -5,13 +5,14 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import textwrap
 
 from pgtrial.arm.workspace import Workspace, leftovers
 from tests.host.test_volumes import require_filesystem
 from tests.machine import machine
 
-_PREAMBLE = """
-import os, signal, sys
+_LABS = """
+import os, signal, sys, traceback
 from pathlib import Path
 from pgtrial.arm import volumes
 from pgtrial.arm.machine import MachineState
@@ -20,8 +21,9 @@ from pgtrial.host import journal, kernel, pages
 from pgtrial.host import volumes as kinds
 from pgtrial.study.spec import SetUp
 from pgtrial.study.storage import Storage
+from tests.host.shell import ShellMachine
 
-steps, fatal = 0, int(sys.argv[1])
+steps, fatal = 0, 0
 
 def step(function):
     def counted(*arguments, **named):
@@ -40,8 +42,25 @@ journal.HostJournal._write = step(journal.HostJournal._write)
 for kind in (kinds.BackingFile, kinds.LoopDevice, kinds.MountPoint, kinds.Mount, kernel.KernelValue, pages.HugePages):
     kind.make = step(kind.make)
     kind.undo = step(kind.undo)
-workspace = Workspace()
+
+def course():
+    workspace = Workspace()
+COURSE
+    workspace.close()
+
+for line in sys.stdin:
+    fatal = int(line)
+    lab = os.fork()
+    if not lab:
+        try:
+            course()
+        except BaseException:
+            traceback.print_exc()
+            os._exit(1)
+        os._exit(0)
+    print(os.waitstatus_to_exitcode(os.waitpid(lab, 0)[1]), flush=True)
 """
+"""Labs that die at the step that each line names; forked, since their imports take longer than what they do."""
 
 _VOLUMES = """
 storage = Storage(fs="ext4", size="64MB", wal={"fs": "tmpfs", "size": "16MB"})
@@ -56,7 +75,6 @@ with MachineState("A", setup, workspace.changes()).in_force(Path("/"), 3):
 """
 
 _BEHIND_A_SHELL = """
-from tests.host.shell import ShellMachine
 changes = journal.HostJournal(workspace.run, ShellMachine())
 with volumes.Volumes("A", Storage(fs="tmpfs", size="16MB"), changes).made() as place:
     place.data.mkdir()
@@ -67,17 +85,22 @@ def _killed_at_every_step(course: str, at_least: int) -> None:
     with Workspace() as workspace:
         state = workspace.state
     before = machine(state)
-    script, ended, fatal = f"{_PREAMBLE}{course}\nworkspace.close()\nprint('end')\n", "", 0
-    while not ended:
-        fatal += 1
-        done = subprocess.run(
-            [sys.executable, "-c", script, str(fatal)], capture_output=True, text=True, check=False, timeout=60
-        )
-        ended = done.stdout
-        assert ended or done.returncode == -signal.SIGKILL, done.stderr
-        with Workspace():
-            assert leftovers() == [], f"killed at step {fatal}"
-        assert machine(state) == before, f"killed at step {fatal}"
+    script = _LABS.replace("COURSE", textwrap.indent(course, "    "))
+    status, fatal = -signal.SIGKILL, 0
+    with subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as labs:
+        assert labs.stdin is not None
+        assert labs.stdout is not None
+        while status:
+            fatal += 1
+            print(fatal, file=labs.stdin, flush=True)
+            status = int(labs.stdout.readline())
+            assert status in (0, -signal.SIGKILL), "the lab itself failed; its words are above"
+            with Workspace():
+                assert leftovers() == [], f"killed at step {fatal}"
+            assert machine(state) == before, f"killed at step {fatal}"
+        labs.stdin.close()
     assert fatal > at_least
 
 

@@ -1,5 +1,7 @@
 """The canary measures this machine, and leaves nothing behind."""
 
+from contextlib import suppress
+
 import psutil
 import pytest
 
@@ -17,11 +19,12 @@ def places(workspace):
 
 
 def null_servers(directory):
-    return [
-        process
-        for process in psutil.process_iter()
-        if process.name() == "pgtrial-engine" and process.cwd() == str(directory.resolve())
-    ]
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.NoSuchProcess):
+            if process.name() == "pgtrial-engine" and process.cwd() == str(directory.resolve()):
+                found.append(process)
+    return found
 
 
 def test_every_probe_measures_and_what_passed_between_two_canaries_is_known_of_the_second(places):

@@ -11,17 +11,17 @@ from pgtrial.facts.audit import audit
 from pgtrial.study.spec import StudySpec
 from pgtrial.trial.run_study import run_study
 from tests.arm.builds import copy_build
-from tests.conftest import require, require_engine, require_server
+from tests.conftest import public_directory, require, require_engine, require_server
 from tests.trial.small import small_study
 
 
 @pytest.fixture(scope="module")
-def study(state_root, tmp_path_factory):
+def study(tmp_path_factory):
     """After its one block."""
     require_engine()
     original = require_server(18)
     require("wheel" in original.origin, "the wheel of PostgreSQL 18")
-    home = state_root / "builds"
+    home = public_directory()
     patched = copy_build(original, home / "patch")
     with (patched / "postgres").open("ab") as program:
         program.write(b"patched")

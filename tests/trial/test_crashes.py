@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -13,7 +14,7 @@ import pytest
 
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.trial.leftovers import discard_unfinished
-from pgtrial.trial.progress import Second
+from pgtrial.trial.progress import Second, TrialBegins
 from pgtrial.trial.run_study import run_study
 from tests.conftest import require_engine
 from tests.trial.small import each_once, once, small_study
@@ -54,6 +55,21 @@ def engine_of(study):
     return psutil.Process(json.loads(note.read_text())["pid"])
 
 
+def in_turn(*acts):
+    """A listener: the first act in the first trial's measured part, the second in the second's, and so on."""
+    listeners = iter([once(measuring, act) for act in acts])
+    hear = None
+
+    def listen(event):
+        nonlocal hear
+        if isinstance(event, TrialBegins):
+            hear = next(listeners, None)
+        elif hear is not None:
+            hear(event)
+
+    return listen
+
+
 @pytest.fixture
 def postmasters(state_root):
     """The servers that have been started since the test began."""
@@ -67,47 +83,32 @@ def postmasters(state_root):
     return find
 
 
-def test_an_engine_that_is_killed_makes_a_failed_trial_and_the_study_completes(tmp_path):
-    study = small_study(tmp_path / "s", blocks=1, load={"duration": "2s"})
-    run_study(study, once(measuring, lambda: engine_of(study).kill()))
-    assert each_once(study)
-    first, *others = study.trials()
-    assert first.status == "failed"
-    assert first.reason is not None
-    assert "the engine was killed by SIGKILL" in first.reason
-    assert all(trial.status == "completed" for trial in others)
-    assert study.trial_path(first).joinpath("server.log").exists()
+def test_a_killed_engine_server_or_backend_makes_a_failed_trial_and_the_study_completes(tmp_path, postmasters):
+    study = small_study(tmp_path / "s", blocks=2, load={"duration": "2s"})
 
-
-def test_a_server_that_is_killed_makes_a_failed_trial_and_the_study_completes(tmp_path, postmasters):
-    study = small_study(tmp_path / "s", blocks=1, load={"duration": "2s"})
+    def kill_engine():
+        engine_of(study).kill()
 
     def kill_server():
         for postmaster in postmasters():
             for process in [postmaster, *postmaster.children()]:
                 process.kill()
 
-    run_study(study, once(measuring, kill_server))
-    assert each_once(study)
-    first, *others = study.trials()
-    assert first.status == "failed"
-    assert first.reason
-    assert all(trial.status == "completed" for trial in others)
-
-
-def test_one_server_process_that_is_killed_makes_a_failed_trial_too(tmp_path, postmasters):
-    study = small_study(tmp_path / "s", blocks=1, load={"duration": "2s"})
-
     def kill_a_client_process():
         (postmaster,) = postmasters()
         serving = [each for each in postmaster.children() if "pgbench" in " ".join(each.cmdline())]
         (serving or postmaster.children())[0].kill()
 
-    run_study(study, once(measuring, kill_a_client_process))
+    hear = in_turn(kill_engine, kill_server, kill_a_client_process)
+    run_study(study, hear)
     assert each_once(study)
-    first, *others = study.trials()
-    assert first.status == "failed"
-    assert all(trial.status == "completed" for trial in others)
+    without_engine, without_server, without_backend, last = study.trials()
+    assert [trial.status for trial in study.trials()] == ["failed"] * 3 + ["completed"]
+    assert "the engine was killed by SIGKILL" in without_engine.reason
+    assert study.trial_path(without_engine).joinpath("server.log").exists()
+    assert without_server.reason
+    assert without_backend.reason
+    assert last.reason is None
 
 
 def test_an_engine_that_hangs_is_killed_after_its_time_and_the_study_completes(tmp_path):
@@ -131,40 +132,52 @@ def start_lab(directory):
     )
 
 
-def wait_for(condition, lab):
+def engine_of_the_second_trial(lab, directory):
+    """Once it runs, with the first trial stored."""
     deadline = time.monotonic() + PATIENCE_S
-    while not condition():
+    while True:
         assert lab.poll() is None, lab.communicate()
         assert time.monotonic() < deadline, "the lab does not get on"
+        stored = list(directory.glob("results/*/trials/[0-9]*"))
+        # a stopped lab leaves the note of its engine, which is gone
+        for note in directory.glob("results/*/trials/.0001*/engine.pid"):
+            with suppress(psutil.NoSuchProcess, FileNotFoundError, json.JSONDecodeError):
+                engine = psutil.Process(json.loads(note.read_text())["pid"])
+                if len(stored) == 1:
+                    return engine
         time.sleep(0.02)
 
 
-def in_the_second_trial(directory):
-    stored = list(directory.glob("results/*/trials/[0-9]*"))
-    return len(stored) == 1 and list(directory.glob("results/*/trials/.0001*/engine.pid"))
+def stop_in_the_second_trial(directory, number):
+    """Send a lab the signal; its exit status, what it said, and the engine that ran then."""
+    lab = start_lab(directory)
+    engine = engine_of_the_second_trial(lab, directory)
+    lab.send_signal(number)
+    _, err = lab.communicate(timeout=PATIENCE_S)
+    return lab.returncode, err, engine
 
 
-def finish(directory):
-    done = start_lab(directory)
-    out, err = done.communicate(timeout=PATIENCE_S)
-    assert done.returncode == 0, err
-    (results,) = (directory / "results").iterdir()
-    return StudyDirectory.open(results), out, err
-
-
-def test_a_lab_that_is_killed_goes_on_where_it_was_with_no_trial_lost_or_doubled(tmp_path, postmasters):
-    lab = start_lab(tmp_path)
-    wait_for(lambda: in_the_second_trial(tmp_path), lab)
-    (note,) = tmp_path.glob("results/*/trials/.0001*/engine.pid")
-    orphan = psutil.Process(json.loads(note.read_text())["pid"])
+def test_a_lab_that_is_asked_to_stop_or_killed_goes_on_where_it_was_with_no_trial_lost_or_doubled(
+    tmp_path, postmasters
+):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        status, err, engine = stop_in_the_second_trial(tmp_path, number)
+        assert status == 128 + number
+        assert f"stopped by {number.name}: 1 of 2 trials are stored; go on with: pgtrial run results/crash-" in err
+        assert "Traceback" not in err
+        assert not engine.is_running()
+        assert not postmasters()
     (stored,) = tmp_path.glob("results/*/trials/[0-9]*/trial.json")
     before = stored.read_bytes()
-    lab.kill()
-    lab.communicate()
+    _, _, orphan = stop_in_the_second_trial(tmp_path, signal.SIGKILL)
 
-    study, out, err = finish(tmp_path)
+    done = start_lab(tmp_path)
+    out, err = done.communicate(timeout=PATIENCE_S)
+    assert done.returncode == 0, err
     assert "going on with results/crash-" in err
     assert "1 of 2 trials are stored" in err
+    (results,) = (tmp_path / "results").iterdir()
+    study = StudyDirectory.open(results)
     assert each_once(study)
     assert stored.read_bytes() == before
     assert {trial.status for trial in study.trials()} == {"completed"}
@@ -172,23 +185,6 @@ def test_a_lab_that_is_killed_goes_on_where_it_was_with_no_trial_lost_or_doubled
     assert not postmasters()
     assert "report.html" in out
     assert (study.path / "report.html").exists()
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=lambda number: number.name)
-def test_a_lab_that_is_asked_to_stop_says_how_to_go_on_and_leaves_nothing_running(tmp_path, postmasters, number):
-    lab = start_lab(tmp_path)
-    wait_for(lambda: in_the_second_trial(tmp_path), lab)
-    (note,) = tmp_path.glob("results/*/trials/.0001*/engine.pid")
-    engine = psutil.Process(json.loads(note.read_text())["pid"])
-    lab.send_signal(number)
-    _, err = lab.communicate(timeout=PATIENCE_S)
-    assert lab.returncode == 128 + number
-    assert f"stopped by {number.name}: 1 of 2 trials are stored; go on with: pgtrial run results/crash-" in err
-    assert "Traceback" not in err
-    assert not engine.is_running()
-    assert not postmasters()
-    study, _, _ = finish(tmp_path)
-    assert each_once(study)
 
 
 def test_an_orphaned_engine_is_ended_before_the_study_goes_on(tmp_path):

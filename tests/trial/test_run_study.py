@@ -21,11 +21,26 @@ def _engine():
 
 
 @pytest.fixture(scope="module")
-def finished(tmp_path_factory, state_root):
+def traces():
+    """What a study has on the machine: run directories before and after it, and its servers."""
+    return {"before": set(), "after": set(), "servers": set()}
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory, state_root, traces):
     require_engine()
     study = small_study(tmp_path_factory.mktemp("studies") / "s")
     events = []
-    result = run_study(study, events.append)
+    of_other_tests = _servers(state_root)
+    traces["before"] |= _runs(state_root)
+
+    def listen(event):
+        events.append(event)
+        if isinstance(event, Second):
+            traces["servers"] |= _servers(state_root) - of_other_tests
+
+    result = run_study(study, listen)
+    traces["after"] |= _runs(state_root)
     return study, events, result
 
 
@@ -126,16 +141,16 @@ def test_a_finished_study_is_not_run_again(finished):
     assert {path: path.stat().st_mtime_ns for path in (study.path / "trials").rglob("*")} == before
 
 
-def test_nothing_is_left_of_the_servers(finished, state_root, tmp_path):
-    before = set((state_root / "runs").iterdir())
-    of_other_tests = _servers(state_root)
-    study = small_study(tmp_path / "s", blocks=1)
-    during = set()
-    run_study(study, once(lambda event: isinstance(event, Second), lambda: during.update(_servers(state_root))))
-    own = during - of_other_tests
-    assert own, "there was a server to be left"
-    assert set((state_root / "runs").iterdir()) == before
-    assert not any(psutil.pid_exists(pid) for pid in own)
+@pytest.mark.usefixtures("finished")
+def test_nothing_is_left_of_the_servers(traces):
+    assert len(traces["servers"]) == 4, "there were servers to be left"
+    assert traces["after"] == traces["before"]
+    assert not any(psutil.pid_exists(pid) for pid in traces["servers"])
+
+
+def _runs(state_root):
+    runs = state_root / "runs"
+    return set(runs.iterdir()) if runs.is_dir() else set()
 
 
 def _servers(state_root):

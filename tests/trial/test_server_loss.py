@@ -37,10 +37,16 @@ def _engine() -> None:
 
 FILLER = r"""
 SELECT pg_logical_emit_message(true, 'filler',
-    repeat('x', CASE WHEN nextval('turns') > 30 THEN 10000000 ELSE 10 END));
+    repeat('x', CASE WHEN nextval('turns') > 30 THEN 20000000 ELSE 10 END));
 \sleep 60 ms
 """
-"""10 MB of WAL with each transaction, after more than a second of little ones."""
+"""20 MB of WAL with each transaction, after more than a second of little ones."""
+
+BALLAST = [
+    "CREATE UNLOGGED TABLE ballast (line text STORAGE PLAIN)",
+    "INSERT INTO ballast SELECT repeat('x', 7000) FROM generate_series(1, 3000)",
+]
+"""24 MB, so that the rest is filled soon on a slow machine as well."""
 
 
 def test_a_disk_that_fills_in_mid_trial_fails_that_trial_and_the_panic_is_told(tmp_path: Path) -> None:
@@ -52,10 +58,10 @@ def test_a_disk_that_fills_in_mid_trial_fails_that_trial_and_the_panic_is_told(t
         blocks=1,
         seed=4,
         folder=tmp_path,
-        load={"workload": "filler.sql", "clients": 1, "duration": "5s"},
+        load={"workload": "filler.sql", "clients": 1, "duration": "6s"},
         server={"settings": {**FAST, "max_wal_size": "4GB"}, "setup_sql": ["CREATE SEQUENCE turns"]},
         # room for the data and some WAL, but not for that of this load
-        arms={"roomy": {}, "tight": {"storage": {"fs": "ext4", "size": "200MB"}}},
+        arms={"roomy": {}, "tight": {"storage": {"fs": "ext4", "size": "200MB"}, "setup_sql": BALLAST}},
     )
     assert [planned.arm for planned in study.plan.trials] == ["tight", "roomy"]
     run_study(study, lambda event: None)

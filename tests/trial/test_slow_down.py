@@ -32,13 +32,13 @@ def test_identical_arms_are_not_called_better_or_worse(tmp_path):
 
 
 def test_a_trigger_that_wastes_a_tenth_of_the_time_is_called_worse(tmp_path):
-    # transactions of 20 ms by the clock, so that what else this machine does hardly matters; the trigger adds 2 ms
+    # transactions of 40 ms by the clock, so that what else this machine does hardly matters; the trigger adds 4 ms
     study = small_study(
         tmp_path / "s",
         blocks=12,
-        load={"clients": 4, "duration": "2s"},
-        server={"setup_sql": pause("work", 0.020)},
-        arms={"plain": {}, "trigger": {"setup_sql": pause("waste", 0.002)}},
+        load={"clients": 8, "duration": "2s"},
+        server={"setup_sql": pause("work", 0.040)},
+        arms={"plain": {}, "trigger": {"setup_sql": pause("waste", 0.004)}},
     )
     result = run_study(study, lambda event: None)
     (claim,) = result.primary

@@ -8,8 +8,6 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Literal
 
-from scipy.stats import binomtest
-
 from pgtrial.analyse.mad import robust_sd
 from pgtrial.analyse.records import DisturbedBlock
 from pgtrial.analyse.words import percent, plural
@@ -164,7 +162,18 @@ def _uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]
     total = sum(counts.values())
     found = []
     for arm, count in counts.items():
-        p = float(binomtest(count, total, 1 / arms).pvalue)
+        p = _binomial_p(count, total, 1 / arms)
         if count > total / arms and p < _UNEVEN:
             found.append((arm, count, p))
     return found
+
+
+def _binomial_p(hits: int, of: int, share: float) -> float:
+    """Two-sided: the probability of all outcomes that are no likelier than this one."""
+    likely = [_probability(each, of, share) for each in range(of + 1)]
+    return min(1.0, math.fsum(p for p in likely if p <= likely[hits] * (1 + 1e-7)))
+
+
+def _probability(hits: int, of: int, share: float) -> float:
+    ways = math.lgamma(of + 1) - math.lgamma(hits + 1) - math.lgamma(of - hits + 1)
+    return math.exp(ways + hits * math.log(share) + (of - hits) * math.log1p(-share))

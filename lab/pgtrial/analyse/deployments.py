@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from scipy.stats import t as student
+from scipy.special import stdtrit
 
 from pgtrial.analyse import p8
 from pgtrial.analyse.records import BlockRatio
@@ -42,8 +42,12 @@ def t_interval(values: Sequence[float] | p8.Floats, alpha: float = ALPHA) -> p8.
     n, mean = len(values), math.fsum(values) / len(values)
     if n < 2:
         return p8.Interval(-math.inf, mean, math.inf)
-    half = float(student.isf(alpha / 2, n - 1)) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    half = _quantile(alpha, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
     return p8.Interval(mean - half, mean, mean + half)
+
+
+def _quantile(alpha: float, freedom: int) -> float:
+    return -float(stdtrit(freedom, alpha / 2))
 
 
 class Units:
@@ -131,6 +135,6 @@ class Units:
         estimate, spread = float(np.mean(values)), float(np.std(values, ddof=1))
         gap = max(abs(estimate), min(math.log1p(margin) - estimate, estimate - math.log1p(-margin)))
         for units in range(len(values) + 1, _FORECAST + 1):
-            if float(student.isf(ALPHA / claims / 2, units - 1)) * spread / math.sqrt(units) < gap:
+            if _quantile(ALPHA / claims, units - 1) * spread / math.sqrt(units) < gap:
                 return units
         return None

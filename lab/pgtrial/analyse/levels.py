@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from pgtrial.analyse import p8
 from pgtrial.analyse.ratios import Grid
@@ -63,7 +63,7 @@ def median_interval(ascending: list[float]) -> tuple[float | None, float | None]
     Distribution-free: the number of values below the median is binomial with probability one half.
     """
     n = len(ascending)
-    rank = int(binom.ppf(0.025, n, 0.5)) if n else 0
+    rank = int(np.searchsorted(bdtr(np.arange(n), n, 0.5), 0.025))
     if rank < 1:
         return None, None
     return ascending[rank - 1], ascending[n - rank]

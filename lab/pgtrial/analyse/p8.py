@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.stats import norm
+from scipy.special import ndtri
 
 Floats = npt.NDArray[np.float64]
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
@@ -264,7 +264,7 @@ def blocks_needed(
 
 
 def _quantile(alpha: float) -> float:
-    return float(norm.isf(alpha / 2))
+    return -float(ndtri(alpha / 2))
 
 
 def _plan_and_beyond(planned: Sequence[int] | None) -> Iterator[Look]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 import numpy as np
-from scipy.stats import binomtest, theilslopes
+from scipy.special import bdtrc
 
 from pgtrial.analyse.ratios import Grid
 from pgtrial.analyse.records import Steadiness
@@ -61,9 +61,10 @@ def trend(trial: Trial, committed: Sequence[int]) -> float | None:
     whole = np.asarray(committed[: math.floor(trial.measured.duration_s + 0.01)], dtype=np.float64)
     if len(whole) < FEWEST_SECONDS or not whole.any():
         return None
-    slope = theilslopes(np.log(np.maximum(whole, 0.5)), np.arange(len(whole))).slope
-    return float(slope) * len(whole)
+    logs = np.log(np.maximum(whole, 0.5))
+    first, second = np.triu_indices(len(logs), 1)
+    return float(np.median((logs[second] - logs[first]) / (second - first))) * len(logs)
 
 
 def _most(hits: int, of: int) -> bool:
-    return of > 0 and float(binomtest(hits, of, 0.5, alternative="greater").pvalue) <= 0.025
+    return of > 0 and float(bdtrc(hits - 1, of, 0.5)) <= 0.025

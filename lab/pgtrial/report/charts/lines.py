@@ -41,7 +41,7 @@ def small_lines(
             y=alt.Y("v:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s", tickCount=4)),
             color=arm_colour(arms),
             strokeDash=arm_dash(arms),
-            tooltip=["arm:N", "s:Q", alt.Tooltip("v:Q", format=",.4~g", title=unit)],
+            tooltip=[alt.Tooltip("arm:N"), alt.Tooltip("s:Q"), alt.Tooltip("v:Q", format=",.4~g", title=unit)],
         )
     )
     layers: list[Any] = [drawn, *start_of_measuring(canvas, first, last)]

@@ -74,7 +74,7 @@ def stacked(
                 legend=legend,
             ),
             order=alt.Order("place:Q"),
-            tooltip=["part:N", "s:Q", alt.Tooltip("n:Q", format=".2f", title=unit)],
+            tooltip=[alt.Tooltip("part:N"), alt.Tooltip("s:Q"), alt.Tooltip("n:Q", format=".2f", title=unit)],
         )
     )
     return [area, *start_of_measuring(canvas, seconds[0], seconds[-1])]
