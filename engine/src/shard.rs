@@ -4,6 +4,7 @@
 //! common number of transactions. Of a pool of connections and its tasks the engines take turns instead, so that tasks
 //! that arrive one after another go to different ones.
 
+use std::ops::Range;
 use std::time::Duration;
 
 /// The number of an engine among those of a run.
@@ -32,7 +33,15 @@ impl Shard {
     /// How many of `total` clients come before those of this engine. The shares are as even as they can be: the first
     /// engines have one more.
     fn before(self, total: usize) -> usize {
-        total / self.of * self.index + self.index.min(total % self.of)
+        self.range(total as u64).start as usize
+    }
+
+    /// Which of `total` things in a row are this engine's; shares are as even as they can be, the first engines have one
+    /// more.
+    pub fn range(self, total: u64) -> Range<u64> {
+        let of = self.of as u64;
+        let before = |index: u64| total / of * index + index.min(total % of);
+        before(self.index as u64)..before(self.index as u64 + 1)
     }
 
     /// Whether it is this engine's turn at the `number`-th of several things, from 0.
@@ -83,7 +92,10 @@ impl Part {
     pub fn clients(&self) -> usize {
         match self.pool {
             Some(size) => self.whole / size * self.shard.turns(size),
-            None => Shard { index: self.shard.index + 1, ..self.shard }.before(self.whole) - self.first(),
+            None => {
+                let own = self.shard.range(self.whole as u64);
+                (own.end - own.start) as usize
+            }
         }
     }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import signal
 import subprocess
 import time
@@ -307,7 +306,7 @@ def test_what_makes_no_sense_is_refused_before_the_server_is_asked(peers, line, 
         ("--shard= run", "Invalid value for the 'shard' option"),
         ("--shard=1/3 --threads=2 --rand-seed=1 run", "2 threads cannot be shared out among 3 shards"),
         ("--shard=1/2 --threads=2 run", "--shard needs --rand-seed with a number"),
-        ("--shard=1/2 cleanup", "--shard is for the command 'run' and 'prepare' only"),
+        ("--shard=1/2 cleanup", "--shard is for the commands 'run' and 'prepare' only"),
         ("--start-at=- prepare", "--start-at is for the command 'run' only"),
         ("--start-at=soon run", '"soon" is no time to start at'),
         ("--start-at=- cleanup", "--start-at is for the command 'run' only"),
@@ -318,32 +317,3 @@ def test_sysbench_refuses_it_too(tmp_path, line, message):
     done = sysbench().run(nowhere, "oltp_insert", *line.split(), directory=tmp_path)
     assert done.status == 1
     assert message in done.stdout + done.stderr
-
-
-def test_the_tables_of_a_native_test_are_made_by_shards_as_one_engine_makes_them(fresh, tmp_path):
-    line = ["oltp_read_write", "--tables=5", "--table-size=20", "--threads=4", "--rand-seed=7"]
-    whole, shared = fresh(18), fresh(18)
-    assert sysbench().run(whole, *line, "prepare", directory=tmp_path).status == 0
-    made = []
-    for number in (1, 2):
-        done = sysbench().run(shared, *line, f"--shard={number}/2", "prepare", directory=tmp_path)
-        assert done.status == 0, done.stderr
-        made.append(re.findall(r"Creating table '(\w+)'", done.stdout))
-    assert [sorted(names) for names in made] == [["sbtest1", "sbtest3", "sbtest5"], ["sbtest2", "sbtest4"]]
-    for number in range(1, 6):
-        rows = [target.connect().execute(f"TABLE sbtest{number}").fetchall() for target in (whole, shared)]
-        assert len(rows[0]) == 20
-        assert rows[0] == rows[1]
-
-
-def test_what_a_script_prepares_is_not_shared(target, tmp_path):
-    (tmp_path / "own.lua").write_text("function prepare() end\nfunction event() end\n")
-    done = sysbench().run(target, str(tmp_path / "own.lua"), "--shard=1/2", "prepare", directory=tmp_path)
-    assert done.status == 1
-    assert "--shard is for the command 'run' only" in done.stdout + done.stderr
-
-
-def test_a_table_is_not_made_by_shards(tasks, target):
-    done = tasks.run(target, "--shard=1/2", SEEDED, "--initialize")
-    assert done.status == 1
-    assert "--shard cannot be combined with --initialize" in done.stderr

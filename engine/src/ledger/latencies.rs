@@ -1,16 +1,15 @@
 //! Latency histograms: three significant digits from 1 us to 1 h, mergeable across threads, seconds and machines.
 //!
 //! Counting is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>); percentiles and
-//! the encoded form are the library's.
+//! the encoded form are those of its libraries to the last digit and byte.
 
+mod counts;
 mod encoded;
 
-use base64::Engine;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use serde::Serialize;
 
-pub use encoded::{Decoder, MOST};
+pub use counts::MOST;
+pub use encoded::Decoder;
 
 /// The longest latency told apart, microseconds; longer ones count as this.
 const LONGEST_US: u64 = 3_600_000_000;
@@ -21,6 +20,9 @@ const EXACT_BITS: u32 = 11;
 
 /// Latencies below this, nanoseconds, have a bucket for each microsecond.
 const EXACT_NS: u64 = 1000 * (1 << EXACT_BITS) - 500;
+
+/// There are so many buckets.
+const BUCKETS: usize = bucket(LONGEST_US) + 1;
 
 /// Buckets are made this many at a time.
 const STEP: usize = 1 << EXACT_BITS;
@@ -111,17 +113,28 @@ impl Latencies {
 
     /// The percentiles; `None` without latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
-        if self.total == 0 {
-            return None;
-        }
-        let histogram = self.histogram();
-        let at = |percentile| histogram.value_at_percentile(percentile);
-        Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
+        let [p50, p90, p95, p99, p999] = self.at([50.0, 90.0, 95.0, 99.0, 99.9])?;
+        Some(Percentiles { p50, p90, p95, p99, p999 })
     }
 
     /// The latency of which `percentile` percent are not longer, microseconds; `None` without latencies.
     pub fn percentile(&self, percentile: f64) -> Option<u64> {
-        (self.total > 0).then(|| self.histogram().value_at_percentile(percentile))
+        self.at([percentile]).map(|[found]| found)
+    }
+
+    /// The longest latencies of the buckets in which these percentiles are, which ascend: all in one walk. Of the 0th it is
+    /// the shortest. `None` without latencies.
+    fn at<const N: usize>(&self, percentiles: [f64; N]) -> Option<[u64; N]> {
+        let last = self.counts.iter().rposition(|count| *count > 0)?;
+        let (mut bucket, mut counted) = (0, self.counts[0]);
+        Some(percentiles.map(|percentile| {
+            let wanted = (percentile / 100.0 * self.total as f64).ceil().max(1.0) as u64;
+            while counted < wanted && bucket < last {
+                bucket += 1;
+                counted += self.counts[bucket];
+            }
+            if percentile > 0.0 { lowest(bucket + 1) - 1 } else { lowest(bucket) }
+        }))
     }
 
     /// The buckets that are not empty: lowest latency in microseconds, and how many.
@@ -129,31 +142,27 @@ impl Latencies {
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counts.map(|(bucket, count)| (lowest(bucket), *count))
     }
-
-    /// The histogram in HdrHistogram's V2 format, deflated, in base64: readable by its libraries in any language.
-    pub fn encode(&self) -> String {
-        let mut bytes = Vec::new();
-        match V2DeflateSerializer::new().serialize(&self.histogram(), &mut bytes) {
-            Ok(_) => base64::engine::general_purpose::STANDARD.encode(bytes),
-            Err(error) => unreachable!("writing a histogram to memory cannot fail: {error}"),
-        }
-    }
-
-    fn histogram(&self) -> Histogram<u64> {
-        let mut histogram = Histogram::new_with_bounds(1, LONGEST_US, DIGITS)
-            .unwrap_or_else(|error| unreachable!("the bounds of the histogram are constants: {error}"));
-        for (bucket, count) in self.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
-            histogram.saturating_record_n(lowest(bucket), *count);
-        }
-        histogram
-    }
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
+    use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
     use proptest::prelude::*;
+
+    /// What the library reads from the encoded form.
+    pub fn library(latencies: &Latencies) -> Histogram<u64> {
+        let bytes = base64_simd::STANDARD.decode_to_vec(latencies.encode()).unwrap();
+        Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
+    }
+
+    /// What the library makes of latencies in nanoseconds.
+    pub fn reference(latencies: impl IntoIterator<Item = u64>) -> Histogram<u64> {
+        let mut reference = Histogram::new_with_bounds(1, LONGEST_US, DIGITS).unwrap();
+        latencies.into_iter().for_each(|latency| reference.saturating_record((latency + 500) / 1000));
+        reference
+    }
 
     #[test]
     fn percentiles_are_within_a_thousandth() {
@@ -173,28 +182,28 @@ mod tests {
         assert!(latencies.percentiles().unwrap().p50 >= LONGEST_US);
     }
 
-    #[test]
-    fn the_encoded_form_can_be_read_back() {
-        let mut latencies = Latencies::default();
-        (1..500u64).for_each(|us| latencies.record(us * us * 1000));
-        let bytes = base64::engine::general_purpose::STANDARD.decode(latencies.encode()).unwrap();
-        let read: Histogram<u64> = Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap();
-        assert_eq!(read, latencies.histogram());
-    }
-
     proptest! {
         /// The library's own recording is the reference.
         #[test]
-        fn buckets_are_the_librarys(
-            latencies in prop::collection::vec(prop_oneof![0..LONGEST_US * 1000, 0..2 * EXACT_NS], 1..50),
+        fn what_the_library_reads_is_what_it_would_have_recorded(
+            latencies in prop::collection::vec(prop_oneof![0..LONGEST_US * 1000, 0..2 * EXACT_NS], 0..50),
         ) {
             let mut ours = Latencies::default();
-            let mut reference: Histogram<u64> = Histogram::new_with_bounds(1, LONGEST_US, DIGITS).unwrap();
-            for latency in latencies {
-                ours.record(latency);
-                reference.saturating_record((latency + 500) / 1000);
-            }
-            prop_assert_eq!(ours.histogram(), reference);
+            latencies.iter().for_each(|latency| ours.record(*latency));
+            prop_assert_eq!(library(&ours), reference(latencies));
+        }
+
+        #[test]
+        fn percentiles_are_the_librarys(
+            latencies in prop::collection::vec(prop_oneof![0..LONGEST_US * 1000, 0..2 * EXACT_NS], 1..300),
+            percentile in prop_oneof![Just(0.0), Just(100.0), 0.0..101.0],
+        ) {
+            let mut ours = Latencies::default();
+            latencies.iter().for_each(|latency| ours.record(*latency));
+            let theirs = reference(latencies);
+            let at = |percentile| theirs.value_at_percentile(percentile);
+            let all = Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) };
+            prop_assert_eq!((ours.percentile(percentile), ours.percentiles()), (Some(at(percentile)), Some(all)));
         }
     }
 }

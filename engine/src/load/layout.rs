@@ -98,7 +98,7 @@ fn hashes(partitions: &[Row], rows: u64) -> Option<Vec<Share>> {
         let prefix = format!("FOR VALUES WITH (modulus {modulus}, remainder ");
         let remainder: usize = field(row, 2)?.strip_prefix(&prefix)?.strip_suffix(')')?.parse().ok()?;
         *seen.get_mut(remainder)? = true;
-        shares.push(Share::Hash { rows, modulus, remainder: remainder as u64 });
+        shares.push(Share::Hash { rows: 0..rows, modulus, remainder: remainder as u64 });
     }
     (seen.iter().all(|seen| *seen) && partitions.len() <= MOST_HASH_PARTITIONS).then_some(shares)
 }
@@ -160,7 +160,7 @@ mod tests {
                 remainders.map(|r| row("p", "r", &format!("FOR VALUES WITH (modulus 2, remainder {r})"), ""));
             divide(&[row("a", "p", "", "HASH (aid)"), first, second], 9)
         };
-        assert_eq!(survey([1, 0]).unwrap()[0].share, Share::Hash { rows: 9, modulus: 2, remainder: 1 });
+        assert_eq!(survey([1, 0]).unwrap()[0].share, Share::Hash { rows: 0..9, modulus: 2, remainder: 1 });
         assert_eq!(survey([1, 1]), None);
     }
 }

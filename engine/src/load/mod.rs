@@ -1,5 +1,5 @@
 //! Loading: makes pgbench's four tables, with the same contents as pgbench, and says how far it is; and those of
-//! sysbench's tests (`sbtest/`).
+//! sysbench's tests (`sbtest/`). Several engines can fill the same tables, each with its share of the rows (`shared.rs`).
 
 mod generate;
 mod hash_partition;
@@ -9,9 +9,11 @@ mod partitions;
 mod progress;
 mod rows;
 pub mod sbtest;
+mod shared;
 mod side_by_side;
 mod tables;
 
+use std::ops::Range;
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
@@ -19,6 +21,7 @@ use crate::connection::OpenError;
 use crate::connection::error::ConnectionError;
 use crate::connection::session::{CopyError, Session};
 use crate::connection::target::Target;
+use crate::shard::Shard;
 use progress::say;
 
 /// What to make.
@@ -39,6 +42,15 @@ pub struct Load {
     pub partition_method: PartitionMethod,
     /// The most connections to load over; else as many as help.
     pub jobs: Option<usize>,
+    /// Whose rows are generated. Of several engines' none makes or empties tables: that is done before all.
+    pub shard: Shard,
+}
+
+impl Load {
+    /// The accounts that this engine generates; the one numbered n from 0 is account n + 1.
+    fn accounts(&self) -> Range<u64> {
+        self.shard.range(tables::ACCOUNTS * u64::from(self.scale))
+    }
 }
 
 impl Default for Load {
@@ -53,6 +65,7 @@ impl Default for Load {
             partitions: 0,
             partition_method: PartitionMethod::Range,
             jobs: None,
+            shard: Shard::WHOLE,
         }
     }
 }

@@ -1,5 +1,5 @@
 //! The rows of pgbench_accounts in COPY's binary format: account and branch; balance and filler are the same in every
-//! row and left to the table's defaults.
+//! row and can be left to the table's defaults.
 
 use std::ops::Range;
 
@@ -9,6 +9,9 @@ use super::tables::ACCOUNTS;
 /// Size of one message's rows, bytes: large enough for the cost of a message not to matter, small enough for a
 /// processor's cache.
 const MESSAGE: usize = 64 * 1024;
+
+/// Balance 0 and an empty filler, each after its length.
+const REST: [u8; 12] = [0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0];
 
 /// COPY's signature, no flags, no extension.
 pub const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
@@ -46,12 +49,45 @@ impl Messages {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Share {
     Range(Range<u64>),
-    /// Those of `0..rows` whose account hashes to `remainder`.
+    /// Those of a range whose account hashes to `remainder`.
     Hash {
-        rows: u64,
+        rows: Range<u64>,
         modulus: u64,
         remainder: u64,
     },
+}
+
+impl Share {
+    /// What of it lies in a range; `None` if that is nothing.
+    pub fn within(&self, range: &Range<u64>) -> Option<Share> {
+        let cut = |own: &Range<u64>| own.start.max(range.start)..own.end.min(range.end);
+        let (rows, share) = match self {
+            Share::Range(own) => (cut(own), Share::Range(cut(own))),
+            Share::Hash { rows, modulus, remainder } => {
+                (cut(rows), Share::Hash { rows: cut(rows), modulus: *modulus, remainder: *remainder })
+            }
+        };
+        (!rows.is_empty()).then_some(share)
+    }
+}
+
+/// Which columns the rows have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Columns {
+    /// Account and branch.
+    Two,
+    /// Balance and filler as well.
+    All,
+}
+
+impl Columns {
+    /// As COPY names them.
+    pub fn names(self) -> &'static str {
+        match self {
+            Columns::Two => "aid, bid",
+            Columns::All => "aid, bid, abalance, filler",
+        }
+    }
 }
 
 /// The rows of one table, a message at a time.
@@ -60,46 +96,50 @@ pub struct BinaryRows {
     hash: Option<(u64, u64)>,
     /// Account numbers are of 64 bits.
     wide: bool,
+    columns: Columns,
     messages: Messages,
 }
 
 impl BinaryRows {
-    pub fn new(share: &Share, wide: bool) -> Self {
+    pub fn new(share: &Share, wide: bool, columns: Columns) -> Self {
         let (left, hash) = match share {
             Share::Range(range) => (range.clone(), None),
-            Share::Hash { rows, modulus, remainder } => (0..*rows, Some((*modulus, *remainder))),
+            Share::Hash { rows, modulus, remainder } => (rows.clone(), Some((*modulus, *remainder))),
         };
-        Self { left, hash, wide, messages: Messages::default() }
+        Self { left, hash, wide, columns, messages: Messages::default() }
     }
 
     /// Appends one message's rows; the number of rows, and whether there are more messages to come.
     pub fn fill(&mut self, out: &mut Vec<u8>) -> (u64, bool) {
-        let Self { left, hash, wide, messages } = self;
+        let Self { left, hash, wide, columns, messages } = self;
         let is_ours =
             |row: &u64| hash.is_none_or(|(modulus, mine)| hash_partition::remainder(row + 1, modulus) == mine);
         messages.fill(out, |out| {
             let Some(row) = left.find(is_ours) else { return false };
             let (account, branch) = (row + 1, (row / ACCOUNTS + 1) as u32);
             if *wide {
-                put(out, account.to_be_bytes(), branch);
+                put(out, account.to_be_bytes(), branch, *columns);
             } else {
-                put(out, (account as u32).to_be_bytes(), branch);
+                put(out, (account as u32).to_be_bytes(), branch, *columns);
             }
             true
         })
     }
 }
 
-/// Two fields, each after its length.
+/// The number of fields, and each after its length.
 #[inline]
-fn put<const BYTES: usize>(out: &mut Vec<u8>, account: [u8; BYTES], branch: u32) {
+fn put<const BYTES: usize>(out: &mut Vec<u8>, account: [u8; BYTES], branch: u32, columns: Columns) {
     let mut row = [0; 22];
-    row[1] = 2;
+    row[1] = if columns == Columns::All { 4 } else { 2 };
     row[5] = BYTES as u8;
     row[6..6 + BYTES].copy_from_slice(&account);
     row[6 + BYTES + 3] = 4;
     row[6 + BYTES + 4..6 + BYTES + 8].copy_from_slice(&branch.to_be_bytes());
     out.extend_from_slice(&row[..BYTES + 14]);
+    if columns == Columns::All {
+        out.extend_from_slice(&REST);
+    }
 }
 
 #[cfg(test)]
@@ -122,23 +162,27 @@ mod tests {
         assert_eq!(take(8), [0; 8]);
         let mut text = Vec::new();
         loop {
-            match take(2) {
-                [0, 2] => {}
+            let is_complete = match take(2) {
+                [0, 2] => false,
+                [0, 4] => true,
                 [0xff, 0xff] => break,
                 other => panic!("{other:?} fields"),
-            }
+            };
             let fields = [0; 2].map(|_: u8| {
                 let length = integer(take(4)) as usize;
                 integer(take(length))
             });
+            if is_complete {
+                assert_eq!((take(4), take(4), take(4)), (&[0, 0, 0, 4][..], &[0; 4][..], &[0; 4][..]));
+            }
             text.extend_from_slice(format!("{}\t{}\t0\t\n", fields[0], fields[1]).as_bytes());
         }
         assert!(bytes.is_empty());
         text
     }
 
-    fn all(share: &Share, wide: bool) -> (Vec<u8>, u64) {
-        let (mut source, mut out, mut rows) = (BinaryRows::new(share, wide), Vec::new(), 0);
+    fn all(share: &Share, wide: bool, columns: Columns) -> (Vec<u8>, u64) {
+        let (mut source, mut out, mut rows) = (BinaryRows::new(share, wide, columns), Vec::new(), 0);
         loop {
             let (more_rows, more) = source.fill(&mut out);
             rows += more_rows;
@@ -157,26 +201,39 @@ mod tests {
     #[test]
     fn binary_rows_say_the_same_as_the_text() {
         for range in [0..0, 0..1, 99_990..200_010, 2_147_483_640..2_147_483_646] {
-            for wide in [false, true] {
-                let (bytes, rows) = all(&Share::Range(range.clone()), wide);
+            for (wide, columns) in
+                [(false, Columns::Two), (true, Columns::Two), (false, Columns::All), (true, Columns::All)]
+            {
+                let (bytes, rows) = all(&Share::Range(range.clone()), wide, columns);
                 assert_eq!(rows, range.end - range.start);
-                assert_eq!(as_text(&bytes), reference(range.clone()), "{range:?} {wide}");
+                assert_eq!(as_text(&bytes), reference(range.clone()), "{range:?} {wide} {columns:?}");
             }
         }
         let beyond = 4_294_967_290..4_294_967_300;
-        assert_eq!(as_text(&all(&Share::Range(beyond.clone()), true).0), reference(beyond));
+        assert_eq!(as_text(&all(&Share::Range(beyond.clone()), true, Columns::Two).0), reference(beyond));
+    }
+
+    #[test]
+    fn a_share_is_cut_to_a_range() {
+        let share = Share::Range(10..20);
+        assert_eq!(share.within(&(0..15)), Some(Share::Range(10..15)));
+        assert_eq!([share.within(&(0..10)), share.within(&(20..30)), share.within(&(12..12))], [None, None, None]);
     }
 
     #[test]
     fn the_shares_of_hash_partitions_are_all_rows_once() {
         let mut accounts = Vec::new();
         for part in 0..3 {
-            let share = Share::Hash { rows: 20_000, modulus: 3, remainder: part };
-            let (bytes, rows) = all(&share, false);
-            let text = String::from_utf8(as_text(&bytes)).unwrap();
-            assert_eq!(text.lines().count() as u64, rows);
-            assert!((6000..7300).contains(&rows), "{rows}");
-            accounts.extend(text.lines().map(|line| line.split('\t').next().unwrap().parse::<u64>().unwrap()));
+            let whole = Share::Hash { rows: 0..20_000, modulus: 3, remainder: part };
+            let mut found = 0;
+            for share in [0..7_777, 7_777..30_000].iter().filter_map(|range| whole.within(range)) {
+                let (bytes, rows) = all(&share, false, Columns::Two);
+                let text = String::from_utf8(as_text(&bytes)).unwrap();
+                assert_eq!(text.lines().count() as u64, rows);
+                found += rows;
+                accounts.extend(text.lines().map(|line| line.split('\t').next().unwrap().parse::<u64>().unwrap()));
+            }
+            assert!((6000..7300).contains(&found), "{found}");
         }
         accounts.sort_unstable();
         assert_eq!(accounts, (1..=20_000).collect::<Vec<_>>());

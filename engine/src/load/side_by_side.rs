@@ -1,7 +1,7 @@
 //! Partitions of accounts filled side by side, each over one of several connections.
 //!
-//! Each connection empties and fills its partitions in one transaction of its own, so that COPY may freeze the rows;
-//! none commits before all have filled theirs. A failure leaves everything as it was before. Only a server that dies
+//! Each connection empties and fills its partitions in one transaction of its own, so that COPY may freeze the rows (what
+//! several engines fill nobody empties); none commits before all have filled theirs. A failure leaves everything as it was before. Only a server that dies
 //! between two of the commits can leave some partitions old and others new.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -13,7 +13,7 @@ use std::time::Duration;
 use super::generate::{accounts_progress, fill_part, lock, small_tables};
 use super::layout::Part;
 use super::progress::Progress;
-use super::{Failed, Loader, execute};
+use super::{Failed, Load, Loader, execute};
 use crate::connection::session::Session;
 
 /// The most connections when their number is left to us.
@@ -24,19 +24,25 @@ const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What the connections share.
 struct Work {
+    load: Load,
     parts: Vec<Part>,
     next: AtomicUsize,
     stop: AtomicBool,
     progress: Mutex<Progress>,
 }
 
+/// How many connections are worth while, or asked for.
+pub fn wanted(load: &Load) -> usize {
+    load.jobs.unwrap_or_else(|| {
+        let processors = thread::available_parallelism().map_or(1, |count| count.get());
+        processors.min(MOST_JOBS).min(load.scale as usize)
+    })
+}
+
 /// The connections to fill `parts` tables with, none where one connection alone does as well: an ordinary table can be
 /// filled by the one transaction only that has emptied it.
 pub fn helpers(loader: &Loader, parts: usize) -> Result<Vec<Session>, Failed> {
-    let wanted = loader.load.jobs.unwrap_or_else(|| {
-        let processors = thread::available_parallelism().map_or(1, |count| count.get());
-        processors.min(MOST_JOBS).min(loader.load.scale as usize)
-    });
+    let wanted = wanted(loader.load);
     let mut helpers = Vec::new();
     // Of several hosts, another connection might reach another server.
     let params = &loader.target.params;
@@ -60,9 +66,12 @@ pub fn helpers(loader: &Loader, parts: usize) -> Result<Vec<Session>, Failed> {
 /// Fills all tables: the small ones over the loader's own connection, then the accounts over the helpers'.
 pub fn fill(loader: &mut Loader, parts: Vec<Part>, helpers: Vec<Session>) -> Result<(), Failed> {
     execute(loader.session, "begin")?;
-    execute(loader.session, "truncate table pgbench_branches, pgbench_history, pgbench_tellers")?;
+    if !loader.load.shard.is_part() {
+        execute(loader.session, "truncate table pgbench_branches, pgbench_history, pgbench_tellers")?;
+    }
     small_tables(loader.session, loader.load)?;
     let work = Arc::new(Work {
+        load: loader.load.clone(),
         parts,
         next: AtomicUsize::new(0),
         stop: AtomicBool::new(false),
@@ -113,8 +122,10 @@ fn collect(
 fn fill_share(session: &mut Session, work: &Work) -> Result<(), Failed> {
     execute(session, "begin")?;
     while let Some(part) = work.parts.get(work.next.fetch_add(1, Ordering::Relaxed)) {
-        execute(session, &format!("truncate table {}", part.table))?;
-        fill_part(session, part, &work.progress, &work.stop)?;
+        if !work.load.shard.is_part() {
+            execute(session, &format!("truncate table {}", part.table))?;
+        }
+        fill_part(session, &work.load, part, &work.progress, &work.stop)?;
     }
     Ok(())
 }

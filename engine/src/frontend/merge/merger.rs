@@ -1,6 +1,7 @@
 //! The merger: lines of the machines in, in whatever order they come, events of the whole out.
 
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
@@ -8,7 +9,7 @@ use super::hello;
 use super::report::{self, Totals};
 use super::said::{Clients, Other, Said, read};
 use super::seconds::{Complete, Seconds};
-use super::stream::{FailedTask, State, Stream, name_of};
+use super::stream::{FailedTask, Place, State, Stream, name_of};
 use crate::event::second;
 
 /// Exit status of a run of which a machine was lost.
@@ -25,6 +26,8 @@ pub struct Event {
 /// Adds up what machines say.
 pub struct Merger {
     streams: Vec<Stream>,
+    /// The running ones by how far they have come.
+    running: BTreeSet<(Place, usize)>,
     seconds: Seconds,
     totals: Totals,
     /// To be written.
@@ -34,6 +37,8 @@ pub struct Merger {
     said_hello: bool,
     said_ready: bool,
     said_connected: bool,
+    /// Something was heard that the whole's `connected` or `ready` may have waited for.
+    heard_of_clients: bool,
     /// When the load began on the whole's clock; known from the first phase on.
     began: Option<f64>,
     /// The time of the last event: the whole's clock does not go back.
@@ -44,8 +49,10 @@ pub struct Merger {
 impl Merger {
     /// Of machines with these names.
     pub fn new(machines: impl IntoIterator<Item = String>) -> Self {
+        let streams: Vec<_> = machines.into_iter().map(Stream::new).collect();
         Self {
-            streams: machines.into_iter().map(Stream::new).collect(),
+            running: streams.iter().enumerate().map(|(machine, stream)| (stream.next, machine)).collect(),
+            streams,
             seconds: Seconds::default(),
             totals: Totals::default(),
             out: Vec::new(),
@@ -53,6 +60,7 @@ impl Merger {
             said_hello: false,
             said_ready: false,
             said_connected: false,
+            heard_of_clients: false,
             began: None,
             now: 0.0,
             status: None,
@@ -63,11 +71,13 @@ impl Merger {
     pub fn take(&mut self, machine: usize, line: &[u8]) -> Result<(), String> {
         let stream = &mut self.streams[machine];
         stream.lines += 1;
+        let stood = stream.next;
         let heard = read(line).and_then(|said| self.hear(machine, said));
         heard.map_err(|problem| {
             let stream = &self.streams[machine];
             format!("machine {}, line {}: {problem}", stream.name, stream.lines)
         })?;
+        self.advance(machine, stood);
         self.settle()
     }
 
@@ -75,14 +85,14 @@ impl Merger {
     pub fn end(&mut self, machine: usize) -> Result<(), String> {
         if self.streams[machine].is_running() {
             self.lose(machine);
+            self.advance(machine, self.streams[machine].next);
         }
         self.settle()
     }
 
     /// The machine that is the furthest behind, if any is running.
     pub fn last(&self) -> Option<usize> {
-        let running = self.streams.iter().enumerate().filter(|(_, stream)| stream.is_running());
-        running.min_by_key(|(_, stream)| stream.next).map(|(machine, _)| machine)
+        self.running.first().map(|(_, machine)| *machine)
     }
 
     /// How many machines there are.
@@ -117,8 +127,14 @@ impl Merger {
         }
         match said {
             Said::Hello(hello) => stream.hello = Some(*hello),
-            Said::Ready(clients) => stream.ready = Some(clients),
-            Said::Connected(clients) => stream.connected = Some(clients),
+            Said::Ready(clients) => {
+                stream.ready = Some(clients);
+                self.heard_of_clients = true;
+            }
+            Said::Connected(clients) => {
+                stream.connected = Some(clients);
+                self.heard_of_clients = true;
+            }
             Said::Phase(phase) => {
                 stream.begin(&phase)?;
                 self.seconds.begin(&phase, stream.since_beginning(phase.t));
@@ -156,18 +172,28 @@ impl Merger {
         self.tell_of_tasks(tasks);
     }
 
+    /// A machine has come further than where it stood, or to its end.
+    fn advance(&mut self, machine: usize, stood: Place) {
+        let stream = &self.streams[machine];
+        if !stream.is_running() {
+            self.running.remove(&(stood, machine));
+            self.heard_of_clients = true;
+        } else if stream.next != stood {
+            self.running.remove(&(stood, machine));
+            self.running.insert((stream.next, machine));
+        }
+    }
+
     /// Says what has become complete.
     fn settle(&mut self) -> Result<(), String> {
         if !self.said_hello && !self.say_hello()? {
             return Ok(());
         }
-        if !self.said_connected {
-            self.said_connected = self.say_clients("connected", |stream| stream.connected);
+        if std::mem::take(&mut self.heard_of_clients) {
+            self.said_connected = self.said_connected || self.say_clients("connected", |stream| stream.connected);
+            self.said_ready = self.said_ready || self.say_clients("ready", |stream| stream.ready);
         }
-        if !self.said_ready {
-            self.said_ready = self.say_clients("ready", |stream| stream.ready);
-        }
-        let frontier = self.streams.iter().filter(|stream| stream.is_running()).map(|stream| stream.next).min();
+        let frontier = self.running.first().map(|(place, _)| *place);
         for complete in self.seconds.complete(frontier) {
             self.tell_of(complete);
         }

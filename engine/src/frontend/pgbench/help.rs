@@ -97,7 +97,8 @@ Options that pgtrial adds:
   --pool-timeout=SECONDS   a task that got no connection in this time has failed
                            (default: 15)
   --shard=I/N              run part I of N (from 1) of the run that the other options say,
-                           which N engines share; -j is each engine's own
+                           which N engines share; -j is each engine's own; with -i -I g
+                           load part I of N of the rows into tables that are there
   --start-at=WHEN|-        begin at this time, Unix seconds with decimals, at most 60 s
                            ahead; with \"-\" at the one that is read as a line from
                            standard input when all clients are connected

@@ -30,6 +30,7 @@ pub fn run(options: &Options) -> Result<u8, Failure> {
         partitions: options.partitions,
         partition_method: options.partition_method.unwrap_or(PartitionMethod::Range),
         jobs: options.load_jobs,
+        shard: options.load_shard,
     };
     let steps: Vec<_> = options.init_steps.chars().filter_map(Step::from_letter).collect();
     let backends = Backends::default();

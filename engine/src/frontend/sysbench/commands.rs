@@ -36,13 +36,10 @@ impl Context<'_> {
         }
     }
 
-    /// Several engines share a load, or the tables of a native test; only a load has a start.
+    /// Several engines share a load, or making the tables; only a load has a start.
     fn check_sharing(&self, command: &str) -> Result<(), Refusal> {
-        let is_native = matches!(self.test.kind, Kind::Native(_));
-        let is_shared = command == "run" || command == "prepare" && is_native;
-        if self.settings.text("shard").is_some() && !is_shared {
-            let also = if is_native { " and 'prepare'" } else { "" };
-            return Err(Refusal::fatal(format_args!("--shard is for the command 'run'{also} only")));
+        if self.settings.text("shard").is_some() && !matches!(command, "run" | "prepare") {
+            return Err(Refusal::fatal("--shard is for the commands 'run' and 'prepare' only"));
         }
         if self.settings.text("start_at").is_some() && command != "run" {
             return Err(Refusal::fatal("--start-at is for the command 'run' only"));
@@ -164,14 +161,23 @@ impl Context<'_> {
         Ok(report::run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log }))
     }
 
-    /// A command that is a function of the script, in one client or in all.
+    /// A command that is a function of the script, in one client or in all. Engines that share one that is for all have
+    /// each some of the clients; one that is for one client is the first engine's.
     fn perform(&mut self, script: &Script, command: &str, parallel: bool) -> Result<u8, Refusal> {
         let target = self.target()?;
+        let part = plan::part_of_command(&self.settings, parallel)?;
+        if part.clients() == 0 {
+            let shard = part.shard;
+            let line =
+                format!("Shard {shard}: '{command}' is not a parallel command, shard 1/{} executes it\n", shard.of);
+            self.log.text(Level::Notice, &line);
+            return Ok(0);
+        }
         if parallel {
             self.tell_of_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
-        let plan = plan::command(&self.settings, target, workload, self.mode(), parallel);
+        let plan = plan::command(&self.settings, part, target, workload, self.mode());
         let never = AtomicBool::new(false);
         match reactor::perform(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),

@@ -74,15 +74,20 @@ pub fn load(
     })
 }
 
-/// The plan of a command: of all clients if it runs in `parallel`, else of one. One client's end is not the others'.
+/// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
+pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<Part, Refusal> {
+    if parallel { part(settings) } else { Ok(Part::of_clients(shard(settings)?, clients(settings, false))) }
+}
+
+/// The plan of a command, or of a part of it. One client's end is not the others'.
 pub fn command(
     settings: &Settings,
+    part: Part,
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
-    parallel: bool,
 ) -> Plan {
-    of_part(settings, Part::whole(clients(settings, parallel)), target, workload, mode)
+    of_part(settings, part, target, workload, mode)
 }
 
 fn clients(settings: &Settings, parallel: bool) -> usize {
@@ -202,12 +207,16 @@ mod tests {
 
     #[test]
     fn commands_run_in_all_clients_or_in_one() {
-        let settings = settings(&[("threads", 3)]);
-        let clients = |parallel| {
-            let (target, _) = target(&settings).unwrap();
-            command(&settings, target, Arc::new(Nothing), QueryMode::Simple, parallel).clients
+        let clients = |settings: &Settings, parallel| {
+            let (part, (target, _)) = (part_of_command(settings, parallel).unwrap(), target(settings).unwrap());
+            command(settings, part, target, Arc::new(Nothing), QueryMode::Simple).clients
         };
-        assert_eq!([clients(true), clients(false)], [3, 1]);
+        let whole = settings(&[("threads", 3)]);
+        assert_eq!([clients(&whole, true), clients(&whole, false)], [3, 1]);
+        for (text, expected) in [("1/2", [2, 1]), ("2/2", [1, 0])] {
+            let shard = of_shard(text, &[("threads", 3)]);
+            assert_eq!([true, false].map(|parallel| part_of_command(&shard, parallel).unwrap().clients()), expected);
+        }
     }
 
     fn of_shard(text: &str, options: &[(&str, i64)]) -> Settings {

@@ -14,6 +14,8 @@ application's pool, runs, and gives the connection back.
 Table:
   -i, --initialize         make table_a and its index, then run the tasks
   -I, --initialize-only    make table_a and its index, and stop
+  --init-steps=[tgv]+      with -I: make only these steps (default: tgv)
+                           t: the table and its index; g: its rows; v: VACUUM ANALYZE
   --threads-in-table=NUM   values of thread_id (default: 10)
   --rows=NUM               rows of each thread_id (default: 100000)
 
@@ -32,7 +34,8 @@ Load; numbers are of each application:
                            (default: 15)
   --random-seed=NUM        whole number (default: from the time)
   --shard=I/N              run part I of N (from 1) of the run that the other options say,
-                           which N engines share; -j is each engine's own
+                           which N engines share; -j is each engine's own; with
+                           -I --init-steps=g make part I of N of the rows
   --start-at=WHEN|-        begin at this time, Unix seconds with decimals, at most 60 s
                            ahead; with \"-\" at the one that is read as a line from
                            standard input when everything is ready

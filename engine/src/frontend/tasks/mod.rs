@@ -40,7 +40,8 @@ fn perform(options: &Options) -> Result<u8, String> {
     let mut session = Session::open(&target).map_err(|error| error.message)?;
     table::refuse_read_only(&mut session)?;
     if options.initializes {
-        table::make(&mut session, &options.shape(), &target.params.dbname)?;
+        let (steps, shard) = (options.init_steps, options.part.shard);
+        table::make(&mut session, options.shape(), steps, shard, &target.params.dbname)?;
         if !options.runs {
             return Ok(0);
         }

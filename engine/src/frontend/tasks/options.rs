@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::table::Shape;
+use super::table::{Shape, Steps};
 use super::{NAME, help};
 use crate::connection::statement::QueryMode;
 use crate::frontend::events::Events;
@@ -41,10 +41,11 @@ pub struct Options {
     /// Whether the table is made, and whether the tasks are run.
     pub initializes: bool,
     pub runs: bool,
+    pub init_steps: Steps,
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
     pub pools: PoolPlan,
-    /// Which of the whole run's connections those of the pools are.
+    /// Which of the whole run's connections those of the pools are; whose rows of the table are made.
     pub part: Part,
     pub start: Option<StartAt>,
     pub jobs: usize,
@@ -75,6 +76,7 @@ enum Id {
     Events,
     Help,
     Host,
+    InitSteps,
     Initialize,
     InitializeOnly,
     Jobs,
@@ -113,7 +115,7 @@ const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
     LongOption { name, value, id, addition: false }
 }
 
-const LONGS: [LongOption<Id>; 25] = [
+const LONGS: [LongOption<Id>; 26] = [
     long("apps", true, Id::Apps),
     long("arrival", true, Id::Arrival),
     long("csv", true, Id::Csv),
@@ -121,6 +123,7 @@ const LONGS: [LongOption<Id>; 25] = [
     long("events", true, Id::Events),
     long("help", false, Id::Help),
     long("host", true, Id::Host),
+    long("init-steps", true, Id::InitSteps),
     long("initialize", false, Id::Initialize),
     long("initialize-only", false, Id::InitializeOnly),
     long("jobs", true, Id::Jobs),
@@ -151,6 +154,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         dbname: None,
         initializes: false,
         runs: true,
+        init_steps: Steps::ALL,
         threads_in_table: None,
         rows: None,
         pools: nothing,
@@ -184,8 +188,10 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         return Err(hinted(&format!("too many command-line arguments (first is \"{extra}\")")));
     }
     let (apps, size) = (pooling.apps.unwrap_or(APPS), pooling.size.unwrap_or(POOL));
-    options.pools = pooling.plan(shard, apps, pooling.tasks.unwrap_or(TASKS), size)?;
+    let share_of_run = if options.runs { shard } else { Shard::WHOLE };
+    options.pools = pooling.plan(share_of_run, apps, pooling.tasks.unwrap_or(TASKS), size)?;
     options.part = Part::of_pools(shard, apps, size);
+    check_steps(&options)?;
     check_sharing(&options, is_seeded)?;
     options.jobs = options.jobs.min(options.pools.apps);
     let connections = (options.pools.apps * options.pools.size) as u64;
@@ -193,14 +199,37 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
     Ok(Command::Run(Box::new(options)))
 }
 
-/// Refuses what several engines cannot share.
-fn check_sharing(options: &Options, is_seeded: bool) -> Result<(), String> {
-    if !options.part.shard.is_part() {
+/// Refuses to run on a table that this very command leaves unfinished, or to make a step of nothing.
+fn check_steps(options: &Options) -> Result<(), String> {
+    if options.init_steps == Steps::ALL || options.initializes && !options.runs {
         return Ok(());
     }
-    if options.initializes {
-        let advice = "make the table once, with --initialize-only, and then run the tasks";
+    Err("--init-steps is for --initialize-only".to_owned())
+}
+
+/// Refuses what several engines cannot share.
+fn check_sharing(options: &Options, is_seeded: bool) -> Result<(), String> {
+    let shard = options.part.shard;
+    if !shard.is_part() {
+        return Ok(());
+    }
+    if options.initializes && options.runs {
+        let advice = "make the table before, with --initialize-only, and then run the tasks";
         return Err(format!("--shard cannot be combined with --initialize: {advice}"));
+    }
+    if options.initializes && options.init_steps != Steps::ROWS {
+        return Err(
+            "--shard with --initialize-only is for the rows alone (--init-steps=g): make the table once before \
+                    (--init-steps=t) and finish it once after (--init-steps=v)"
+                .to_owned(),
+        );
+    }
+    if options.initializes {
+        return sharing::check_enough(
+            shard,
+            options.shape().threads as usize,
+            "values of thread_id (--threads-in-table)",
+        );
     }
     if is_seeded { Ok(()) } else { Err(sharing::needs_seed("--random-seed")) }
 }
@@ -213,6 +242,7 @@ fn take(options: &mut Options, pooling: &mut Pooling, id: Id, value: String) -> 
         Id::Dbname => options.dbname = Some(value),
         Id::Events => options.events = Some(Events::named(&value)),
         Id::Host => options.host = Some(value),
+        Id::InitSteps => options.init_steps = steps(&value)?,
         Id::Initialize => options.initializes = true,
         Id::InitializeOnly => (options.initializes, options.runs) = (true, false),
         Id::Jobs => options.jobs = pooling::number(&value, "-j/--jobs")?,
@@ -241,6 +271,14 @@ fn mode(text: &str) -> Result<QueryMode, String> {
     let modes = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
     modes.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
         format!("invalid value \"{text}\" for option -M/--protocol: it takes simple, extended or prepared")
+    })
+}
+
+fn steps(text: &str) -> Result<Steps, String> {
+    Steps::read(text).ok_or_else(|| {
+        format!(
+            "invalid value \"{text}\" for option --init-steps: it takes letters of tgv, each once and in this order"
+        )
     })
 }
 
@@ -305,6 +343,12 @@ mod tests {
     }
 
     #[test]
+    fn rows_of_the_table_are_shared_out_among_more_engines_than_a_pool_has_connections() {
+        let options = options("-I --init-steps=g --shard 200/300 --threads-in-table 1000");
+        assert_eq!((options.init_steps, options.part.shard.of), (Steps::ROWS, 300));
+    }
+
+    #[test]
     fn mistakes_are_a_sentence_each() {
         for (line, message) in [
             ("--tasks 0", "invalid value \"0\" for option --tasks: it takes a whole number from 1 to 10000000"),
@@ -313,6 +357,15 @@ mod tests {
             ("--shard 3/2", "invalid value \"3/2\" for option --shard: it takes I/N"),
             ("--shard 1/2", "--shard needs --random-seed with a number"),
             ("--shard 1/2 --random-seed 1 -i", "--shard cannot be combined with --initialize"),
+            ("--shard 1/2 -I", "--shard with --initialize-only is for the rows alone (--init-steps=g)"),
+            ("--shard 1/2 -I --init-steps=tg", "--shard with --initialize-only is for the rows alone"),
+            (
+                "--shard 1/11 -I --init-steps=g",
+                "--shard=1/11: 10 values of thread_id (--threads-in-table) cannot be shared out among 11 shards",
+            ),
+            ("-I --init-steps=vt", "invalid value \"vt\" for option --init-steps: it takes letters of tgv"),
+            ("-i --init-steps=t", "--init-steps is for --initialize-only"),
+            ("--init-steps=t", "--init-steps is for --initialize-only"),
             (
                 "--shard 1/3 --random-seed 1 --pool 2",
                 "--shard=1/3: 2 connections of a pool (--pool) cannot be shared out",

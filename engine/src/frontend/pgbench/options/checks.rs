@@ -38,6 +38,7 @@ impl Reader {
             if self.for_benchmarking {
                 return Err(misplaced("initialization (-i)"));
             }
+            options.load_shard = self.shard.unwrap_or(Shard::WHOLE);
             complete_initialization(options)?;
             return Ok(Command::Initialize(Box::new(self.options)));
         }
@@ -82,6 +83,12 @@ fn complete_initialization(options: &mut Options) -> Result<(), Failure> {
     }
     if options.no_vacuum {
         options.init_steps.retain(|step| step != 'v');
+    }
+    if options.load_shard.is_part() && options.init_steps.trim() != "g" {
+        return Err(Failure::error(
+            "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), vacuum them \
+             and make their keys once after (-I vp)",
+        ));
     }
     Ok(())
 }
@@ -214,6 +221,11 @@ mod tests {
             ("-b tpcb@x", "invalid weight specification: @x"),
             ("-b select@0", "total script weight must not be zero"),
             ("-P 4000000000", "-P/--progress must be in range 1..2147483647"),
+            (
+                "-i --shard 1/2",
+                "--shard with -i is for the client-side rows alone (-I g): make the tables once before (-I dt), vacuum \
+                 them and make their keys once after (-I vp)",
+            ),
             ("-i --partition-method hash", "--partition-method requires greater than zero --partitions"),
             ("--log-prefix x", "log file prefix (--log-prefix) is allowed only when logging transactions (-l)"),
             ("-l -T 5 --aggregate-interval 2", "duration (5) must be a multiple of aggregation interval (2)"),
@@ -234,6 +246,16 @@ mod tests {
         let expected =
             "pgbench: unrecognized option '--bogus'\npgbench: hint: Try \"pgbench --help\" for more information.";
         assert_eq!(usage, expected);
+    }
+
+    #[test]
+    fn a_shard_loads_rows_and_nothing_else() {
+        assert_eq!(initialization("-i -I g --shard 2/3").load_shard, Shard { index: 1, of: 3 });
+        assert_eq!(initialization("-i --shard 1/1").init_steps, "dtgvp");
+        for line in ["-i -I gv", "-i -I dtg", "-i -I G", "-i -I g --foreign-keys", "-i -I gg"] {
+            let refused = parse_words(&format!("{line} --shard 1/2")).unwrap_err().to_string();
+            assert!(refused.contains("--shard with -i is for the client-side rows alone (-I g)"), "{line}");
+        }
     }
 
     #[test]

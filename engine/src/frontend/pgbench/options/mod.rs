@@ -17,7 +17,7 @@ use crate::frontend::getopt::Getopt;
 use crate::load::PartitionMethod;
 use crate::plan::{PoolPlan, StartAt};
 use crate::program::pgbench::Parsed;
-use crate::shard::Part;
+use crate::shard::{Part, Shard};
 use reader::Reader;
 use table::{LONGS, SHORTS};
 
@@ -55,6 +55,8 @@ pub struct Options {
     pub partitions: u32,
     pub partition_method: Option<PartitionMethod>,
     pub load_jobs: Option<usize>,
+    /// Whose rows are loaded.
+    pub load_shard: Shard,
 
     pub scripts: Vec<Parsed>,
     /// Whether a built-in script is among them, which needs pgbench's tables.
@@ -122,6 +124,7 @@ impl Default for Options {
             partitions: 0,
             partition_method: None,
             load_jobs: None,
+            load_shard: Shard::WHOLE,
             scripts: Vec::new(),
             needs_tables: false,
             variables: Vec::new(),

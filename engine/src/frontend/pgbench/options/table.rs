@@ -95,6 +95,7 @@ impl Id {
             | Id::NoVacuum
             | Id::Port
             | Id::Scale
+            | Id::Shard
             | Id::ShowScript
             | Id::Username => Mode::Both,
             _ => Mode::Benchmarking,
