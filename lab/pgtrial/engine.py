@@ -12,13 +12,13 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
 
-from pgtrial.errors import ArmError, StudyError, TrialError
+from pgtrial.errors import StudyError, TrialError
 from pgtrial.store.files import cannot_write
 from pgtrial.store.machines import MachineShare
 
@@ -28,7 +28,9 @@ PROTOCOL = 1
 Event = dict[str, Any]
 
 _NAME = "pgtrial-engine"
-_TAIL_LINES = 40
+TAIL_LINES = 40
+"""How many of an engine's last lines are kept for when it fails."""
+
 _STOP_GRACE_S = 5.0
 _HELP_TIMEOUT_S = 30.0
 
@@ -64,46 +66,6 @@ def environment(target: Mapping[str, str]) -> dict[str, str]:
     return kept | dict(target)
 
 
-def initialise(
-    env: Mapping[str, str],
-    scale: int,
-    *,
-    fillfactor: int = 100,
-    foreign_keys: bool = False,
-    steps: str | None = None,
-    on_line: Callable[[str], None] | None = None,
-) -> None:
-    """Load the tables at `scale` on the server that the PG* values of `env` name. Raises ArmError.
-
-    `steps` are pgbench's; default: all, with the foreign keys if they are asked for.
-    """
-    steps = steps or ("dtgvpf" if foreign_keys else "dtgvp")
-    command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
-    _carry_out(command, env, on_line, f"loading the tables at scale {scale} failed")
-
-
-def prepare_sysbench(
-    env: Mapping[str, str], test: str, options: Sequence[str], *, on_line: Callable[[str], None] | None = None
-) -> None:
-    """Have a sysbench test make its tables on the server that the PG* values of `env` name. Raises ArmError."""
-    _carry_out(
-        prepare_command(env, test, options), env, on_line, f"preparing the tables of {os.path.basename(test)} failed"
-    )
-
-
-def prepare_command(env: Mapping[str, str], test: str, options: Sequence[str]) -> list[str]:
-    """The words after the engine's path for the tables of a sysbench test."""
-    return ["sysbench", test, *_server_options(env), *options, "prepare"]
-
-
-def make_table_a(
-    env: Mapping[str, str], threads: int, rows: int, *, on_line: Callable[[str], None] | None = None
-) -> None:
-    """Make the table of the tasks on the server that the PG* values of `env` name. Raises ArmError."""
-    command = ["tasks", "--initialize-only", f"--threads-in-table={threads}", f"--rows={rows}"]
-    _carry_out(command, env, on_line, "making table_a failed")
-
-
 def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
     """What the engine has against the options of a sysbench test or against its script, in its words, or None."""
     command = [str(engine_path()), "sysbench", test, *options, "help"]
@@ -129,33 +91,6 @@ def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str
     return next((line for line in said if not line.startswith("sysbench ")), "it ended without a word")
 
 
-def _carry_out(
-    command: Sequence[str], env: Mapping[str, str], on_line: Callable[[str], None] | None, failed: str
-) -> None:
-    """Run the engine to its end, each line that it writes going to `on_line`. Raises ArmError."""
-    with subprocess.Popen(
-        [str(engine_path()), *command],
-        env=environment(env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        process_group=0 if os.name != "nt" else None,
-    ) as process:
-        tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
-        try:
-            for line in _lines(process.stdout):
-                tail.append(line)
-                if on_line is not None and not line.startswith("NOTICE:"):
-                    on_line(line)
-        except BaseException:
-            process.kill()
-            raise
-    if process.returncode != 0:
-        raise ArmError(f"{failed}: {_last_words(tail, process.returncode)}")
-
-
 class EngineRun:
     """One process of the engine that writes events; a context manager that leaves no process behind."""
 
@@ -173,7 +108,7 @@ class EngineRun:
         self._env = env
         self._events_file = events_file
         self._input = subprocess.PIPE if fed else subprocess.DEVNULL
-        self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
+        self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
         self._process: subprocess.Popen[str] | None = None
@@ -284,7 +219,7 @@ class EngineRun:
 
     def last_words(self) -> str:
         """Why the engine ended, in one sentence: its last message, or the signal that killed it."""
-        return _last_words(self._tail, self._running().poll())
+        return last_words(self._tail, self._running().poll())
 
     def message_about(self, name: str) -> str | None:
         """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
@@ -309,7 +244,7 @@ class EngineRun:
             self._lines.put(None)
 
     def _read_messages(self, stream: IO[str]) -> None:
-        self._tail.extend(_lines(stream))
+        self._tail.extend(lines_of(stream))
 
 
 class LoadRun(EngineRun):
@@ -339,11 +274,11 @@ class LoadRun(EngineRun):
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:
     """The words after the engine's path for a load on the server that the PG* values of `env` name."""
-    server = _server_options(env) if front_end == "sysbench" else []
+    server = server_options(env) if front_end == "sysbench" else []
     return [front_end, *options, *server, *_EVENTS[front_end]]
 
 
-def _server_options(env: Mapping[str, str]) -> list[str]:
+def server_options(env: Mapping[str, str]) -> list[str]:
     """sysbench's options for an address, which have defaults of their own; the password stays in the environment."""
     named = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "db": "PGDATABASE"}
     return [f"--pgsql-{option}={env[variable]}" for option, variable in named.items() if variable in env]
@@ -364,12 +299,14 @@ def _parse(line: str) -> Event:
     return event
 
 
-def _lines(stream: IO[str] | None) -> Iterator[str]:
+def lines_of(stream: IO[str] | None) -> Iterator[str]:
+    """The lines of an engine's output that say something."""
     # text mode ends a line at a carriage return too, with which progress is redrawn
     yield from (line.strip() for line in stream or () if line.strip())
 
 
-def _last_words(tail: Sequence[str], status: int | None) -> str:
+def last_words(tail: Sequence[str], status: int | None) -> str:
+    """Why an engine ended, in one sentence: its last message, or the signal that killed it."""
     if status is not None and status < 0:
         return f"the engine was killed by {signal.Signals(-status).name}"
     spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from pgtrial.arm.connect import Target
-from pgtrial.data.sbtest import Preparing, lua_environment
-from pgtrial.engine import Event, FrontEnd, LoadRun, prepare_sysbench
+from pgtrial.data.sbtest import lua_environment
+from pgtrial.engine import Event, FrontEnd, LoadRun
 from pgtrial.errors import StudyError
 from pgtrial.host.cpus import parse_cpus, running_on, usable_cpus
 from pgtrial.host.machine import LOCAL
+from pgtrial.loading import DataMaker, EngineHere
 from pgtrial.store.machines import MachineShare
 
 
@@ -89,13 +90,8 @@ class Load(Protocol):
         ...
 
 
-class LoadMaker(Protocol):
-    """Who makes the loads of a study, and the tables of sysbench's tests."""
-
-    @property
-    def preparing(self) -> Preparing:
-        """What has a test make its tables."""
-        ...
+class LoadMaker(DataMaker, Protocol):
+    """Who makes the loads of a study, and its data."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -120,13 +116,8 @@ class LoadMaker(Protocol):
         ...
 
 
-class OneEngine:
+class OneEngine(EngineHere):
     """Loads made by one engine on this machine."""
-
-    @property
-    def preparing(self) -> Preparing:
-        """The engine alone."""
-        return prepare_sysbench
 
     @property
     def addresses(self) -> tuple[str, ...]:

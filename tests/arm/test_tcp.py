@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import psycopg
 import pytest
+from psycopg import sql
 
 from pgtrial.arm.base import make_arms
+from pgtrial.engine import initialise, make_table_a, prepare_sysbench
 from pgtrial.study.declared import declared
 from pgtrial.study.spec import StudySpec
-from tests.conftest import require_server
+from tests.conftest import require_engine, require_server
 
 
 def _spec():
@@ -39,6 +43,24 @@ def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_w
             assert "SCRAM-SHA-256" in log.read_text()
             assert target.password not in written
     assert len(passwords) == 2
+
+
+def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path):
+    require_server(18)
+    require_engine()
+    name = r"it's a = b \c"
+    with make_arms(_spec(), workspace)["A"].serve(0, tmp_path / "log", {}) as target:
+        with target.connect() as connection:
+            connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
+        there = replace(target, dbname=name)
+        initialise(there.environment(), 1, steps="dt")
+        prepare_sysbench(there.environment(), "oltp_read_only", ["--tables=1", "--table-size=10"])
+        make_table_a(there.environment(), 1, 10)
+        with there.connect() as connection:
+            listed = connection.execute("SELECT relname FROM pg_class WHERE relname IN ('pgbench_tellers', 'sbtest1')")
+            assert len(listed.fetchall()) == 2
+        with target.connect() as connection:
+            assert connection.execute("SELECT to_regclass('sbtest1')").fetchone() == (None,)
 
 
 def test_the_other_way_to_a_server_is_a_declared_difference():

@@ -13,6 +13,7 @@ GIVEN = """
 [arms.here]
 [arms.there]
 dsn = "postgresql://bench:topsecret@db.example:6543/bench"
+ssh = "me@db.example"
 [verdict]
 blocks = 8
 """
@@ -88,7 +89,7 @@ def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exi
 def test_a_plan_tells_where_given_servers_are_without_their_passwords(planned):
     lines = planned(GIVEN)
     assert "hosts here: this machine" in lines
-    assert "there: db.example by dsn" in lines
+    assert "there: db.example by dsn, looked at by ssh as me@db.example" in lines
     assert "topsecret" not in "".join(lines)
     assert "topsecret" not in json.dumps(planned(GIVEN, "--json"))
 
@@ -121,3 +122,24 @@ def test_a_plan_tells_of_the_fleet(planned):
     told = "4 machines of the Ray cluster ray://head:10001; when one is lost: wait 120s"
     assert f"load from {told}" in planned(study)
     assert planned(study, "--json")["fleet"]["machines"] == 4
+
+
+@pytest.mark.parametrize(
+    ("study", "options", "told"),
+    [
+        (GIVEN, ["--fleet", "auto"], "all machines of the Ray cluster auto; when one is lost: continue"),
+        (
+            GIVEN + FLEET,
+            ["--machines", "7"],
+            "7 machines of the Ray cluster ray://head:10001; when one is lost: wait 120s",
+        ),
+        (
+            GIVEN,
+            ["--fleet", "local", "--machines", "2", "--pack"],
+            "this machine, by 2 engines of a Ray cluster that is",
+        ),
+    ],
+)
+def test_a_plan_takes_the_fleet_that_a_run_would_be_given(planned, study, options, told):
+    (line,) = [line for line in planned(study, *options) if line.startswith("load from")]
+    assert line.startswith(f"load from {told}")

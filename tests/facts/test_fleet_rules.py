@@ -31,6 +31,81 @@ def test_bandwidths_that_differ_by_half_make_unequal_ways(base, own, told):
     assert ["a bandwidth of 110 MB/s and 70 MB/s" in finding.message for finding in found] == [True] * told
 
 
+def test_the_labs_ways_are_not_those_of_a_fleet_elsewhere_but_for_the_encryption():
+    ways = [
+        {"network": {"path": "network", "mtu": mtu, "tls": tls}, "probes": {"round_trip_median_us": time}}
+        for mtu, tls, time in ((9000, "none", 100.0), (1500, "TLSv1.3", 900.0))
+    ]
+    [alone] = of_facts(*ways)
+    assert alone.severity == "warning"
+    assert "mtu 9000 and 1500, tls none and TLSv1.3 and a round trip of 100 us and 900 us" in alone.message
+    loads, labs = of_facts(*ways, fleet={"address": "auto"})
+    assert (loads.severity, labs.severity) == ("warning", "info")
+    assert "by unequal ways: tls none and TLSv1.3." in loads.message
+    assert (
+        "The lab, which makes no load, reaches A and B by unequal ways: mtu 9000 and 1500 and a round" in labs.message
+    )
+
+
+def ways_of(a, b, **known):
+    """Findings on trials of a fleet whose machines have these round trips to A and to B; the lab's differ greatly."""
+
+    def from_machines(trial):
+        times = a if trial.arm == "A" else b
+        shares = [share(name, 100, round_trip_us=time) for name, time in zip("xyz", times, strict=False)]
+        return {"machines": shares, "round_trip_us": 100.0 if trial.arm == "A" else 900.0}
+
+    return audit_trials(plan_of(), facts(**known), trials_of(plan_of(), from_machines))
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "told"),
+    [
+        ((100, 110), (105, 105), None),
+        ((100, 140), (140, 100), None),
+        ((200, 210), (280, 290), "205 us to A and 285 us to B (from the fleet, mean of its machines"),
+        ((None, None), (None, None), "100 us to A and 900 us to B (medians"),
+    ],
+)
+def test_arms_are_compared_by_the_ways_of_the_fleet_and_by_the_labs_only_where_those_are_unknown(a, b, told):
+    found = ways_of(a, b)
+    assert named(found) == ({("unequal_network_path", "warning")} if told else set())
+    assert all((told or "") in finding.message for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "severity", "told"),
+    [
+        ((100, 100, 149), (100, 100, 149), None, ""),
+        ((20, 20, 69), (20, 20, 69), None, ""),
+        (
+            (100, 110, 200),
+            (100, 110, 200),
+            "info",
+            "z of the fleet is further away: a round trip takes 200 us to A, fr",
+        ),
+        ((100, 300), (100, 100), "warning", "y of the fleet is further away: a round trip takes 300 us to A, from the"),
+    ],
+)
+def test_a_machine_that_is_further_from_a_server_than_the_others_is_named(a, b, severity, told):
+    found = [finding for finding in ways_of(a, b) if finding.rule == "far_machine"]
+    assert [(finding.severity, finding.arms) for finding in found] == (
+        [(severity, ["A"] if severity == "warning" else ["A", "B"])] if severity else []
+    )
+    assert all(told in finding.message for finding in found)
+
+
+@pytest.mark.parametrize(
+    ("path", "with_lab", "told"),
+    [("own address", True, True), ("own address", False, False), ("loopback", True, False)],
+)
+def test_a_machine_of_the_fleet_that_is_the_labs_own_takes_the_cpu_time_of_a_server_there(path, with_lab, told):
+    here = {"client": {"connection": "this machine"}, "network": {"path": path}}
+    trials = trials_of(plan_of(), lambda trial: {"machines": [share("x", 100, with_lab=with_lab)]})
+    found = audit_trials(plan_of(), facts(A=here, B=here), trials)
+    assert named(found) == ({("client_on_server_host", "info")} if told else set())
+
+
 @pytest.mark.parametrize(
     ("own", "declared", "said"),
     [
@@ -135,6 +210,13 @@ def test_machines_that_begin_apart_by_more_than_a_hundredth_of_the_measured_part
     found = of_trials(plan_of(), late)
     assert named(found) == ({("uneven_start", "warning")} if told else set())
     assert all("up to 61 ms apart, in 3 of 16 trials by more than 1%" in finding.message for finding in found)
+
+
+def test_a_machine_of_the_fleet_is_known_by_the_login_to_a_given_servers_host():
+    hosts = {"A": [ServerHost(label="db", by="dsn", looked_at="pg@10.0.0.9")], "B": [ServerHost(label="c", by="dsn")]}
+    plan = plan_of().model_copy(update={"hosts": hosts})
+    found = of_trials(plan, lambda trial: by_fleet(trial, {"worker-2": 100}, address="10.0.0.9"))
+    assert named(found) == {("client_on_server_host", "warning")}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Facts of systems other than Linux, from what their tools print."""
+"""Facts of BSDs and macOS, from what their tools print."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.facts import bsd, windows
+from pgtrial.facts import bsd
 from pgtrial.facts.collect import Subject, _facts
 
 from .played import PlayedMachine
@@ -15,7 +15,6 @@ from .recordings import recorded
 FREEBSD = bsd.parse_sysctl(recorded("freebsd-sysctl.txt"))
 DRAGONFLY = bsd.parse_sysctl(recorded("dragonfly-sysctl.txt"))
 MACOS = bsd.parse_sysctl(recorded("macos-sysctl.txt"))
-WINDOWS = windows.parse_cim(recorded("windows-cim.txt"))
 
 
 def test_freebsd_tells_processor_and_mitigations():
@@ -109,14 +108,6 @@ def test_another_host_is_asked_once_for_what_several_collectors_want():
     assert len(machine.asked) <= 10
 
 
-def test_a_host_with_windows_is_known_by_its_powershell():
-    machine = PlayedMachine({"powershell": recorded("windows-cim.txt")})
-    facts = _facts_of(machine)
-    assert facts["cpu"]["cores"] == 2
-    assert facts["os"]["distribution"] == "Microsoft Windows Server 2022 Datacenter"
-    assert facts["memory"]["total_mb"] == 16382
-
-
 def test_a_bsd_tells_the_file_system_of_a_directory_by_mount():
     said = {"mount": recorded("freebsd-mount.txt"), "zfs": recorded("zfs_get.txt")}
     storage = _facts_of(PlayedMachine(said, "FreeBSD\n14.2\nFreeBSD 14.2\namd64\namd64"))["storage"]
@@ -124,26 +115,3 @@ def test_a_bsd_tells_the_file_system_of_a_directory_by_mount():
     assert storage["mount_options"] == "local,nfsv4acls,noatime,rw"
     assert storage["filesystem_parameters"]["recordsize"] == "8192"
     assert "device" not in storage
-
-
-def test_windows_tells_machine_processor_and_power_plan():
-    cpu = windows.cpu_of(WINDOWS)
-    assert cpu["model"] == "Intel(R) Xeon(R) Platinum 8370C CPU @ 2.80GHz"
-    assert (cpu["sockets"], cpu["cores"], cpu["logical"], cpu["governor"]) == (1, 2, 4, "High performance")
-    assert windows.memory_of(WINDOWS)["total_mb"] == 16382
-    assert windows.hardware_of(WINDOWS)["bios_version"] == "090008"
-    system = windows.system_of(WINDOWS)
-    assert (system["kernel"], system["virtualisation"]) == ("10.0.20348", "Microsoft Corporation Virtual Machine")
-
-
-def test_a_windows_host_with_hyper_v_is_no_guest():
-    asked = {"system": {"Manufacturer": "Dell Inc.", "Model": "PowerEdge R640", "HypervisorPresent": True}}
-    assert windows.system_of(asked)["virtualisation"] == "none"
-
-
-@pytest.mark.parametrize("said", [None, "", "not JSON", "[]"])
-def test_what_powershell_does_not_tell_is_unknown(said):
-    asked = windows.parse_cim(said)
-    for group in (windows.cpu_of(asked), windows.memory_of(asked), windows.hardware_of(asked)):
-        assert set(group.values()) == {None}
-    assert windows.system_of(asked)["virtualisation"] is None

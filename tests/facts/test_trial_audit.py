@@ -8,6 +8,7 @@ from pgtrial.facts.cache import in_bytes
 from pgtrial.facts.trial_audit import audit_trials, whole_audit
 from pgtrial.store.records import Audit, ClientUse
 
+from ..analyse.fleets import share
 from .cases import facts, named, plan_of, trials_of
 
 MB = 2.0**20
@@ -217,6 +218,24 @@ def test_the_loads_own_work_is_not_foreign():
         }
 
     assert _findings(plan_of(), busy_client) == []
+
+
+@pytest.mark.parametrize(
+    ("own", "words"), [((True, True), None), ((None, None), None), ((True, False), "14%"), ((False, False), "30%")]
+)
+def test_of_a_fleet_only_the_machines_that_are_the_labs_own_take_the_servers_cpu_time(own, words):
+    def by_two(trial):
+        shares = [
+            share(name, 100, cpu_user_s=1.9, cpu_system_s=0.0, with_lab=here)
+            for name, here in zip("ab", own, strict=True)
+        ]
+        client = ClientUse(cpu_user_s=3.8, cpu_system_s=0.0, busiest_thread_share=0.6)
+        return _host(cpu_busy_s=11.7) | {"client": client, "machines": shares}
+
+    found = [finding.message for finding in _findings(plan_of(), by_two)]
+    assert [f"{words} of the CPU time went to programs that are no part" in message for message in found] == (
+        [True] if words else []
+    )
 
 
 def test_on_a_host_of_its_own_the_load_takes_nothing_from_the_server():

@@ -34,7 +34,7 @@ def fitted(agent):
 
 
 def order(*arguments, **more):
-    return {"arguments": arguments, "environment": {}, "files": {}, "cpus": None, **more}
+    return {"arguments": arguments, "environment": {}, "files": {}, "cpus": None, "one_output": False, **more}
 
 
 def said(agent):
@@ -117,7 +117,7 @@ def test_an_agent_that_is_killed_leaves_neither_engine_nor_files(tmp_path):
         "import pathlib, sys, time; from pgtrial.fleet.agent import Agent; agent = Agent()\n"
         f"agent.take_engine(pathlib.Path({str(engine)!r}).read_bytes())\n"
         f"agent.begin({{'arguments': ['null-server', '--socket-dir', {str(tmp_path)!r}], 'environment': {{}}, "
-        "'files': {}, 'cpus': None})\n"
+        "'files': {}, 'cpus': None, 'one_output': False})\n"
         "agent.lines(30); print(agent._room, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True) as process:

@@ -12,11 +12,15 @@ import psutil
 import pytest
 from hdrh.histogram import HdrHistogram
 
+from pgtrial.data import prepared
+from pgtrial.data.sbtest import SysbenchData
+from pgtrial.data.tables import Contents, load_tables
+from pgtrial.fleet.fleet import load_maker
 from pgtrial.fleet.run import FleetRun
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.study.load import build_study
 from pgtrial.study.plan import make_plan
-from pgtrial.trial.progress import Second
+from pgtrial.trial.progress import Preparing, Second
 from pgtrial.trial.run_study import run_study
 from tests.conftest import require, require_engine
 from tests.trial.small import each_once, once, small_study
@@ -118,6 +122,7 @@ def test_a_trial_is_the_sum_of_what_the_machines_did(nodes, said, tmp_path):
         one, other = trial.machines
         assert [(share.clients, share.status) for share in trial.machines] == [(2, 0), (1, 0)]
         assert one.machine != other.machine
+        assert all((share.with_lab, share.round_trip_us) == (True, None) for share in trial.machines)
         assert (one.transactions or 0) + (other.transactions or 0) == trial.measured.transactions
         for share in trial.machines:
             assert share.start_skew_us is not None
@@ -126,7 +131,7 @@ def test_a_trial_is_the_sum_of_what_the_machines_did(nodes, said, tmp_path):
     assert not engines()
 
 
-TASKS = {"apps": 1, "tasks": 24, "pool": 4, "threads_in_table": 60, "rows": 8000}
+TASKS = {"apps": 1, "tasks": 24, "pool": 4, "threads_in_table": 60, "rows": 4000}
 SLOW = "-c enable_indexscan=off -c enable_bitmapscan=off"
 """A statement has to read the whole table, sixty times as much."""
 
@@ -140,17 +145,51 @@ def test_the_verdict_is_that_of_the_same_study_without_the_fleet(nodes, start_cl
         "verdict": {"blocks": 8, "canary": False},
     }
 
+    told: list[str] = []
+
+    def hear(event):
+        if isinstance(event, Preparing):
+            told.append(event.text)
+
     def claim_of(name, **more):
         spec = build_study({**sections, **more}, "test")
         study = StudyDirectory.create(tmp_path / name, spec, make_plan(spec, 11, "2026-11-20T14:12:00+00:00"))
-        result = run_study(study, lambda event: None)
+        result = run_study(study, hear)
         assert [(trial.status, trial.reason) for trial in study.trials()] == [("completed", None)] * 16
         assert [len(trial.machines) for trial in study.trials()] == [2 * bool(more)] * 16
         (claim,) = result.primary
         return claim
 
-    alone, shared = claim_of("alone"), claim_of("shared", fleet=fleet(nodes, machines=2))
+    shared, alone = claim_of("shared", fleet=fleet(nodes, machines=2)), claim_of("alone")
+    half = [line.partition(": ")[0] for line in told if "120000 of 120000 rows of table_a made" in line]
+    assert len(set(half)) == len(half) == 2, "each machine made half of the table, once for both arms"
     assert shared.verdict == alone.verdict == "worse"
+
+
+SCRIPT_IN_PARALLEL = """
+function prepare()
+   sysbench.sql.driver():connect():query("CREATE TABLE own" .. sysbench.tid .. " ()")
+end
+sysbench.cmdline.commands = { prepare = {prepare, sysbench.cmdline.PARALLEL_COMMAND} }
+"""
+
+
+def test_the_nodes_load_the_tables_of_pgbench_and_a_script_together(nodes, start_cluster):
+    target = start_cluster().target
+    spec = build_study({"arms": {"A": {}, "B": {}}, "fleet": fleet(nodes, machines=2)}, "test")
+    said: list[str] = []
+    with load_maker(spec, lambda text: None) as maker:
+        load_tables(target, Contents(2, 100, False), said.append, maker)
+        data = SysbenchData("own.lua", (), 2, scripts=(("own.lua", SCRIPT_IN_PARALLEL),))
+        prepared.prepare(target, data, said.append, maker)
+    made = [line.partition(": ")[0] for line in said if "100000 of 100000 tuples (100%) of pgbench_accounts" in line]
+    assert len(set(made)) == len(made) == 2
+    with target.connect() as connection:
+        rows = connection.execute("SELECT count(*), count(DISTINCT aid), min(aid), max(aid) FROM pgbench_accounts")
+        assert rows.fetchone() == (200_000, 200_000, 1, 200_000)
+        assert prepared.find(connection, data)
+        assert connection.execute("SELECT to_regclass('own0') <> to_regclass('own1')").fetchone() == (True,)
+    assert not engines()
 
 
 def test_a_node_that_is_removed_in_mid_trial_fails_that_trial_and_the_study_completes(nodes, tmp_path):

@@ -9,8 +9,10 @@ import psutil
 import pytest
 
 from pgtrial.arm.connect import Target
-from pgtrial.errors import ArmError, StudyError
+from pgtrial.errors import ArmError, StudyError, TrialError
 from pgtrial.fleet.fleet import Fleet
+from pgtrial.fleet.ways import round_trips_us
+from pgtrial.load import LoadOrder
 from pgtrial.study.fleet import FleetSection
 from tests.conftest import require, require_engine
 from tests.fleet.here import Here
@@ -101,6 +103,20 @@ def test_a_machine_that_dies_before_the_first_trial_is_an_error(gathered):
         gathered(machines)
 
 
+def test_a_machine_that_dies_as_a_load_starts_fails_that_trial_and_leaves_no_engine(gathered, free_port, tmp_path):
+    machines = Here("a", "b")
+    fleet = gathered(machines)
+    nobody = target("127.0.0.1", free_port)
+    order = LoadOrder("pgbench", lambda each: ["-c", "2", "-T", "1"], nobody, tmp_path / "events", most_parts=2)
+    machines.gone.add("b")
+    with pytest.raises(TrialError, match="the machine b was lost before the load began: its node has left the Ray"):
+        fleet.started(order).__enter__()
+    assert machines.agents["a"].end(0.0)["status"] is not None
+    said, tell = heard()
+    fleet.ready(tell)
+    assert said == ["b was lost (its node has left the Ray cluster); going on with a"]
+
+
 class ByAnHour:
     """An agent whose machine has never had its clock set."""
 
@@ -183,3 +199,26 @@ def test_nothing_is_left_of_a_fleet_that_was_dismissed(gathered):
     fleet.dismiss()
     assert machines.dismissed == ["a", "b"]
     assert not any(Path(room).exists() for room in rooms)
+
+
+def test_the_round_trip_to_a_server_is_measured_from_every_machine(gathered, free_port):
+    machines = Here("a", "b", "c")
+    members = gathered(machines)._members
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reached = target("localhost", server.getsockname()[1])
+        times = round_trips_us(members, reached)
+        assert all(time is not None and 0 < time < 1e6 for time in times)
+        machines.gone.add("b")
+        assert [time is None for time in round_trips_us(members, reached)] == [False, True, False]
+    assert members[1].lost == "its node has left the Ray cluster"
+    assert round_trips_us([members[0]], target("127.0.0.1", free_port)) == [None]
+    assert round_trips_us(members, target("/tmp", 1)) == [None, None, None]
+
+
+def test_a_container_of_the_labs_kernel_takes_the_labs_cpus_and_another_machine_does_not(gathered):
+    (member,) = gathered(Here("a"))._members
+    assert member.with_lab
+    member.identity = "a container"
+    assert member.with_lab
+    member.kernel = "another"
+    assert not member.with_lab

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
 from pgtrial.cli import main
 from pgtrial.errors import StudyError
 from pgtrial.fleet.cluster import joined
+from pgtrial.fleet.joining import check_listens, connect
 from pgtrial.load import Each
 from pgtrial.store.records import LoadPoint
 from pgtrial.study.fleet import FleetSection
@@ -54,6 +59,10 @@ def test_the_wait_for_a_replacement_is_kept_in_seconds():
 
 WRONG = {
     "no address": ({"address": "ray://head"}, r"\[fleet\] address: 'ray://head' is no address of a Ray cluster"),
+    "more than there can be": (
+        {"address": "local", "machines": 2},
+        r'\[fleet\]: "local" is this machine alone, and machines = 2; write pack = true \(--pack\)',
+    ),
     "no machines": ({"machines": 0}, r"\[fleet\] machines: "),
     "no policy": ({"on_machine_loss": "panic"}, 'is no such policy; write "continue", "stop"'),
     "no time": ({"on_machine_loss": "wait 30h"}, "out of range; wait for 1s to 24h"),
@@ -100,6 +109,73 @@ def test_where_nobody_listens_there_is_no_cluster_and_that_is_said_at_once(free_
         joined(nobody),
     ):
         pass
+
+
+def _hang_up(listening):
+    listening.accept()[0].close()
+
+
+def test_where_another_program_listens_that_is_said_without_waiting_for_ray():
+    pytest.importorskip("ray")
+    with socket.create_server(("127.0.0.1", 0)) as other, ThreadPoolExecutor(1) as answering:
+        answering.submit(_hang_up, other)
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(StudyError, match=f"no Ray cluster at {address}: what listens there is not Ray; check"):
+            check_listens(address)
+
+
+MISMATCH = """Version mismatch: The cluster was started with:
+    Ray: {}
+    Python: {}
+This process on node 10.0.0.1 was started with:
+    Ray: 2.60.0
+    Python: 3.11.7
+"""
+
+
+WHY = {
+    "another Ray": (
+        RuntimeError(MISMATCH.format("2.59.1", "3.11.7")),
+        "",
+        "has Ray 2.59.1 and Python 3.11.7, and this machine Ray 2.60.0 and Python 3.11.7; have the same on both: pip "
+        "install 'ray[client]==2.59.1'",
+    ),
+    "another Python": (
+        RuntimeError(MISMATCH.format("2.60.0", "3.12.1")),
+        "",
+        "have the same on both: pgtrial in a venv of Python 3.12.1",
+    ),
+    "no client": (
+        ValueError("Ray Client requires pip package `ray[client]`. If"),
+        "",
+        "a cluster at ray:// needs Ray's client, which is not installed",
+    ),
+    "no token": (
+        ConnectionError("Failed to connect"),
+        "W 1 gcs_client.cc:210: Unauthenticated: RPC error",
+        "asks for a token that the lab has not",
+    ),
+    "nothing known": (
+        ConnectionError("Failed to connect"),
+        "",
+        "there is no Ray cluster at a:1: Failed to connect; check that it runs",
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "printed", "told"), WHY.values(), ids=WHY.keys())
+def test_why_a_cluster_cannot_be_joined_is_one_sentence_with_a_cure(error, printed, told):
+    def init(**options):
+        assert options["address"] == "a:1"
+        os.write(2, printed.encode())
+        raise error
+
+    exceptions = SimpleNamespace(RayError=OSError)
+    ray = SimpleNamespace(init=init, exceptions=exceptions, _private=SimpleNamespace(worker=SimpleNamespace()))
+    with pytest.raises(StudyError) as refused:
+        connect(ray, FleetSection(address="a:1"), None)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
 
 
 def test_a_machine_that_belongs_to_no_cluster_is_told_what_to_do(tmp_path, monkeypatch):

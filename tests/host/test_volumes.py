@@ -6,6 +6,7 @@ import json
 import os
 import shutil
 import subprocess
+import uuid
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from pgtrial.host.kernel import KernelValue, read_value, sysctl_path
 from pgtrial.host.machine import LOCAL, HostError
 from pgtrial.host.mounts import mount_of, mounted_at, mountinfo, mounts
 from pgtrial.host.pools import Pool
+from pgtrial.host.volumes import Signature
 from pgtrial.study.spec import SetUp
 from pgtrial.study.storage import Storage
 from tests.conftest import require, require_root
@@ -114,25 +116,40 @@ def test_a_size_beyond_the_free_space_is_refused_with_the_figures(changes):
         Volumes("A", Storage(fs="ext4", size="9000000GB"), changes).check(1)
 
 
-@pytest.mark.usefixtures("untouched")
-def test_a_device_that_holds_something_is_not_touched_without_leave(changes, tmp_path):
+@pytest.fixture
+def somebodys_disk(untouched, tmp_path):
+    """A device with a filesystem."""
     require_filesystem("ext4")
     image = tmp_path / "disk"
     with image.open("wb") as file:
-        file.truncate(SIZES["ext4"])
+        file.truncate(max(SIZES.values()))
     subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
     device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
-    try:
-        with pytest.raises(StudyError, match="holds ext4"):
-            Volumes("A", Storage(fs="ext4", on=device), changes).check(1)
-        allowed = Volumes("A", Storage(fs="ext4", on=device, overwrite=True), changes)
+    yield device
+    subprocess.run(["losetup", "--detach", device], check=True)
+
+
+def held(device):
+    return subprocess.check_output(["wipefs", "--noheadings", "--output", "TYPE", device], text=True).split()
+
+
+@pytest.mark.parametrize("fs", ["ext4", "xfs", "btrfs"])
+def test_a_device_that_holds_something_is_not_touched_without_leave(changes, somebodys_disk, fs):
+    require_filesystem(fs)
+    with pytest.raises(StudyError, match="holds ext4"):
+        Volumes("A", Storage(fs=fs, on=somebodys_disk), changes).check(1)
+    allowed = Volumes("A", Storage(fs=fs, on=somebodys_disk, overwrite=True), changes)
+    allowed.check(1)
+    with allowed.made(), pytest.raises(StudyError, match="is in use: mounted at"):
         allowed.check(1)
-        with allowed.made(), pytest.raises(StudyError, match="is in use: mounted at"):
-            allowed.check(1)
-        emptied = subprocess.check_output(["wipefs", "--noheadings", device], text=True)
-        assert emptied == ""
-    finally:
-        subprocess.run(["losetup", "--detach", device], check=True)
+    assert held(somebodys_disk) == []
+
+
+def test_a_disk_that_has_got_the_name_of_the_device_since_keeps_what_it_holds(somebodys_disk):
+    signature = Signature(device=Path(somebodys_disk), uuid=str(uuid.uuid4()), make_command=("true",))
+    signature.make(LOCAL)
+    signature.undo(LOCAL)
+    assert held(somebodys_disk) == ["ext4"]
 
 
 def test_a_directory_is_used_as_it_is_and_left_as_it_was(changes, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -57,6 +58,20 @@ def test_a_servers_work_is_counted_as_its_own(start_cluster, machine):
     assert 0 <= host["cpu_steal_s"] <= host["cpu_s"]
 
 
+def test_a_server_that_is_not_ours_is_found_by_the_process_that_serves_the_lab(start_cluster):
+    require(Path("/proc/stat").exists(), "Linux")
+    cluster, machine = start_cluster(), ShellMachine()
+    with cluster.target.connect() as session:
+        before = read_host(machine, None, session)
+        session.execute("SELECT sum(sqrt(n)) FROM generate_series(1, 2000000) AS n")
+        host = deltas(before, read_host(machine, None, session))["host"]
+        assert host["server_cpu_s"] > 0.05
+        # another directory that cannot be read is no hindrance
+        assert read_host(machine, Path("/nonexistent"), session)["host"]["server_cpu_s"] > 0.05
+    looking = RemoteLook(machine, None, os.getpid())
+    assert "processes" not in looking.look().counters
+
+
 @pytest.mark.parametrize("machine", [None, LOCAL, ShellMachine()], ids=["unknown", "here", "behind a shell"])
 def test_without_a_server_of_ours_its_share_is_not_there(machine):
     require(Path("/proc/stat").exists(), "Linux")
@@ -71,8 +86,7 @@ def test_one_round_trip_tells_of_another_host_what_all_files_tell_of_this_one(cl
     require(Path("/proc/stat").exists(), "Linux")
     cluster, shell = clusters(18), ShellMachine()
     with cluster.target.connect() as connection:
-        session = connection.info.backend_pid
-        near, far = (host_look(machine, cluster.data_directory, session) for machine in (LOCAL, shell))
+        near, far = (host_look(machine, cluster.data_directory, connection) for machine in (LOCAL, shell))
         assert isinstance(near, LocalLook)
         assert isinstance(far, RemoteLook)
         far.look()

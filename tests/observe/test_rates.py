@@ -62,3 +62,12 @@ def test_statements_are_told_by_what_they_gained_the_longest_first_and_only_if_t
     gains = statement_gains(before, after)
     assert list(gains) == ["calls: new", "exec_ms: new", "calls: own", "exec_ms: own"]
     assert gains["calls: own"] == 3.0
+
+
+def test_what_is_not_in_every_reading_is_told_over_the_time_between_those_that_have_it():
+    rows = rates(
+        Reading(0.0, {"cpu": {"user_s": 1.0}, "wal": {"bytes": 0.0}}),
+        Reading(2.0, {"wal": {"bytes": 4.0}}),
+        Reading(8.0, {"cpu": {"user_s": 5.0}, "wal": {"bytes": 10.0}}),
+    )
+    assert rows == [(1, "wal", "bytes", 2.0), (4, "cpu", "user_s", 0.5), (5, "wal", "bytes", 1.0)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 import time
@@ -14,6 +15,7 @@ import psycopg
 import pytest
 
 from pgtrial.host.machine import LOCAL, Done, HostError
+from pgtrial.host.windows import WindowsHost
 from pgtrial.observe import sampler as sampling
 from pgtrial.observe.sampler import Sampler
 from pgtrial.observe.views import Views
@@ -156,6 +158,31 @@ def test_a_host_that_goes_away_is_a_note_and_the_server_is_looked_at_to_the_end(
     assert "cpu" in watching._readings[0].counters
     assert "cpu" not in watching._readings[-1].counters
     assert "pg_stat_database" in watching._readings[-1].counters
+
+
+@pytest.mark.usefixtures("often")
+def test_a_host_that_is_costly_to_look_at_does_not_keep_the_sampler_from_the_server(clusters):
+    class Costly(WindowsHost):
+        label = "me@windows"
+        looks = 0
+
+        def powershell(self, script: str) -> str:
+            self.looks += 1
+            own = [{"ProcessId": pid, "ParentProcessId": 1, "KernelModeTime": 0, "UserModeTime": 0} for pid in sessions]
+            return json.dumps({"cpu": [{}], "processes": own, "own": 100 * 10**7})
+
+    def connect():
+        session = clusters(18).target.connect()
+        sessions.append(session.info.backend_pid)
+        return session
+
+    sessions: list[int] = []
+    host = Costly()
+    with Sampler(connect, host, None) as watching:
+        begin(watching)
+        until(lambda: len(watching._looks) > 4)
+    assert host.looks == 1
+    assert watching.seen(60.0).cost["server_cpu_s"] == 100.0
 
 
 def test_a_server_that_cannot_be_reached_is_a_note_and_no_error(tmp_path):

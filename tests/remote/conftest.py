@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import require, require_root, require_server
-from tests.remote.hosts import UNPRIVILEGED, two_hosts
+from tests.remote.hosts import UNPRIVILEGED, WINDOWS_PORT, two_hosts
 
 
 @pytest.fixture(scope="package")
@@ -42,6 +42,15 @@ def _exists(user):
 def postgres(workspace):
     """A bin directory that the account of servers can reach."""
     return str(workspace.reachable(require_server(18)).bin)
+
+
+@pytest.fixture
+def windows(hosts, ssh_home):
+    """A name of ssh's configuration that leads to the first host's sshd where it answers as Windows does."""
+    configuration = ssh_home / ".ssh/config"
+    configuration.write_text(f"Host windows\n  HostName {hosts[0].address}\n  User root\n  Port {WINDOWS_PORT}\n")
+    yield "windows"
+    configuration.unlink()
 
 
 @pytest.fixture

@@ -7,7 +7,9 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
@@ -17,6 +19,10 @@ import asyncssh
 import psutil
 
 _LISTENING = "0A"
+_BOOT_ID = "/proc/sys/kernel/random/boot_id"
+WINDOWS_PORT = 2200
+"""Here each host's sshd answers as that of a host with Windows."""
+_WINDOWS = Path(__file__).with_name("windows_shell.py")
 UNPRIVILEGED = "postgres"
 """Who logs in on the second host; on the first one it is root."""
 PATIENCE_S = 20
@@ -32,8 +38,9 @@ class Host:
     address: str
     lab_address: str
     folder: Path
-    sshd: psutil.Process
+    sshd: psutil.Process = field(init=False)
     rooms: set[str] = field(default_factory=set)
+    _started: subprocess.Popen[bytes] = field(init=False)
 
     @property
     def login(self) -> str:
@@ -48,9 +55,34 @@ class Host:
         for session in self.sshd.children():
             session.kill()
 
+    def boot(self) -> None:
+        """Start it: nothing runs, nothing is mounted, and it knows that this is another start."""
+        (self.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
+        started = _start_sshd(self.folder, self.namespace)
+        wait_until(lambda: _answers(self.address, started))
+        self.sshd = psutil.Process(started.pid)
+        self._started = started
+
+    def crash(self) -> None:
+        """End all that runs on it at once; its mounts go with the last process that saw them."""
+        for pid in self._pids():
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        self._started.wait()
+        wait_until(lambda: not self._pids())
+        for room in self.note_rooms():
+            shutil.rmtree(f"/tmp/{room}-jobs", ignore_errors=True)
+
+    def on_it(self, *command: str) -> str:
+        """Run a command there, and give what it prints."""
+        return ip("netns", "exec", self.namespace, *command)
+
+    def _pids(self) -> list[str]:
+        return ip("netns", "pids", self.namespace).split()
+
     def commands(self) -> list[str]:
         """All that runs on the host, without sshd's own processes."""
-        listed = [Path("/proc") / pid / "cmdline" for pid in ip("netns", "pids", self.namespace).split()]
+        listed = [Path("/proc") / pid / "cmdline" for pid in self._pids()]
         lines = [file.read_text().replace("\0", " ").strip() for file in listed if file.exists()]
         return [line for line in lines if line and not line.startswith(("sshd", "/usr/sbin/sshd"))]
 
@@ -65,6 +97,10 @@ class Host:
         lines = Path(f"/proc/{self.sshd.pid}/mountinfo").read_text().splitlines()
         return [line.split()[4] for line in lines if "/pgtrial-" in line]
 
+    def asked_windows(self) -> list[str]:
+        """The first word of each command that the host with Windows was given."""
+        return (self.folder / "asked").read_text().split()
+
     def note_rooms(self) -> set[str]:
         """The rooms that are there now; what they have outside of `data` counts as left as well from now on."""
         self.rooms |= {room.name for room in self.data.glob("pgtrial-*")}
@@ -74,7 +110,7 @@ class Host:
         """What of pgtrial is on the host."""
         jobs = [Path("/tmp") / f"{room}-jobs" for room in self.rooms]
         files = [*self.data.glob("*"), *(path for path in jobs if path.exists())]
-        return [*map(str, files), *self.commands(), *self.mounts(), *map(str, self.ports() - {22})]
+        return [*map(str, files), *self.commands(), *self.mounts(), *map(str, self.ports() - {22, WINDOWS_PORT})]
 
     def left_in_the_end(self) -> list[str]:
         """What of pgtrial is left when the shells of connections that were closed have noticed."""
@@ -101,7 +137,9 @@ def two_hosts(folder: Path, home: Path) -> Iterator[list[Host]]:
             stack.enter_context(_host(folder / name, user, number, key)) for number, (name, user) in enumerate(logins)
         ]
         known = [(host, (host.folder / "host_key.pub").read_text().split()[:2]) for host in hosts]
-        (ssh / "known_hosts").write_text("".join(f"{host.address} {' '.join(words)}\n" for host, words in known))
+        (ssh / "known_hosts").write_text(
+            "".join(f"{host.address},[{host.address}]:{WINDOWS_PORT} {' '.join(words)}\n" for host, words in known)
+        )
         yield hosts
 
 
@@ -122,19 +160,22 @@ def _host(folder: Path, user: str, number: int, key: asyncssh.SSHKey) -> Iterato
         ip("-n", namespace, "addr", "add", f"{network}.2/30", "dev", "eth0")
         for own in ("lo", "eth0"):
             ip("-n", namespace, "link", "set", own, "up")
-        sshd = _sshd(folder, namespace, f"{network}.2", key)
-        stack.callback(_end, sshd, namespace)
-        wait_until(lambda: _answers(f"{network}.2", sshd))
-        yield Host(user, namespace, device, f"{network}.2", f"{network}.1", folder, psutil.Process(sshd.pid))
+        _configure_sshd(folder, f"{network}.2", key)
+        host = Host(user, namespace, device, f"{network}.2", f"{network}.1", folder)
+        # it would keep the namespace
+        stack.callback(host.crash)
+        host.boot()
+        yield host
 
 
-def _sshd(folder: Path, namespace: str, address: str, key: asyncssh.SSHKey) -> subprocess.Popen[bytes]:
+def _configure_sshd(folder: Path, address: str, key: asyncssh.SSHKey) -> None:
     host_key = asyncssh.generate_private_key("ssh-ed25519")
     host_key.write_private_key(folder / "host_key")
     (folder / "host_key").chmod(0o600)
     host_key.write_public_key(folder / "host_key.pub")
     key.write_public_key(folder / "authorized_keys")
     settings = {
+        "Port": f"22\nPort {WINDOWS_PORT}",
         "ListenAddress": address,
         "HostKey": folder / "host_key",
         "AuthorizedKeysFile": folder / "authorized_keys",
@@ -146,27 +187,23 @@ def _sshd(folder: Path, namespace: str, address: str, key: asyncssh.SSHKey) -> s
         "UsePAM": "no",
         # as a user's start-up files might, where the login's shell is bash
         "SetEnv": f"BASH_ENV={folder}/greeting",
+        f"Match LocalPort {WINDOWS_PORT}\nForceCommand": f"exec {sys.executable} {_WINDOWS} {folder}/asked",
     }
     (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     (folder / "authorized_keys").chmod(0o644)
     (folder / "greeting").write_text("echo Welcome; echo Mind the step >&2\n")
-    command = ["/usr/sbin/sshd", "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"]
     # without PAM, sshd lets nobody in whose password is locked; only this host sees another file
     shadow = Path("/etc/shadow").read_text().replace(f"\n{UNPRIVILEGED}:!", f"\n{UNPRIVILEGED}:*")
     (folder / "shadow").touch(mode=0o600)
     (folder / "shadow").write_text(shadow)
-    unlocked = f'mount --bind {folder}/shadow /etc/shadow && exec "$@"'
+
+
+def _start_sshd(folder: Path, namespace: str) -> subprocess.Popen[bytes]:
+    own = [f"mount --bind {folder}/shadow /etc/shadow", f"mount --bind {folder}/boot_id {_BOOT_ID}", 'exec "$@"']
+    command = ["/usr/sbin/sshd", "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"]
     return subprocess.Popen(
-        ["ip", "netns", "exec", namespace, "sh", "-c", unlocked, "sh", *command], stdin=subprocess.DEVNULL
+        ["ip", "netns", "exec", namespace, "sh", "-c", " && ".join(own), "sh", *command], stdin=subprocess.DEVNULL
     )
-
-
-def _end(sshd: subprocess.Popen[bytes], namespace: str) -> None:
-    """End all that runs on the host: it would keep the namespace."""
-    for pid in ip("netns", "pids", namespace).split():
-        with suppress(ProcessLookupError):
-            os.kill(int(pid), signal.SIGKILL)
-    sshd.wait()
 
 
 def wait_until(happened: Callable[[], object]) -> None:

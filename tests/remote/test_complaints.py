@@ -33,6 +33,11 @@ def test_each_way_to_fail_has_its_sentence_and_only_some_are_tried_again(error, 
     assert may_pass(error) is passes
 
 
+def test_a_host_that_let_us_in_before_may_refuse_logins_while_it_starts():
+    assert may_pass(asyncssh.PermissionDenied("System is booting up"), was_there=True)
+    assert not may_pass(asyncssh.HostKeyNotVerifiable("not trusted"), was_there=True)
+
+
 def test_a_changed_key_on_another_port_is_removed_as_known_hosts_writes_it():
     sentence = why(asyncssh.HostKeyNotVerifiable("not trusted"), Where("h", "h", 2222), known=True)
     assert "`ssh-keygen -R '[h]:2222'` and `ssh -p 2222 h` once" in sentence

@@ -78,6 +78,22 @@ def test_a_host_that_was_there_is_waited_for(machine, hosts):
     assert machine.looked(["echo", "here"]).stdout == "here\n"
 
 
+def test_a_host_that_was_given_up_is_tried_again_when_its_loss_is_forgotten(hosts):
+    machine = RemoteMachine(hosts[1].login, patience_s=0.5)
+    machine.check()
+    hosts[1].crash()
+    try:
+        with pytest.raises(HostError, match="cannot be reached by ssh"):
+            machine.looked(["echo", "here"])
+    finally:
+        hosts[1].boot()
+    with pytest.raises(HostError, match="cannot be reached by ssh"):
+        machine.looked(["echo", "here"])
+    machine.connection.forget_loss()
+    assert machine.looked(["echo", "here"]).stdout == "here\n"
+    machine.close()
+
+
 def test_what_still_runs_is_ended_with_the_jobs(machine, hosts, tmp_path):
     jobs = Path("/tmp/pgtrial-test2-jobs")
     machine.begin_jobs(jobs)
@@ -160,3 +176,8 @@ class TestRefusals:
 
     def test_a_login_without_a_posix_shell(self, hosts):
         assert "does not answer as a POSIX shell" in self.refusal(f"nobody@{hosts[0].address}")
+
+    def test_a_host_with_windows_which_is_told_how_it_can_be_an_arm(self, windows, hosts):
+        said = self.refusal(windows)
+        assert "start the server of a host with Windows yourself and name it by dsn, with ssh beside the dsn" in said
+        assert "'uname' is not recognized" in said

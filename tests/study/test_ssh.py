@@ -5,8 +5,10 @@ import tomllib
 import pytest
 
 from pgtrial.errors import StudyError
+from pgtrial.store.machines import ServerHost
 from pgtrial.study.declared import declared
 from pgtrial.study.frozen import freeze
+from pgtrial.study.hosts import hosts_of
 from pgtrial.study.load import build_study
 from pgtrial.study.places import shared_places
 from pgtrial.study.scope import scope_of
@@ -55,7 +57,10 @@ def test_an_ssh_arm_is_kept_as_it_was_written():
         ({"ssh": "a b", "data": "/x"}, "'a b' is no login"),
         ({"ssh": "@a", "data": "/x"}, "'@a' is no login"),
         ({"ssh": "-oProxyCommand=x", "data": "/x"}, "is no login"),
-        ({**THERE, "dsn": "host=b"}, "has both dsn and ssh"),
+        ({**THERE, "dsn": "host=b"}, "has dsn, ssh and data; on the host of a given server nothing is made"),
+        ({"dsn": "host=b", "ssh": "a", "address": "b", "port": 6000}, "remove address and port"),
+        ({"dsn": ["host=b", "host=c"], "ssh": "a"}, "dsn names 2 servers; only the host of a single given server"),
+        ({"dsn": "host=b", "sudo": True}, "has sudo, which is for a server on another host; remove it, or add ssh"),
         ({**THERE, "connect": "tcp"}, "reached by TCP; leave connect out"),
         ({**THERE, "postgres": "~/pg"}, "write a directory of another host from / on"),
         ({"data": "/x", "port": 6000}, "has data and port, which is for a server on another host"),
@@ -65,6 +70,26 @@ def test_an_ssh_arm_is_kept_as_it_was_written():
 def test_what_does_not_go_together_is_refused_at_reading(arm, said):
     with pytest.raises(StudyError, match=said):
         study(x=arm, y={})
+
+
+def test_a_host_stands_beside_the_dsn_of_its_server_and_changes_neither_scope_nor_what_else_the_arm_is():
+    beside = {"dsn": "host=b.example", "ssh": "me@b.example"}
+    spec = study(a=THERE, b=beside)
+    assert spec.resolved("b").ssh == "me@b.example"
+    assert spec.resolved("b").data is None
+    assert scope_of(spec) == scope_of(study(a=THERE, b={"dsn": "host=b.example"}))
+    assert hosts_of(spec)["b"][0] == ServerHost(
+        label="b.example", by="dsn", address="b.example", looked_at="me@b.example"
+    )
+
+
+def test_a_host_of_the_server_table_is_not_that_of_an_arms_own_dsn():
+    spec = build_study(
+        {"server": {"ssh": "root@a.example", "data": "/x"}, "arms": {"a": {}, "b": {"dsn": "host=b.example"}}}, "test"
+    )
+    assert (spec.resolved("a").ssh, spec.resolved("b").ssh) == ("root@a.example", None)
+    shared = build_study({"server": {"dsn": "host=b", "ssh": "b"}, "arms": {"a": {}, "b": {"dsn": "host=c"}}}, "test")
+    assert (shared.resolved("a").ssh, shared.resolved("b").ssh) == ("b", None)
 
 
 def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():

@@ -65,6 +65,7 @@ def _part(machine: str, trials: Sequence[Trial], logs: Mapping[str, float]) -> M
     return MachinePart(
         machine=machine,
         address=own[0].address or None,
+        with_lab=own[-1].with_lab,
         trials=len(own),
         lost=sum(machine in lost_machines(trial) for trial in took_part),
         clients=max((share.clients for share in own if share.clients is not None), default=None),

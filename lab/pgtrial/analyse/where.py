@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any, Literal
 
 from pgtrial.analyse.machines import machine_parts
+from pgtrial.analyse.ways import machine_ways
 from pgtrial.analyse.where_records import ServerPlace, WhereItRan
 from pgtrial.store.machines import ServerHost
 from pgtrial.store.records import Facts, Plan, Trial
@@ -23,7 +24,11 @@ def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]
         return None
     labs = [found for arm in plan.arms if (found := _system(facts.get(arm), "client"))]
     return WhereItRan(
-        lab=labs[0] if labs else None, load="fleet" if machines else "lab", servers=servers, machines=machines
+        lab=labs[0] if labs else None,
+        load="fleet" if machines else "lab",
+        servers=servers,
+        machines=machines,
+        ways=machine_ways(trials, plan.arms),
     )
 
 
@@ -44,6 +49,7 @@ def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) 
         host=", ".join(host.label for host in hosts),
         by=hosts[0].by,
         address=", ".join(addresses) or None,
+        looked_at=hosts[0].looked_at,
         system=_system(facts, "os"),
         with_lab=with_lab,
         path=_fact(facts, "network", "path"),

@@ -16,6 +16,11 @@ class ServerPlace(Record):
     host: str = Field(description="As the study names it; several deployments with commas.")
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
+    looked_at: str | None = Field(
+        None,
+        exclude_if=lambda login: login is None,
+        description="Of a given server: the login by which its host was looked at.",
+    )
     system: str | None = Field(description="Distribution and kernel.")
     with_lab: bool | None = Field(description="Whether it is the lab's own machine.")
     path: str | None = Field(description="unix socket, loopback, own address, network.")
@@ -36,6 +41,9 @@ class MachinePart(Record):
 
     machine: str
     address: str | None
+    with_lab: bool | None = Field(
+        None, exclude_if=lambda known: known is None, description="Whether the lab's own machine has it, or it is that."
+    )
     trials: int
     lost: int = Field(description="Trials in which it was lost.")
     clients: int | None = Field(description="At most, at one time.")
@@ -57,6 +65,17 @@ class MachinePart(Record):
     offset_error_us: float | None = Field(description="The largest of these trials.")
 
 
+class MachineWay(Record):
+    """From one machine of the fleet to one arm's server: TCP connects before the trials."""
+
+    machine: str
+    arm: str
+    trials: int = Field(description="Trials before which it was measured.")
+    round_trip_us: float = Field(description="The median over these trials of each one's median.")
+    round_trip_lowest_us: float
+    round_trip_highest_us: float
+
+
 class WhereItRan(Record):
     """Which machine did what, where there is more than one."""
 
@@ -64,3 +83,8 @@ class WhereItRan(Record):
     load: Literal["lab", "fleet"] = Field(description="What made the load.")
     servers: list[ServerPlace]
     machines: list[MachinePart] = Field([], description="Of the fleet, in the order in which they first took part.")
+    ways: list[MachineWay] = Field(
+        [],
+        exclude_if=lambda ways: not ways,
+        description="From each machine of the fleet to each server; empty: by Unix sockets, or not known.",
+    )

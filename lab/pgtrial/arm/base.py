@@ -17,7 +17,7 @@ from pgtrial.data.sizes import Data, data_mb
 from pgtrial.data.table_a import TableA
 from pgtrial.discover import load_modules
 from pgtrial.errors import StudyError
-from pgtrial.host.machine import Machine
+from pgtrial.host.windows import AnyMachine
 from pgtrial.store.records import LoadPoint
 from pgtrial.study.losses import patience_s
 from pgtrial.study.plan import load_points
@@ -90,12 +90,17 @@ class Arm(Protocol):
     name: str
     setup: SetUp
     kind: str
-    machine: Machine | None
-    """Where its server runs, if the lab can look at it: None for given servers, and before a host was reached."""
     data_directory: Path | None
     """Of the server being served, on its machine; None between trials and for given servers."""
     host_seen: dict[str, dict[str, int]]
     """Counters of the host around the last trial, where the arm asks for something of it."""
+    notes: list[str]
+    """What happened to the host before the last trial began, for whoever reads that one."""
+
+    @property
+    def machine(self) -> AnyMachine | None:
+        """Where its server runs, if the lab can look at it; None before a host was reached."""
+        ...
 
     @property
     def targets(self) -> Sequence[Target] | None:
@@ -117,7 +122,7 @@ class Arm(Protocol):
 
         `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `place` is what the
         plan drew for the trial. Raises ArmError, and TrialError when only this trial cannot have what the arm asks of
-        the host.
+        the host, or loses it.
         """
         ...
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping
@@ -32,13 +33,17 @@ _VARIABLES = {
 
 CONNECT_TIMEOUT_S = 10
 
-_KEEPALIVES = {"keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 4}
-"""A network that is cut ends the lab's sessions within a minute; the system's own default is hours."""
+_KEEPALIVES = {"keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 40_000}
+"""A network that is cut ends the lab's sessions within a minute; the system's own default is hours, and a quarter of an
+hour with a statement under way."""
 
 _MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
 """Kept as text: how the server writes them depends on its settings, and the lab calculates with none of them."""
 
 _environment = threading.Lock()
+
+# what becomes of a session is told by its errors; the driver's own warnings would stand between the lines of progress
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ class DeployedArm:
         self.name = name
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
+        self.notes: list[str] = []
         self.machine: Machine | None = None
         self.data_directory: Path | None = None
         self._servers = [GivenArm(name, own, needs, workspace) for own in setup.deployments]

@@ -36,6 +36,7 @@ class EmbeddedArm:
         self.machine: Machine | None = LOCAL
         self.data_directory: Path | None = None
         self.host_seen: dict[str, dict[str, int]] = {}
+        self.notes: list[str] = []
         self._needs = needs
         self._workspace = workspace
         self._server = workspace.reachable(resolve(setup.postgres or "18"))

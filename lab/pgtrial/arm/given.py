@@ -13,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.connect import CONNECT_TIMEOUT_S, Target
+from pgtrial.arm.given_host import GivenHost
 from pgtrial.arm.given_limits import check_may_create, check_room, check_writable
 from pgtrial.arm.journal import alter_system, restore
 from pgtrial.arm.lab_settings import check_settings
@@ -21,7 +22,7 @@ from pgtrial.data import prepared
 from pgtrial.data.sizes import Data, label
 from pgtrial.data.tables import Contents, find_tables, load_in_phases, reset_tables
 from pgtrial.errors import ArmError, StudyError
-from pgtrial.host.machine import Machine
+from pgtrial.host.windows import AnyMachine
 from pgtrial.study.spec import SetUp
 
 _RELOAD_TIMEOUT_S = 15.0
@@ -43,15 +44,18 @@ class GivenArm:
         self.name = name
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
-        self.machine: Machine | None = None
+        self.notes: list[str] = []
+        self.machine: AnyMachine | None = None
         self.data_directory: Path | None = None
         self._needs = needs
         self._workspace = workspace
+        self._host = GivenHost(name, setup, needs.patience_s)
         self._target: Target | None = None
         self.kind = f"given {without_password(setup.conninfo)}"
 
     def check(self, needs: Needs) -> None:
-        """Connect, and look at connections, tables, settings, rights and room. Raises StudyError."""
+        """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
+        self.machine = self._host.look()
         with self._connect() as connection:
             check_clients(self.name, needs, *_connections(connection))
             self._previous(connection)
@@ -83,14 +87,15 @@ class GivenArm:
         again = "going on with loading" if missing else "loading"
         on_progress(f"{self.target.label}: {again} {label(tables)}")
         if not isinstance(tables, int):
-            prepared.prepare(self.target, tables, on_progress, self._workspace.preparing)
+            prepared.prepare(self.target, tables, on_progress, self._workspace.maker)
         else:
-            load_in_phases(self.target, self._contents(tables), missing, on_progress)
+            load_in_phases(self.target, self._contents(tables), missing, on_progress, self._workspace.maker)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
         """The server with the study's settings in force and the tables reset; the settings are put back on exit."""
         del place  # a server that is there is where it is
+        self._host.again()
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
         if tables != 0:
             with timed(timings, "restore"):
@@ -108,7 +113,9 @@ class GivenArm:
         """It stays there."""
 
     def close(self) -> None:
-        """Nothing outlives a trial."""
+        """Let go of the host."""
+        self.machine = None
+        self._host.close()
 
     @property
     def targets(self) -> list[Target]:

@@ -11,7 +11,7 @@ from pgtrial.host.change import Change
 from pgtrial.host.cpus import parse_cpus, usable_cpus
 from pgtrial.host.journal import HostJournal
 from pgtrial.host.kernel import KernelValue, sysctl_path
-from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.machine import HostError, HostLost, Machine
 from pgtrial.host.mounts import mount_of, mountinfo
 from pgtrial.host.pages import KB, HugePages, reserved
 from pgtrial.host.parameters import Parameter
@@ -67,7 +67,10 @@ class MachineState:
 
     @contextmanager
     def in_force(self, data: Path, pages: int) -> Iterator[None]:
-        """The host as asked for, with so many huge pages more; put back on the way out. Raises TrialError."""
+        """The host as asked for, with so many huge pages more; put back on the way out.
+
+        Raises TrialError, and HostLost.
+        """
         with ExitStack() as stack:
             try:
                 changes = self._changes(data)
@@ -76,6 +79,8 @@ class MachineState:
                     changes.append(HugePages(size=size, pages=pages, previous=reserved(self._machine, size)))
                 for change in changes:
                     stack.enter_context(self._journal.made(change))
+            except HostLost:
+                raise
             except HostError as error:
                 # memory may be in too small pieces now and not later: that is this trial's failure, not the study's
                 raise TrialError(str(error)) from None

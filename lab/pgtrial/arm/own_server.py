@@ -8,10 +8,9 @@ from typing import Literal
 from pgtrial.arm.base import Needs
 from pgtrial.arm.connect import Target
 from pgtrial.data import prepared
-from pgtrial.data.sbtest import Preparing
 from pgtrial.data.sizes import SEGMENT_MB, Data, prefilled_wal_mb
 from pgtrial.data.tables import Contents, load_tables, reset_tables
-from pgtrial.engine import prepare_sysbench
+from pgtrial.loading import ENGINE_HERE, DataMaker
 from pgtrial.study.spec import SetUp
 
 
@@ -20,13 +19,13 @@ def load_data(
     tables: Data,
     needs: Needs,
     on_progress: Callable[[str], None],
-    preparing: Preparing = prepare_sysbench,
+    maker: DataMaker = ENGINE_HERE,
 ) -> None:
     """Load the data, and leave WAL files for the trials to find. Raises ArmError."""
     if not isinstance(tables, int):
-        prepared.prepare(target, tables, on_progress, preparing)
+        prepared.prepare(target, tables, on_progress, maker)
     else:
-        load_tables(target, Contents(tables, needs.fillfactor, needs.foreign_keys), on_progress)
+        load_tables(target, Contents(tables, needs.fillfactor, needs.foreign_keys), on_progress, maker)
     _prefill_wal(target, tables)
 
 

@@ -20,7 +20,7 @@ from pgtrial.arm.remote_servers import RemoteBinaries
 from pgtrial.arm.rooms import Room
 from pgtrial.arm.scram import verifier
 from pgtrial.errors import ArmError
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostError, HostLost
 from pgtrial.host.server import RunningServer
 
 _HBA = "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\n"
@@ -84,6 +84,8 @@ class RemoteCluster:
         )
         try:
             self._running = running, room.journal.make(running)
+        except HostLost:
+            raise
         except HostError as error:
             self.fetch_log(log)
             said = last_words(log) if log.stat().st_size else str(error)

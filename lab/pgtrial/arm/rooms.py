@@ -6,6 +6,7 @@ comes after a crash finds them: it connects again, undoes what their journals ha
 
 from __future__ import annotations
 
+import glob
 import json
 import os
 import secrets
@@ -55,6 +56,10 @@ class Room:
         self._place = place
         self._record = record
         self._count = 0
+        self.settled = 0
+        """How often the host was lost and came back."""
+        self._unsettled: str | None = None
+        """What happened to the host, until that is settled what the lab had left there."""
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
@@ -93,8 +98,40 @@ class Room:
             raise HostError(f"{self.machine.label}: {said}")
         return done.stdout
 
+    def ready(self) -> str | None:
+        """Be ready for a trial: a host that was lost is waited for, and what the lab had left there is settled.
+
+        A sentence about that, if there was such a thing. Raises HostLost if the host is still gone, and HostError where
+        a change of it could not be undone, or the room is gone.
+        """
+        machine = self.machine
+        self._unsettled = machine.rejoin() or self._unsettled
+        if self._unsettled is None:
+            return None
+        if not machine.exists(self.root):
+            raise HostError(
+                f"{machine.label} {self._unsettled}, and {self.root} is gone: the file system that holds "
+                f"{self._place.data} is not mounted, or does not outlive a start; mount it, or name another folder"
+            )
+        machine.end_jobs(_jobs(self.root))
+        machine.begin_jobs(_jobs(self.root))
+        failures = undo_all(self.root, machine)
+        if failures:
+            raise HostError(" ".join(failures))
+        # a server that ended with its host leaves data in any state, and an empty cluster was never flushed
+        self.kept.clear()
+        self.templates = {key: path for key, path in self.templates.items() if key.scale or key.prepared}
+        for path in machine.glob(f"{glob.escape(str(self.root))}/[0-9]*-*"):
+            if path not in self.templates.values():
+                machine.remove_tree(path)
+        happened, self._unsettled = self._unsettled, None
+        self.settled += 1
+        return f"{machine.label} {happened} before this trial; what pgtrial had changed there was undone and made anew"
+
     def remove(self) -> None:
         """Undo what the journal has and remove the room; nothing is left there. Raises HostError."""
+        self.machine.connection.hurry()
+        self.machine.rejoin()
         _remove(self.machine, self._place)
         self._record.unlink(missing_ok=True)
         self.machine.close()
@@ -236,6 +273,22 @@ class Rooms:
             self._rooms[key] = Room.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
         return self._rooms[key]
 
+    def ready(self, room: Room) -> list[str]:
+        """Have a room be ready for a trial, and nothing running beside it that a trial of another room has left there.
+
+        Sentences about what had happened. Raises HostError.
+        """
+        where = room.machine.connection.where
+        beside = [
+            other
+            for other in self._rooms.values()
+            if other is not room
+            and other.machine.connection.lost is not None
+            and (other.machine.connection.where.host, other.machine.connection.where.port) == (where.host, where.port)
+        ]
+        told = [each.ready() for each in (room, *beside)]
+        return [sentence for sentence in told if sentence is not None]
+
     def remove(self) -> list[str]:
         """Remove them all; a sentence for each that could not be."""
         failures = []
@@ -244,7 +297,8 @@ class Rooms:
                 room.remove()
             except (HostError, OSError) as error:
                 failures.append(
-                    f"{room.root} on {room.machine.label} could not be removed ({error}); pgtrial cleanup tries again."
+                    f"{room.root} on {room.machine.label}, with what the study had changed there, could not be removed "
+                    f"({error}); pgtrial cleanup does it when that host is back."
                 )
             else:
                 del self._rooms[key]

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import psycopg
+
 from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.connect import Target
 from pgtrial.arm.lab_settings import check_settings, loading_settings
@@ -23,7 +25,7 @@ from pgtrial.arm.workspace import Workspace
 from pgtrial.data.sizes import Data, check_free, label, short_name, volume_mb
 from pgtrial.data.template import KeptCopy, TemplateKey
 from pgtrial.errors import ArmError, StudyError, TrialError
-from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.machine import HostError, HostLost, Machine
 from pgtrial.host.pages import KB, counters
 from pgtrial.remote import PATIENCE_S
 from pgtrial.study.spec import SetUp
@@ -54,7 +56,7 @@ class _There:
     volumes: Volumes | None
 
 
-@arm_kind(lambda setup: setup.ssh is not None)
+@arm_kind(lambda setup: setup.ssh is not None and setup.dsn is None)
 class SshArm:
     """One set-up on another host. Arms on one host, in one folder, share a room and its templates."""
 
@@ -68,10 +70,13 @@ class SshArm:
         self.machine: Machine | None = None
         self.data_directory: Path | None = None
         self.host_seen: dict[str, dict[str, int]] = {}
+        self.notes: list[str] = []
         self._needs = needs
         self._workspace = workspace
         self._found: _There | None = None
         self._cluster_served: RemoteCluster | None = None
+        self._checked = 0
+        """What the room's `settled` was when the host was checked last: disks may have other names since."""
 
     def check(self, needs: Needs) -> None:
         """Connect, and start the server there once with the arm's settings. Raises StudyError, ArmError."""
@@ -86,15 +91,14 @@ class SshArm:
                 needs.fillfactor,
                 templates=missing,
             )
-            there.state.check()
-            if there.volumes is not None:
-                there.volumes.check(volume_mb(needs.largest, needs.fillfactor) * 1_000_000)
+            self._check_host(there)
             with tempfile.TemporaryDirectory() as logs, self._place("check", None) as place:
                 self._copy(0, place)
                 cluster = self._cluster(place.data)
                 with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
                     check_clients(self.name, needs, *connections_of(target))
         except (ArmError, TrialError, HostError) as error:
+            _heed_interrupt(error)
             raise StudyError(f"arms.{self.name}: {error}") from None
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
@@ -104,11 +108,18 @@ class SshArm:
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
-        """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before."""
+        """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before.
+
+        A host that is not there now raises ArmError: the trial has not begun. One that is lost from here on fails it.
+        """
         watches = self.setup.huge_pages in KB
         keep = self.setup.reset in ("vacuum", "none")
         log.touch()
-        with self._complaining(), ExitStack() as stack:
+        with self._complaining():
+            self.notes = self._workspace.rooms.ready(self._there.room)
+            if self._there.room.settled != self._checked:
+                self._check_host(self._there)
+        with self._complaining(), self._trial(), ExitStack() as stack:
             machine = self._there.room.machine
             self.host_seen = {"before": counters(machine)} if watches else {}
             with timed(timings, "restore"):
@@ -124,6 +135,9 @@ class SshArm:
                 if keep and tables != 0:
                     reset_data(cluster.target, tables, self.setup)
                 yield cluster.target
+            except KeyboardInterrupt:
+                machine.connection.hurry()
+                raise
             finally:
                 self.data_directory = self._cluster_served = None
                 with timed(timings, "stop"):
@@ -156,6 +170,13 @@ class SshArm:
             self._found = self._find()
         return self._found
 
+    def _check_host(self, there: _There) -> None:
+        """Find out whether the host can be as asked for. Raises StudyError."""
+        there.state.check()
+        if there.volumes is not None:
+            there.volumes.check(volume_mb(self._needs.largest, self._needs.fillfactor) * 1_000_000)
+        self._checked = there.room.settled
+
     def _find(self) -> _There:
         setup, needs = self.setup, self._needs
         patience = needs.patience_s or PATIENCE_S
@@ -184,7 +205,19 @@ class SshArm:
         try:
             yield
         except HostError as error:
+            _heed_interrupt(error)
             raise ArmError(f"arms.{self.name}: {error}") from None
+
+    @contextmanager
+    def _trial(self) -> Iterator[None]:
+        """A host that is lost under a trial fails it: stopped and run again, the study would forget it."""
+        try:
+            yield
+        except HostLost as lost:
+            _heed_interrupt(lost)
+            raise TrialError(f"the server's host was lost in mid-trial: {lost}") from None
+        except psycopg.OperationalError as error:
+            raise TrialError(f"the server did not answer: {' '.join(str(error).split())}") from None
 
     def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
         """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""
@@ -236,9 +269,13 @@ class SshArm:
         quoted = {"source": source, "to": to, "empty": source / "PG_VERSION"}
         try:
             room.shell(_COPY.format(**{name: shlex.quote(str(path)) for name, path in quoted.items()}))
+        except HostLost:
+            raise
         except HostError as error:
             free = room.machine.free_bytes(room.root) / 1e6
-            raise ArmError(f"the data cannot be copied, with {free:,.0f} MB free: {error}") from None
+            # cp says the same of each file
+            said = " cp: ".join(str(error).split(" cp: ")[:2])
+            raise ArmError(f"arms.{self.name}: the data cannot be copied, with {free:,.0f} MB free: {said}") from None
 
     def _cluster(self, data: Path) -> RemoteCluster:
         there, setup = self._there, self.setup
@@ -281,6 +318,8 @@ class SshArm:
         else:
             self._copy_tree(self._template(0, on_progress), data)
             self._load(data, tables, on_progress)
+            # it has to outlive a start of the host
+            there.room.machine.tool(["sync"])
         there.room.templates[self._key(tables)] = data
         return data
 
@@ -289,7 +328,7 @@ class SshArm:
         on_progress(f"{there.room.machine.label}: loading {label(tables)}")
         cluster = RemoteCluster(there.room, there.server, data, self._way, loading_settings(tables))
         with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
-            load_data(target, tables, self._needs, on_progress, self._workspace.preparing)
+            load_data(target, tables, self._needs, on_progress, self._workspace.maker)
 
 
 def _runner(machine: RemoteMachine, cpus: str | None) -> tuple[str, ...]:
@@ -304,6 +343,15 @@ def _runner(machine: RemoteMachine, cpus: str | None) -> tuple[str, ...]:
                 raise StudyError(f"cpus = {cpus!r} on {machine.label}: {said}")
             return (*tool, cpus)
     raise StudyError(f"cpus = {cpus!r}: {machine.label} has neither taskset nor cpuset; leave cpus out")
+
+
+def _heed_interrupt(error: BaseException) -> None:
+    """Raise the interrupt in the course of which the error came: nothing that fails on the way out hides that."""
+    behind = error.__context__
+    while behind is not None:
+        if isinstance(behind, KeyboardInterrupt):
+            raise behind from None
+        behind = behind.__context__
 
 
 def _silent(line: str) -> None:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import os
 import secrets
+import uuid
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.errors import ArmError, StudyError
 from pgtrial.host.journal import HostJournal
-from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.machine import HostError, HostLost, Machine
 from pgtrial.host.memory import available_bytes
 from pgtrial.host.mounts import Mounted, mount_of, mounted_at, mountinfo, mounts
 from pgtrial.host.pools import Pool
@@ -24,6 +25,9 @@ MAKERS = {
     "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
     "btrfs": ["mkfs.btrfs", "-q", "-f", "-K"],
 }
+
+_WITH_UUID = {"ext4": "-U{}", "xfs": "-muuid={}", "btrfs": "-U{}"}
+"""By this name the filesystem on somebody's device is known for ours when it is to be removed."""
 
 _IN_FORCE_UNSAID = frozenset(
     {"defaults", "rw", "atime", "relatime", "async", "barrier", "barrier=1", "suid", "dev", "exec"}
@@ -49,6 +53,8 @@ class Volumes:
     arm: str
     storage: Storage
     changes: HostJournal
+    _lies_on: dict[Path, Path] = field(default_factory=dict, init=False)
+    """The mount point that each directory of the study's own was below when it was first used."""
 
     @property
     def _machine(self) -> Machine:
@@ -69,11 +75,13 @@ class Volumes:
     def made(self, place: int | None = None) -> Iterator[Place]:
         """Fresh volumes, of a storage that lists places at this one; destroyed on the way out.
 
-        Raises ArmError in words of the system's tools.
+        Raises ArmError in words of the system's tools, and HostLost.
         """
         with ExitStack() as stack:
             try:
                 roots = [self._make(stack, volume, key) for volume, key in self._volumes(place)]
+            except HostLost:
+                raise
             except HostError as error:
                 raise ArmError(str(error)) from None
             yield Place(roots[0] / "data", roots[1] / "wal" if len(roots) > 1 else None)
@@ -110,7 +118,10 @@ class Volumes:
         if volume.directory is not None:
             root = volume.directory / f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
             stack.enter_context(self.changes.made(PrivateDirectory(path=root)))
-            _verify(mount_of(machine.resolve(root), mountinfo(machine)), volume)
+            mounted = mount_of(machine.resolve(root), mountinfo(machine))
+            _verify(mounted, volume)
+            if mounted is not None:
+                self._check_same_mount(volume.directory, mounted.target)
             return root
         # one name for all arms and trials: the path is no difference between them
         target = self.changes.run / f"volume-{key.replace('.', '-')}"
@@ -128,16 +139,28 @@ class Volumes:
         machine.tool(["chmod", "0755", target])
         return target
 
+    def _check_same_mount(self, directory: Path, mounted: Path) -> None:
+        """Raise HostError if a mount is gone, as after a start of the host: the arm would run elsewhere in silence."""
+        before = self._lies_on.setdefault(directory, mounted)
+        if mounted != before:
+            raise HostError(
+                f"{directory} on {self._machine.label} was on what is mounted at {before}, and is on {mounted} now; "
+                "mount it again"
+            )
+
     def _source(self, stack: ExitStack, volume: Volume, key: str) -> tuple[str, list[str]]:
         """What is mounted, with options that the making needs."""
         if volume.fs == "tmpfs":
             return "pgtrial", [f"size={volume.size}"]
         device = self._device(stack, volume, key)
-        command = [*MAKERS[str(volume.fs)], *volume.mkfs, str(device)]
+        filesystem = str(volume.fs)
+        command = [*MAKERS[filesystem], *volume.mkfs]
         if volume.device is not None:
-            stack.enter_context(self.changes.made(Signature(device=device, make_command=tuple(command))))
+            own = str(uuid.uuid4())
+            words = (*command, _WITH_UUID[filesystem].format(own), str(device))
+            stack.enter_context(self.changes.made(Signature(device=device, uuid=own, make_command=words)))
         else:
-            self._machine.tool(command)
+            self._machine.tool([*command, str(device)])
         return str(device), []
 
     def _device(self, stack: ExitStack, volume: Volume, key: str) -> Path:

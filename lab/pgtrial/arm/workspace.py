@@ -18,16 +18,19 @@ from pgtrial.arm.account import Account, find_account
 from pgtrial.arm.processes import stop_servers_below
 from pgtrial.arm.rooms import Rooms, pending_rooms, remove_rooms
 from pgtrial.arm.servers import ServerBinaries
-from pgtrial.data.sbtest import Preparing
 from pgtrial.data.template import KeptCopy, Templates
-from pgtrial.engine import prepare_sysbench
 from pgtrial.errors import ArmError
 from pgtrial.host.journal import HostJournal, pending, undo_all
 from pgtrial.host.machine import LOCAL
+from pgtrial.loading import ENGINE_HERE, DataMaker
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
 _SOCKET_NAME = "/99999/.s.PGSQL.65535"
+
+
+class LeftOnHost(ArmError):
+    """What a run made on another host could not be removed, since that host is gone; nothing else is wrong."""
 
 
 @dataclass(frozen=True)
@@ -54,8 +57,8 @@ class Workspace:
         self._lock = self._claim()
         self._count = 0
         self.kept: dict[KeptCopy, Path] = {}
-        self.preparing: Preparing = prepare_sysbench
-        """How sysbench's tests make their tables on servers elsewhere."""
+        self.maker: DataMaker = ENGINE_HERE
+        """Who makes data on servers elsewhere."""
         self.rooms = Rooms(self.run)
         self.load_from: Callable[[], Sequence[str]] = tuple
         """Addresses that load comes from now, beside this machine's; servers elsewhere are opened to them."""
@@ -86,13 +89,13 @@ class Workspace:
         return installs.reachable(server, self.account, self.state / "installs", self.run)
 
     def close(self) -> None:
-        """Stop every server that this run started and remove its directories."""
+        """Stop every server that this run started and remove its directories. Raises ArmError, of hosts LeftOnHost."""
         stop_servers_below(self.run)
-        failures = [*self.rooms.remove(), *undo_all(self.run, LOCAL)]
+        elsewhere, here = self.rooms.remove(), undo_all(self.run, LOCAL)
         shutil.rmtree(self._sockets, ignore_errors=True)
-        if failures:
+        if elsewhere or here:
             self._lock.close()
-            raise ArmError(" ".join(failures))
+            raise (ArmError if here else LeftOnHost)(" ".join([*elsewhere, *here]))
         shutil.rmtree(self.run, ignore_errors=True)
         self._lock.close()
 
@@ -102,7 +105,13 @@ class Workspace:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        """What could not be removed is an error, or a note to the one that ended the work: that comes first."""
+        try:
+            self.close()
+        except ArmError as left:
+            if error is None:
+                raise
+            error.add_note(str(left))
 
     def _claim(self) -> IO[bytes]:
         with _registry(self.state):

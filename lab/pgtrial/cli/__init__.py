@@ -98,16 +98,24 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
         if debug:
             traceback.print_exc()
         print(f"pgtrial: error: {error}", file=sys.stderr)
+        _print_notes(error)
         return error.exit_status
     except typer.TyperException as error:
         command_name = f"pgtrial {called}" if called in COMMANDS else "pgtrial"
         print(f"pgtrial: error: {error.format_message().rstrip('.')} (see `{command_name} --help`)", file=sys.stderr)
         return _USAGE_ERROR
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as interrupt:
         print("pgtrial: interrupted", file=sys.stderr)
+        _print_notes(interrupt)
         return 130
     except BrokenPipeError:
         # the reader of our output, e.g. `head`, is gone: nothing is wrong
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return outcome if isinstance(outcome, int) else 0
+
+
+def _print_notes(error: BaseException) -> None:
+    """What was left behind on the way out."""
+    for note in getattr(error, "__notes__", ()):
+        print(f"pgtrial: warning: {note}", file=sys.stderr)

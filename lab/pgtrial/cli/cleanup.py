@@ -8,6 +8,7 @@ import typer
 
 from pgtrial.arm.workspace import clean, leftovers, state_root
 from pgtrial.data.template import Templates
+from pgtrial.fleet import scratch
 
 
 def command(
@@ -16,11 +17,12 @@ def command(
         bool, typer.Option("--templates", help="Remove the loaded data kept between studies too.")
     ] = False,
 ) -> None:
-    """Stop servers and remove directories that an interrupted lab left; put the host and given servers back."""
+    """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
+    back."""
     if dry_run:
-        found = [f"{leftover.path}: {leftover.what}" for leftover in leftovers()]
+        found = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
         if templates:
             found += [f"{path}: template" for path in Templates(state_root() / "templates").present()]
     else:
-        found = clean(templates=templates)
+        found = [*scratch.clean(), *clean(templates=templates)]
     print("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")

@@ -11,6 +11,7 @@ import psycopg
 import typer
 from psycopg.conninfo import conninfo_to_dict
 
+from pgtrial.cli import load_from
 from pgtrial.cli.conduct import start
 from pgtrial.errors import StudyError
 from pgtrial.study.load import build_study
@@ -61,6 +62,9 @@ def command(
             help="What all arms share, in the form of an arm, e.g. postgres=17; repeatable.", show_default=False
         ),
     ] = None,
+    fleet: load_from.Fleet = None,
+    machines: load_from.Machines = None,
+    pack: load_from.Pack = False,
     question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
     results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
@@ -96,7 +100,8 @@ def command(
         "arms": named,
         "verdict": _given(verdict),
     }
-    return start(build_study(data, "the command line"), results, anew=new, as_json=json)
+    spec = load_from.by_fleet(build_study(data, "the command line"), fleet, machines, pack=pack)
+    return start(spec, results, anew=new, as_json=json)
 
 
 def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -53,11 +53,14 @@ def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) ->
     except Interrupted as interrupted:
         stored, planned = len(study.trials()), len(study.plan.trials)
         say(f"stopped by {interrupted}: {stored} of {planned} trials are stored; go on with: pgtrial run {study.path}")
+        for note in getattr(interrupted, "__notes__", ()):
+            warn(note)
         return interrupted.exit_status
     except (ArmError, StudyError) as error:
         if stored := len(study.trials()):
+            said = str(error).removesuffix(".")
             error.args = (
-                f"{error}; {stored} of {len(study.plan.trials)} trials are stored, and when that is mended "
+                f"{said}; {stored} of {len(study.plan.trials)} trials are stored, and when that is mended "
                 f"the study goes on with: pgtrial run {study.path}",
             )
         raise

@@ -14,6 +14,7 @@ from rich.table import Table
 
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.workspace import Workspace, state_root
+from pgtrial.cli import load_from
 from pgtrial.cli.study_file import PROFILE_HELP, read
 from pgtrial.errors import StudyError
 from pgtrial.facts.audit import audit
@@ -21,6 +22,7 @@ from pgtrial.facts.collect import collect, collect_machine
 from pgtrial.store.records import Audit, Facts
 from pgtrial.study.deployments import deployments_of
 from pgtrial.study.plan import make_plan
+from pgtrial.study.spec import StudySpec
 
 _NOT_SHOWN = ("defaults", "sources")
 
@@ -31,23 +33,26 @@ def command(
         typer.Argument(help="A study file or @NAME: its arms are started and looked at; default: this machine."),
     ] = None,
     profile: Annotated[str | None, typer.Option(help=PROFILE_HELP, show_default=False)] = None,
+    fleet: load_from.Fleet = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every setting.")] = False,
 ) -> None:
-    """Show what this machine is, or what the arms of a study are and what that says about fairness."""
+    """Show what this machine is, or what the arms of a study are and what that says about fairness.
+
+    With --fleet the audit is that of a load which does not come from this machine; the cluster itself is not asked.
+    """
     if study is None:
-        if profile is not None:
-            raise StudyError("--profile is of a study; name one")
+        if profile is not None or fleet is not None:
+            raise StudyError("--profile and --fleet are of a study; name one")
         found, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
     else:
-        found, audited = _of_study(study, profile)
+        found, audited = _of_study(load_from.by_fleet(read(study, profile), fleet, None, pack=False))
     if as_json:
         print(_json(found, audited))
     else:
         _show(found, audited)
 
 
-def _of_study(name: str, profile: str | None) -> tuple[dict[str, Facts], Audit]:
-    spec = read(name, profile)
+def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
     number = deployments_of(spec)
     places = range(number) if number > 1 else [None]
     found: dict[str, list[Facts]] = {}

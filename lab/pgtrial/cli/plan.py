@@ -15,6 +15,7 @@ from rich.table import Table
 
 from pgtrial.analyse.words import plural
 from pgtrial.arm.base import Needs
+from pgtrial.cli import load_from
 from pgtrial.cli.conduct import warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_file import PROFILE_HELP, read
@@ -22,7 +23,7 @@ from pgtrial.data.sizes import needed_mb
 from pgtrial.facts.audit import listed
 from pgtrial.store.machines import ServerHost
 from pgtrial.store.records import Plan
-from pgtrial.study.fleet import FleetSection
+from pgtrial.study.fleet import LOCAL, FleetSection
 from pgtrial.study.places import shared_places
 from pgtrial.study.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.study.spec import StudySpec
@@ -33,10 +34,14 @@ _SHOWN_BLOCKS = 3
 
 def command(
     study: Annotated[str, typer.Argument(help="A study file, or a bundled study (@NAME).")],
+    *,
     profile: Annotated[str | None, typer.Option(help=PROFILE_HELP, show_default=False)] = None,
     seed: Annotated[
         int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)
     ] = None,
+    fleet: load_from.Fleet = None,
+    machines: load_from.Machines = None,
+    pack: load_from.Pack = False,
     json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> int:
     """Show load points, blocks, looks, time and disk space of a study, who runs where, and the first blocks' order.
@@ -46,6 +51,7 @@ def command(
     spec = read(study, profile)
     if seed is not None:
         spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
+    spec = load_from.by_fleet(spec, fleet, machines, pack=pack)
     plan = plan_now(spec)
     found = warnings(spec, plan)
     if json:
@@ -115,10 +121,13 @@ def _host(host: ServerHost) -> str:
     known_as = host.label.rpartition("@")[2]
     address = f", reached at {host.address}" if host.address not in (None, known_as) else ""
     data = f", data in {host.data}" if host.data is not None else ""
-    return f"{host.label} by {host.by}{address}{data}"
+    looked_at = f", looked at by ssh as {host.looked_at}" if host.looked_at is not None else ""
+    return f"{host.label} by {host.by}{address}{data}{looked_at}"
 
 
 def _fleet(fleet: FleetSection) -> str:
+    if fleet.address == LOCAL:
+        return f"this machine, by {plural(fleet.machines or 1, 'engine')} of a Ray cluster that is made for the run"
     machines = "all machines" if fleet.machines is None else plural(fleet.machines, "machine")
     packed = ", several engines on one if need be" if fleet.pack else ""
     return f"{machines} of the Ray cluster {fleet.address}{packed}; when one is lost: {fleet.on_machine_loss}"

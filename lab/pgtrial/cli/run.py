@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from pgtrial.cli import load_from
 from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.study_file import PROFILE_HELP, read
 from pgtrial.errors import StudyError
@@ -31,17 +32,9 @@ def command(
     seed: Annotated[
         int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)
     ] = None,
-    fleet: Annotated[
-        str | None,
-        typer.Option(
-            help="The Ray cluster whose machines make the load: auto, ray://HOST:10001, or local.",
-            metavar="ADDRESS",
-            show_default=False,
-        ),
-    ] = None,
-    machines: Annotated[
-        int | None, typer.Option(help="How many of its machines; default: all.", min=1, show_default=False)
-    ] = None,
+    fleet: load_from.Fleet = None,
+    machines: load_from.Machines = None,
+    pack: load_from.Pack = False,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
 ) -> int:
@@ -63,21 +56,20 @@ def command(
                 f"{directory} has its seed, profile and place already; leave out --seed, --profile, --results and --new"
             )
         there = StudyDirectory.open(directory)
-        return conduct(there, _at(there, fleet, machines), as_json=json)
+        return conduct(there, _at(there, fleet, changed=machines is not None or pack), as_json=json)
     if study is None:
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
     spec = read(study, profile)
     if seed is not None:
         spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
-    if fleet is not None or machines is not None:
-        spec = with_fleet(spec, address=fleet, machines=machines)
-    return start(spec, results, anew=new, as_json=json)
+    return start(load_from.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
 
 
-def _at(study: StudyDirectory, fleet: str | None, machines: int | None) -> StudySpec:
+def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:
     """The study, with its fleet found at another address than when it began. Raises StudyError."""
-    if machines is not None or (fleet is not None and study.spec.fleet is None):
+    if changed or (fleet is not None and study.spec.fleet is None):
         raise StudyError(
-            f"{study.path} has its fleet already, or none; leave out --machines, and --fleet but for a new address"
+            f"{study.path} has its fleet already, or none; leave out --machines and --pack, and --fleet but for a new "
+            "address"
         )
     return study.spec if fleet is None else with_fleet(study.spec, address=fleet)

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import psycopg
 
 from pgtrial.data import sbtest, table_a
-from pgtrial.data.sbtest import Preparing, SysbenchData
+from pgtrial.data.sbtest import SysbenchData
 from pgtrial.data.table_a import TableA
 from pgtrial.data.tables import Server
-from pgtrial.engine import prepare_sysbench
+from pgtrial.loading import ENGINE_HERE, DataMaker
 
 Prepared = SysbenchData | TableA
 
@@ -22,13 +22,13 @@ def prepare(
     server: Server,
     data: Prepared,
     on_progress: Callable[[str], None],
-    preparing: Preparing = prepare_sysbench,
+    maker: DataMaker = ENGINE_HERE,
 ) -> None:
     """Make it on a server that does not have it, and mark it as pgtrial's. Raises ArmError."""
     if isinstance(data, TableA):
-        table_a.make(server, data, on_progress)
+        table_a.make(server, data, on_progress, maker)
     else:
-        sbtest.prepare_tables(server, data, on_progress, preparing)
+        sbtest.prepare_tables(server, data, on_progress, maker)
 
 
 def find(connection: _Connection, data: Prepared) -> bool:

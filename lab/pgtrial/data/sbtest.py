@@ -8,17 +8,17 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 import psycopg
 from psycopg import sql
 
 from pgtrial.data.tables import Server
-from pgtrial.engine import prepare_sysbench
 from pgtrial.errors import StudyError
+from pgtrial.loading import ENGINE_HERE, MOST_ENGINES, DataMaker, DataOrder, sysbench_order
 from pgtrial.study.units import format_duration
 
 _BYTES_PER_ROW = 275
@@ -27,20 +27,13 @@ _BYTES_PER_ROW = 275
 _SEED = 1
 """Of the random numbers of preparing: all arms get the same rows."""
 
+_FOR_EACH_THREAD = "bulk_insert"
+"""The test that has a table for each thread."""
+
 _MARK = "prepared by pgtrial: "
 _UNFINISHED = "being prepared by pgtrial"
-_CREATING = re.compile(r"Creating table '?([^'.]+)'?")
+_CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
 _Connection = psycopg.Connection[tuple[Any, ...]]
-
-
-class Preparing(Protocol):
-    """Has a sysbench test make its tables, as pgtrial.engine.prepare_sysbench does on this machine."""
-
-    def __call__(
-        self, env: Mapping[str, str], test: str, options: Sequence[str], *, on_line: Callable[[str], None] | None = None
-    ) -> None:
-        """Raises ArmError."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -80,17 +73,15 @@ def prepare_tables(
     server: Server,
     data: SysbenchData,
     on_progress: Callable[[str], None],
-    preparing: Preparing = prepare_sysbench,
+    maker: DataMaker = ENGINE_HERE,
 ) -> None:
     """Have the test make its tables, mark what is new as pgtrial's, freeze and analyse it. Raises ArmError."""
     with server.connect() as connection:
         before = {name for name, _ in _tables(connection)}
     try:
         with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
-            test, environment = _written(data, Path(folder))
-            options = [f"--threads={data.threads}", f"--rand-seed={_SEED}", *data.options]
-            progress = _Progress(data, on_progress)
-            preparing({**server.environment(), **environment}, test, options, on_line=progress.line)
+            order = _order(server, data, Path(folder), min(maker.engines, MOST_ENGINES))
+            maker.make(order, _Progress(data, on_progress).line)
     except BaseException:
         _mark_new(server, before, _UNFINISHED)
         raise
@@ -100,6 +91,17 @@ def prepare_tables(
             # hint bits and frozen rows are written now, not by the first reads of a trial
             connection.execute(sql.SQL("VACUUM (FREEZE, ANALYZE) {}").format(_listed(made)))
     _mark_new(server, before, _MARK + data.digest)
+
+
+def _order(server: Server, data: SysbenchData, folder: Path, engines: int) -> DataOrder:
+    """Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
+    table each, and what a script makes may depend on their number: it is that of all engines."""
+    test, environment = _written(data, folder)
+    depends = bool(data.scripts) or data.test == _FOR_EACH_THREAD
+    threads = data.threads if depends else data.threads * engines
+    options = [f"--threads={threads}", f"--rand-seed={_SEED}", *data.options]
+    most_parts = min(data.threads, MOST_ENGINES) if depends else MOST_ENGINES
+    return sysbench_order({**server.environment(), **environment}, test, options, most_parts=most_parts, folder=folder)
 
 
 def find_prepared(connection: _Connection, data: SysbenchData) -> bool:
@@ -134,7 +136,7 @@ def reset_prepared(connection: _Connection, data: SysbenchData, how: Literal["va
 
 def preparing_threads(test: str, clients: int) -> int:
     """How many clients prepare: bulk_insert has a table for each client, the others have what the CPUs can do."""
-    return clients if test == "bulk_insert" else min(4, os.cpu_count() or 1)
+    return clients if test == _FOR_EACH_THREAD else min(4, os.cpu_count() or 1)
 
 
 class _Progress:
@@ -147,7 +149,7 @@ class _Progress:
         self._count = 0
 
     def line(self, text: str) -> None:
-        if not _CREATING.match(text):
+        if not _CREATING.search(text):
             return
         done, self._count = self._count, self._count + 1
         elapsed = time.monotonic() - self._begun

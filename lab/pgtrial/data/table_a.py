@@ -12,14 +12,17 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.data.tables import Server
-from pgtrial.engine import make_table_a
 from pgtrial.errors import StudyError
+from pgtrial.loading import ENGINE_HERE, MOST_ENGINES, DataMaker, table_a_order
 
 _TABLE = "table_a"
 _INDEX = "table_a_thread_id"
 _MADE = "pgtrial tasks: "
 """With which the engine's comment on a table of its own begins."""
+_UNFINISHED = "pgtrial tasks, unfinished: "
 
+_ROWS = "g"
+"""The step that engines can share."""
 _CREATED = "made in "
 _CREATED_MS = re.compile(r"rows created in (\d+) ms")
 _BYTES_PER_ROW = 50
@@ -51,11 +54,11 @@ class TableA:
         return round(self.threads * self.rows * _BYTES_PER_ROW / 1e6)
 
 
-def make(server: Server, data: TableA, on_progress: Callable[[str], None]) -> None:
+def make(server: Server, data: TableA, on_progress: Callable[[str], None], maker: DataMaker = ENGINE_HERE) -> None:
     """Have the engine make the table as published, freeze its rows, and note how long it took.
 
-    What breaks off is dropped: without the engine's comment it would be taken for somebody else's. Raises ArmError, and
-    StudyError for somebody else's table.
+    How long it takes several engines is not noted: published is the time of one connection. What breaks off is dropped.
+    Raises ArmError, and StudyError for somebody else's table.
     """
     created: list[str] = []
 
@@ -66,7 +69,10 @@ def make(server: Server, data: TableA, on_progress: Callable[[str], None]) -> No
     with server.connect() as connection:
         find(connection, data)  # what is there already is ours, or this is as far as we go
     try:
-        make_table_a(server.environment(), data.threads, data.rows, on_line=hear)
+        for steps in ("t", _ROWS, "v") if maker.engines > 1 else ("tgv",):
+            most_parts = min(data.threads, MOST_ENGINES) if steps == _ROWS else 1
+            order = table_a_order(server.environment(), data.threads, data.rows, steps, most_parts=most_parts)
+            maker.make(order, hear)
     except BaseException:
         _drop_unfinished(server)
         raise
@@ -80,7 +86,7 @@ def make(server: Server, data: TableA, on_progress: Callable[[str], None]) -> No
 
 def _drop_unfinished(server: Server) -> None:
     with suppress(psycopg.Error), server.connect() as connection:
-        if not _comment(connection).startswith(_MADE):
+        if _comment(connection).startswith(_UNFINISHED):
             connection.execute(f"DROP TABLE IF EXISTS {_TABLE}".encode())
 
 
@@ -90,7 +96,7 @@ def find(connection: _Connection, data: TableA) -> bool:
     if there is None or there[0] is None:
         return False
     comment = _comment(connection)
-    if not comment.startswith(_MADE):
+    if not comment.startswith((_MADE, _UNFINISHED)):
         raise StudyError(
             f"the database {connection.info.dbname} already holds a {_TABLE} that pgtrial did not make and will not "
             "replace; rename it, or name another database in the dsn"

@@ -10,13 +10,14 @@ from typing import Any, Literal, Protocol
 import psycopg
 from psycopg import sql
 
-from pgtrial.engine import initialise
 from pgtrial.errors import ArmError
+from pgtrial.loading import ENGINE_HERE, MOST_ENGINES, DataMaker, tables_order
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 _MARK = "loaded by pgtrial: "
 _UNFINISHED = "being loaded by pgtrial: "
-_PHASES = ("dt", "g", "v", "p", "f")
+_ROWS = "g"
+_PHASES = ("dt", _ROWS, "v", "p", "f")
 """pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
 _Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -82,20 +83,23 @@ def find_tables(connection: _Connection) -> Found | None:
     return Found(Contents(int(scale), fillfactor, bool(keys)), comment.startswith(_MARK), f"database {database}")
 
 
-def load_tables(server: Server, contents: Contents, on_progress: Callable[[str], None]) -> None:
+def load_tables(
+    server: Server, contents: Contents, on_progress: Callable[[str], None], maker: DataMaker = ENGINE_HERE
+) -> None:
     """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError."""
-    initialise(
-        server.environment(),
-        contents.scale,
-        fillfactor=contents.fillfactor,
-        foreign_keys=contents.foreign_keys,
-        on_line=on_progress,
-    )
+    phases = _phases(contents)
+    # one engine alone freezes the rows as they come in, since it makes the tables in the same run
+    for steps in phases if maker.engines > 1 else ["".join(phases)]:
+        _carry_out(server, contents, steps, on_progress, maker)
     _finish(server, contents)
 
 
 def load_in_phases(
-    server: Server, contents: Contents, missing: tuple[str, ...], on_progress: Callable[[str], None]
+    server: Server,
+    contents: Contents,
+    missing: tuple[str, ...],
+    on_progress: Callable[[str], None],
+    maker: DataMaker = ENGINE_HERE,
 ) -> None:
     """As load_tables, each phase marked when it is done, so that what breaks off goes on with the phase it was in.
 
@@ -103,15 +107,31 @@ def load_in_phases(
     """
     if missing:
         _undo_constraints(server, "f" if missing[0] == "f" else "pf" if missing[0] == "p" else "")
-    left = missing or (_PHASES if contents.foreign_keys else _PHASES[:-1])
+    left = missing or _phases(contents)
     while left:
-        initialise(
-            server.environment(), contents.scale, fillfactor=contents.fillfactor, steps=left[0], on_line=on_progress
-        )
+        _carry_out(server, contents, left[0], on_progress, maker)
         left = left[1:]
         if left:
             _mark(server, _UNFINISHED + json.dumps({**asdict(contents), "missing": left}))
     _finish(server, contents)
+
+
+def _phases(contents: Contents) -> tuple[str, ...]:
+    return _PHASES if contents.foreign_keys else _PHASES[:-1]
+
+
+def _carry_out(
+    server: Server, contents: Contents, steps: str, on_progress: Callable[[str], None], maker: DataMaker
+) -> None:
+    """Some of pgbench's steps; the rows alone by as many engines as there are."""
+    engines = min(maker.engines, MOST_ENGINES) if steps == _ROWS else 1
+    if engines > 1:
+        # an engine that shares the rows leaves what is there: a load that broke off, and what the others write
+        with server.connect() as connection:
+            connection.execute(f"TRUNCATE {', '.join(TABLES)}")
+    environment = server.environment()
+    order = tables_order(environment, contents.scale, steps, fillfactor=contents.fillfactor, engines=engines)
+    maker.make(order, on_progress)
 
 
 def _undo_constraints(server: Server, kinds: str) -> None:

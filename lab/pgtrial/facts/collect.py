@@ -17,7 +17,10 @@ from pgtrial.discover import load_modules
 from pgtrial.facts.fetched import FetchedFiles
 from pgtrial.facts.files import Files, LocalFiles
 from pgtrial.facts.place import backend_process, is_this_machine, runs_here
-from pgtrial.host.machine import LOCAL, Machine
+from pgtrial.facts.windows_files import WindowsFiles
+from pgtrial.host.machine import LOCAL
+from pgtrial.host.windows import AnyMachine, WindowsHost
+from pgtrial.observe.directory import shown_directory
 from pgtrial.store.records import Facts
 
 GROUPS = (
@@ -45,7 +48,7 @@ class Subject:
 
     connection: psycopg.Connection[tuple[Any, ...]] | None
     data_directory: Path | None
-    machine: Machine | None
+    machine: AnyMachine | None
     """The server's; None if it cannot be looked into."""
 
     ours: bool = False
@@ -61,6 +64,8 @@ class Subject:
             return None
         if self.machine is LOCAL:
             return LocalFiles()
+        if isinstance(self.machine, WindowsHost):
+            return WindowsFiles(self.machine)
         own = [] if self.data_directory is None else [self.data_directory, self.data_directory / "pg_wal"]
         return FetchedFiles(self.machine, [*_announced_files, *(escape(str(path)) for path in own)], _announced_tools)
 
@@ -120,7 +125,7 @@ def collect(
     target: Target,
     data_directory: Path | None = None,
     *,
-    machine: Machine | None = None,
+    machine: AnyMachine | None = None,
     measure: bool = False,
 ) -> Facts:
     """The facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if it is not there.
@@ -144,12 +149,11 @@ def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
     return Facts(arm="this machine", collected=_now(), facts=_facts(subject))
 
 
-def _shown_directory(connection: psycopg.Connection[tuple[Any, ...]], machine: Machine | None) -> Path | None:
-    """The data directory as the server names it, if the machine has it."""
-    if machine is None:
-        return None
-    shown = Subject(connection, None, machine).value("SELECT current_setting('data_directory', true)")
-    return Path(shown) if shown and machine.exists(Path(shown)) else None
+def _shown_directory(connection: psycopg.Connection[tuple[Any, ...]], machine: AnyMachine | None) -> Path | None:
+    """The data directory as the server names it, if the machine has it; Windows says that with all the rest."""
+    shown = None if machine is None else shown_directory(connection)
+    there = shown is not None and (machine is None or isinstance(machine, WindowsHost) or machine.exists(shown))
+    return shown if there else None
 
 
 def _facts(subject: Subject) -> dict[str, dict[str, Any]]:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
 from pgtrial.facts.files import TOOL_TIMEOUT_S, Files, Uname
-from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.machine import Machine
 
 Command = tuple[str, ...]
 
@@ -47,8 +46,6 @@ exec "$@"
 """
 """Ended on the host itself where it has a tool for that; macOS has none."""
 
-_WINDOWS = ("powershell", "-NoProfile", "-NonInteractive", "-Command", "$env:OS")
-
 
 class FetchedFiles(Files):
     """Raises HostError where the machine is gone.
@@ -73,26 +70,22 @@ class FetchedFiles(Files):
     def uname(self) -> Uname:
         """With the first look."""
         scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
-        records: dict[str, str] = {}
-        with suppress(HostError):  # Windows has no sh
-            records = self._look(self._first, _UNAME + "".join(scripts))
+        records = self._look(self._first, _UNAME + "".join(scripts))
         self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
         words = [line.strip() for line in records.get("uname", "").splitlines()]
-        if words and words[0]:
-            told = dict(zip(("system", "release", "version", "machine", "processor"), words, strict=False))
-            return Uname(**told | ({"processor": ""} if told.get("processor") == "unknown" else {}))
-        done = self._machine.looked(_WINDOWS)
-        return Uname("Windows" if "Windows" in done.stdout else "")
+        told = dict(zip(("system", "release", "version", "machine", "processor"), words, strict=False))
+        return Uname(**told | ({"processor": ""} if told.get("processor") == "unknown" else {}))
 
     def fetch(self, *patterns: str | Path) -> None:
         """Two round trips for all of them."""
-        if self._speaks_posix:
-            self._look([str(pattern) for pattern in patterns])
+        self._look_first()
+        self._look([str(pattern) for pattern in patterns])
 
     def read(self, path: str | Path) -> str | None:
         """The text without surrounding space, or None."""
         path = Path(path)
-        if self._speaks_posix and path not in self._texts and not self._covered(path):
+        self._look_first()
+        if path not in self._texts and not self._covered(path):
             self._known.append(str(path))
             self._texts |= self._machine.read_many([path])
         return self._texts.get(path, "").strip() or None
@@ -100,37 +93,37 @@ class FetchedFiles(Files):
     def exists(self, path: str | Path) -> bool:
         """Whether there is a file or directory, as far as can be seen."""
         path = Path(path)
-        if not self._speaks_posix:
-            return False
+        self._look_first()
         if path in self._directories or path in self._files or path in self._texts:
             return True
         return not self._covered(path) and self._machine.exists(path)
 
     def glob(self, pattern: str | Path) -> list[Path]:
         """What matches an absolute pattern, as the shell understands it, in order."""
-        if self._speaks_posix and str(pattern) not in self._known:
+        self._look_first()
+        if str(pattern) not in self._known:
             self.fetch(pattern)
         return sorted(path for path in {*self._directories, *self._files} if path.match(str(pattern)))
 
     def resolve(self, path: str | Path) -> Path:
         """The path without links, as far as can be seen."""
         path = Path(path)
+        self._look_first()
         if path in self._directories:
             return self._directories[path]
-        if not self._speaks_posix or (self._covered(path) and path not in self._files):
+        if self._covered(path) and path not in self._files:
             return path
         self._directories[path] = self._machine.resolve(path)
         return self._directories[path]
 
     def _run(self, command: Command) -> str | None:
-        if self._speaks_posix:
-            command = ("sh", "-c", _IN_TIME, "sh", *command)
-        done = self._machine.looked(command)
+        self._look_first()
+        done = self._machine.looked(("sh", "-c", _IN_TIME, "sh", *command))
         return done.stdout.strip() or None if done.status == 0 else None
 
-    @property
-    def _speaks_posix(self) -> bool:
-        return self.uname.system not in ("Windows", "")
+    def _look_first(self) -> None:
+        """What was announced is fetched with the system's name, whatever is asked for first."""
+        _ = self.uname
 
     def _covered(self, path: Path) -> bool:
         """Whether a look has shown the path if it is there."""

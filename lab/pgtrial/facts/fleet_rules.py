@@ -6,8 +6,10 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pgtrial.analyse.machines import lost_machines, machine_parts
+from pgtrial.analyse.ways import further_machines, machine_ways
 from pgtrial.facts.audit import listed
 from pgtrial.facts.trial_audit import TOLERATED, TrialCase, trial_rule
+from pgtrial.store.machines import MachineShare
 from pgtrial.store.records import Finding, Trial
 
 _UNEVEN = 0.01
@@ -28,6 +30,34 @@ def slow_machine(case: TrialCase) -> Iterator[Finding]:
                 cure="It is the same for all arms, and the load is smaller than asked for; find out what else runs "
                 "there and how far it is from the servers, or leave it out of the fleet.",
             )
+
+
+@trial_rule
+def far_machine(case: TrialCase) -> Iterator[Finding]:
+    """Each statement waits for a round trip: one machine's clients do less, and their latencies are others'."""
+    ways = machine_ways([trial for trial in case.trials if trial.status == "completed"], case.plan.arms)
+    times = {(way.machine, way.arm): way.round_trip_us for way in ways}
+    found: dict[str, dict[str, float]] = {}
+    for arm in case.plan.arms:
+        for machine, usual in further_machines(ways, arm).items():
+            found.setdefault(machine, {})[arm] = usual
+    for machine, of_arms in found.items():
+        all_arms = len(of_arms) == len(case.plan.arms)
+        told = listed(
+            f"{times[machine, arm]:,.0f} us to {arm}, from the others {others:,.0f}" for arm, others in of_arms.items()
+        )
+        yield Finding(
+            rule="far_machine",
+            severity="info" if all_arms else "warning",
+            arms=case.plan.arms if all_arms else list(of_arms),
+            message=f"The machine {machine} of the fleet is further away: a round trip takes {told}"
+            + (
+                ". It is so for all arms, and latencies are a mixture of both."
+                if all_arms
+                else ", and not to all arms."
+            ),
+            cure="Have all machines in one place (zone, switch), equally far from all servers, or leave this one out.",
+        )
 
 
 @trial_rule
@@ -82,11 +112,11 @@ def _measured_s(case: TrialCase, trial: Trial) -> float:
 @trial_rule
 def fleet_on_the_servers_host(case: TrialCase) -> Iterator[Finding]:
     """A machine of the fleet that serves an arm takes CPU time from that server."""
-    called = {share.machine: {share.machine, share.address} for trial in case.trials for share in trial.machines}
+    machines = {share.machine: share for trial in case.trials for share in trial.machines}
     shared = {
         arm: found
         for arm in case.plan.arms
-        if (found := [machine for machine, names in called.items() if names & _names(case, arm)])
+        if (found := [name for name, share in machines.items() if _is_host(case, arm, share)])
     }
     if not shared:
         return
@@ -102,11 +132,19 @@ def fleet_on_the_servers_host(case: TrialCase) -> Iterator[Finding]:
     )
 
 
+def _is_host(case: TrialCase, arm: str, share: MachineShare) -> bool:
+    if {share.machine, share.address} & _names(case, arm):
+        return True
+    # where nothing but the lab's machine reaches the server, the facts have told already
+    here = case.value(arm, "client", "connection") == "this machine"
+    return here and bool(share.with_lab) and case.value(arm, "network", "path") not in ("unix socket", "loopback")
+
+
 def _names(case: TrialCase, arm: str) -> set[str]:
     """How an arm's hosts may be called: addresses, and names without a user."""
     return {
         name
         for host in case.plan.hosts.get(arm, [])
-        for name in (host.address, host.label.rpartition("@")[2])
-        if name is not None
+        for name in (host.address, host.label.rpartition("@")[2], (host.looked_at or "").rpartition("@")[2])
+        if name
     }

@@ -19,6 +19,7 @@ from pgtrial.facts.flush_rate import PATIENCE_S, Rates, parse_pg_test_fsync
 from pgtrial.facts.mounted import volume_of
 from pgtrial.facts.storage import wal_elsewhere
 from pgtrial.host.machine import LOCAL, Machine
+from pgtrial.host.windows import WindowsHost
 
 _BLOCK = b"\x5a" * 8192
 _FILE_MB = 16
@@ -29,7 +30,9 @@ _SECONDS = 1.0
 def flush_rates(subject: Subject) -> Rates:
     """Of the volume of the data directory; with `wal_` in front that of pg_wal where it lies on another device."""
     files, machine, data = subject.files, subject.machine, subject.data_directory
-    if not subject.measure or not subject.ours or data is None or files is None or machine is None:
+    if not subject.measure or not subject.ours or data is None or files is None:
+        return {}
+    if machine is None or isinstance(machine, WindowsHost):
         return {}
     program = _pg_test_fsync(subject, files)
     found = flush_rate(machine, data, program)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from statistics import median
 
 from pgtrial.analyse.canaries import DEVIATIONS
 from pgtrial.analyse.mad import robust_sd
+from pgtrial.analyse.ways import loads_round_trip
 from pgtrial.facts.audit import listed
 from pgtrial.facts.network_rules import UNEQUAL
 from pgtrial.facts.trial_audit import TrialCase, trial_rule
@@ -22,19 +23,24 @@ _NOTICEABLE_ELSEWHERE_US = 10.0
 
 @trial_rule
 def unequal_round_trips(case: TrialCase) -> Iterator[Finding]:
-    """The round trip before each trial: the way to a server may be longer, and change, in the course of a study."""
-    base = _round_trip(case, case.plan.baseline)
+    """The round trip before each trial: the way to a server may be longer, and change, in the course of a study.
+
+    Of a fleet it is that from its machines, where it is known to both arms; else the lab's.
+    """
     for arm in case.others:
-        own = _round_trip(case, arm)
-        if base is None or own is None or _told_by_facts(case, arm):
+        by_fleet = all(_of_the_load(case, each) for each in (case.plan.baseline, arm))
+        known = [(_of_the_load if by_fleet else _of_the_lab)(case, each) for each in (case.plan.baseline, arm)]
+        if not all(known) or (not by_fleet and _told_by_facts(case, arm)):
             continue
-        if max(base, own) > _UNEQUAL * min(base, own) and abs(base - own) > _noise_us(case, arm):
+        base, own = map(median, known)
+        if max(base, own) > _UNEQUAL * min(base, own) and abs(base - own) > _noise_us(case, arm, known):
+            which = "from the fleet, mean of its machines: " if by_fleet else ""
             yield Finding(
                 rule="unequal_network_path",
                 severity="warning",
                 arms=[case.plan.baseline, arm],
                 message=f"A round trip takes {base:,.0f} us to {case.plan.baseline} and {own:,.0f} us to {arm} "
-                "(medians over the trials): each statement of a transaction waits for one.",
+                f"({which}medians over the trials): each statement of a transaction waits for one.",
                 cure="Run the load from a machine that is equally far from all servers; as it is, the way is a part of "
                 "what is compared.",
             )
@@ -59,21 +65,20 @@ def not_permitted(case: TrialCase) -> Iterator[Finding]:
             )
 
 
-def _round_trip(case: TrialCase, arm: str) -> float | None:
-    times = _round_trips(case, arm)
-    return median(times) if times else None
-
-
-def _round_trips(case: TrialCase, arm: str) -> list[float]:
+def _of_the_lab(case: TrialCase, arm: str) -> list[float]:
     return [trial.round_trip_us for trial in case.of(arm) if trial.round_trip_us is not None]
 
 
-def _noise_us(case: TrialCase, arm: str) -> float:
+def _of_the_load(case: TrialCase, arm: str) -> list[float]:
+    return [time for trial in case.of(arm) if (time := loads_round_trip(trial)) is not None]
+
+
+def _noise_us(case: TrialCase, arm: str, known: Sequence[Sequence[float]]) -> float:
     """What a difference from the baseline has to exceed."""
     arms = (case.plan.baseline, arm)
     if any(case.value(each, "client", "connection") != "over the network" for each in arms):
         return _NOTICEABLE_US
-    spread = max(robust_sd(times, median(times)) for each in arms if (times := _round_trips(case, each)))
+    spread = max(robust_sd(times, median(times)) for times in known)
     return max(_NOTICEABLE_ELSEWHERE_US, DEVIATIONS * spread)
 
 

@@ -102,10 +102,14 @@ def pending_restart(case: Case) -> Iterator[Finding]:
             )
 
 
+_POWER_PLANS = ("Balanced", "Power saver")
+"""Windows' own that follow the load."""
+
+
 @rule
 def frequency_governor(case: Case) -> Iterator[Finding]:
     """A governor that follows the load makes the clock a part of the measurement."""
-    arms = _where(case, "cpu", "governor", "powersave", "ondemand", "conservative", "schedutil")
+    arms = _where(case, "cpu", "governor", "powersave", "ondemand", "conservative", "schedutil", *_POWER_PLANS)
     if arms:
         governor = case.value(arms[0], "cpu", "governor")
         yield Finding(
@@ -113,7 +117,12 @@ def frequency_governor(case: Case) -> Iterator[Finding]:
             severity="info",
             arms=arms,
             message=f"The CPU frequency follows the load (governor {governor}) for {listed(arms)}, which adds noise.",
-            cure="cpupower frequency-set -g performance, for the time of the study.",
+            cure=(
+                "powercfg /setactive SCHEME_MIN"
+                if governor in _POWER_PLANS
+                else "cpupower frequency-set -g performance"
+            )
+            + ", for the time of the study.",
         )
 
 

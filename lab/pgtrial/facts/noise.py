@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from pgtrial.facts.audit import listed
 from pgtrial.facts.trial_audit import TOLERATED, TrialCase, trial_rule
-from pgtrial.store.records import Finding, Trial
+from pgtrial.store.machines import MachineShare
+from pgtrial.store.records import ClientUse, Finding, Trial
 
 _STOLEN = 0.01
 _FOREIGN = 0.10
@@ -58,9 +59,17 @@ def _shares(trial: Trial) -> dict[str, float]:
         found["stolen"] = host["cpu_steal_s"] / cpu
     if cpu and busy is not None and server is not None and trial.client is not None:
         ours = server
-        if "lab_cpu_s" in host:  # the load is made where the server runs
-            ours += host["lab_cpu_s"] + trial.client.cpu_user_s + trial.client.cpu_system_s
+        if "lab_cpu_s" in host:  # the lab is where the server runs
+            ours += host["lab_cpu_s"] + _loads_cpu_s(trial.client, trial.machines)
         found["foreign"] = max(0.0, busy - ours) / cpu
     if host.get("elapsed_s") and "memory_stall_s" in host:
         found["stalled"] = host["memory_stall_s"] / host["elapsed_s"]
     return found
+
+
+def _loads_cpu_s(client: ClientUse, machines: Sequence[MachineShare]) -> float:
+    """What the load took of the lab's machine: all, but for machines of a fleet that are known to be others."""
+    if not any(share.with_lab is False for share in machines):
+        return client.cpu_user_s + client.cpu_system_s
+    own = [share for share in machines if share.with_lab is not False]
+    return sum((share.cpu_user_s or 0.0) + (share.cpu_system_s or 0.0) for share in own)

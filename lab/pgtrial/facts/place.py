@@ -12,6 +12,7 @@ import psycopg
 
 from pgtrial.arm.connect import Target
 from pgtrial.facts.files import Files, LocalFiles
+from pgtrial.facts.windows_files import POWERSHELL
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
@@ -50,9 +51,18 @@ def backend_process(number: int, files: Files) -> int | None:
         except psutil.Error:
             return None
     else:
-        told = files.read(f"/proc/{number}/comm") or files.output("ps", "-o", "comm=", "-p", str(number))
+        windows = files.uname.system == "Windows"
+        told = (
+            _windows_process(number, files)
+            if windows
+            else files.read(f"/proc/{number}/comm") or files.output("ps", "-o", "comm=", "-p", str(number))
+        )
         name = Path(told or "").name
     return number if name.startswith(("postgres", "postmaster")) else None
+
+
+def _windows_process(number: int, files: Files) -> str | None:
+    return files.output(*POWERSHELL, f"[Console]::Out.Write((Get-Process -Id {number}).ProcessName)")
 
 
 def peer_address(connection: Connection) -> str | None:

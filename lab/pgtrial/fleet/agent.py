@@ -47,12 +47,17 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 def identity() -> str:
     """What tells this machine from others: a container is a machine of its own."""
-    known = [socket.gethostname(), str(uuid.getnode())]
+    known = [socket.gethostname(), str(uuid.getnode()), kernel()]
     with contextlib.suppress(OSError):
-        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
-            known.append(boot.read().strip())
         known += [str(os.stat(f"/proc/self/ns/{kind}").st_ino) for kind in ("net", "mnt")]
     return " ".join(known)
+
+
+def kernel() -> str:
+    """What tells the kernel that runs here, and so the CPUs, from others: containers share one. Empty: not known."""
+    with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
+        return boot.read().strip()
+    return ""
 
 
 def kind_of_machine() -> str:
@@ -83,11 +88,12 @@ class Agent:
         self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
 
     def describe(self) -> dict[str, Any]:
-        """Who it is: host, kind of machine, its identity, and how many CPUs there are for the engine."""
+        """Who it is: host, kind of machine, its identity and kernel, and how many CPUs there are for the engine."""
         return {
             "host": socket.gethostname(),
             "kind": kind_of_machine(),
             "identity": identity(),
+            "kernel": kernel(),
             "cpus": os.cpu_count() or 1,
         }
 
@@ -131,11 +137,29 @@ class Agent:
         except OSError as error:
             return error.strerror or str(error) or type(error).__name__
 
+    def round_trips(self, host: str, port: int, times: int, patience_s: float) -> list[float]:
+        """Microseconds of so many TCP connects, each of which is one round trip; none where one does not succeed.
+
+        The name is looked up before. What accepts is the server's kernel: its programs have no part in that time.
+        """
+        found = []
+        try:
+            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+            for _ in range(times):
+                with socket.socket(family, kind, protocol) as probe:
+                    probe.settimeout(patience_s)
+                    begin = time.perf_counter()
+                    probe.connect(address)
+                    found.append((time.perf_counter() - begin) * 1e6)
+        except OSError:
+            return []
+        return found
+
     def begin(self, order: dict[str, Any]) -> str | None:
         """Start the engine; why that is not possible, or None.
 
-        An order has `arguments`, `environment`, `files` (name -> bytes), which lie where it works, and `cpus` (numbers,
-        or None for all).
+        An order has `arguments`, `environment`, `files` (name -> bytes), which lie where it works, `cpus` (numbers, or
+        None for all), and `one_output`: whether messages are lines like all others.
         """
         here = self._here = tempfile.mkdtemp(dir=self._room)
         for name, content in order["files"].items():
@@ -151,7 +175,7 @@ class Agent:
                     cwd=here,
                     stdin=subprocess.PIPE,
                     stdout=subprocess.PIPE,
-                    stderr=subprocess.PIPE,
+                    stderr=subprocess.STDOUT if order["one_output"] else subprocess.PIPE,
                     text=True,
                     encoding="utf-8",
                     errors="replace",
@@ -232,8 +256,8 @@ def _read_lines(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:
     lines.put(None)
 
 
-def _read_messages(stream: IO[str], tail: collections.deque[str]) -> None:
-    tail.extend(line.strip() for line in stream if line.strip())
+def _read_messages(stream: IO[str] | None, tail: collections.deque[str]) -> None:
+    tail.extend(line.strip() for line in stream or () if line.strip())
 
 
 def _digest(path: str) -> str | None:

@@ -5,52 +5,51 @@ Ray is imported only by who asks for a fleet. What it prints is kept off the ter
 
 from __future__ import annotations
 
-import logging
-import os
-import shutil
-import signal
-import socket
-import sys
-import tempfile
-import threading
 import time
-import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 from pgtrial.errors import StudyError
 from pgtrial.fleet import agent
+from pgtrial.fleet.joining import (
+    check_listens,
+    connect,
+    first_sentence,
+    import_ray,
+    kept_quiet,
+    no_cluster,
+    resolved,
+    token_of_its_own,
+)
 from pgtrial.fleet.members import Caller, MachineLost, Member
-from pgtrial.study.fleet import AUTO, LOCAL, FleetSection
+from pgtrial.fleet.scratch import scratch
+from pgtrial.study.fleet import LOCAL, FleetSection
 
-_CONNECT_S = 5.0
 _PLACES_S = 60.0
 _THREADS = 4
 """Calls that an agent answers at once: one waits for lines."""
-
-EXTRA = "pip install 'pgtrial[ray]'"
 
 
 @contextmanager
 def joined(section: FleetSection) -> Iterator[RayCluster]:
     """The cluster that a study names, with a place on each machine. Raises StudyError."""
-    ray = _import_ray()
-    section = section.model_copy(update={"address": _resolved(section.address)})
-    _check_listens(section.address)
-    scratch = tempfile.mkdtemp(prefix="pgt-ray-", dir="/tmp" if os.path.isdir("/tmp") else None)
-    try:
-        with _kept_quiet():
-            _connect(ray, section, scratch)
+    ray = import_ray()
+    section = section.model_copy(update={"address": resolved(section.address)})
+    check_listens(section.address)
+    with ExitStack() as stack:
+        folder = None
+        if section.address == LOCAL:
+            folder = stack.enter_context(scratch())
+            stack.enter_context(token_of_its_own())
+        with kept_quiet():
+            connect(ray, section, folder)
         try:
             yield RayCluster(ray, section)
         finally:
-            with _kept_quiet():
+            with kept_quiet():
                 ray.shutdown()
-    finally:
-        shutil.rmtree(scratch, ignore_errors=True)
 
 
 class RayCluster:
@@ -69,7 +68,7 @@ class RayCluster:
         try:
             there = self._group.wait(timeout_seconds=_PLACES_S)
         except Exception as error:  # noqa: BLE001  (what Ray raises here has no other type)
-            raise _no_cluster(section.address, _first_sentence(error)) from None
+            raise no_cluster(section.address, first_sentence(error)) from None
         if not there:
             remove_placement_group(self._group)
             raise StudyError(
@@ -137,71 +136,6 @@ class RayCluster:
         return call
 
 
-def _import_ray() -> Any:
-    former = sys.excepthook
-    try:
-        import ray  # noqa: PLC0415
-    except ImportError:
-        raise StudyError(f"a fleet needs ray, which is not installed; install it with: {EXTRA}") from None
-    finally:
-        sys.excepthook = former
-    return ray
-
-
-def _resolved(address: str) -> str:
-    """Where the cluster is that this machine belongs to, as Ray's own tools find it. Raises StudyError."""
-    if address != AUTO:
-        return address
-    # Ray's own "auto" takes any cluster whose processes it finds here; in Ray 2.60 actors of such drivers are cancelled
-    noted = Path(os.environ.get("RAY_TMPDIR", "/tmp")) / "ray" / "ray_current_cluster"
-    with suppress(OSError):
-        if found := os.environ.get("RAY_ADDRESS") or noted.read_text().strip():
-            return found
-    raise StudyError(
-        "this machine belongs to no Ray cluster that runs; start one (`ray start --head`), name another by "
-        '--fleet ray://HOST:10001, or take "local" for one made for the run'
-    )
-
-
-def _check_listens(address: str) -> None:
-    """Raise StudyError where nobody listens: Ray itself would try for a minute, and end the process."""
-    if address == LOCAL:
-        return
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host.strip("[]"), int(port)), timeout=_CONNECT_S).close()
-    except OSError as error:
-        raise _no_cluster(address, error.strerror or str(error)) from None
-
-
-def _connect(ray: Any, section: FleetSection, scratch: str) -> None:
-    address = section.address
-    quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
-    # no option keeps Ray from printing pages about a node that is lost, which is told in one sentence here
-    vars(ray._private.worker)["print_to_stdstream"] = _unheard
-    try:
-        if address == LOCAL:
-            cpus = max(section.machines or 1, os.cpu_count() or 1)
-            ray.init(address=LOCAL, num_cpus=cpus, include_dashboard=False, _temp_dir=scratch, **quiet)
-        else:
-            ray.init(address=address, **quiet)
-    except ImportError:
-        raise StudyError(f"a cluster at ray:// needs Ray's client, which is not installed; {EXTRA} does so") from None
-    except (ray.exceptions.RayError, ConnectionError, RuntimeError, TimeoutError, ValueError) as error:
-        raise _no_cluster(address, _first_sentence(error)) from None
-
-
-def _unheard(*arguments: Any, **options: Any) -> None:
-    """Take a message, and let it be."""
-
-
-def _no_cluster(address: str, why: str) -> StudyError:
-    return StudyError(
-        f"there is no Ray cluster at {address}: {why}; check that it runs (`ray status`), its address, and that no "
-        "firewall is between"
-    )
-
-
 def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
     """How many places there shall be. Raises StudyError if the cluster is too small for that."""
     cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
@@ -230,23 +164,4 @@ def _why(error: BaseException) -> str:
         return "its connection broke"
     if kind == "ActorDiedError":
         return "Ray's process on it ended"
-    return _first_sentence(error)
-
-
-def _first_sentence(error: BaseException) -> str:
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return (lines[0] if lines else type(error).__name__).rstrip(".")
-
-
-@contextmanager
-def _kept_quiet() -> Iterator[None]:
-    """Ray's warnings are hidden, and the signal handler that it sets is replaced by the lab's own again."""
-    main = threading.current_thread() is threading.main_thread()
-    former = signal.getsignal(signal.SIGTERM) if main else None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        if main:
-            signal.signal(signal.SIGTERM, former)
+    return first_sentence(error)

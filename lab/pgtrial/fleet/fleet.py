@@ -4,22 +4,25 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
 from pgtrial.arm.connect import Target
-from pgtrial.engine import engine_path, prepare_sysbench
+from pgtrial.engine import engine_path
 from pgtrial.errors import ArmError, StudyError
 from pgtrial.fleet.agent import identity, kind_of_machine
 from pgtrial.fleet.clocks import Offset, check_offset, measure
 from pgtrial.fleet.cluster import joined
 from pgtrial.fleet.members import ANSWER_S, Hiring, MachineLost, Member, name_all
-from pgtrial.fleet.preparing import prepare_shared
 from pgtrial.fleet.run import FleetRun
+from pgtrial.fleet.scratch import clean
+from pgtrial.fleet.sharing import make_shared
+from pgtrial.fleet.ways import round_trips_us
 from pgtrial.host.cpus import cpu_numbers
 from pgtrial.load import Load, LoadMaker, LoadOrder, OneEngine
+from pgtrial.loading import ENGINE_HERE, DataOrder
 from pgtrial.study.fleet import FleetSection
 from pgtrial.study.spec import StudySpec
 from pgtrial.study.units import format_duration
@@ -36,6 +39,8 @@ Tell = Callable[[str], None]
 @contextmanager
 def load_maker(spec: StudySpec, tell: Tell) -> Iterator[LoadMaker]:
     """Who makes the loads of a study: its fleet, or one engine here. Raises StudyError and ArmError."""
+    for notice in clean():
+        tell(notice)
     if spec.fleet is None:
         yield OneEngine()
         return
@@ -97,14 +102,21 @@ class Fleet:
         for member in self._members:
             self._hiring.dismiss(member)
 
-    def preparing(
-        self, env: Mapping[str, str], test: str, options: Sequence[str], *, on_line: Callable[[str], None] | None = None
-    ) -> None:
-        """Have a sysbench test make its tables, each machine some of them; a script does that here. Raises ArmError."""
-        if "/" in test:
-            prepare_sysbench(env, test, options, on_line=on_line)
-            return
-        prepare_shared(self._members, env, test, options, on_line)
+    @property
+    def engines(self) -> int:
+        """As many as there are machines."""
+        return len(self._there)
+
+    def make(self, order: DataOrder, on_line: Tell | None = None) -> None:
+        """Make data, by as many machines as can share it; where none can, it is made here. Raises ArmError."""
+        if order.most_parts > 1 and self._there:
+            make_shared(self._there[: order.most_parts], order, on_line)
+        else:
+            ENGINE_HERE.make(order, on_line)
+
+    @property
+    def _there(self) -> list[Member]:
+        return [member for member in self._members if member.lost is None]
 
     def check_cpus(self, cpus: str) -> None:
         """Raise StudyError for what is no list of CPUs; whether a machine has them is seen when its engine starts."""
@@ -145,7 +157,8 @@ class Fleet:
         """Make a load; where there are more machines than it has parts, the first of them do."""
         self._check_target(order.target)
         members = self._members[: order.most_parts]
-        return FleetRun(order, members, [self._offsets[member] for member in members])
+        offsets = [self._offsets[member] for member in members]
+        return FleetRun(order, members, offsets, round_trips_us(members, order.target))
 
     def _fit_out(self, member: Member) -> None:
         """See to it that the machine has the very engine of this one. Raises ArmError where it does not run."""

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, Protocol
 
+from pgtrial.fleet import agent
+
 ANSWER_S = 10.0
 """How long an answer may take that costs no work; a machine that takes longer is lost."""
 
@@ -35,11 +37,17 @@ class Member:
     host: str
     kind: str
     identity: str
+    kernel: str
     cpus: int
     call: Caller = field(repr=False)
     name: str = ""
     lost: str | None = None
     """Why it is not there any more."""
+
+    @property
+    def with_lab(self) -> bool:
+        """Whether it takes the CPUs of the lab's machine: it is that, or a container there."""
+        return self.identity == agent.identity() or bool(self.kernel and self.kernel == agent.kernel())
 
     def ask(self, method: str, *arguments: Any, patience_s: float = ANSWER_S) -> Any:
         """The answer of its agent. Raises MachineLost, and knows it from then on."""

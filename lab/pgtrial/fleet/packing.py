@@ -24,7 +24,7 @@ class Packed:
     files: dict[str, bytes] = field(repr=False)
     cpus: Sequence[int] | None = None
 
-    def order(self, *more: str) -> dict[str, Any]:
+    def order(self, *more: str, one_output: bool = False) -> dict[str, Any]:
         """As an agent takes it, with further arguments behind the front end's name."""
         front_end, *rest = self.arguments
         return {
@@ -32,6 +32,7 @@ class Packed:
             "environment": self.environment,
             "files": self.files,
             "cpus": self.cpus,
+            "one_output": one_output,
         }
 
 

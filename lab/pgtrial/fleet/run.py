@@ -40,6 +40,8 @@ class _Part:
     index: int
     member: Member
     offset: Offset
+    round_trip_us: float | None
+    """To the server."""
     ready: bool = False
     done: bool = False
     over: bool = False
@@ -50,14 +52,21 @@ class _Part:
 class FleetRun(EngineRun):
     """A load of a fleet, read as that of one engine: its own process is the one that merges the machines' events."""
 
-    def __init__(self, order: LoadOrder, members: Sequence[Member], offsets: Sequence[Offset]):
+    def __init__(
+        self,
+        order: LoadOrder,
+        members: Sequence[Member],
+        offsets: Sequence[Offset],
+        round_trips_us: Sequence[float | None],
+    ):
         merge = ["merge", f"--machines={','.join(member.name for member in members)}"]
         super().__init__(merge, environment({}), events_file=order.events_file, fed=True)
         self._folder = order.script.parent if order.script else None
         options = order.options(_each(members))
         command = load_command(order.front_end, options, order.variables)
         self._packed = pack(command, order.variables, self._folder, order.cpus)
-        self._parts = [_Part(*each) for each in zip(range(len(members)), members, offsets, strict=True)]
+        each = zip(range(len(members)), members, offsets, round_trips_us, strict=True)
+        self._parts = [_Part(*part) for part in each]
         self._answers: queue.SimpleQueue[tuple[_Part, Future[Any]]] = queue.SimpleQueue()
         self._carrier = threading.Thread(target=self._carry, name="fleet", daemon=True)
         self._planned: float | None = None
@@ -69,6 +78,7 @@ class FleetRun(EngineRun):
             self._begin()
         except BaseException as error:
             self._stop()
+            self.end_input()
             super().__exit__(type(error), error, None)
             raise
         self._carrier.start()
@@ -115,6 +125,8 @@ class FleetRun(EngineRun):
         return MachineShare(
             machine=part.member.name,
             address=part.member.address,
+            with_lab=part.member.with_lab,
+            round_trip_us=part.round_trip_us,
             **{name: told[name] for name in _TOLD if told.get(name) is not None},
             clock_offset_us=round(1e6 * offset.offset_s, 1),
             offset_error_us=round(1e6 * offset.error_s, 1),

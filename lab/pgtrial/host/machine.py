@@ -23,6 +23,10 @@ class HostError(PgtrialError):
     """A machine refused a change or the way back, cannot run a command, or cannot be reached."""
 
 
+class HostLost(HostError):
+    """A machine is gone: it cannot be reached, or it was started anew and holds nothing any more of what ran there."""
+
+
 @dataclass(frozen=True)
 class Done:
     """How a command ended. `status` is 128 + n where signal n ended it, as a shell says it."""

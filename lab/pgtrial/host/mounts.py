@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.machine import HostError, HostLost, Machine
 
 _MOUNTINFO = Path("/proc/self/mountinfo")
 _OF_MOUNT = re.compile(r"(.+) on (.+) \((\w+)(?:, (.*))?\)")
@@ -33,6 +33,8 @@ def mountinfo(machine: Machine) -> str:
         pass
     try:
         return machine.tool(["mount"])
+    except HostLost:
+        raise
     except HostError:
         return ""
 

@@ -153,10 +153,11 @@ class PrivateDirectory(Change):
 
 
 class Signature(Change):
-    """A filesystem on a device that was empty, or given over."""
+    """A filesystem on a device that was empty, or given over. `uuid` is what the command gives the filesystem."""
 
     survives_reboot: ClassVar[bool] = True
     device: Path
+    uuid: str
     make_command: tuple[str, ...]
 
     def make(self, machine: Machine) -> None:
@@ -164,8 +165,10 @@ class Signature(Change):
         machine.tool(self.make_command)
 
     def undo(self, machine: Machine) -> None:
-        """Leave the device without a filesystem, as it was."""
-        if machine.exists(self.device):
+        """Leave the device without the filesystem; with another one it is another disk, which has the name now."""
+        if not machine.exists(self.device):
+            return
+        if self.uuid in machine.tool(["wipefs", "--noheadings", "--output", "UUID", self.device]).split():
             machine.tool(["wipefs", "--all", "--quiet", self.device])
 
     def __str__(self) -> str:

@@ -14,7 +14,20 @@ data=$1 session=$2 device=$3 system=$4
 [ -n "$system" ] || system=$(uname -s)
 echo "system $system"
 postmaster=
-[ -n "$data" ] && read -r postmaster <"$data/postmaster.pid" && echo "postmaster $postmaster"
+[ -n "$data" ] && read -r postmaster <"$data/postmaster.pid"
+if [ -z "$postmaster" ] && [ -n "$session" ]; then
+  if [ -r "/proc/$session/stat" ]; then
+    read -r line <"/proc/$session/stat"
+    parent=${line##*) ?}
+    name=${line#*(}
+  else
+    line=$(ps -o ppid= -o comm= -p "$session")
+    parent=$line
+    name=${line##*[ /]}
+  fi
+  case $name in postgres* | postmaster*) for postmaster in $parent; do break; done ;; esac
+fi
+[ -n "$postmaster" ] && echo "postmaster $postmaster"
 case $system in
 Linux)
   read -r boot <BOOT_ID && echo "boot $boot"
@@ -49,7 +62,7 @@ FreeBSD)
 esac 2>/dev/null
 """.replace("BOOT_ID", BOOT_ID)
 """Arguments: the data directory, the process of the lab's session, and, once known, the device (major:minor) and the
-system.
+system. Where the data directory is not for us to read, the postmaster is the session's parent.
 
 Nearly all of Linux comes by one grep, which names the file of each line, leaves out what is long, and at last tells
 what itself has taken; st_dev is taken apart as the C library does (makedev(3)). On FreeBSD `ps -S` counts children that
@@ -66,7 +79,10 @@ _FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
 
 
 class RemoteLook:
-    """At a host that a Machine leads to."""
+    """At a host that a Machine leads to. `session` is the process there that serves the lab."""
+
+    paced = False
+    counts_ended = True
 
     def __init__(self, machine: Machine, data_directory: Path | None, session: int | None = None):
         self._machine = machine

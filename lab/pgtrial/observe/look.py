@@ -8,7 +8,8 @@ from glob import glob
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.host.machine import LOCAL, Machine
+from pgtrial.host.machine import LOCAL
+from pgtrial.host.windows import AnyMachine
 from pgtrial.observe import kernel
 from pgtrial.observe.kernel import Values
 
@@ -35,6 +36,12 @@ class HostLook(Protocol):
     unknown: str | None
     """A system of which nothing is known to be read."""
 
+    paced: bool
+    """Whether it keeps its own cost low by seeing nothing now and then; else looks are made more rarely by who asks."""
+
+    counts_ended: bool
+    """Whether the CPU time of the server's processes holds that of all which have ended."""
+
     def look(self) -> Seen:
         """One look. Raises HostError where the machine is gone."""
         ...
@@ -49,6 +56,8 @@ class LocalLook:
 
     here = True
     unknown: str | None = None
+    paced = False
+    counts_ended = True
 
     def __init__(self, data_directory: Path | None, session: int | None = None):
         self._data = data_directory
@@ -99,7 +108,7 @@ def read(path: str) -> str:
         return ""
 
 
-def is_linux(machine: Machine) -> bool:
+def is_linux(machine: AnyMachine) -> bool:
     """Whether it is this machine, with a kernel that shows itself in /proc."""
     return machine is LOCAL and os.path.exists("/proc/stat")
 

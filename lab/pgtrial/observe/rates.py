@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import polars as pl
 
@@ -41,11 +40,15 @@ _Row = tuple[int, str, str, float]
 
 
 def _gains(readings: Sequence[Reading]) -> Iterator[_Row]:
-    for before, now in pairwise(readings):
-        elapsed = now.moment - before.moment
-        second = math.floor((before.moment + now.moment) / 2)
+    last: dict[str, Reading] = {}
+    for now in readings:
         for source, values in now.counters.items():
-            known = before.counters.get(source, {})
+            # a host that is costly to look at is not in every reading
+            before = last.get(source, now)
+            last[source] = now
+            elapsed = now.moment - before.moment
+            second = math.floor((before.moment + now.moment) / 2)
+            known = before.counters[source]
             for name, value in values.items():
                 if value >= known.get(name, math.inf) and elapsed > 0:
                     yield second, source, name, (value - known[name]) / elapsed

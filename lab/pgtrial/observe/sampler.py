@@ -16,7 +16,8 @@ from types import TracebackType
 
 import polars as pl
 
-from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.machine import HostError
+from pgtrial.host.windows import AnyMachine
 from pgtrial.observe.counters import Session
 from pgtrial.observe.host import host_look
 from pgtrial.observe.look import HostLook, Seen, client_cpu
@@ -71,7 +72,7 @@ class Sampler:
     `machine` is the server's host, where it can be looked into, and `data_directory` the server's, if the lab made it.
     """
 
-    def __init__(self, connect: Callable[[], Session], machine: Machine | None, data_directory: Path | None):
+    def __init__(self, connect: Callable[[], Session], machine: AnyMachine | None, data_directory: Path | None):
         self._connect = connect
         self._machine = machine
         self._data_directory = data_directory
@@ -110,8 +111,6 @@ class Sampler:
         if self._session is None:
             return
         self._engine = engine
-        if self._machine is not None:
-            self._host = host_look(self._machine, self._data_directory, self._session.info.backend_pid)
         self._thread = threading.Thread(target=self._run, args=(self._session,), name="sampler", daemon=True)
         self._thread.start()
 
@@ -138,6 +137,8 @@ class Sampler:
             with session:
                 session.prepare_threshold = 0
                 session.execute(_STATEMENT_TIMEOUT)
+                if self._machine is not None:
+                    self._host = host_look(self._machine, self._data_directory, session)
                 self._watch(session)
         except Exception as error:  # noqa: BLE001  (a trial does not fail because it was watched)
             self._end(error)
@@ -165,7 +166,8 @@ class Sampler:
             look = meter.look(began, 1 + counted)
             self._looks.append(look)
             number += 1
-            spent = look.lab_cpu_s + (look.server_cpu_s or 0.0)
+            paced = self._host is not None and self._host.paced
+            spent = look.lab_cpu_s + (0.0 if paced else look.server_cpu_s or 0.0)
             pause = WAITS_EVERY_S * random.uniform(1 - _JITTER, 1 + _JITTER)
             if self._over.wait(max(pause - (time.monotonic() - began), spent / MOST_SHARE)):
                 break

@@ -8,17 +8,21 @@ from dataclasses import dataclass
 
 import asyncssh
 
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostLost
 
 _NO_WAY = (errno.EHOSTUNREACH, errno.ENETUNREACH, errno.EHOSTDOWN, errno.ENETDOWN)
 
 
-class Unreachable(HostError):
+class Unreachable(HostLost):
     """There is no connection, and none could be made."""
 
 
-class Dropped(HostError):
+class Dropped(HostLost):
     """The connection went while a command was under way: whether it was carried out is not known."""
+
+
+class Restarted(HostLost):
+    """The host was started anew: all that ran there has ended, and what does not outlive that is gone."""
 
 
 @dataclass(frozen=True)
@@ -35,9 +39,14 @@ class Where:
         return f"ssh {self.login}" if self.port == 22 else f"ssh -p {self.port} {self.login}"
 
 
-def may_pass(error: BaseException) -> bool:
-    """Whether trying again may help: the network or the host, and nothing that a person has to settle."""
-    if isinstance(error, asyncssh.HostKeyNotVerifiable | asyncssh.PermissionDenied | asyncssh.KeyExchangeFailed):
+def may_pass(error: BaseException, *, was_there: bool = False) -> bool:
+    """Whether trying again may help: the network or the host, and nothing that a person has to settle.
+
+    A host that let us in before refuses logins for a while when it starts or shuts down.
+    """
+    if isinstance(error, asyncssh.PermissionDenied):
+        return was_there
+    if isinstance(error, asyncssh.HostKeyNotVerifiable | asyncssh.KeyExchangeFailed):
         return False
     return isinstance(error, OSError | TimeoutError | asyncssh.DisconnectError) and not isinstance(
         error, socket.gaierror | FileNotFoundError | PermissionError
@@ -63,6 +72,15 @@ def why(error: BaseException, where: Where, *, known: bool) -> str:
         case _:
             reason = f"{_said(error)}; see whether `{where.command}` works"
     return f"{where.login} cannot be reached by ssh: {reason}"
+
+
+def no_posix_shell(login: str, said: str) -> str:
+    """The sentence for a login with another shell, as those to Windows have; and what it `said`."""
+    return (
+        f"{login} does not answer as a POSIX shell, which pgtrial needs to make a server there; start the server of a "
+        "host with Windows yourself and name it by dsn, with ssh beside the dsn for looking at the host; "
+        f"it said {said!r}"
+    )
 
 
 def _about_key(said: str, where: Where, known: bool) -> str:

@@ -5,33 +5,54 @@ from __future__ import annotations
 import asyncio
 import os
 import time
+from collections.abc import Awaitable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import asyncssh
 
-from pgtrial.remote import PATIENCE_S
-from pgtrial.remote.complaints import Dropped, Unreachable, Where, may_pass, why
+from pgtrial.host.machine import HostLost
+from pgtrial.remote import HURRY_S, PATIENCE_S
+from pgtrial.remote.complaints import Dropped, Restarted, Unreachable, Where, may_pass, no_posix_shell, why
 from pgtrial.remote.loop import wait_for
 from pgtrial.remote.shell import Ended, Shell
 
 _CONNECT_TIMEOUT_S = 10.0
 _LOGIN_TIMEOUT_S = 20.0
+_CLOSE_TIMEOUT_S = 5.0
 _KEEPALIVE = {"keepalive_interval": 5, "keepalive_count_max": 3}
 """A network that is cut is noticed within 20 s."""
 
+Opened = TypeVar("Opened")
 _RETRY_S = 0.5
 _CONFIGURATIONS = ("~/.ssh/config", "/etc/ssh/ssh_config")
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
 
+_START = b"""{
+read -r start </proc/sys/kernel/random/boot_id || start=$(sysctl -n kern.boot_id) ||
+start=$(sysctl -n kern.bootsessionuuid) || start=$(sysctl -n kern.boottime) || start=
+} 2>/dev/null
+echo "${start%%,*}"
+"""
+"""What is another one after each start of the host: Linux, FreeBSD 14, macOS; elsewhere the second in which it began,
+or nothing.
+"""
+
+
 class Connection:
-    """To `[user@]host`, a name of ssh's configuration included. Safe to use from several threads."""
+    """To `[user@]host`, a name of ssh's configuration included. Safe to use from several threads.
+
+    A host that was there and does not come back within the patience is *lost*: everything fails at once from then on,
+    until `rejoin`. So is one that was started anew.
+    """
 
     def __init__(self, login: str, patience_s: float = PATIENCE_S) -> None:
         self.login = login
         self.patience_s = patience_s
+        self.lost: HostLost | None = None
         self._was_there = False
+        self._start: bytes | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._idle: list[Shell] = []
         self._making: asyncio.Lock | None = None
@@ -47,14 +68,57 @@ class Connection:
     def run(self, script: bytes, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
         """Have a POSIX shell of the login run a script: status (128 + number after a signal), output, errors.
 
-        Raises Unreachable before it began, Dropped when the connection went under it, TimeoutError.
+        Raises Unreachable before it began, Restarted, Dropped when the connection went under it, TimeoutError.
         """
-        return wait_for(self._run(script), timeout_s)
+        try:
+            return wait_for(self._run(script), timeout_s)
+        except KeyboardInterrupt:
+            self.hurry()
+            raise
+
+    def note_start(self) -> None:
+        """Remember which start of the host this is; another one is told by Restarted from now on."""
+        self._start = self.run(_START)[1].strip() or None
+
+    def rejoin(self) -> bool:
+        """Try a host again, whatever was found before; whether it was started anew since `note_start`.
+
+        Raises HostLost; the host is lost then.
+        """
+        before, self._start, self.lost = self._start, None, None
+        try:
+            try:
+                self.note_start()
+            except Dropped:
+                self.note_start()
+        except BaseException as error:
+            self._start = before
+            if isinstance(error, HostLost):
+                self.give_up(error)
+            raise
+        return before is not None and self._start != before
+
+    def forget_loss(self) -> None:
+        """Try a lost host again when it is next needed, once and without patience."""
+        if self.lost is not None:
+            self.lost, self._was_there = None, False
+
+    def give_up(self, lost: HostLost) -> None:
+        """Have everything fail for this reason from now on."""
+        self.lost = lost
+
+    def hurry(self) -> None:
+        """Wait no longer than a moment for the host from now on: somebody waits for the end."""
+        self.patience_s = min(self.patience_s, HURRY_S)
+
+    def execute(self, command: str, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
+        """Have the login's own shell, whichever it is, run a command line without any input: as `run` otherwise."""
+        return wait_for(self._execute(command), timeout_s)
 
     def close(self) -> None:
         """End the connection; another `run` would make a new one."""
         if self._connection is not None:
-            wait_for(self._close(), _CONNECT_TIMEOUT_S)
+            wait_for(self._close())
 
     async def _run(self, script: bytes) -> tuple[int, bytes, bytes]:
         connection = await self._connected()
@@ -63,10 +127,7 @@ class Connection:
             answer = await shell.run(script)
         except Ended as ended:
             if ended.status is not None:
-                raise Unreachable(
-                    f"{self.login} does not answer as a POSIX shell, which pgtrial needs there: a host with Windows "
-                    f"can be an arm only as a given server (dsn); it said {ended.said!r}"
-                ) from None
+                raise Unreachable(no_posix_shell(self.login, ended.said)) from None
             raise self._dropped(connection) from None
         except BaseException:
             shell.close()  # in the middle of a script, it is of no more use
@@ -75,11 +136,28 @@ class Connection:
             self._idle.append(shell)
         return answer
 
-    async def _shell(self, connection: asyncssh.SSHClientConnection) -> Shell:
-        if self._idle:
-            return self._idle.pop()
+    async def _execute(self, command: str) -> tuple[int, bytes, bytes]:
+        connection = await self._connected()
+        opening = connection.create_process(command, stdin=asyncssh.DEVNULL, encoding=None)
+        process = await self._opened(connection, opening)
         try:
-            return await Shell.open(connection)
+            output, errors = await process.communicate()
+        except (asyncssh.Error, OSError):
+            raise self._dropped(connection) from None
+        finally:
+            process.close()
+        status = process.returncode
+        if status is None:
+            raise self._dropped(connection)
+        return status if status >= 0 else 128 - status, bytes(output or b""), bytes(errors or b"")
+
+    async def _shell(self, connection: asyncssh.SSHClientConnection) -> Shell:
+        return self._idle.pop() if self._idle else await self._opened(connection, Shell.open(connection))
+
+    async def _opened(self, connection: asyncssh.SSHClientConnection, opening: Awaitable[Opened]) -> Opened:
+        """A session of the connection. Raises Unreachable, Dropped."""
+        try:
+            return await opening
         except asyncssh.ChannelOpenError as error:
             if error.code != asyncssh.OPEN_CONNECT_FAILED:
                 raise Unreachable(f"{self.login} opens no session: {error.reason}; see its sshd's log") from None
@@ -98,21 +176,44 @@ class Connection:
         if self._making is None:
             self._making = asyncio.Lock()
         async with self._making:
+            if self.lost is not None:
+                raise type(self.lost)(str(self.lost))
             if self._connection is None or self._connection.is_closed():
                 self._idle.clear()
-                self._connection = await self._connect()
+                connection = await self._connect()
                 self._was_there = True
+                await self._look_at_start(connection)
+                self._connection = connection
             return self._connection
 
+    async def _look_at_start(self, connection: asyncssh.SSHClientConnection) -> None:
+        """Raise Restarted if this is another start of the host than the one that is remembered."""
+        if self._start is None:
+            return
+        try:
+            shell = await Shell.open(connection)
+            _, told, _ = await shell.run(_START)
+        except (Ended, asyncssh.Error, OSError):
+            raise self._dropped(connection) from None
+        if told.strip() == self._start:
+            self._idle.append(shell)
+            return
+        connection.abort()
+        self.lost = Restarted(f"{self.login} was started anew")
+        raise Restarted(str(self.lost))
+
     async def _connect(self) -> asyncssh.SSHClientConnection:
-        deadline = time.monotonic() + (self.patience_s if self._was_there else 0.0)
+        began = time.monotonic()
         where = self.where
         while True:
             try:
                 return await asyncssh.connect(self.login.rpartition("@")[2], options=self._configured())
             except (asyncssh.Error, OSError, TimeoutError, ValueError) as error:
-                if time.monotonic() >= deadline or not may_pass(error):
-                    raise Unreachable(why(error, where, known=self._is_known(where))) from None
+                over = time.monotonic() >= began + (self.patience_s if self._was_there else 0.0)
+                if over or not may_pass(error, was_there=self._was_there):
+                    unreachable = Unreachable(why(error, where, known=self._is_known(where)))
+                    self.lost = unreachable if self._was_there else None
+                    raise unreachable from None
             await asyncio.sleep(_RETRY_S)
 
     async def _close(self) -> None:
@@ -120,7 +221,10 @@ class Connection:
         self._idle.clear()
         if connection is not None:
             connection.close()
-            await connection.wait_closed()
+            try:
+                await asyncio.wait_for(connection.wait_closed(), _CLOSE_TIMEOUT_S)
+            except TimeoutError:
+                connection.abort()
 
     def _configured(self) -> asyncssh.SSHClientConnectionOptions:
         if self._options is None:

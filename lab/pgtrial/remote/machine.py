@@ -5,17 +5,21 @@ from __future__ import annotations
 import itertools
 import shlex
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 
-from pgtrial.host.machine import Done, HostError
+from pgtrial.host.machine import Done, HostError, HostLost
 from pgtrial.host.posix import PosixMachine
 from pgtrial.remote import PATIENCE_S
 from pgtrial.remote.complaints import Dropped
 from pgtrial.remote.connection import Connection
 from pgtrial.remote.once import LOST, end_all, job
+from pgtrial.remote.recognise import posix_system
+
+_PAUSE_S = 0.1
 
 
 class RemoteMachine(PosixMachine):
@@ -41,7 +45,7 @@ class RemoteMachine(PosixMachine):
     @cached_property
     def system(self) -> str:
         """What `uname -s` says. Raises HostError where no POSIX shell answers."""
-        return self._asked("uname -s\n").stdout.strip()
+        return posix_system(self.connection)
 
     @cached_property
     def seen(self) -> tuple[str, str]:
@@ -62,7 +66,18 @@ class RemoteMachine(PosixMachine):
         done = self._asked(f"mkdir -m 700 {shlex.quote(str(directory))}\n")
         if done.status != 0:
             raise HostError(f"{self.label}: {' '.join(done.stderr.split())}")
-        self.jobs = directory
+        self.connection.note_start()
+        self.jobs, self._finished = directory, []
+
+    def rejoin(self) -> str | None:
+        """Look whether the host is there for the next trial, one that was lost included; what happened to it, if any.
+
+        Raises HostLost: then it is lost.
+        """
+        was_lost = self.connection.lost is not None
+        if self.connection.rejoin():
+            return "was started anew"
+        return "was out of reach" if was_lost else None
 
     def end_jobs(self, directory: Path) -> None:
         """End what still runs of them, and remove the directory. Raises HostError."""
@@ -77,13 +92,19 @@ class RemoteMachine(PosixMachine):
         for _ in range(2):
             home = self.jobs / str(next(self._numbers))
             done = self._asked(job(script, home, finished), timeout_s)
-            there = done.status != LOST or self._asked(f"[ -f {home}/status ] && echo ended; [ -d {home} ]\n")
+            there = done.status != LOST or self._asked(
+                f"[ -f {home}/status ] && echo ended; [ -d {self.jobs} ] || echo gone; [ -d {home} ]\n"
+            )
             if there is True or "ended" in there.stdout:
                 self._finished.append(home)
                 return done
+            if "gone" in there.stdout:
+                lost = HostLost(f"{self.label} was started anew, or somebody cleaned up there: {self.jobs} is gone")
+                self.connection.give_up(lost)
+                raise lost
             if there.status == 0:
                 break  # begun, and nobody knows how it ended
-        raise HostError(f"{self.label} lost a command: it was started anew, or {self.jobs} is gone or full")
+        raise HostError(f"{self.label} lost a command: {self.jobs} cannot be written to, or the disk there is full")
 
     def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
         """As `run`, for a command that changes nothing: it may be repeated."""
@@ -144,12 +165,17 @@ class RemoteMachine(PosixMachine):
         return Done(status, output.decode(errors="replace"), errors.decode(errors="replace"))
 
     def _repeated(self, script: str, timeout_s: float | None) -> tuple[int, bytes, bytes]:
-        """Status and output; on a new connection if the first one dropped. Raises HostError."""
+        """Status and output; on new connections for as long as they drop and patience lasts. Raises HostError."""
         text = script.encode()
-        try:
+        dropped_since: float | None = None
+        while True:
             try:
                 return self.connection.run(text, timeout_s)
-            except Dropped:
-                return self.connection.run(text, timeout_s)
-        except TimeoutError:
-            raise HostError(f"a command on {self.label} did not end within {timeout_s:g} s") from None
+            except Dropped as dropped:
+                dropped_since = dropped_since or time.monotonic()
+                if time.monotonic() > dropped_since + self.connection.patience_s:
+                    self.connection.give_up(dropped)
+                    raise
+            except TimeoutError:
+                raise HostError(f"a command on {self.label} did not end within {timeout_s:g} s") from None
+            time.sleep(_PAUSE_S)

@@ -77,4 +77,9 @@ def _round_trips(data: StudyData) -> list[tuple[str, str]]:
         if all_of_arm
     ]
     words = f"before each trial, median (lowest to highest): {'; '.join(told)}"
-    return [("round trip to the server", words)] if told else []
+    name = "round trip from the lab to the server" if _by_fleet(data) else "round trip to the server"
+    return [(name, words)] if told else []
+
+
+def _by_fleet(data: StudyData) -> bool:
+    return any(trial.machines for trial in data.trials)

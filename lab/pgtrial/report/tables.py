@@ -352,8 +352,9 @@ def trial_table(data: StudyData) -> Table:
                 "; ".join([*([t.reason] if t.reason else []), *t.notes, *_client_warnings(t)]),
             ]
         )
+    trip = "lab's round trip us" if any(t.machines for t in data.trials) else "round trip us"
     heads = ["trial", "block", "load point", "arm", "status", "tps", "committed", "failed", "mean ms", "p50 ms",
-             "p99 ms", *(["client us"] if told else []), "busiest thread", *(["round trip us"] if timed else []),
+             "p99 ms", *(["client us"] if told else []), "busiest thread", *([trip] if timed else []),
              "seed", "started (UTC)", "phases, s", "remarks"]  # fmt: skip
     numeric = frozenset({0, 1, *range(5, heads.index("started (UTC)"))})
     return Table("Every trial in the order of execution.", heads, rows, numeric)

@@ -9,11 +9,13 @@ from rich.table import Table
 from rich.text import Text
 
 from pgtrial.analyse.records import Claim, Level, StudyResult
+from pgtrial.analyse.where_records import WhereItRan
 from pgtrial.analyse.words import interval_text, percent
 from pgtrial.report.criteria_tables import criterion_value
 from pgtrial.store.records import measure_of
 
 _STYLES = {"better": "green", "worse": "red", "equivalent": "cyan", "undecided": "yellow", "withheld": "yellow"}
+_MOST_MACHINES = 12
 _SEVERITIES = {"withhold": "bold red", "warning": "yellow", "info": "dim"}
 
 
@@ -33,6 +35,8 @@ def summary(result: StudyResult) -> RenderableType:
     parts.append(Padding(_levels(result), (1, 0, 0, 0)))
     if result.criteria:
         parts.append(Padding(_criteria(result), (1, 0, 0, 0)))
+    if result.where is not None and result.where.machines:
+        parts.append(Padding(_fleet(result.where), (1, 0, 0, 0)))
     return Group(*parts)
 
 
@@ -78,6 +82,25 @@ def _criteria(result: StudyResult) -> Table:
         values = [f"{arm}: {criterion_value(row, arm)}" for arm in (row.baseline, row.arm)]
         what = Text(row.what, style="bold" if row.primary else "")
         table.add_row(what, *map(Text, values), Text(row.winner, style=_STYLES[row.verdict]))
+    return table
+
+
+def _fleet(where: WhereItRan) -> Table:
+    """The machines that made the load, and how far each is from the servers; the report has the rest."""
+    ways: dict[str, dict[str, str]] = {}
+    for way in where.ways:
+        ways.setdefault(way.machine, {})[way.arm] = f"{way.round_trip_us:,.0f}"
+    arms = list(dict.fromkeys(way.arm for way in where.ways))
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    table.add_column("load from", overflow="fold")
+    for title in ("share", *(f"us to {arm}" for arm in arms)):
+        table.add_column(title, justify="right", overflow="fold")
+    for part in where.machines[:_MOST_MACHINES]:
+        share = "-" if part.share is None else f"{part.share:.1%}"
+        name = f"{part.machine} (slow)" if part.slower_by is not None else part.machine
+        table.add_row(Text(name), share, *(ways.get(part.machine, {}).get(arm, "-") for arm in arms))
+    if (more := len(where.machines) - _MOST_MACHINES) > 0:
+        table.add_row(f"and {more} more, see the report")
     return table
 
 

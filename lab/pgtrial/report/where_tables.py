@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from pgtrial.analyse.where_records import MachinePart, ServerPlace, WhereItRan
+from pgtrial.analyse.ways import further_machines
+from pgtrial.analyse.where_records import MachinePart, MachineWay, ServerPlace, WhereItRan
 from pgtrial.analyse.words import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
 from pgtrial.study.fleet import LOCAL
 
 _MOST_UNFOLDED = 20
+_YES_NO = {True: "yes", False: "no", None: NONE}
 
 
 def where_tables(data: StudyData) -> list[Table]:
     """None where the lab's machine did everything."""
     where = data.result.where
-    return [_pieces(data, where), _ways(where), _fleet(where)] if where is not None else []
+    if where is None:
+        return []
+    return [_pieces(data, where), _ways(where), *([_fleet_ways(where)] if where.ways else []), _fleet(where)]
 
 
 def _pieces(data: StudyData, where: WhereItRan) -> Table:
@@ -43,7 +47,8 @@ def _load(data: StudyData, where: WhereItRan) -> str:
 def _host(server: ServerPlace) -> str:
     if server.by == "this machine":
         return "the lab's machine"
-    return f"{server.host} ({server.by})" + (", the lab's machine" if server.with_lab else "")
+    how = server.by if server.looked_at is None else f"{server.by}, looked at by ssh as {server.looked_at}"
+    return f"{server.host} ({how})" + (", the lab's machine" if server.with_lab else "")
 
 
 def _ways(where: WhereItRan) -> Table:
@@ -69,11 +74,41 @@ def _ways(where: WhereItRan) -> Table:
         "median over the trials, lowest and highest. The bandwidth was measured once, from the server to the lab, and "
         "so was the host's clock: how far it is ahead of the lab's, and how exactly that is known."
     )
-    if where.machines:
+    if where.ways:
+        caption += " The load did not take these ways but those from the fleet, which the next table has."
+    elif where.machines:
         caption += " The fleet has ways of its own, of which the speeds of its machines tell."
     heads = ["arm", "path", "interface", "MTU", "TLS", "round trip, us", "lowest to highest", "trials",
              "bandwidth, MB/s", "clock, ms"]  # fmt: skip
     return Table(caption, heads, rows, frozenset({3, 5, 6, 7, 8, 9}))
+
+
+def _fleet_ways(where: WhereItRan) -> Table:
+    arms = [server.arm for server in where.servers]
+    ways = {(way.machine, way.arm): way for way in where.ways}
+    further = {(machine, arm) for arm in arms for machine in further_machines(where.ways, arm)}
+    rows = []
+    for part in where.machines:
+        cells = [
+            _span(way) + (" (far)" if (part.machine, arm) in further else "")
+            if (way := ways.get((part.machine, arm)))
+            else NONE
+            for arm in arms
+        ]
+        rows.append([part.machine, _YES_NO[part.with_lab], *cells])
+    caption = (
+        "The way from each machine of the fleet, which made the load, to each server: round trips in microseconds, by "
+        "TCP connects, the median of 7 before each trial; their median over the trials, lowest and highest. A server "
+        "that is much further from one machine than from the others is marked. No bandwidth was measured from here."
+    )
+    heads = ["machine", "the lab's own", *(f"to {arm}" for arm in arms)]
+    marked = frozenset(i for i, part in enumerate(where.machines) if any(part.machine == name for name, _ in further))
+    return Table(caption, heads, rows, frozenset(range(2, len(heads))), marked, folded=len(rows) > _MOST_UNFOLDED)
+
+
+def _span(way: MachineWay) -> str:
+    """`120 (110 to 190)`."""
+    return f"{_us(way.round_trip_us)} ({_us(way.round_trip_lowest_us)} to {_us(way.round_trip_highest_us)})"
 
 
 def _fleet(where: WhereItRan) -> Table:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.study.load_section import Section
 from pgtrial.study.losses import patience_s, policy
@@ -49,6 +49,15 @@ class FleetSection(Section):
         "`continue`: the others share its part; `wait 2min`: for so long a replacement is waited for, then the study "
         "stops; `stop`: it stops at once. A study that was stopped goes on when it is run again.",
     )
+
+    @model_validator(mode="after")
+    def _can_be_there(self) -> Self:
+        if self.address == LOCAL and (self.machines or 1) > 1 and not self.pack:
+            raise ValueError(
+                f'"{LOCAL}" is this machine alone, and machines = {self.machines}; write pack = true (--pack) for so '
+                "many engines on it, or name a cluster that has them"
+            )
+        return self
 
     @property
     def patience_s(self) -> float | None:

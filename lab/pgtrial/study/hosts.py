@@ -29,13 +29,14 @@ def _hosts(setup: SetUp) -> list[ServerHost]:
 def _given(setup: SetUp) -> ServerHost:
     """By its host alone: a connection string may hold a password."""
     if setup.dsn == [ENVIRONMENT]:
-        return ServerHost(label="as the environment says", by="dsn")
+        return ServerHost(label="as the environment says", by="dsn", looked_at=setup.ssh)
     try:
         parts = conninfo_to_dict(setup.conninfo)
     except ProgrammingError:  # refused, with a sentence, when the study is frozen
         parts = {}
     host = parts.get("host") or parts.get("hostaddr")
     if host is None:
-        return ServerHost(label=f"service {parts['service']}" if "service" in parts else "a given server", by="dsn")
+        label = f"service {parts['service']}" if "service" in parts else "a given server"
+        return ServerHost(label=label, by="dsn", looked_at=setup.ssh)
     address = parts.get("hostaddr") or host
-    return ServerHost(label=str(host), by="dsn", address=str(address))
+    return ServerHost(label=str(host), by="dsn", address=str(address), looked_at=setup.ssh)

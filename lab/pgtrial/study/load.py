@@ -74,7 +74,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> 
     return take_in(spec, folder, source)
 
 
-def with_fleet(spec: StudySpec, **given: str | int | None) -> StudySpec:
+def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
     """The study with a fleet, or with these keys of its fleet changed; None leaves one as it is. Raises StudyError."""
     keys = {} if spec.fleet is None else spec.fleet.model_dump()
     try:
@@ -168,9 +168,10 @@ def _check_way(own: SetUp, where: str) -> None:
     """Raise StudyError for a table that says in two ways how its servers come to be."""
     if own.dsn is not None and own.postgres is not None:
         raise StudyError(f"{where} has both dsn and postgres; a given server brings its own version")
-    if own.dsn is not None and own.ssh is not None:
+    if own.dsn is not None and own.ssh is not None and len(own.dsn) > 1:
         raise StudyError(
-            f"{where} has both dsn and ssh; a given server is reached by its dsn alone, and with ssh pgtrial makes one"
+            f"{where} has ssh, and dsn names {len(own.dsn)} servers; only the host of a single given server can be "
+            "looked at: leave ssh out"
         )
     if own.postgres == EVERY:
         raise StudyError(f'{where} postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]')
@@ -183,6 +184,13 @@ def _check_ssh(own: SetUp, setup: SetUp, where: str) -> None:
             raise StudyError(
                 f"{where} has {' and '.join(alone)}, which is for a server on another host; "
                 'remove it, or add ssh = "user@host"'
+            )
+        return
+    if setup.dsn is not None:
+        if alone := [key for key in ("data", "address", "port") if getattr(own, key) is not None]:
+            raise StudyError(
+                f"{where} has dsn, ssh and {' and '.join(alone)}; on the host of a given server nothing is made, and "
+                f"its dsn says where clients reach it: remove {' and '.join(alone)}"
             )
         return
     if setup.data is None:

@@ -84,14 +84,15 @@ class SetUp(Section):
         None,
         min_length=1,
         description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
-        "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres, initdb and ssh. A list names several "
+        "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres and initdb. A list names several "
         "[deployments](given-servers.md) of one product, as many in each arm.",
     )
     ssh: Annotated[str, AfterValidator(_login)] | None = Field(
         None,
         description="Another host that the server runs on, `user@host` or a name of ssh's configuration: pgtrial "
         "makes, starts and removes it there, with your keys, agent and known_hosts ([hosts](ssh-hosts.md)). "
-        "`postgres` is then a bin directory there, or a major version looked for in the usual places.",
+        "`postgres` is then a bin directory there, or a major version looked for in the usual places. In the same "
+        "table as `dsn`: the host of that given server, which is [only looked at](given-servers.md#its-host).",
     )
     data: Annotated[str, AfterValidator(_folder)] | None = Field(
         None,
@@ -109,7 +110,7 @@ class SetUp(Section):
     sudo: bool | None = Field(
         None,
         description="With ssh: whether commands there are run as root, by a sudo that asks for no password. Needed "
-        "for what needs root, unless the login is root.",
+        "for what needs root, unless the login is root. Beside `dsn`: whether root does the looking.",
     )
     storage_limit: Bytes | None = Field(
         None,
@@ -244,14 +245,16 @@ class StudySpec(Section):
         """The set-up of one arm with what all arms share filled in; settings are merged, the arm's win."""
         shared, own = self.server, self.arms[arm]
         given = own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None)
-        ssh = None if given else own.ssh or shared.ssh
+        # a host stands beside the dsn of its server, in the same table
+        ssh = (own if own.dsn is not None else shared).ssh if given else own.ssh or shared.ssh
+        makes = ssh is not None and not given
         return SetUp(
             postgres=None if given else own.postgres or shared.postgres or "18",
             dsn=(own.dsn or shared.dsn) if given else None,
             ssh=ssh,
-            data=(own.data or shared.data) if ssh else None,
-            address=(own.address or (shared.address if own.ssh is None else None)) if ssh else None,
-            port=(own.port or shared.port) if ssh else None,
+            data=(own.data or shared.data) if makes else None,
+            address=(own.address or (shared.address if own.ssh is None else None)) if makes else None,
+            port=(own.port or shared.port) if makes else None,
             sudo=(own.sudo if own.sudo is not None else shared.sudo) if ssh else None,
             storage_limit=(own.storage_limit or shared.storage_limit) if given else None,
             metrics=(own.metrics or shared.metrics) if given else None,

@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from pgtrial.analyse.results import StudyResult, analyse_study
 from pgtrial.analyse.words import in_regime
 from pgtrial.arm.base import Arm, Needs, make_arms
 from pgtrial.arm.connect import Target
-from pgtrial.arm.workspace import Workspace
+from pgtrial.arm.workspace import LeftOnHost, Workspace
 from pgtrial.engine import engine_path
 from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect
 from pgtrial.facts.trial_audit import whole_audit
 from pgtrial.fleet.fleet import load_maker
+from pgtrial.host.machine import HostError
 from pgtrial.load import LoadMaker
 from pgtrial.observe.canary import CanaryProbes
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import PlannedTrial, Trial
+from pgtrial.store.records import Facts, PlannedTrial, Trial
 from pgtrial.store.timelines import committed_seconds
 from pgtrial.study.spec import StudySpec
 from pgtrial.trial.leftovers import discard_unfinished
@@ -48,11 +50,11 @@ def run_study(
         study.finish_void()
         if isinstance(_next_step(study, given, study.trials()), Stop):
             return _end(study, given, listener)
-        workspace = stack.enter_context(Workspace())
+        workspace = stack.enter_context(_workspace(listener))
         for notice in workspace.notices:
             listener(Preparing(notice))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
-        workspace.preparing, workspace.load_from = maker.preparing, lambda: maker.addresses
+        workspace.maker, workspace.load_from = maker, lambda: maker.addresses
         arms = make_arms(given, workspace)
         for arm in arms.values():
             stack.callback(arm.close)
@@ -62,6 +64,16 @@ def run_study(
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
         _run_trials(study, given, arms, maker, listener, engine_grace_s=engine_grace_s, watch=watch)
         return _end(study, given, listener)
+
+
+@contextmanager
+def _workspace(listener: Listener) -> Iterator[Workspace]:
+    """A study that has come to its end is complete, also where a host is gone from which something is to be removed."""
+    try:
+        with Workspace() as workspace:
+            yield workspace
+    except LeftOnHost as left:
+        listener(Preparing(str(left)))
 
 
 def _own_canary(workspace: Workspace) -> CanaryProbes:
@@ -100,8 +112,7 @@ def _run_trials(
 
     def collect_facts(arm: Arm, target: Target, place: int | None) -> None:
         deployment = place if plan.deployments > 1 else None
-        if (arm.name, deployment) not in known:
-            facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
+        if (arm.name, deployment) not in known and (facts := facts_of(arm, target, listener)) is not None:
             study.write_facts(facts.model_copy(update={"deployment": deployment}))
             known.add((arm.name, deployment))
 
@@ -141,6 +152,17 @@ def _run_trials(
         ended = sum(stored.block == planned.block for stored in trials) == per_block
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
+
+
+def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:
+    """The facts of an arm that is being served; None, with a notice, while a host that is only looked at is gone."""
+    try:
+        return collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
+    except HostError as error:
+        if arm.data_directory is not None:
+            raise
+        listener(Preparing(f"{arm.name}: its facts are collected after another trial, for its host is gone: {error}"))
+        return None
 
 
 def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:

@@ -81,6 +81,11 @@ class _Course:
         """The first reason counts."""
         self.reason = self.reason or reason
 
+    def fail_with(self, reason: str) -> None:
+        """What befell the server's host explains what came before, and is told with it."""
+        before = (self.reason or "").removesuffix(".")
+        self.reason = reason if before in reason else f"{before}; {reason}"
+
     @property
     def brought(self) -> bool:
         """Whether the workload brings its own tables, in place of pgbench's."""
@@ -122,13 +127,17 @@ def run_trial(
                 _load_and_collect(course, arm, target)
             except (TrialError, psycopg.Error) as error:
                 course.fail(_sentence(error))
-            arm.fetch_log(log)
+            try:
+                arm.fetch_log(log)
+            except TrialError as error:
+                course.fail(_sentence(error))
             # what follows is the lab's own stop of the server
             course.server_said = server_log.last_lines(log, said_before)
             if course.reason is None and course.lost is None and while_served is not None:
                 while_served(arm, target, planned.place)
     except TrialError as error:
-        course.fail(_sentence(error))
+        course.fail_with(_sentence(error))
+    course.notes += arm.notes
     trial = _record(course, started, arm.host_seen)
     _write_measurements(course.directory, course.outcome, course.observation)
     study.write_trial(trial)
@@ -210,7 +219,9 @@ def _settle_loss(course: _Course) -> None:
 
 def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, target: Target) -> counters.Counters:
     by_network = not target.host.startswith(("/", "@"))
-    return counters.read_counters(session) | host.read_host(arm.machine, arm.data_directory, network=by_network)
+    return counters.read_counters(session) | host.read_host(
+        arm.machine, arm.data_directory, session, network=by_network
+    )
 
 
 def _check_script(course: _Course, run: Load) -> None:

@@ -1,0 +1,91 @@
+"""Data made by all machines of a fleet at once: each has an engine that makes its shard of it."""
+
+from __future__ import annotations
+
+import collections
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pgtrial.engine import TAIL_LINES, last_words
+from pgtrial.errors import ArmError
+from pgtrial.fleet.members import ANSWER_S, MachineLost, Member
+from pgtrial.fleet.packing import Packed, pack
+from pgtrial.loading import DataOrder, is_told
+
+_LINES_S = 2.0
+_END_S = 5.0
+
+
+def make_shared(members: Sequence[Member], order: DataOrder, on_line: Callable[[str], None] | None) -> None:
+    """Have each of the machines make a part; lines come with the machine's name where there are several.
+
+    The first machine that fails or is lost ends it for all. Raises ArmError with its reason.
+    """
+    _Shared(members, order, on_line).make()
+
+
+class _Shared:
+    def __init__(self, members: Sequence[Member], order: DataOrder, on_line: Callable[[str], None] | None):
+        self._members = members
+        self._order = order
+        self._on_line = on_line
+        self._packed: Packed = pack(order.command, dict(order.env), order.folder)
+        self._one_at_a_time = threading.Lock()
+        self._over = threading.Event()
+        """Whatever is still made is of no use."""
+        self._complaints: list[str] = []
+        """With the machines' names, in the order of time."""
+
+    def make(self) -> None:
+        with ThreadPoolExecutor(len(self._members)) as workers:
+            try:
+                for _ in workers.map(self._part, range(len(self._members))):
+                    pass
+            except BaseException:
+                self._over.set()
+                raise
+        if self._complaints:
+            raise ArmError(f"{self._order.what} failed on the machine {self._complaints[0]}")
+
+    def _part(self, index: int) -> None:
+        """One machine's part, in a thread of its own."""
+        member = self._members[index]
+        try:
+            complaint = self._carried_out(member, f"--shard={index + 1}/{len(self._members)}")
+        except MachineLost as lost:
+            complaint = f"the machine was lost: {lost}"
+        except BaseException:
+            self._over.set()
+            member.call("interrupt")
+            member.call("end", _END_S)
+            raise
+        if complaint is not None:
+            with self._one_at_a_time:
+                self._complaints.append(f"{member.name}: {complaint}")
+            self._over.set()
+
+    def _carried_out(self, member: Member, shard: str) -> str | None:
+        """What is wrong with a part once its engine has ended; None if nothing is. Raises MachineLost."""
+        complaint = member.ask("begin", self._packed.order(shard, one_output=True))
+        if complaint is not None:
+            return str(complaint)
+        tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+        last = False
+        while not last:
+            if self._over.is_set():
+                member.call("interrupt")
+            lines, last = member.ask("lines", _LINES_S, patience_s=_LINES_S + ANSWER_S)
+            for line in [line.strip() for line in lines if line.strip()]:
+                tail.append(line)
+                self._hear(member, line)
+        ended = member.ask("end", _END_S, patience_s=_END_S + ANSWER_S)
+        if ended["status"] == 0 or self._over.is_set():
+            return None
+        return last_words(tail, ended["status"])
+
+    def _hear(self, member: Member, line: str) -> None:
+        if self._on_line is None or not is_told(line):
+            return
+        with self._one_at_a_time:
+            self._on_line(f"{member.name}: {line}" if len(self._members) > 1 else line)
