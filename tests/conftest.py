@@ -36,8 +36,9 @@ _OF_THE_MACHINE = (
 )
 """Tests that change the machine or look whether it was changed: one after the other, in one process."""
 
-_LONG = (*_OF_THE_MACHINE, "tests/fleet/test_cluster.py", "tests/trial/", "tests/engine/", "tests/report/")
-"""In this order, and before all others, so that several processes end together."""
+_LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/fleet/test_cluster.py", "tests/trial/", "tests/report/")
+"""In this order, and before all others, so that several processes end together. Beside those of the machine run those
+of the engine, which look at no facts: a kernel value that changes for a while is nothing to them."""
 
 
 class _ByFile(LoadScopeScheduling):
@@ -194,7 +195,9 @@ def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> 
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"test-{major}")
     copy_directory(_initialised(workspace, server), data, flush=False)
-    return Cluster(server, workspace.account, data, workspace.socket_directory(), settings)
+    # else it would take pages that a test beside it has just reserved
+    own = {"huge_pages": "off", **settings}
+    return Cluster(server, workspace.account, data, workspace.socket_directory(), own)
 
 
 def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:

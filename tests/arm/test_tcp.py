@@ -9,7 +9,7 @@ import pytest
 from psycopg import sql
 
 from pgtrial.arm.base import make_arms
-from pgtrial.engine import initialise, make_table_a, prepare_sysbench
+from pgtrial.loading import ENGINE_HERE, sysbench_order, table_a_order, tables_order
 from pgtrial.study.declared import declared
 from pgtrial.study.spec import StudySpec
 from tests.conftest import require_engine, require_server
@@ -53,9 +53,10 @@ def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path)
         with target.connect() as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         there = replace(target, dbname=name)
-        initialise(there.environment(), 1, steps="dt")
-        prepare_sysbench(there.environment(), "oltp_read_only", ["--tables=1", "--table-size=10"])
-        make_table_a(there.environment(), 1, 10)
+        env = there.environment()
+        ENGINE_HERE.make(tables_order(env, 1, "dt"))
+        ENGINE_HERE.make(sysbench_order(env, "oltp_read_only", ["--tables=1", "--table-size=10"]))
+        ENGINE_HERE.make(table_a_order(env, 1, 10, "tgv"))
         with there.connect() as connection:
             listed = connection.execute("SELECT relname FROM pg_class WHERE relname IN ('pgbench_tellers', 'sbtest1')")
             assert len(listed.fetchall()) == 2

@@ -203,17 +203,18 @@ class FleetRun(EngineRun):
         """The engine has said all: hear how it ended."""
         ended = part.member.ask("end", _END_S, patience_s=_END_S + ANSWER_S)
         part.messages = ended["messages"]
-        self._close(part)
-        if not part.done:
-            self._give_up(f"the engine on the machine {part.member.name} ended before its report: {words_of(ended)}")
+        words = words_of(ended)
+        self._close(part, f"the engine on the machine {part.member.name} ended before its report: {words}")
 
     def _lose(self, part: _Part, why: str) -> None:
-        self._close(part)
-        if not part.done:
-            self._give_up(_lost(part, why, self._when()))
+        self._close(part, _lost(part, why, self._when()))
 
-    def _close(self, part: _Part) -> None:
+    def _close(self, part: _Part, reason: str) -> None:
+        """No more will come of a part. Without its report, for this reason, the load has failed."""
         part.over = True
+        if not part.done:
+            self._give_up(reason)
+        # the merger may end with this, and the load with it
         self.feed(f"{part.index}\t\n")
 
     def _give_up(self, reason: str) -> None:
