@@ -20,6 +20,7 @@ import psutil
 
 _LISTENING = "0A"
 _BOOT_ID = "/proc/sys/kernel/random/boot_id"
+_SUDOERS = "/etc/sudoers"
 WINDOWS_PORT = 2200
 """Here each host's sshd answers as that of a host with Windows."""
 _WINDOWS = Path(__file__).with_name("windows_shell.py")
@@ -72,6 +73,14 @@ class Host:
         wait_until(lambda: not self._pids())
         for room in self.note_rooms():
             shutil.rmtree(f"/tmp/{room}-jobs", ignore_errors=True)
+
+    @contextmanager
+    def account_with_sudo(self) -> Iterator[None]:
+        """Whoever logs in may become root without a password; else nobody may."""
+        sudoers = self.folder / "sudoers"
+        sudoers.write_text(f"{self.user} ALL=(ALL) NOPASSWD: ALL\n")
+        yield
+        sudoers.write_text("")
 
     def on_it(self, *command: str) -> str:
         """Run a command there, and give what it prints."""
@@ -192,6 +201,7 @@ def _configure_sshd(folder: Path, address: str, key: asyncssh.SSHKey) -> None:
     (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
     (folder / "authorized_keys").chmod(0o644)
     (folder / "greeting").write_text("echo Welcome; echo Mind the step >&2\n")
+    (folder / "sudoers").touch(mode=0o440)
     # without PAM, sshd lets nobody in whose password is locked; only this host sees another file
     shadow = Path("/etc/shadow").read_text().replace(f"\n{UNPRIVILEGED}:!", f"\n{UNPRIVILEGED}:*")
     (folder / "shadow").touch(mode=0o600)
@@ -199,7 +209,9 @@ def _configure_sshd(folder: Path, address: str, key: asyncssh.SSHKey) -> None:
 
 
 def _start_sshd(folder: Path, namespace: str) -> subprocess.Popen[bytes]:
-    own = [f"mount --bind {folder}/shadow /etc/shadow", f"mount --bind {folder}/boot_id {_BOOT_ID}", 'exec "$@"']
+    seen = {"shadow": "/etc/shadow", "boot_id": _BOOT_ID, "sudoers": _SUDOERS}
+    own = [f"mount --bind {folder}/{name} {path}" for name, path in seen.items() if Path(path).exists()]
+    own.append('exec "$@"')
     command = ["/usr/sbin/sshd", "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"]
     return subprocess.Popen(
         ["ip", "netns", "exec", namespace, "sh", "-c", " && ".join(own), "sh", *command], stdin=subprocess.DEVNULL
