@@ -44,7 +44,7 @@ class Connection:
     """To `[user@]host`, a name of ssh's configuration included. Safe to use from several threads.
 
     A host that was there and does not come back within the patience is *lost*: everything fails at once from then on,
-    until `rejoin`. So is one that was started anew.
+    until `rejoin` or `forget_loss`. So is one that was started anew.
     """
 
     def __init__(self, login: str, patience_s: float = PATIENCE_S) -> None:
