@@ -13,9 +13,6 @@ from typing import Protocol
 from pgtrial.engine import TAIL_LINES, engine_path, environment, last_words, lines_of, server_options
 from pgtrial.errors import ArmError
 
-MOST_ENGINES = 16
-"""More engines make no data sooner, and take connections that the server may not have."""
-
 _CONNECTIONS = 8
 """As many as engines that share the rows of one table have together, or one each."""
 

@@ -45,7 +45,6 @@ class GivenArm:
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
         self.notes: list[str] = []
-        self.machine: AnyMachine | None = None
         self.data_directory: Path | None = None
         self._needs = needs
         self._workspace = workspace
@@ -55,7 +54,7 @@ class GivenArm:
 
     def check(self, needs: Needs) -> None:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
-        self.machine = self._host.look()
+        self._host.look()
         with self._connect() as connection:
             check_clients(self.name, needs, *_connections(connection))
             self._previous(connection)
@@ -114,8 +113,12 @@ class GivenArm:
 
     def close(self) -> None:
         """Let go of the host."""
-        self.machine = None
         self._host.close()
+
+    @property
+    def machine(self) -> AnyMachine | None:
+        """The host, where the study names one and it was reached."""
+        return self._host.machine
 
     @property
     def targets(self) -> list[Target]:

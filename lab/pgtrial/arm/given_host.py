@@ -21,29 +21,28 @@ class GivenHost:
         self._name = name
         self._setup = setup
         self._patience_s = patience_s or PATIENCE_S
-        self._machine: RemoteMachine | RemoteWindows | None = None
+        self.machine: RemoteMachine | RemoteWindows | None = None
 
-    def look(self) -> RemoteMachine | RemoteWindows | None:
-        """The host; None where the study names none. Raises StudyError where it cannot be looked at."""
-        if self._machine is None and self._setup.ssh is not None:
+    def look(self) -> None:
+        """Reach the host, if the study names one. Raises StudyError where it cannot be looked at."""
+        if self.machine is None and self._setup.ssh is not None:
             # ssh takes a fifth of a second to import, and most studies reach no other host
             from pgtrial.remote.windows import machine_to_look_at  # noqa: PLC0415
 
             try:
-                self._machine = machine_to_look_at(
+                self.machine = machine_to_look_at(
                     self._setup.ssh, sudo=bool(self._setup.sudo), patience_s=self._patience_s
                 )
             except HostError as error:
                 raise StudyError(f"arms.{self._name}: {error}") from None
-        return self._machine
 
     def again(self) -> None:
         """Look at a host again that was lost before: nothing of a trial depends on it."""
-        if self._machine is not None:
-            self._machine.connection.forget_loss()
+        if self.machine is not None:
+            self.machine.connection.forget_loss()
 
     def close(self) -> None:
         """End the connection."""
-        machine, self._machine = self._machine, None
+        machine, self.machine = self.machine, None
         if machine is not None:
             machine.close()

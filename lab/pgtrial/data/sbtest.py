@@ -18,7 +18,7 @@ from psycopg import sql
 
 from pgtrial.data.tables import Server
 from pgtrial.errors import StudyError
-from pgtrial.loading import ENGINE_HERE, MOST_ENGINES, DataMaker, DataOrder, sysbench_order
+from pgtrial.loading import ENGINE_HERE, DataMaker, DataOrder, sysbench_order
 from pgtrial.study.units import format_duration
 
 _BYTES_PER_ROW = 275
@@ -80,7 +80,7 @@ def prepare_tables(
         before = {name for name, _ in _tables(connection)}
     try:
         with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
-            order = _order(server, data, Path(folder), min(maker.engines, MOST_ENGINES))
+            order = _order(server, data, Path(folder), maker.engines)
             maker.make(order, _Progress(data, on_progress).line)
     except BaseException:
         _mark_new(server, before, _UNFINISHED)
@@ -100,7 +100,7 @@ def _order(server: Server, data: SysbenchData, folder: Path, engines: int) -> Da
     depends = bool(data.scripts) or data.test == _FOR_EACH_THREAD
     threads = data.threads if depends else data.threads * engines
     options = [f"--threads={threads}", f"--rand-seed={_SEED}", *data.options]
-    most_parts = min(data.threads, MOST_ENGINES) if depends else MOST_ENGINES
+    most_parts = data.threads if depends else engines
     return sysbench_order({**server.environment(), **environment}, test, options, most_parts=most_parts, folder=folder)
 
 

@@ -13,7 +13,7 @@ from psycopg import sql
 
 from pgtrial.data.tables import Server
 from pgtrial.errors import StudyError
-from pgtrial.loading import ENGINE_HERE, MOST_ENGINES, DataMaker, table_a_order
+from pgtrial.loading import ENGINE_HERE, DataMaker, table_a_order
 
 _TABLE = "table_a"
 _INDEX = "table_a_thread_id"
@@ -70,7 +70,7 @@ def make(server: Server, data: TableA, on_progress: Callable[[str], None], maker
         find(connection, data)  # what is there already is ours, or this is as far as we go
     try:
         for steps in ("t", _ROWS, "v") if maker.engines > 1 else ("tgv",):
-            most_parts = min(data.threads, MOST_ENGINES) if steps == _ROWS else 1
+            most_parts = data.threads if steps == _ROWS else 1
             order = table_a_order(server.environment(), data.threads, data.rows, steps, most_parts=most_parts)
             maker.make(order, hear)
     except BaseException:

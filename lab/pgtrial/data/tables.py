@@ -11,7 +11,7 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.errors import ArmError
-from pgtrial.loading import ENGINE_HERE, MOST_ENGINES, DataMaker, tables_order
+from pgtrial.loading import ENGINE_HERE, DataMaker, tables_order
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 _MARK = "loaded by pgtrial: "
@@ -124,7 +124,7 @@ def _carry_out(
     server: Server, contents: Contents, steps: str, on_progress: Callable[[str], None], maker: DataMaker
 ) -> None:
     """Some of pgbench's steps; the rows alone by as many engines as there are."""
-    engines = min(maker.engines, MOST_ENGINES) if steps == _ROWS else 1
+    engines = maker.engines if steps == _ROWS else 1
     if engines > 1:
         # an engine that shares the rows leaves what is there: a load that broke off, and what the others write
         with server.connect() as connection:

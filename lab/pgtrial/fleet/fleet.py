@@ -33,6 +33,9 @@ _TRY_S = 40.0
 _REACH_S = 5.0
 _AGAIN_S = 1.0
 
+_MOST_LOADING = 16
+"""More machines make no data sooner, and take connections that the server may not have."""
+
 Tell = Callable[[str], None]
 
 
@@ -104,19 +107,19 @@ class Fleet:
 
     @property
     def engines(self) -> int:
-        """As many as there are machines."""
-        return len(self._there)
+        """As many as there are machines that load data."""
+        return len(self._loading)
 
     def make(self, order: DataOrder, on_line: Tell | None = None) -> None:
         """Make data, by as many machines as can share it; where none can, it is made here. Raises ArmError."""
-        if order.most_parts > 1 and self._there:
-            make_shared(self._there[: order.most_parts], order, on_line)
+        if order.most_parts > 1 and self._loading:
+            make_shared(self._loading[: order.most_parts], order, on_line)
         else:
             ENGINE_HERE.make(order, on_line)
 
     @property
-    def _there(self) -> list[Member]:
-        return [member for member in self._members if member.lost is None]
+    def _loading(self) -> list[Member]:
+        return [member for member in self._members if member.lost is None][:_MOST_LOADING]
 
     def check_cpus(self, cpus: str) -> None:
         """Raise StudyError for what is no list of CPUs; whether a machine has them is seen when its engine starts."""

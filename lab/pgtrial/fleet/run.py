@@ -14,7 +14,7 @@ from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
-from pgtrial.engine import EngineRun, Event, environment, load_command
+from pgtrial.engine import EngineRun, Event, environment, last_message, load_command
 from pgtrial.errors import TrialError
 from pgtrial.fleet.agent import identity
 from pgtrial.fleet.clocks import Offset
@@ -203,7 +203,7 @@ class FleetRun(EngineRun):
         """The engine has said all: hear how it ended."""
         ended = part.member.ask("end", _END_S, patience_s=_END_S + ANSWER_S)
         part.messages = ended["messages"]
-        words = words_of(ended)
+        words = _words_of(ended)
         self._close(part, f"the engine on the machine {part.member.name} ended before its report: {words}")
 
     def _lose(self, part: _Part, why: str) -> None:
@@ -284,10 +284,9 @@ def _lost(part: _Part, why: str, when: str) -> str:
     return f"the machine {part.member.name} was lost {when}: {why}"
 
 
-def words_of(ended: dict[str, Any]) -> str:
+def _words_of(ended: dict[str, Any]) -> str:
     """Why an engine ended: its last message, or the signal that killed it."""
-    status, messages = ended["status"], ended["messages"]
+    status = ended["status"]
     if status is not None and status < 0:
         return f"it was killed by {signal.Signals(-status).name}"
-    spoken = [line for line in messages if "error" in line.lower() or "fatal" in line.lower()] or messages
-    return spoken[-1] if spoken else f"status {status}, and it said nothing"
+    return last_message(ended["messages"]) or f"status {status}, and it said nothing"
