@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-import secrets
 import shutil
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -53,8 +53,7 @@ class Workspace:
         self.account: Account = find_account()
         _make_state(self.state, self.account)
         self.notices: list[str] = clean(self.state)
-        self.run = self.state / "runs" / f"{os.getpid()}-{secrets.token_hex(2)}"
-        self._lock = self._claim()
+        self.run, self._lock = _claim(self.state)
         self._count = 0
         self.kept: dict[KeptCopy, Path] = {}
         self.maker: DataMaker = ENGINE_HERE
@@ -113,17 +112,20 @@ class Workspace:
                 raise
             error.add_note(str(left))
 
-    def _claim(self) -> IO[bytes]:
-        with _registry(self.state):
-            self.run.mkdir(mode=0o711)
-            lock = (self.run / "lock").open("wb")
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return lock
-
     def _private(self, path: Path) -> Path:
         path.mkdir(mode=0o700)
         self.account.own(path)
         return path
+
+
+def _claim(state: Path) -> tuple[Path, IO[bytes]]:
+    """A run's directory that nobody has, and the lock that says whose it is."""
+    with _registry(state):
+        run = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=state / "runs"))
+        run.chmod(0o711)
+        lock = (run / "lock").open("wb")
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return run, lock
 
 
 def state_root() -> Path:
