@@ -53,6 +53,36 @@ pub struct Plan {
     pub seeds: Seeds,
 }
 
+impl Plan {
+    /// The plainest load: one thread, no end, and nothing of what a front end may offer beside.
+    pub fn plain(target: Arc<Target>, workload: Arc<dyn Workload>, part: Part, seeds: Seeds) -> Self {
+        Self {
+            target,
+            workload,
+            clients: part.clients(),
+            part,
+            start: None,
+            jobs: 1,
+            mode: QueryMode::Simple,
+            limit: Limit::Events { total: None, time: None },
+            warmup: Duration::ZERO,
+            reconnect: false,
+            staged: false,
+            timed_commands: false,
+            interval: None,
+            pools: None,
+            latency_limit: None,
+            tries: Some(1),
+            continue_on_error: false,
+            wait_for_server: None,
+            exit_on_abort: false,
+            log: None,
+            notes: Notes::default(),
+            seeds,
+        }
+    }
+}
+
 /// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections. Numbers are of each
 /// application, and of this engine's part of it.
 #[derive(Debug, Clone, Copy, PartialEq)]

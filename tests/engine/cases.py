@@ -121,7 +121,8 @@ def _settled(case: Case, text: str) -> str:
 def _settled_log(case: Case, text: str) -> str:
     """A log without its times, the clients one after the other.
 
-    Of an aggregated one it is the number of columns, and the sum of the counts if the run is limited by one.
+    Of an aggregated one it is the number of columns, and the sum of the counts if the run is limited by one. A line
+    comes when an interval is over by the clock on the wall: for the last transaction's it may be too late.
     """
     arguments = " ".join(case.args)
     lines = [line.split(" ") for line in text.splitlines()]
@@ -130,9 +131,11 @@ def _settled_log(case: Case, text: str) -> str:
         return "".join(" ".join(_entry(fields, throttled="-R" in arguments)) + "\n" for fields in lines)
     # after the start, the count and the latency's four come the columns that options add
     assert all(field.isdecimal() for fields in lines for field in fields)
-    counts = sum(int(fields[1]) for fields in lines) if "-t" in case.args else "some"
-    if not counts:
-        return "no transactions\n"  # a run without any that lasts for an interval writes a line, a shorter one none
+    assert lines, "a run as long as an interval, whenever it begins"
+    counts: int | str = "some"
+    if "-t" in case.args:
+        limit = int(case.args[case.args.index("-t") + 1])
+        counts = min(sum(int(fields[1]) for fields in lines), limit - 1)
     return f"{sorted({len(fields) for fields in lines})} columns, {counts} transactions\n"
 
 

@@ -10,12 +10,21 @@ import pytest
 
 from pgtrial.arm.cluster import Cluster
 from pgtrial.arm.connect import Target
+from pgtrial.arm.workspace import Workspace
+from tests.conftest import running_clusters
 
 pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.corpora", "tests.engine.cases")
 
 from tests.engine.programs import Program, original, ours  # noqa: E402
 
 _numbers = itertools.count()
+
+
+@pytest.fixture(scope="session")
+def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
+    """Running clusters for the engine's tests, on whose tables only those work who are asked to: `clusters(17)`."""
+    with running_clusters(workspace, {"autovacuum": "off"}) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")

@@ -119,6 +119,11 @@ def run_with_events(ours: Program, target: Target, path: Path, *args: str, **env
     return done, events_of(path.read_text())
 
 
+def has_counted(events: list[Event]) -> bool:
+    """Whether a second is told of in which transactions were done."""
+    return any(tick["transactions"] > 0 for tick in of_kind(events, "tick"))
+
+
 def wait_for(path: Path, ready: Callable[[list[Event]], bool], timeout_s: float = 60) -> None:
     """Wait until the complete lines of a file of events are what is waited for."""
     deadline = time.monotonic() + timeout_s

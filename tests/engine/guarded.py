@@ -6,6 +6,7 @@ import os
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -31,14 +32,15 @@ def serving(
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"guarded-{major}")
     create_cluster(server, workspace.account, data)
-    everything = {"listen_addresses": ADDRESS, "port": str(closed_port()), "fsync": "off", **settings}
-    cluster = Cluster(server, workspace.account, data, workspace.socket_directory(), everything)
-    (data / "pg_hba.conf").write_text(f"local all postgres trust\n{hba}")
-    prepare(cluster)
     log = data.with_suffix(".log")
     try:
-        with cluster.running(log, immediate=True):
-            yield cluster
+        with closed_port() as port:
+            everything = {"listen_addresses": ADDRESS, "port": str(port), "fsync": "off", **settings}
+            cluster = Cluster(server, workspace.account, data, workspace.socket_directory(), everything)
+            (data / "pg_hba.conf").write_text(f"local all postgres trust\n{hba}")
+            prepare(cluster)
+            with cluster.running(log, immediate=True):
+                yield cluster
     finally:
         shutil.rmtree(data, ignore_errors=True)
         log.unlink(missing_ok=True)
@@ -64,12 +66,20 @@ def variables(cluster: Cluster, user: str, **more: str) -> dict[str, str]:
     return {"PGHOST": ADDRESS, "PGPORT": str(cluster.port), "PGUSER": user, "PGDATABASE": "postgres", **more}
 
 
-def closed_port() -> int:
-    """A port of the loopback address that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind((ADDRESS, 0))
-        port: int = probe.getsockname()[1]
-        return port
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port of the loopback address that nobody listens on, and that the kernel gives to nobody else meanwhile.
+
+    On Linux the port is only bound: a server that sets SO_REUSEADDR, as PostgreSQL does, can listen there all the same.
+    """
+    with socket.socket() as bound:
+        if sys.platform == "linux":
+            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        bound.bind((ADDRESS, 0))
+        port: int = bound.getsockname()[1]
+        if sys.platform != "linux":
+            bound.close()
+        yield port
 
 
 def write_private(path: Path, text: str) -> Path:

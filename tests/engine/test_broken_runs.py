@@ -6,21 +6,21 @@ import json
 import os
 import signal
 import subprocess
-import time
 
 import pytest
 
 from pgtrial.arm.cluster import Cluster
-from pgtrial.arm.connect import Target
 from tests.engine.events import (
     assert_consistent,
     done_of,
     events_of,
+    has_counted,
     of_kind,
     run_with_events,
     wait_for,
 )
-from tests.engine.programs import assert_alike, ended, settle
+from tests.engine.programs import TIMEOUT_S, assert_alike, ended, settle
+from tests.engine.sessions import running_selects, wait_until_running
 
 
 def test_a_client_that_is_given_up_leaves_the_others_running(peers, fresh, tmp_path):
@@ -74,7 +74,7 @@ def test_a_table_dropped_in_mid_run_ends_the_run_with_what_was_measured(peers, f
     target = fresh()
     path = tmp_path / "events"
     with peers[1].start(target, ["-n", "-T", "60", "-c", "4", "-j", "2", "--events", str(path)]) as process:
-        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 1)
+        wait_for(path, has_counted)
         with target.connect() as connection:
             connection.execute("DROP TABLE pgbench_history")
         done = ended(process)
@@ -99,7 +99,7 @@ def doomed(start_cluster, peers) -> Cluster:
 def test_a_server_stopped_in_mid_run_leaves_what_was_measured(peers, doomed, tmp_path, line):
     path = tmp_path / "events"
     with peers[1].start(doomed.target, ["-n", *line.split(), "--events", str(path)]) as process:
-        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 1)
+        wait_for(path, has_counted)
         doomed.stop(immediate=True)
         done = ended(process)
     events = events_of(path.read_text())
@@ -139,27 +139,13 @@ def test_both_speak_alike_of_a_session_that_is_ended(peers, fresh):
         with target.connect() as administrator, target.connect(autocommit=False) as locking:
             locking.execute("LOCK pgbench_accounts")
             with program.start(target, ["-n", "-T", "60", "-S", "-c", "1", "--random-seed=1"]) as process:
-                wait_until_running(target)
+                wait_until_running(target, locked=True)
                 administrator.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-                    " WHERE application_name = 'pgbench' AND query LIKE 'SELECT abalance%'"
+                    f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {running_selects(locked=True)}"
                 )
                 said.append(ended(process))
     assert_alike(*said)
     assert said[1].status == 2
-
-
-def wait_until_running(target: Target) -> None:
-    with target.connect() as connection:
-        for _ in range(3000):
-            (running,) = connection.execute(
-                "SELECT sum(calls) FROM (SELECT count(*) AS calls FROM pg_stat_activity"
-                " WHERE application_name = 'pgbench' AND query LIKE 'SELECT abalance%') AS s"
-            ).fetchone()
-            if running:
-                return
-            time.sleep(0.01)
-    raise AssertionError("no client runs")
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
@@ -167,7 +153,7 @@ def test_an_interrupt_prints_what_was_measured(peers, fresh, tmp_path, which):
     path = tmp_path / "events"
     target = fresh()
     with peers[1].start(target, ["-n", "-T", "60", "-c", "3", "-j", "3", "--events", str(path)]) as process:
-        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 1)
+        wait_for(path, has_counted)
         process.send_signal(which)
         done = ended(process)
     events = events_of(path.read_text())
@@ -184,7 +170,7 @@ def test_an_interrupt_prints_what_was_measured(peers, fresh, tmp_path, which):
 def test_an_interrupt_in_the_warm_up_leaves_nothing_measured(peers, loaded, tmp_path):
     path = tmp_path / "events"
     with peers[1].start(loaded(18), ["-n", "-S", "-T", "9", "--warmup", "60", "--events", str(path)]) as process:
-        wait_for(path, lambda events: len(of_kind(events, "tick")) >= 1)
+        wait_for(path, has_counted)
         process.send_signal(signal.SIGINT)
         done = ended(process)
     events = events_of(path.read_text())
@@ -228,7 +214,7 @@ def test_a_reader_that_goes_away_ends_the_run(peers, loaded):
             if json.loads(line)["event"] == "tick":
                 break
         process.stdout.close()
-        assert process.wait(10) == 1
+        assert process.wait(TIMEOUT_S) == 1
         assert process.stderr.read() == "pgbench: error: could not write events: Broken pipe\n"
 
 

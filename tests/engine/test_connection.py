@@ -9,11 +9,13 @@ import socket
 import subprocess
 import termios
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from tests.engine.events import of_kind, wait_for
 from tests.engine.guarded import (
     ADDRESS,
     PASSWORD,
@@ -24,6 +26,7 @@ from tests.engine.guarded import (
     write_private,
 )
 from tests.engine.programs import TIMEOUT_S, assert_alike, ours
+from tests.engine.sessions import wait_until_left
 
 HBA = """
 local all all scram-sha-256
@@ -34,13 +37,19 @@ host all ann 127.0.0.1/32 scram-sha-256
 host all barred 127.0.0.1/32 reject
 """
 ROLES = ("trusty", "clara", "mildred", "ann", "barred")
+PLACES = 40
+"""For clients at once: so many that those of one run may still be leaving while the next one comes."""
 SHORT = ("-n", "-S", "-t", "2", "-c", "2", "--random-seed=1")
+NO_HOST = "nosuch..invalid"
+"""No network is asked for it, and so none answers now this way and now that."""
 
 
 @pytest.fixture(scope="module")
 def guarded(workspace):
     """A server on TCP and a socket with a role for each way of authentication, loaded at scale 1."""
-    with serving(workspace, 18, HBA, {"max_connections": "10", "password_encryption": "scram-sha-256"}) as cluster:
+    with serving(
+        workspace, 18, HBA, {"max_connections": str(PLACES), "password_encryption": "scram-sha-256"}
+    ) as cluster:
         with cluster.target.connect() as connection:
             connection.execute("SET md5_password_warnings = off")
             for role in ROLES:
@@ -89,11 +98,11 @@ REFUSALS = {
     "no standby": ("trusty", {"PGTARGETSESSIONATTRS": "standby"}),
     "not read-only": ("trusty", {"PGTARGETSESSIONATTRS": "read-only"}),
     "read-only": ("trusty", {"PGTARGETSESSIONATTRS": "read-write", "PGOPTIONS": "-cdefault_transaction_read_only=on"}),
-    "no such host": ("trusty", {"PGHOST": "nosuch.invalid"}),
+    "no such host": ("trusty", {"PGHOST": NO_HOST}),
     "no such socket": ("trusty", {"PGHOST": "/tmp/nosuch"}),
     "refused": ("trusty", {"PGPORT": "1"}),
     "refused by name": ("trusty", {"PGHOST": "localhost", "PGHOSTADDR": ADDRESS, "PGPORT": "1"}),
-    "all of several refused": ("trusty", {"PGHOST": "nosuch.invalid,127.0.0.1,/tmp/nosuch", "PGPORT": "1"}),
+    "all of several refused": ("trusty", {"PGHOST": f"{NO_HOST},127.0.0.1,/tmp/nosuch", "PGPORT": "1"}),
     "bad port": ("trusty", {"PGPORT": "many"}),
     "more ports than hosts": ("trusty", {"PGPORT": "1,2"}),
     "more addresses than hosts": ("trusty", {"PGHOST": "one", "PGHOSTADDR": f"{ADDRESS},{ADDRESS}"}),
@@ -118,15 +127,19 @@ def test_a_server_that_never_answers_is_given_up_after_the_timeout(peers):
 
 
 def test_each_client_passes_over_a_server_that_never_answers(guarded):
-    port = closed_port()
-    env = variables(guarded, "trusty", PGHOST=f"{ADDRESS},{ADDRESS}", PGPORT=f"{port},{guarded.port}")
-    with socket.create_server((ADDRESS, port)):
-        done = run(ours(), *SHORT, PGCONNECT_TIMEOUT="1", **env)
+    with socket.create_server((ADDRESS, 0)) as silent:
+        ports = f"{silent.getsockname()[1]},{guarded.port}"
+        env = variables(guarded, "trusty", PGHOST=f"{ADDRESS},{ADDRESS}", PGPORT=ports)
+        # the second server has as long to answer
+        done = run(ours(), *SHORT, PGCONNECT_TIMEOUT="2", **env)
     assert done.status == 0, done.stderr
 
 
 def test_more_clients_than_the_server_takes(peers, guarded):
-    done = [run(program, "-n", "-S", "-c", "12", **variables(guarded, "trusty")) for program in peers]
+    done = []
+    for program in peers:
+        done.append(run(program, "-n", "-S", "-c", str(PLACES + 2), **variables(guarded, "trusty")))
+        wait_until_left(guarded.target)
     # Ours come several at a time, so that those who are being refused may fill the slots that are reserved.
     words = r"client \d+|remaining connection slots are reserved.*|sorry, too many clients already"
     refusals = [re.sub(words, "#", ended.stderr) for ended in done]
@@ -148,8 +161,15 @@ def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(peers, guar
     assert same(peers, *SHORT, **{**env, "PGDATABASE": "postgres"}).status == 0
 
 
-def test_the_first_host_with_the_wanted_attributes_is_taken_by_each_client(peers, guarded):
-    port, dead = guarded.port, closed_port()
+@pytest.fixture
+def dead() -> Iterator[int]:
+    """A port without a server."""
+    with closed_port() as port:
+        yield port
+
+
+def test_the_first_host_with_the_wanted_attributes_is_taken_by_each_client(peers, guarded, dead):
+    port = guarded.port
     hosts = f"host={ADDRESS},{ADDRESS},localhost port={dead},{port},{port} user=trusty dbname=postgres"
     for attributes in ("any", "read-write", "primary", "prefer-standby"):
         for options in ((), ("-C",), ("-j", "2")):
@@ -244,12 +264,14 @@ def test_a_user_at_a_terminal_is_asked_for_the_password_once(guarded):
 def test_the_password_is_seen_nowhere(guarded, tmp_path):
     events = tmp_path / "events.jsonl"
     env = {"PATH": os.environ["PATH"], **variables(guarded, "ann", PGPASSWORD=PASSWORD)}
-    command = [*ours().command, "-S", "-n", "-T", "1", "-P", "1", "--events", str(events)]
-    with subprocess.Popen(command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
-        while process.poll() is None and not (events.exists() and '"phase"' in events.read_text()):
-            time.sleep(0.01)
+    command = [*ours().command, "-S", "-n", "-T", "1", "-P", "1", "--start-at=-", "--events", str(events)]
+    with subprocess.Popen(
+        command, env=env, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        # it has connected, and waits to be told when to begin
+        wait_for(events, lambda told: bool(of_kind(told, "ready")))
         listed = Path(f"/proc/{process.pid}/cmdline").read_bytes().decode()
-        stdout, stderr = process.communicate(timeout=TIMEOUT_S)
+        stdout, stderr = process.communicate(f"{time.time()}\n", timeout=TIMEOUT_S)
     assert process.returncode == 0, stderr
     assert "--events" in listed
     assert "tps = " in stdout

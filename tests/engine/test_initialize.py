@@ -14,15 +14,20 @@ import pytest
 
 from pgtrial.arm.connect import Target
 from pgtrial.engine import environment
-from tests.conftest import require, require_root
-from tests.engine.programs import Ended, client_program
+from tests.conftest import public_directory, require, require_root
+from tests.engine.programs import TIMEOUT_S, Ended, client_program
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 
 
-def settle(done: Ended) -> tuple[int, str, str]:
-    """All that was said, times aside; a progress line may have blanks at its end, to cover a longer one."""
+def settle(done: Ended, *, quiet: bool = False) -> tuple[int, str, str]:
+    """All that was said, times aside; a progress line may have blanks at its end, to cover a longer one.
+
+    Of a quiet load's lines of progress the last is kept: one comes every five seconds.
+    """
     said = re.sub(r"\d+\.\d\d s", "#.00 s", done.stderr)
+    if quiet:
+        said = re.sub(r"^\d+ of \d+ tuples \(\d\d?%\) of .*\n", "", said, flags=re.MULTILINE)
     return done.status, done.stdout, re.sub(r"\) +$", ")", said, flags=re.MULTILINE)
 
 
@@ -65,17 +70,6 @@ def state(target: Target) -> dict[str, object]:
         }
 
 
-@pytest.fixture(scope="module", autouse=True)
-def no_autovacuum(clusters) -> Iterator[None]:
-    """While tables are compared nobody else is to work on them."""
-    with clusters(18).target.connect() as connection:
-        connection.execute("ALTER SYSTEM SET autovacuum = off")
-        connection.execute("SELECT pg_reload_conf()")
-        yield
-        connection.execute("ALTER SYSTEM RESET autovacuum")
-        connection.execute("SELECT pg_reload_conf()")
-
-
 RUNS = [
     "",
     "-s 2",
@@ -107,7 +101,7 @@ def test_the_tables_are_the_same_and_so_are_the_words(peers, fresh, line):
     ended, made = [], []
     for program in peers:
         target = fresh(empty=True)
-        ended.append(settle(program.run(target, "-i", *shlex.split(line))))
+        ended.append(settle(program.run(target, "-i", *shlex.split(line)), quiet="-q" in line))
         made.append(target)
     assert ended[1] == ended[0]
     assert definitions(made[1]) == definitions(made[0])
@@ -202,18 +196,20 @@ def test_a_session_that_is_ended_ends_the_load(peers, fresh):
 
 
 @pytest.fixture
-def small_disk(tmp_path_factory, clusters) -> Iterator[Path]:
+def small_disk(clusters) -> Iterator[Path]:
     """A file system of 8 MB that the server may write on."""
     require_root()
-    path = tmp_path_factory.mktemp("disk")
+    path = public_directory()
     account = clusters(18).account
     mount = ["mount", "-t", "tmpfs", "-o", f"size=8m,uid={account.uid},mode=700", "tmpfs", str(path)]
     mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
-    require(mounted, "the right to mount a tmpfs")
-    for parent in path.parents[:-2]:
-        parent.chmod(0o755)
-    yield path
-    subprocess.run(["umount", "--lazy", str(path)], check=True)
+    try:
+        require(mounted, "the right to mount a tmpfs")
+        yield path
+    finally:
+        if mounted:
+            subprocess.run(["umount", "--lazy", str(path)], check=True)
+        path.rmdir()
 
 
 def test_a_full_disk_ends_the_load_with_one_sentence(peers, fresh, small_disk):
@@ -435,7 +431,7 @@ def test_an_interrupt_ends_the_load_and_leaves_nothing_of_it(peers, fresh, optio
             if "of pgbench_accounts done" in line:
                 break
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=20)
+        _, said = process.communicate(timeout=TIMEOUT_S)
     finally:
         process.kill()
         process.wait()

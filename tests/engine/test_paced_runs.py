@@ -47,7 +47,8 @@ def test_without_options_nothing_is_late_skipped_or_retried(peers, loaded, tmp_p
 
 
 def test_skipped_and_late_transactions_are_those_of_the_text(peers, loaded, tmp_path):
-    args = ("-t", "60", "-c", "2", "-R", "1000", "-L", "3", "--random-seed=1")
+    # a second in all: whatever else the machine does, not all of it passes before the first one has begun
+    args = ("-t", "500", "-c", "2", "-R", "1000", "-L", "3", "--random-seed=1")
     done, _, end = run_script(peers[1], loaded(18), tmp_path, "SELECT pg_sleep(0.005);", *args)
     measure = end["measure"]
     assert measure["skipped"] == number(r"number of transactions skipped: (\d+)", done.stdout) > 0
@@ -55,7 +56,7 @@ def test_skipped_and_late_transactions_are_those_of_the_text(peers, loaded, tmp_
     assert measure["transactions"] == number(r"actually processed: (\d+)", done.stdout)
     # each took longer than the limit allows
     assert measure["late"] == measure["transactions"] > 0
-    assert measure["transactions"] + measure["skipped"] == 120
+    assert measure["transactions"] + measure["skipped"] == 1000
 
 
 def test_a_latency_is_a_lag_and_a_service_time(peers, loaded, tmp_path):
@@ -76,7 +77,8 @@ def test_a_latency_is_a_lag_and_a_service_time(peers, loaded, tmp_path):
     assert measure["service_us"]["p50"] >= 1000
 
 
-STOP_S = 5.0
+STOP_S = 4.5
+"""Less than five of the run's seconds, at whose ends it tells how late it is."""
 
 
 def test_a_server_that_stands_still_shows_in_the_response_time_and_the_service_time_stands_beside_it(

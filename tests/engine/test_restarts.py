@@ -13,7 +13,7 @@ from pgtrial.arm.cluster import Cluster
 from tests.engine.events import done_of, events_of, of_kind
 from tests.engine.programs import Ended, Program, assert_alike, ended
 
-START_TIMEOUT_S = 30.0
+START_TIMEOUT_S = 120.0
 # The client stays in the shell between two statements, or between two transactions, until the test lets it go.
 WAIT = r"\shell touch waiting.$$; until test -e go; do sleep 0.01; done"
 IN_A_TRANSACTION = f"""
@@ -141,7 +141,7 @@ def test_a_client_that_waits_for_its_server_loses_the_transaction_and_goes_on(pe
         "-M",
         mode,
         "--wait-for-server",
-        "30",
+        "120",
         "--events",
         "events",
     ]

@@ -68,7 +68,7 @@ def logged(database: tuple[Target, Path], program: Program, *args: str) -> list[
     assert done.status == 0, done.stderr
     text = log.read_bytes()[begin:].decode()
     sessions: dict[str, list[str]] = {}
-    for process, words in re.findall(r"^[-\d]+ [:.\d]+ UTC \[(\d+)\] (.*(?:\n\t.*)*)", text, flags=re.MULTILINE):
+    for process, words in re.findall(r"^[-\d]+ [:.\d]+ \S+ \[(\d+)\] (.*(?:\n\t.*)*)", text, flags=re.MULTILINE):
         if re.match(r"LOG:  (?:statement|execute)|DETAIL:  Parameters", words):
             sessions.setdefault(process, []).append(words)
     return list(sessions.values())

@@ -3,28 +3,22 @@
 from __future__ import annotations
 
 import re
-import time
 
 import pytest
 
 from pgtrial.arm.connect import Target
 from tests.engine.events import assert_consistent, done_of, run_with_events
+from tests.engine.sessions import wait_until_left
 
 CLIENTS = 64
 TRIES = 100
 SERIALIZABLE = "-c default_transaction_isolation=serializable"
 
 
-OTHERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-
-
 def server_counts(target: Target) -> tuple[int, int]:
     """Transactions that the server committed and rolled back in the database, once all backends have left and told."""
+    wait_until_left(target)
     with target.connect() as connection:
-        for _ in range(500):
-            if connection.execute(OTHERS).fetchone() == (0,):
-                break
-            time.sleep(0.02)
         commits, rollbacks = connection.execute(
             "SELECT xact_commit, xact_rollback FROM pg_stat_database WHERE datname = current_database()"
         ).fetchone()

@@ -3,7 +3,8 @@
 use super::error::ConnectionError;
 use super::frames::{Flow, Rest};
 use super::prepared::Prepared;
-use super::reply::{Answer, ReplySink, Request};
+use super::reply::{Answer, ReplySink};
+use super::request::Request;
 use crate::program::Rows;
 
 /// The status in which a usual reply ends, if `bytes` are the whole of one.

@@ -102,20 +102,26 @@ pub fn arrival(text: &str) -> Result<Arrival, String> {
     })
 }
 
-/// Refuses pools that the server could not fill, with all engines' connections counted. A server that does not say how many connections it takes is believed
-/// to take them.
+/// Refuses pools that the server could not fill, with all engines' connections counted. A server that does not say how
+/// many connections it takes is believed to take them.
 pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), String> {
-    const SQL: &str = "select least(current_setting('max_connections')::int \
-        - case when rolsuper then 0 else current_setting('superuser_reserved_connections')::int end, \
-        case when rolconnlimit >= 0 then rolconnlimit end) \
-        from pg_catalog.pg_roles where rolname = current_user";
+    // the limits of roles and databases are not for superusers
+    const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \
+        (current_setting('max_connections')::int - case when rolsuper then 0 \
+        else current_setting('superuser_reserved_connections')::int end, 'max_connections'), \
+        (case when not rolsuper then rolconnlimit end, 'the role''s CONNECTION LIMIT'), \
+        (case when not rolsuper then datconnlimit end, 'the database''s CONNECTION LIMIT')) as limits (most, what) \
+        where rolname = current_user and datname = current_database() and most >= 0 order by most limit 1";
     let rows = session.query(SQL).unwrap_or_default();
-    let limit = rows.first().and_then(|row| row.first()?.as_deref()?.parse::<usize>().ok());
+    let limit = rows.first().and_then(|row| match row.as_slice() {
+        [Some(most), Some(what)] => Some((most.parse::<usize>().ok()?, what)),
+        _ => None,
+    });
     let size = pools.deal.size;
     let wanted = pools.apps * size;
     match limit {
-        Some(limit) if wanted > limit => Err(format!(
-            "{} pool{} of {size} connections may need {wanted}, but the server gives this user at most {limit} (max_connections): \
+        Some((most, what)) if wanted > most => Err(format!(
+            "{} pool{} of {size} connections may need {wanted}, but the server gives this user at most {most} ({what}): \
              choose a smaller --pool or --apps, or raise that limit",
             pools.apps,
             if pools.apps == 1 { "" } else { "s" },

@@ -61,22 +61,26 @@ def test_both_prepare_as_many_rows(sides, databases, directory):
 @pytest.mark.parametrize(
     ("which", "load"),
     [
-        (0, "--threads=8 --time=1"),
-        (1, "--threads=8 --time=1"),
-        (1, "--threads=64 --jobs=2 --time=2"),
-        (1, "--threads=64 --jobs=2 --time=3 --isolation=serializable"),
+        (0, "--threads=8"),
+        (1, "--threads=8"),
+        (1, "--threads=64 --jobs=2"),
+        (1, "--threads=64 --jobs=2 --isolation=serializable"),
     ],
 )
 def test_the_tables_are_consistent_after_a_run(sides, databases, directory, which, load):
     side, target = sides[which], databases[which]
     assert command(side, target, directory, "--threads=2 prepare").status == 0
     before = counts(target)
-    done = command(side, target, directory, f"{load} run")
+    done = command(side, target, directory, f"{load} --events=150 --time=0 run")
     assert done.status == 0, done.stdout[-2000:]
-    assert count_of("transactions", done.stdout) > 20
+    assert count_of("transactions", done.stdout) >= 150
     # the clients are in each other's way
     assert count_of("ignored errors", done.stdout) > 0
-    assert counts(target)["orders1"] > before["orders1"]
+    # Of so many transactions a third and more are new orders and payments, even where these fail most of the time: that
+    # none of them was is a chance far below 1e-15.
+    after = counts(target)
+    written = [name for name in before if name.startswith(("orders", "history"))]
+    assert sum(after[name] for name in written) > sum(before[name] for name in written)
     checked = command(side, target, directory, "check")
     assert checked.stdout.count("holds") == CONDITIONS
     assert checked.status == 0

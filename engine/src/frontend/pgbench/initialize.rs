@@ -1,6 +1,6 @@
 //! `pgbench -i`.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use signal_hook::consts::SIGINT;
@@ -33,10 +33,22 @@ pub fn run(options: &Options) -> Result<u8, Failure> {
         shard: options.load_shard,
     };
     let steps: Vec<_> = options.init_steps.chars().filter_map(Step::from_letter).collect();
-    let backends = Backends::default();
-    cancel_on_interrupt(&target, &backends)?;
-    load::run(&target, &mut session, &load, &steps, &backends).map_err(describe)?;
+    let (backends, turn) = (Backends::default(), Turn::default());
+    cancel_on_interrupt(&target, &backends, &turn)?;
+    let loaded = load::run(&target, &mut session, &load, &steps, &backends);
+    turn.take(|| loaded.map_err(describe))?;
     Ok(0)
+}
+
+/// Whose turn it is to speak: first that an interrupt was passed on is told, then what the server makes of it.
+#[derive(Clone, Default)]
+struct Turn(Arc<Mutex<()>>);
+
+impl Turn {
+    fn take<T>(&self, speak: impl FnOnce() -> T) -> T {
+        let _turn = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        speak()
+    }
 }
 
 fn describe(failed: Failed) -> Failure {
@@ -56,22 +68,24 @@ fn describe(failed: Failed) -> Failure {
 
 /// Has the server cancel what it is doing for us when the user interrupts; its error then ends the loading. A second
 /// interrupt ends the program at once.
-fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends) -> Result<(), Failure> {
+fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, turn: &Turn) -> Result<(), Failure> {
     let mut signals =
         Signals::new([SIGINT]).map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
-    let (target, backends) = (Arc::clone(target), backends.clone());
+    let (target, backends, turn) = (Arc::clone(target), backends.clone(), turn.clone());
     thread::spawn(move || {
         for (number, _) in signals.forever().enumerate() {
             if number > 0 {
                 std::process::exit(INTERRUPTED);
             }
-            let (target, backends) = (Arc::clone(&target), backends.clone());
-            thread::spawn(move || match backends.cancel(&target) {
-                Ok(()) => messages::tell("Cancel request sent\n"),
-                Err(reason) => {
-                    messages::tell(format_args!("Could not send cancel request: {reason}\n"));
-                    std::process::exit(INTERRUPTED);
-                }
+            let (target, backends, turn) = (Arc::clone(&target), backends.clone(), turn.clone());
+            thread::spawn(move || {
+                turn.take(|| match backends.cancel(&target) {
+                    Ok(()) => messages::tell("Cancel request sent\n"),
+                    Err(reason) => {
+                        messages::tell(format_args!("Could not send cancel request: {reason}\n"));
+                        std::process::exit(INTERRUPTED);
+                    }
+                });
             });
         }
     });

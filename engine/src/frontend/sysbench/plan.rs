@@ -9,7 +9,7 @@ use crate::connection::params::{self, Given, Password, ProcessEnvironment};
 use crate::connection::statement::QueryMode;
 use crate::connection::target::Target;
 use crate::frontend::sharing;
-use crate::plan::{Limit, Notes, Plan, Seeds, StartAt};
+use crate::plan::{Limit, Plan, Seeds, StartAt};
 use crate::program::Workload;
 use crate::program::settings::Settings;
 use crate::shard::{Part, Shard};
@@ -67,7 +67,6 @@ pub fn load(
         limit: Limit::Events { total, time: (!time.is_zero()).then_some(time) },
         warmup: seconds("warmup_time"),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
-        pools: None,
         exit_on_abort: true,
         start,
         ..of_part(settings, part, target, workload, mode)
@@ -101,30 +100,8 @@ fn of_part(settings: &Settings, part: Part, target: Arc<Target>, workload: Arc<d
         _ => available_parallelism().map_or(1, usize::from),
     }
     .min(clients);
-    Plan {
-        target,
-        workload,
-        clients,
-        part,
-        start: None,
-        jobs,
-        mode,
-        limit: Limit::Events { total: None, time: None },
-        warmup: Duration::ZERO,
-        reconnect: false,
-        staged: true,
-        timed_commands: false,
-        interval: None,
-        pools: None,
-        latency_limit: None,
-        tries: Some(1),
-        continue_on_error: false,
-        wait_for_server: None,
-        exit_on_abort: false,
-        log: None,
-        notes: Notes::default(),
-        seeds: Seeds::derive(seed(settings), &part, 0, jobs, None),
-    }
+    let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
+    Plan { jobs, mode, staged: true, ..Plan::plain(target, workload, part, seeds) }
 }
 
 fn count(settings: &Settings, name: &str) -> u64 {

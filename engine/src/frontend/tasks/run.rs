@@ -1,7 +1,7 @@
 //! The run: from the options to the exit status.
 
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use super::NAME;
 use super::lines::{Form, Lines};
@@ -15,7 +15,7 @@ use crate::event::{EventWriter, Hello};
 use crate::frontend::events::Events;
 use crate::frontend::pgbench::messages::{print, tell};
 use crate::frontend::{interrupt, pooling, self_check};
-use crate::plan::{Limit, Notes, Plan, Seeds};
+use crate::plan::{Limit, Plan, Seeds};
 use crate::program::Workload;
 use crate::program::pgbench::{Environment, Scripts, parse};
 use crate::reactor::{self, Clock, Outcome};
@@ -85,28 +85,13 @@ fn make_plan(options: &Options, shape: Shape, target: Arc<Target>) -> Result<Pla
     let scripts = Scripts::link(vec![script], &environment).map_err(|error| error.to_string())?;
     let workload: Arc<dyn Workload> = Arc::new(Arc::new(scripts));
     Ok(Plan {
-        target,
-        workload,
-        clients: options.part.clients(),
-        part: options.part,
         start: options.start,
         jobs: options.jobs,
         mode: options.mode,
         limit: Limit::Events { total: Some(options.pools.all_tasks()), time: None },
-        warmup: Duration::ZERO,
-        reconnect: false,
-        staged: false,
-        timed_commands: false,
-        interval: None,
         pools: Some(options.pools),
-        latency_limit: None,
-        tries: Some(1),
         continue_on_error: true,
-        wait_for_server: None,
-        exit_on_abort: false,
-        log: None,
-        notes: Notes::default(),
-        seeds,
+        ..Plan::plain(target, workload, options.part, seeds)
     })
 }
 

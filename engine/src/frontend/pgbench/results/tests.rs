@@ -8,7 +8,7 @@ use crate::connection::params::{self, Given, ProcessEnvironment};
 use crate::connection::statement::QueryMode;
 use crate::connection::target::Target;
 use crate::ledger::{Pace, ScriptAccount};
-use crate::plan::{Notes, Seeds};
+use crate::plan::Seeds;
 use crate::program::random::Random;
 use crate::program::{CommandInfo, Program, Workload};
 use crate::shard::Part;
@@ -37,29 +37,13 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
             commands: commands.clone(),
         })
         .collect();
+    let part = Part::whole(2);
+    let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
-        target: Arc::new(target),
-        workload: Arc::new(Scripts(scripts)),
-        clients: 2,
-        part: Part::whole(2),
-        start: None,
-        jobs: 1,
         mode: QueryMode::Prepared,
         limit: Limit::Time(Duration::from_secs(4)),
-        warmup: Duration::ZERO,
-        reconnect: false,
-        staged: false,
         timed_commands: true,
-        interval: None,
-        pools: None,
-        latency_limit: None,
-        tries: Some(1),
-        continue_on_error: false,
-        wait_for_server: None,
-        exit_on_abort: false,
-        log: None,
-        notes: Notes::default(),
-        seeds: Seeds::derive(1, &Part::whole(2), 0, 1, None),
+        ..Plan::plain(Arc::new(target), Arc::new(Scripts(scripts)), part, seeds)
     }
 }
 

@@ -11,7 +11,7 @@ use crate::connection::params::{self, Given, ProcessEnvironment};
 use crate::connection::statement::QueryMode;
 use crate::connection::target::Target;
 use crate::ledger::{Pace, Tally};
-use crate::plan::{Notes, Seeds};
+use crate::plan::Seeds;
 use crate::program::random::Random;
 use crate::program::settings::OptionValue;
 use crate::program::{Program, ScriptInfo, Trouble, Workload};
@@ -59,29 +59,15 @@ impl Hooks for Own {
 fn plan() -> Plan {
     let given = Given { host: Some("/tmp".to_owned()), ..Given::default() };
     let target = Target::resolve(params::resolve(&given, &ProcessEnvironment).unwrap());
+    let part = Part::whole(2);
+    let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
-        target: Arc::new(target),
-        workload: Arc::new(Nothing),
-        clients: 2,
-        part: Part::whole(2),
-        start: None,
-        jobs: 1,
         mode: QueryMode::Prepared,
         limit: Limit::Events { total: None, time: Some(Duration::from_secs(2)) },
         warmup: Duration::from_secs(1),
-        reconnect: false,
         staged: true,
-        timed_commands: false,
-        interval: None,
-        pools: None,
-        latency_limit: None,
-        tries: Some(1),
-        continue_on_error: false,
-        wait_for_server: None,
         exit_on_abort: true,
-        log: None,
-        notes: Notes::default(),
-        seeds: Seeds::derive(1, &Part::whole(2), 0, 1, None),
+        ..Plan::plain(Arc::new(target), Arc::new(Nothing), part, seeds)
     }
 }
 
