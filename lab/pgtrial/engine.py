@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import IO, Any, Literal, Self
 
 from pgtrial.errors import StudyError, TrialError
+from pgtrial.interrupt import held_off
 from pgtrial.store.files import cannot_write
 from pgtrial.store.machines import MachineShare
 
@@ -115,6 +116,16 @@ class EngineRun:
         self._copy_error: OSError | None = None
 
     def __enter__(self) -> Self:
+        try:
+            with held_off():
+                self._start_process()
+        except BaseException:
+            if self._process is not None:
+                self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _start_process(self) -> None:
         self._process = subprocess.Popen(
             self._command,
             env=self._env,
@@ -133,7 +144,6 @@ class EngineRun:
         ]
         for reader in self._readers:
             reader.start()
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

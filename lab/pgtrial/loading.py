@@ -6,18 +6,21 @@ import collections
 import os
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+from pgtrial.arm.connect import KEEPALIVES
 from pgtrial.engine import TAIL_LINES, engine_path, environment, last_words, lines_of, server_options
 from pgtrial.errors import ArmError
+from pgtrial.interrupt import held_off
 
 _CONNECTIONS = 8
 """As many as engines that share the rows of one table have together, or one each."""
 
-_NOTICES_SILENCE = "keepalives_idle=20 keepalives_interval=5 keepalives_count=4 tcp_user_timeout=300000"
-"""In minutes, since a server may well stop reading for a while when its disk is slow."""
+_UNANSWERED_MS = 300_000
+"""So long may rows be under way: a server may well stop reading for a while when its disk is slow."""
 
 OnLine = Callable[[str], None]
 
@@ -61,27 +64,31 @@ class EngineHere:
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
         """Run the engine to its end. Raises ArmError."""
-        with subprocess.Popen(
-            [str(engine_path()), *order.command],
-            env=environment(order.env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            process_group=0 if os.name != "nt" else None,
-        ) as process:
-            tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
-            try:
-                for line in lines_of(process.stdout):
-                    tail.append(line)
-                    if on_line is not None and is_told(line):
-                        on_line(line)
-            except BaseException:
-                process.kill()
-                raise
+        tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+        with ExitStack() as stack:
+            with held_off():
+                process = stack.enter_context(_begun(order))
+                stack.callback(process.kill)
+            for line in lines_of(process.stdout):
+                tail.append(line)
+                if on_line is not None and is_told(line):
+                    on_line(line)
+            process.wait()
         if process.returncode != 0:
             raise ArmError(f"{order.what} failed: {last_words(tail, process.returncode)}")
+
+
+def _begun(order: DataOrder) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(engine_path()), *order.command],
+        env=environment(order.env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0 if os.name != "nt" else None,
+    )
 
 
 ENGINE_HERE = EngineHere()
@@ -127,5 +134,7 @@ def _noticing(env: Mapping[str, str]) -> Mapping[str, str]:
     host, database = env.get("PGHOST", "/"), env.get("PGDATABASE")
     if database is None or host.startswith(("/", "@")):
         return env
+    parameters = {**KEEPALIVES, "tcp_user_timeout": _UNANSWERED_MS}
+    notices_silence = " ".join(f"{name}={value}" for name, value in parameters.items())
     quoted = database.replace("\\", "\\\\").replace("'", "\\'")
-    return {**env, "PGDATABASE": f"dbname='{quoted}' {_NOTICES_SILENCE}"}
+    return {**env, "PGDATABASE": f"dbname='{quoted}' {notices_silence}"}

@@ -24,6 +24,10 @@ class Grid:
         self.trials = sorted(trials, key=lambda trial: trial.index)
         points = {point: index for index, point in enumerate(plan.load_points)}
         self._cells = {(t.block, points[t.load_point], t.arm): t for t in self.trials if t.load_point in points}
+        self._of: dict[tuple[str, int | None], list[Trial]] = {}
+        for stored_trial in self.trials:
+            for point in {None, points.get(stored_trial.load_point)}:
+                self._of.setdefault((stored_trial.arm, point), []).append(stored_trial)
         planned: dict[int, int] = {}
         for trial in plan.trials:
             planned[trial.block] = planned.get(trial.block, 0) + 1
@@ -47,9 +51,7 @@ class Grid:
 
     def of(self, arm: str, point: int | None = None) -> list[Trial]:
         """An arm's trials, at one load point or at all, in the order of execution."""
-        return [
-            t for t in self.trials if t.arm == arm and (point is None or t.load_point == self.plan.load_points[point])
-        ]
+        return list(self._of.get((arm, point), []))
 
     def goodput(self, trial: Trial) -> float:
         """Committed transactions per second, from the scheduled start to the scheduled end; 0 for a failed trial.

@@ -7,6 +7,7 @@ import secrets
 import signal
 import socket
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -25,6 +26,7 @@ from pgtrial.arm.processes import server_processes
 from pgtrial.arm.servers import ServerBinaries
 from pgtrial.errors import ArmError
 from pgtrial.host.cpus import running_on
+from pgtrial.interrupt import held_off
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
@@ -87,24 +89,26 @@ class Cluster:
 
         Raises ArmError with the server's own words when it ends or is not ready in time; no server is left then.
         """
-        path = write_configuration(self.data_directory, self._listening(), self.socket_directory)
-        self.account.own(path)
-        begin = log.stat().st_size if log.exists() else 0
-        with log.open("ab") as output:
+        with self._port_reserved():
+            path = write_configuration(self.data_directory, self._listening(), self.socket_directory)
+            self.account.own(path)
+            begin = log.stat().st_size if log.exists() else 0
+            with log.open("ab") as output:
+                try:
+                    with held_off():
+                        self._process = self._spawn(output)
+                except OSError as error:
+                    raise ArmError(
+                        f"PostgreSQL {self.server.version} in {self.server.bin} cannot be started: {error.strerror}; "
+                        f"check that the user {self.account.name} may run it"
+                    ) from None
             try:
-                self._process = self._spawn(output)
-            except OSError as error:
-                raise ArmError(
-                    f"PostgreSQL {self.server.version} in {self.server.bin} cannot be started: {error.strerror}; "
-                    f"check that the user {self.account.name} may run it"
-                ) from None
-        try:
-            self._wait_until_ready(log, begin, timeout_s)
-            if self.tcp:
-                self._set_password()
-        except BaseException:
-            self.stop(immediate=True)
-            raise
+                self._wait_until_ready(log, begin, timeout_s)
+                if self.tcp:
+                    self._set_password()
+            except BaseException:
+                self.stop(immediate=True)
+                raise
 
     def stop(self, *, immediate: bool = False) -> None:
         """End the server: fast (its data stays clean), or immediate (its data is thrown away next). Never hangs."""
@@ -136,16 +140,31 @@ class Cluster:
         finally:
             self.stop(immediate=immediate)
 
+    @contextmanager
+    def _port_reserved(self) -> Iterator[None]:
+        """With TCP a free port of the loopback address, which the system gives to nobody else meanwhile.
+
+        Of two that ask for SO_REUSEADDR, as PostgreSQL does, Linux lets one listen at a port that the other only has.
+        """
+        if not self.tcp:
+            yield
+            return
+        with socket.socket() as reserved:
+            if sys.platform == "linux":
+                reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            reserved.bind((LOOPBACK, 0))
+            self._free_port = reserved.getsockname()[1]
+            if sys.platform != "linux":
+                reserved.close()
+            yield
+
     def _listening(self) -> dict[str, str]:
-        """The settings, and with TCP a free port of the loopback address, which pg_hba.conf then opens."""
+        """The settings, and with TCP the port of the loopback address, which pg_hba.conf then opens."""
         if not self.tcp:
             return dict(self.settings)
         hba = self.data_directory / "pg_hba.conf"
         hba.write_text(_HBA_TCP)
         self.account.own(hba)
-        with socket.socket() as probe:
-            probe.bind((LOOPBACK, 0))
-            self._free_port = probe.getsockname()[1]
         return {**self.settings, "listen_addresses": LOOPBACK, "port": str(self.port)}
 
     def _set_password(self) -> None:

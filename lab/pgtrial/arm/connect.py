@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,6 +19,15 @@ _VARIABLES = {
     "sslcert": "PGSSLCERT",
     "sslkey": "PGSSLKEY",
     "sslcrl": "PGSSLCRL",
+    "sslcrldir": "PGSSLCRLDIR",
+    "sslcertmode": "PGSSLCERTMODE",
+    "sslsni": "PGSSLSNI",
+    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
+    "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
+    "min_protocol_version": "PGMINPROTOCOLVERSION",
+    "max_protocol_version": "PGMAXPROTOCOLVERSION",
+    "requirepeer": "PGREQUIREPEER",
+    "krbsrvname": "PGKRBSRVNAME",
     "sslnegotiation": "PGSSLNEGOTIATION",
     "gssencmode": "PGGSSENCMODE",
     "channel_binding": "PGCHANNELBINDING",
@@ -33,12 +42,25 @@ _VARIABLES = {
 
 CONNECT_TIMEOUT_S = 10
 
-_KEEPALIVES = {"keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 4, "tcp_user_timeout": 40_000}
-"""A network that is cut ends the lab's sessions within a minute; the system's own default is hours, and a quarter of an
-hour with a statement under way."""
+KEEPALIVES = {"keepalives_idle": 20, "keepalives_interval": 5, "keepalives_count": 4}
+"""A network that is cut ends a session that waits within a minute, the lab's or one of an engine that makes data; the
+system's own default is hours."""
+
+_UNANSWERED_MS = 40_000
+"""The same for a session of the lab's with a statement under way; the system's own default is a quarter of an hour."""
 
 _MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
 """Kept as text: how the server writes them depends on its settings, and the lab calculates with none of them."""
+
+TIME_LIMITS = {
+    "statement_timeout": 70300,
+    "lock_timeout": 90300,
+    "idle_in_transaction_session_timeout": 90600,
+    "idle_session_timeout": 140000,
+    "transaction_timeout": 170000,
+}
+"""Settings that end what takes long, and the version from which a server has them. They are for those who use a server:
+the lab's own sessions wait through a load, and vacuum."""
 
 _environment = threading.Lock()
 
@@ -48,14 +70,18 @@ logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 @dataclass(frozen=True)
 class Target:
-    """One server, one database, one user. The password is in no representation of it."""
+    """One server, one database, one user. Passwords are in no representation of it.
+
+    `name` is the host's, for TLS, where `host` is an address that was given beside it (`hostaddr`).
+    """
 
     host: str
     port: int
     user: str
     dbname: str
     password: str | None = field(default=None, repr=False)
-    extra: Mapping[str, str] = field(default_factory=dict)
+    extra: Mapping[str, str] = field(default_factory=dict, repr=False)
+    name: str | None = None
 
     @property
     def label(self) -> str:
@@ -70,18 +96,24 @@ class Target:
     def environment(self) -> dict[str, str]:
         """The PG* variables that lead a client here; the password travels by PGPASSWORD alone."""
         variables = {"PGHOST": self.host, "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": self.dbname}
+        if self.name is not None:
+            variables |= {"PGHOST": self.name, "PGHOSTADDR": self.host}
         variables |= {_VARIABLES[name]: value for name, value in self.extra.items() if name in _VARIABLES}
         return variables if self.password is None else {**variables, "PGPASSWORD": self.password}
 
     def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
-        """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError."""
+        """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError.
+
+        No limit of time that is set for the role or the server is in force in the session; RESET ALL brings them back.
+        """
         everything = {
             "application_name": "pgtrial lab",
             "connect_timeout": CONNECT_TIMEOUT_S,
             "client_encoding": "UTF8",
-            **_KEEPALIVES,
+            **KEEPALIVES,
+            "tcp_user_timeout": _UNANSWERED_MS,
             **self.extra,
-            "host": self.host,
+            **({"host": self.host} if self.name is None else {"host": self.name, "hostaddr": self.host}),
             "port": self.port,
             "user": self.user,
             "dbname": self.dbname,
@@ -91,6 +123,9 @@ class Target:
         }
         with without_pg_environment():
             connection = psycopg.connect(**everything)
+        known = [name for name, since in TIME_LIMITS.items() if connection.info.server_version >= since]
+        with suppress(psycopg.ProgrammingError):
+            connection.execute("; ".join(f"SET {name} = 0" for name in known).encode())
         for kind in _MOMENTS:
             connection.adapters.register_loader(kind, TextLoader)
         return connection
@@ -98,9 +133,13 @@ class Target:
 
 @contextmanager
 def without_pg_environment() -> Iterator[None]:
-    """Hide PG* variables from libpq for a moment: a stray PGOPTIONS or PGSERVICE must not change what is measured."""
+    """Hide PG* variables from libpq for a moment: a stray PGOPTIONS or PGSERVICE must not change what is measured.
+
+    PGTRIAL_* stay: another thread may need them just then.
+    """
     with _environment:
-        hidden = {name: os.environ.pop(name) for name in list(os.environ) if name.startswith("PG")}
+        libpqs = [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]
+        hidden = {name: os.environ.pop(name) for name in libpqs}
         try:
             yield
         finally:

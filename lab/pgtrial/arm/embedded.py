@@ -11,13 +11,13 @@ from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.cluster import Cluster, create_cluster
 from pgtrial.arm.connect import Target
 from pgtrial.arm.lab_settings import check_settings, loading_settings
-from pgtrial.arm.machine import MachineState, page_settings
+from pgtrial.arm.machine import MachineState, page_settings, taking_pages
 from pgtrial.arm.own_server import connections_of, load_data, reset_data
 from pgtrial.arm.servers import resolve
 from pgtrial.arm.volumes import Place, Volumes
 from pgtrial.arm.workspace import Workspace
 from pgtrial.data.copy import copy_directory, move_wal
-from pgtrial.data.sizes import Data, check_space, label, short_name, volume_mb
+from pgtrial.data.sizes import Data, check_space, label, short_name, volume_bytes
 from pgtrial.data.template import KeptCopy, TemplateKey
 from pgtrial.errors import ArmError, StudyError, TrialError
 from pgtrial.host.machine import LOCAL, Machine
@@ -60,7 +60,7 @@ class EmbeddedArm:
         )
         self._machine.check()
         if self._volumes is not None:
-            self._volumes.check(volume_mb(needs.largest, needs.fillfactor) * 1_000_000)
+            self._volumes.check(*volume_bytes(needs.largest, needs.fillfactor))
         log = self._workspace.directory(f"check-{self._server.major}.log")
         try:
             with self._room(f"check-{self._server.major}", None) as room:
@@ -89,7 +89,7 @@ class EmbeddedArm:
                 stack.enter_context(self._host_ready(cluster))
             keep = self.setup.reset in ("vacuum", "none")
             try:
-                with timed(timings, "start"):
+                with timed(timings, "start"), taking_pages(self.setup):
                     cluster.start(log)
                 self.data_directory = data
                 if watches:

@@ -5,16 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
-from pgtrial.arm.connect import CONNECT_TIMEOUT_S, Target
+from pgtrial.arm.base import Needs, arm_kind, timed
+from pgtrial.arm.connect import CONNECT_TIMEOUT_S, TIME_LIMITS, Target
 from pgtrial.arm.given_host import GivenHost
-from pgtrial.arm.given_limits import check_may_create, check_room, check_writable
+from pgtrial.arm.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.arm.journal import alter_system, restore
 from pgtrial.arm.lab_settings import check_settings
 from pgtrial.arm.workspace import Workspace
@@ -23,11 +24,13 @@ from pgtrial.data.sizes import Data, label
 from pgtrial.data.tables import Contents, find_tables, load_in_phases, reset_tables
 from pgtrial.errors import ArmError, StudyError
 from pgtrial.host.windows import AnyMachine
+from pgtrial.study.frozen import SECRETS
 from pgtrial.study.spec import SetUp
 
 _RELOAD_TIMEOUT_S = 15.0
 _RETRY_S = 0.2
 _Connection = psycopg.Connection[tuple[Any, ...]]
+_T = TypeVar("_T")
 
 
 @arm_kind(lambda setup: setup.dsn is not None and len(setup.dsn) == 1)
@@ -56,7 +59,7 @@ class GivenArm:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
         self._host.look()
         with self._connect() as connection:
-            check_clients(self.name, needs, *_connections(connection))
+            check_connections(self.name, needs, connection)
             self._previous(connection)
             self._check_tables(connection, needs)
             missing = [data for data in needs.data if not self._is_there(connection, data)]
@@ -64,7 +67,7 @@ class GivenArm:
                 check_writable(self.name, connection)
             if missing:
                 check_may_create(self.name, connection)
-                check_room(self.name, self.setup, (self.target, connection), missing, needs.fillfactor)
+            check_room(self.name, self.setup, (self.target, connection), missing, needs)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Load the data unless it is there. Raises StudyError rather than replace someone's.
@@ -85,10 +88,13 @@ class GivenArm:
                 missing = found.missing if found is not None and found.contents == wanted else ()
         again = "going on with loading" if missing else "loading"
         on_progress(f"{self.target.label}: {again} {label(tables)}")
-        if not isinstance(tables, int):
-            prepared.prepare(self.target, tables, on_progress, self._workspace.maker)
-        else:
-            load_in_phases(self.target, self._contents(tables), missing, on_progress, self._workspace.maker)
+        try:
+            if not isinstance(tables, int):
+                prepared.prepare(self._unhurried, tables, on_progress, self._workspace.maker)
+            else:
+                load_in_phases(self._unhurried, self._contents(tables), missing, on_progress, self._workspace.maker)
+        except psycopg.Error as error:
+            raise ArmError(f"arms.{self.name}: {self.target.label} broke off the load: {_one_line(error)}") from None
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
@@ -133,6 +139,16 @@ class GivenArm:
                 self._target = _target_of(connection)
         return self._target
 
+    @property
+    def _unhurried(self) -> Target:
+        """The server for those who load data: a time limit of the role or the server is for those who use it."""
+        with self._connect() as connection:
+            limits = connection.execute(
+                "SELECT name FROM pg_settings WHERE name = ANY (%s) AND reset_val <> '0'", (list(TIME_LIMITS),)
+            ).fetchall()
+        options = " ".join([self.target.extra.get("options", ""), *(f"-c {name}=0" for (name,) in limits)]).strip()
+        return replace(self.target, extra={**self.target.extra, "options": options}) if limits else self.target
+
     def _reset(self, tables: Data) -> None:
         how: Literal["vacuum", "none"] = "none" if self.setup.reset == "none" else "vacuum"
         with self._connect() as connection:
@@ -164,14 +180,20 @@ class GivenArm:
                 ) from None
 
     def _patient_connection(self) -> _Connection:
-        """A connection; a server that may come back is waited for as long as the study says."""
+        try:
+            return self._patiently(self.target.connect)
+        except psycopg.OperationalError as error:
+            raise ArmError(self._unreachable(error)) from None
+
+    def _patiently(self, act: Callable[[], _T]) -> _T:
+        """Act; a server that may come back is waited for as long as the study says. Raises psycopg.Error."""
         deadline = time.monotonic() + self._needs.patience_s
         while True:
             try:
-                return self.target.connect()
+                return act()
             except psycopg.OperationalError as error:
                 if time.monotonic() >= deadline or _is_final(error):
-                    raise ArmError(self._unreachable(error)) from None
+                    raise
             time.sleep(_RETRY_S)
 
     def _open(self) -> _Connection:
@@ -195,14 +217,21 @@ class GivenArm:
     def _unreachable(self, error: psycopg.Error) -> str:
         said = _one_line(error)
         where = without_password(self.setup.conninfo)
-        if "password" in said:
+        if "definition of service" in said or "service file" in said:
+            cure = "add it to ~/.pg_service.conf, or name its file in PGSERVICEFILE"
+        elif said.startswith("invalid "):
+            cure = "correct the dsn"
+        elif "password" in said:
             cure = "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL"
+        elif "too many connections for " in said:
+            cure = "wait until other sessions have ended, or raise that CONNECTION LIMIT"
         elif "too many c" in said or "remaining connection slots" in said:
             cure = "wait until other sessions have ended, or raise max_connections"
         elif "does not exist" in said:
             cure = "correct the dsn"
         else:
-            cure = "check that the server runs, and the host and port of the dsn"
+            named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
+            cure = f"check that the server runs, and {named}"
         return f"arms.{self.name}: cannot connect to {where}: {said}; {cure}"
 
     def _check_tables(self, connection: _Connection, needs: Needs) -> None:
@@ -232,7 +261,7 @@ class GivenArm:
 
             def undo() -> None:
                 try:
-                    restore(target, previous)
+                    self._patiently(lambda: restore(target, previous))
                 except psycopg.Error as error:
                     raise ArmError(
                         f"arms.{self.name}: the server's settings could not be put back ({_one_line(error)}); "
@@ -284,7 +313,7 @@ def without_password(dsn: str) -> str:
         parameters = {}
     if dsn and not parameters:
         return "(an unreadable connection string)"
-    shown = {name: value for name, value in parameters.items() if "password" not in name}
+    shown = {name: value for name, value in parameters.items() if name not in SECRETS}
     return make_conninfo("", **shown) or "the server of the environment (PGHOST, PGSERVICE)"
 
 
@@ -298,22 +327,10 @@ def _target_of(connection: _Connection) -> Target:
     info = connection.info
     named = {"host", "port", "user", "dbname", "hostaddr", "passfile", "service", "servicefile", "application_name"}
     extra = {name: value for name, value in info.get_parameters().items() if name not in named and value}
-    host = info.get_parameters().get("hostaddr") or info.host
-    return Target(host, info.port, info.user, info.dbname, info.password or None, extra)
-
-
-def _connections(connection: _Connection) -> tuple[int, int]:
-    """max_connections, and what this role may not use of it: reserved slots and the sessions of others."""
-    rows = connection.execute(
-        "SELECT name, setting::int FROM pg_settings WHERE name IN "
-        "('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
-    ).fetchall()
-    values: dict[str, int] = dict(rows)
-    others = connection.execute(
-        "SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-    ).fetchone()
-    reserved = values.get("superuser_reserved_connections", 0) + values.get("reserved_connections", 0)
-    return values["max_connections"], reserved + (others[0] if others else 0)
+    has_address = "hostaddr" in info.get_parameters()
+    host = info.hostaddr if has_address else info.host
+    name = info.host if has_address and info.host != host else None
+    return Target(host, info.port, info.user, info.dbname, info.password or None, extra, name)
 
 
 def _previous_value(connection: _Connection, arm: str, name: str) -> str | None:
@@ -364,7 +381,13 @@ def _one_line(error: psycopg.Error) -> str:
     """What the server or libpq said, without the hints and the repeated address."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
     told = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
-    return told.rpartition("FATAL:")[2].rpartition("failed: ")[2].strip().removesuffix(".")
+    return (
+        told.rpartition("FATAL:")[2]
+        .rpartition("failed: ")[2]
+        .removeprefix("connection is bad: ")
+        .strip()
+        .removesuffix(".")
+    )
 
 
 def _nothing() -> None:

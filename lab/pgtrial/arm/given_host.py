@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from pgtrial.errors import StudyError
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostTrouble
 from pgtrial.remote import PATIENCE_S
 from pgtrial.study.spec import SetUp
 
@@ -33,7 +33,7 @@ class GivenHost:
                 self.machine = machine_to_look_at(
                     self._setup.ssh, sudo=bool(self._setup.sudo), patience_s=self._patience_s
                 )
-            except HostError as error:
+            except HostTrouble as error:
                 raise StudyError(f"arms.{self._name}: {error}") from None
 
     def again(self) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
 from pgtrial.arm.connect import Target
+from pgtrial.host.machine import LOCAL
+from pgtrial.study.frozen import SECRETS
 
 _PREFIX = "given-settings-"
 
@@ -25,11 +29,10 @@ class Journal:
         """Record the values (None: not set by ALTER SYSTEM) that `restore` puts back; on disk when this returns."""
         path = self.run / f"{_PREFIX}{arm.encode().hex()}.json"
         address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
-        content = {"arm": arm, "target": address, "extra": dict(target.extra), "previous": previous}
-        with path.open("w") as file:
-            json.dump(content, file)
-            file.flush()
-            os.fsync(file.fileno())
+        address |= {"name": target.name} if target.name is not None else {}
+        extra = {name: value for name, value in target.extra.items() if name not in SECRETS}
+        content = {"arm": arm, "target": address, "extra": extra, "previous": previous}
+        LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
         return path
 
     def done(self, path: Path) -> None:
@@ -53,21 +56,29 @@ def alter_system(name: str, value: str | None) -> sql.Composed:
     return sql.SQL("ALTER SYSTEM SET {} = {}").format(setting, sql.Literal(value))
 
 
+def pending(run: Path) -> list[str]:
+    """The settings that the run of a crashed lab has changed, in words; no server is asked."""
+    return [f"settings {', '.join(content['previous'])} of {target.label}" for _, content, target in _records(run)]
+
+
 def undo(run: Path) -> list[str]:
-    """Put back what the run of a crashed lab changed; returns a sentence for each journal that could not be obeyed."""
+    """Put back what a run changed and left so; returns a sentence for each journal that could not be obeyed."""
     failures = []
-    for path in sorted(run.glob(f"{_PREFIX}*.json")):
-        content = json.loads(path.read_text())
-        target = Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])
+    for path, content, target in _records(run):
         try:
             restore(target, content["previous"])
         except psycopg.Error as error:
             reason = str(error).strip().splitlines()[-1]
             failures.append(
-                f"The settings {', '.join(content['previous'])} of {target.label}, changed by a pgtrial that "
-                f"ended abruptly, could not be put back ({reason}); "
-                "run pgtrial cleanup with PGPASSWORD or .pgpass set for it."
+                f"The settings {', '.join(content['previous'])} of {target.label} could not be put back ({reason}); "
+                "once it can be reached, run pgtrial cleanup with PGPASSWORD or .pgpass set for it."
             )
         else:
             path.unlink()
     return failures
+
+
+def _records(run: Path) -> Iterator[tuple[Path, dict[str, Any], Target]]:
+    for path in sorted(run.glob(f"{_PREFIX}*.json")):
+        content = json.loads(path.read_text())
+        yield path, content, Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pgtrial.errors import StudyError, TrialError
+from pgtrial.errors import ArmError, StudyError, TrialError
+from pgtrial.host.alone import alone_changing
 from pgtrial.host.change import Change
 from pgtrial.host.cpus import parse_cpus, usable_cpus
 from pgtrial.host.journal import HostJournal
-from pgtrial.host.kernel import KernelValue, sysctl_path
-from pgtrial.host.machine import HostError, HostLost, Machine
+from pgtrial.host.kernel import COUNTERPARTS, KernelValue, sysctl_path
+from pgtrial.host.machine import HostError, Machine
 from pgtrial.host.mounts import mount_of, mountinfo
 from pgtrial.host.pages import KB, HugePages, reserved
 from pgtrial.host.parameters import Parameter
@@ -20,6 +21,8 @@ from pgtrial.study.spec import SetUp
 _THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _CPUS = Path("/sys/devices/system/cpu")
 _PARAMETERS = Path("/proc/sys")
+_TAKEN = "huge pages"
+"""PostgreSQL's hint where there is no memory of the kind that it asks for speaks of them."""
 
 
 def page_settings(setup: SetUp) -> dict[str, str]:
@@ -29,6 +32,20 @@ def page_settings(setup: SetUp) -> dict[str, str]:
     if setup.huge_pages == "off":
         return {"huge_pages": "off"}
     return {"huge_pages": "on", "huge_page_size": f"{KB[setup.huge_pages]}kB"}
+
+
+@contextmanager
+def taking_pages(setup: SetUp) -> Iterator[None]:
+    """While a server starts: one that finds the huge pages taken that were reserved for it fails its trial.
+
+    They are anybody's who asks for some meanwhile; the next trial may get its own. Raises TrialError.
+    """
+    try:
+        yield
+    except ArmError as error:
+        if setup.huge_pages in KB and _TAKEN in str(error):
+            raise TrialError(str(error)) from None
+        raise
 
 
 class MachineState:
@@ -69,22 +86,27 @@ class MachineState:
     def in_force(self, data: Path, pages: int) -> Iterator[None]:
         """The host as asked for, with so many huge pages more; put back on the way out.
 
-        Raises TrialError, and HostLost.
+        Raises TrialError, HostLost, and ArmError where another lab does not end its changes.
         """
         with ExitStack() as stack:
             try:
+                if self._asks(pages):
+                    stack.enter_context(alone_changing(self._machine))
                 changes = self._changes(data)
                 size = self._setup.huge_pages
                 if size in KB and pages > 0:
                     changes.append(HugePages(size=size, pages=pages, previous=reserved(self._machine, size)))
                 for change in changes:
                     stack.enter_context(self._journal.made(change))
-            except HostLost:
-                raise
             except HostError as error:
                 # memory may be in too small pieces now and not later: that is this trial's failure, not the study's
                 raise TrialError(str(error)) from None
             yield
+
+    def _asks(self, pages: int) -> bool:
+        setup = self._setup
+        values = (setup.thp, setup.governor, setup.io_scheduler)
+        return bool(setup.sysctl) or pages > 0 or any(value is not None for value in values)
 
     def _changes(self, data: Path) -> list[Change]:
         """The changes of kernel values; of a scheduler only if there is data to look for."""
@@ -105,6 +127,9 @@ class MachineState:
     def _parameters(self) -> Iterator[Change]:
         """Through the kernel's files, or, where it has none, by sysctl."""
         machine, asked = self._machine, self._setup.sysctl
+        for name in asked:
+            if (other := COUNTERPARTS.get(name)) in asked:
+                raise HostError(f"{name} and {other} exclude each other: each sets the other to 0; set one of them")
         files = bool(asked) and machine.exists(_PARAMETERS)
         for name, value in asked.items():
             yield (
@@ -118,8 +143,10 @@ def _scheduler(machine: Machine, data: Path) -> Path:
     """The scheduler's file of the block device under a directory; a partition has its disk's."""
     mount = mount_of(machine.resolve(data), mountinfo(machine))
     if mount is not None and mount.device:
-        home = machine.resolve(Path("/sys/dev/block") / mount.device)
-        for candidate in (home, home.parent):
-            if machine.exists(candidate / "queue/scheduler"):
-                return candidate / "queue/scheduler"
+        # btrfs and others have a number of their own in place of their device's
+        named = Path("/sys/class/block") / machine.resolve(Path(mount.source)).name
+        for home in map(machine.resolve, (Path("/sys/dev/block") / mount.device, named)):
+            for candidate in (home, home.parent):
+                if machine.exists(candidate / "queue/scheduler"):
+                    return candidate / "queue/scheduler"
     raise HostError(f"{data} is on no block device with a scheduler of its own; leave io_scheduler out")

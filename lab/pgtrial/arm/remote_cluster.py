@@ -20,7 +20,7 @@ from pgtrial.arm.remote_servers import RemoteBinaries
 from pgtrial.arm.rooms import Room
 from pgtrial.arm.scram import verifier
 from pgtrial.errors import ArmError
-from pgtrial.host.machine import HostError, HostLost
+from pgtrial.host.machine import HostError
 from pgtrial.host.server import RunningServer
 
 _HBA = "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\n"
@@ -72,7 +72,7 @@ class RemoteCluster:
         room, machine = self.room, self.room.machine
         self._log, self._fetched = room.path("server.log"), 0
         sockets = room.path("s")
-        room.shell(f"umask 077; mkdir {sockets}; : > {self._log}")
+        room.shell(f"umask 077; mkdir {shlex.quote(str(sockets))}; : > {shlex.quote(str(self._log))}")
         self._configure(sockets)
         running = RunningServer(
             bin=self.server.bin,
@@ -84,8 +84,6 @@ class RemoteCluster:
         )
         try:
             self._running = running, room.journal.make(running)
-        except HostLost:
-            raise
         except HostError as error:
             self.fetch_log(log)
             said = last_words(log) if log.stat().st_size else str(error)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from pgtrial.data.template import KeptCopy, TemplateKey
 from pgtrial.host.journal import HostJournal, undo_all
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostError, HostTrouble
 from pgtrial.remote import PATIENCE_S
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class Room:
 
     @classmethod
     def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
-        """Connect and make the room. Raises HostError, in a sentence for people."""
+        """Connect and make the room. Raises HostTrouble, in a sentence for people."""
         machine = _machine(ssh, sudo=sudo, patience_s=patience_s)
         try:
             machine.check()
@@ -129,7 +129,7 @@ class Room:
         return f"{machine.label} {happened} before this trial; what pgtrial had changed there was undone and made anew"
 
     def remove(self) -> None:
-        """Undo what the journal has and remove the room; nothing is left there. Raises HostError."""
+        """Undo what the journal has and remove the room; nothing is left there. Raises HostTrouble."""
         self.machine.connection.hurry()
         self.machine.rejoin()
         _remove(self.machine, self._place)
@@ -168,7 +168,7 @@ def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
         try:
             _remove(machine, place)
             machine.close()
-        except (HostError, OSError) as error:
+        except (HostTrouble, OSError) as error:
             failures.append(
                 f"{place.root} on {place.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "
                 f"put it right and run pgtrial cleanup, or remove {record} if that host is gone for good."
@@ -207,7 +207,7 @@ def _jobs(root: Path) -> Path:
 
 
 def _is_there(machine: RemoteMachine, data: str) -> bool:
-    """Whether the folder is there, and a room may be made in it. Raises HostError."""
+    """Whether the folder is there, and a room may be made in it. Raises HostTrouble."""
     where = f"data = {data!r} on {machine.label}"
     folder = shlex.quote(data)
     words = {
@@ -267,7 +267,7 @@ class Rooms:
         self._rooms: dict[tuple[str, str, bool], Room] = {}
 
     def room(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
-        """The room there, made on first use. Raises HostError."""
+        """The room there, made on first use. Raises HostTrouble."""
         key = (ssh, data, sudo)
         if key not in self._rooms:
             self._rooms[key] = Room.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
@@ -276,7 +276,7 @@ class Rooms:
     def ready(self, room: Room) -> list[str]:
         """Have a room be ready for a trial, and nothing running beside it that a trial of another room has left there.
 
-        Sentences about what had happened. Raises HostError.
+        Sentences about what had happened. Raises HostTrouble.
         """
         where = room.machine.connection.where
         beside = [
@@ -295,7 +295,7 @@ class Rooms:
         for key, room in list(self._rooms.items()):
             try:
                 room.remove()
-            except (HostError, OSError) as error:
+            except (HostTrouble, OSError) as error:
                 failures.append(
                     f"{room.root} on {room.machine.label}, with what the study had changed there, could not be removed "
                     f"({error}); pgtrial cleanup does it when that host is back."

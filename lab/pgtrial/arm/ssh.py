@@ -15,17 +15,17 @@ import psycopg
 from pgtrial.arm.base import Needs, arm_kind, check_clients, timed
 from pgtrial.arm.connect import Target
 from pgtrial.arm.lab_settings import check_settings, loading_settings
-from pgtrial.arm.machine import MachineState, page_settings
+from pgtrial.arm.machine import MachineState, page_settings, taking_pages
 from pgtrial.arm.own_server import connections_of, load_data, reset_data
 from pgtrial.arm.remote_cluster import RemoteCluster, Way, create_cluster, way_to
 from pgtrial.arm.remote_servers import RemoteBinaries, find_server
 from pgtrial.arm.rooms import Room
 from pgtrial.arm.volumes import Place, Volumes
 from pgtrial.arm.workspace import Workspace
-from pgtrial.data.sizes import Data, check_free, label, short_name, volume_mb
+from pgtrial.data.sizes import Data, check_free, label, short_name, volume_bytes
 from pgtrial.data.template import KeptCopy, TemplateKey
 from pgtrial.errors import ArmError, StudyError, TrialError
-from pgtrial.host.machine import HostError, HostLost, Machine
+from pgtrial.host.machine import HostError, HostLost, HostTrouble, Machine
 from pgtrial.host.pages import KB, counters
 from pgtrial.remote import PATIENCE_S
 from pgtrial.study.spec import SetUp
@@ -97,7 +97,7 @@ class SshArm:
                 cluster = self._cluster(place.data)
                 with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
                     check_clients(self.name, needs, *connections_of(target))
-        except (ArmError, TrialError, HostError) as error:
+        except (ArmError, TrialError, HostTrouble) as error:
             _heed_interrupt(error)
             raise StudyError(f"arms.{self.name}: {error}") from None
 
@@ -127,7 +127,7 @@ class SshArm:
                 cluster = self._cluster(data)
                 stack.enter_context(self._host_ready(cluster))
             try:
-                with timed(timings, "start"):
+                with timed(timings, "start"), taking_pages(self.setup):
                     cluster.start(log)
                 self.data_directory, self._cluster_served = data, cluster
                 if watches:
@@ -152,7 +152,7 @@ class SshArm:
         if self._cluster_served is not None:
             try:
                 self._cluster_served.fetch_log(log)
-            except HostError as error:
+            except HostTrouble as error:
                 raise TrialError(str(error)) from None
 
     @property
@@ -165,7 +165,7 @@ class SshArm:
 
     @property
     def _there(self) -> _There:
-        """The host, reached on first use, and what it has for this arm. Raises HostError, ArmError and StudyError."""
+        """The host, reached on first use, and what it has for this arm. Raises HostTrouble, ArmError and StudyError."""
         if self._found is None:
             self._found = self._find()
         return self._found
@@ -174,7 +174,7 @@ class SshArm:
         """Find out whether the host can be as asked for. Raises StudyError."""
         there.state.check()
         if there.volumes is not None:
-            there.volumes.check(volume_mb(self._needs.largest, self._needs.fillfactor) * 1_000_000)
+            there.volumes.check(*volume_bytes(self._needs.largest, self._needs.fillfactor))
         self._checked = there.room.settled
 
     def _find(self) -> _There:
@@ -204,7 +204,7 @@ class SshArm:
         """What goes wrong with the host stops the study, in a sentence that names the arm."""
         try:
             yield
-        except HostError as error:
+        except HostTrouble as error:
             _heed_interrupt(error)
             raise ArmError(f"arms.{self.name}: {error}") from None
 
@@ -269,8 +269,6 @@ class SshArm:
         quoted = {"source": source, "to": to, "empty": source / "PG_VERSION"}
         try:
             room.shell(_COPY.format(**{name: shlex.quote(str(path)) for name, path in quoted.items()}))
-        except HostLost:
-            raise
         except HostError as error:
             free = room.machine.free_bytes(room.root) / 1e6
             # cp says the same of each file

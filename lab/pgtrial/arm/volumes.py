@@ -12,7 +12,7 @@ from pathlib import Path
 
 from pgtrial.errors import ArmError, StudyError
 from pgtrial.host.journal import HostJournal
-from pgtrial.host.machine import HostError, HostLost, Machine
+from pgtrial.host.machine import HostError, Machine
 from pgtrial.host.memory import available_bytes
 from pgtrial.host.mounts import Mounted, mount_of, mounted_at, mountinfo, mounts
 from pgtrial.host.pools import Pool
@@ -60,12 +60,17 @@ class Volumes:
     def _machine(self) -> Machine:
         return self.changes.machine
 
-    def check(self, needed_bytes: int) -> None:
-        """Find out before the first trial whether the volumes can be had at each place. Raises StudyError, ArmError."""
+    def check(self, needed_bytes: int, wal_bytes: int = 0) -> None:
+        """Find out before the first trial whether the volumes can be had at each place. Raises StudyError, ArmError.
+
+        `needed_bytes` are those of the data with its WAL, `wal_bytes` those of a volume of the WAL's own.
+        """
         for place in range(len(self.storage.on)):
             try:
                 for volume, key in self._volumes(place):
-                    self._check_volume(volume, key, needed_bytes)
+                    self._check_volume(
+                        volume, key, *((needed_bytes, "data") if key == "storage" else (wal_bytes, "WAL"))
+                    )
                 with self.made(place):
                     pass
             except (ArmError, HostError) as error:
@@ -80,8 +85,6 @@ class Volumes:
         with ExitStack() as stack:
             try:
                 roots = [self._make(stack, volume, key) for volume, key in self._volumes(place)]
-            except HostLost:
-                raise
             except HostError as error:
                 raise ArmError(str(error)) from None
             yield Place(roots[0] / "data", roots[1] / "wal" if len(roots) > 1 else None)
@@ -90,7 +93,7 @@ class Volumes:
         storage = self.storage.at(place)
         return [(storage, "storage"), *([(storage.wal, "storage.wal")] if storage.wal is not None else [])]
 
-    def _check_volume(self, volume: Volume, key: str, needed_bytes: int) -> None:
+    def _check_volume(self, volume: Volume, key: str, needed_bytes: int, what: str) -> None:
         where = f"arms.{self.arm}: {key}"
         machine = self._machine
         if volume.directory is None and not machine.root:
@@ -101,10 +104,11 @@ class Volumes:
             raise StudyError(f"{where}: there is no directory {volume.directory}")
         if volume.device is not None:
             _check_device(machine, volume.device, volume.overwrite, where)
-        if key == "storage" and volume.device is None and volume.directory is None and volume.size < needed_bytes:
+        if volume.device is None and volume.directory is None and volume.size < needed_bytes:
             raise StudyError(
-                f"{where}: size = {volume.size / 1e9:.1f} GB does not hold the data, which needs about "
-                f"{needed_bytes / 1e9:.1f} GB with its WAL; raise the size or lower the scale"
+                f"{where}: size = {volume.size / 1e6:,.0f} MB does not hold the {what}, which needs about "
+                f"{needed_bytes / 1e6:,.0f} MB{' with its WAL' if what == 'data' else ''}; raise the size or lower the "
+                "scale"
             )
         if volume.fs == "tmpfs" and volume.size > (available := available_bytes(machine)):
             raise StudyError(

@@ -7,7 +7,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -88,14 +88,18 @@ class Workspace:
         return installs.reachable(server, self.account, self.state / "installs", self.run)
 
     def close(self) -> None:
-        """Stop every server that this run started and remove its directories. Raises ArmError, of hosts LeftOnHost."""
+        """Stop every server that this run started and remove its directories. Raises ArmError, of hosts LeftOnHost.
+
+        The directory stays while it has the journal of a change that could not be undone.
+        """
         stop_servers_below(self.run)
-        elsewhere, here = self.rooms.remove(), undo_all(self.run, LOCAL)
+        elsewhere, here = self.rooms.remove(), [*journal.undo(self.run), *undo_all(self.run, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
             raise (ArmError if here else LeftOnHost)(" ".join([*elsewhere, *here]))
-        shutil.rmtree(self.run, ignore_errors=True)
+        with suppress(FileNotFoundError):  # somebody has removed it all
+            _remove_own(self.state, self.run)
         self._lock.close()
 
     def __enter__(self) -> Self:
@@ -128,6 +132,15 @@ def _claim(state: Path) -> tuple[Path, IO[bytes]]:
     return run, lock
 
 
+def _remove_own(state: Path, run: Path) -> None:
+    """The lock goes last, and while nobody looks: without one the run would be taken for that of a killed lab."""
+    for path in run.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+    with _registry(state):
+        shutil.rmtree(run, ignore_errors=True)
+
+
 def state_root() -> Path:
     """$PGTRIAL_STATE, else /var/lib/pgtrial for root, else the user's XDG state directory."""
     if chosen := os.environ.get("PGTRIAL_STATE"):
@@ -147,7 +160,7 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
             *(
                 Leftover(path, what)
                 for path in _abandoned(root)
-                for what in (*pending_rooms(path), *pending(path, LOCAL), _OF_A_LAB)
+                for what in (*pending_rooms(path), *journal.pending(path), *pending(path, LOCAL), _OF_A_LAB)
             ),
             *(Leftover(path, "template without its mark") for path in Templates(root / "templates").unmarked()),
         ]

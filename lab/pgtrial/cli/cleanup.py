@@ -16,13 +16,16 @@ def command(
     templates: Annotated[
         bool, typer.Option("--templates", help="Remove the loaded data kept between studies too.")
     ] = False,
-) -> None:
+) -> int:
     """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
-    back."""
+    back. The exit status is 1 if something could not be."""
+    left = False
     if dry_run:
         found = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
         if templates:
             found += [f"{path}: template" for path in Templates(state_root() / "templates").present()]
     else:
         found = [*scratch.clean(), *clean(templates=templates)]
+        left = bool(leftovers())
     print("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")
+    return int(left)

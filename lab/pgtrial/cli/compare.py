@@ -33,7 +33,10 @@ def command(
     *,
     workload: Annotated[
         str | None,
-        typer.Option(help="tpcb-like, simple-update, select-only, or a pgbench script's path; several with commas."),
+        typer.Option(
+            help="tpcb-like, simple-update, select-only, a test of sysbench such as oltp_read_write, app-tasks, or the "
+            "path of a script (pgbench's .sql, sysbench's .lua); several with commas."
+        ),
     ] = None,
     scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,
     clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,

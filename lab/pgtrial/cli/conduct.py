@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
@@ -11,13 +12,13 @@ from rich.console import Console
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
 from pgtrial.errors import ArmError, PgtrialError, StudyError
+from pgtrial.interrupt import Interrupted, interruptible
 from pgtrial.report.build import build_report
 from pgtrial.report.terminal import summary
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.study.frozen import has_secrets
 from pgtrial.study.plan import warnings
 from pgtrial.study.spec import StudySpec
-from pgtrial.trial.interrupt import Interrupted, interruptible
 from pgtrial.trial.provider_metrics import import_metrics
 from pgtrial.trial.run_study import run_study
 
@@ -48,11 +49,11 @@ def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) ->
             with shown(console, as_json=as_json) as listener:
                 run_study(study, listener, spec=spec)
             for sentence in import_metrics(study, say):
-                warn(f"{sentence}; pgtrial metrics {study.path} imports them later")
+                warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
             result = build_report(study)
     except Interrupted as interrupted:
         stored, planned = len(study.trials()), len(study.plan.trials)
-        say(f"stopped by {interrupted}: {stored} of {planned} trials are stored; go on with: pgtrial run {study.path}")
+        say(f"stopped by {interrupted}: {stored} of {planned} trials are stored; go on with: {_again(study)}")
         for note in getattr(interrupted, "__notes__", ()):
             warn(note)
         return interrupted.exit_status
@@ -61,13 +62,18 @@ def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) ->
             said = str(error).removesuffix(".")
             error.args = (
                 f"{said}; {stored} of {len(study.plan.trials)} trials are stored, and when that is mended "
-                f"the study goes on with: pgtrial run {study.path}",
+                f"the study goes on with: {_again(study)}",
             )
         raise
     if not as_json:
         console.print(summary(result))
-        console.print(f"report: {study.path / 'report.html'}", highlight=False, soft_wrap=True)
+        console.print(f"report: {study.path / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
     return 0
+
+
+def _again(study: StudyDirectory) -> str:
+    """The command that goes on with a study, as a shell takes it."""
+    return f"pgtrial run {shlex.quote(str(study.path))}"
 
 
 def say(text: str) -> None:

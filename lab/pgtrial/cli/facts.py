@@ -11,14 +11,17 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.workspace import Workspace, state_root
 from pgtrial.cli import load_from
-from pgtrial.cli.study_file import PROFILE_HELP, read
+from pgtrial.cli.conduct import say, warn
+from pgtrial.cli.study_file import Profile, read
 from pgtrial.errors import StudyError
 from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect, collect_machine
+from pgtrial.interrupt import Interrupted, interruptible
 from pgtrial.store.records import Audit, Facts
 from pgtrial.study.deployments import deployments_of
 from pgtrial.study.plan import make_plan
@@ -32,10 +35,10 @@ def command(
         str | None,
         typer.Argument(help="A study file or @NAME: its arms are started and looked at; default: this machine."),
     ] = None,
-    profile: Annotated[str | None, typer.Option(help=PROFILE_HELP, show_default=False)] = None,
+    profile: Profile = None,
     fleet: load_from.Fleet = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every setting.")] = False,
-) -> None:
+) -> int:
     """Show what this machine is, or what the arms of a study are and what that says about fairness.
 
     With --fleet the audit is that of a load which does not come from this machine; the cluster itself is not asked.
@@ -45,11 +48,20 @@ def command(
             raise StudyError("--profile and --fleet are of a study; name one")
         found, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
     else:
-        found, audited = _of_study(load_from.by_fleet(read(study, profile), fleet, None, pack=False))
+        spec = load_from.by_fleet(read(study, profile), fleet, None, pack=False)
+        try:
+            with interruptible():
+                found, audited = _of_study(spec)
+        except Interrupted as interrupted:
+            say(f"stopped by {interrupted}")
+            for note in getattr(interrupted, "__notes__", ()):
+                warn(note)
+            return interrupted.exit_status
     if as_json:
         print(_json(found, audited))
     else:
         _show(found, audited)
+    return 0
 
 
 def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
@@ -90,14 +102,14 @@ def _show(found: dict[str, Facts], audited: Audit | None) -> None:
     table = Table(box=None, pad_edge=False)
     table.add_column("fact", style="bold", overflow="fold")
     for arm in found:
-        table.add_column(arm, overflow="fold")
+        table.add_column(Text(arm), overflow="fold")
     for group in next(iter(found.values())).facts:
         if group in _NOT_SHOWN:
             continue
         names = dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {}))
         for name in names:
             values = [_text(_value(facts, group, name)) for facts in found.values()]
-            table.add_row(f"{group}.{name}", *values, style="yellow" if len(set(values)) > 1 else None)
+            table.add_row(f"{group}.{name}", *map(Text, values), style="yellow" if len(set(values)) > 1 else None)
     console.print(table)
     for finding in audited.findings if audited is not None else ():
         console.print(f"\n[bold]{finding.severity}[/]: ", end="")

@@ -11,11 +11,13 @@ from rich.table import Table
 
 from pgtrial.arm.servers import find_servers
 from pgtrial.study.load import bundled_studies
+from pgtrial.study.sysbench import SYSBENCH_TESTS
 
 WORKLOADS = {
     "tpcb-like": "pgbench's default: five statements in a transaction, updates of three tables and a history",
     "simple-update": "tpcb-like without the updates of tellers and branches",
     "select-only": "one account read by its key",
+    **dict.fromkeys(SYSBENCH_TESTS, "a test of sysbench"),
     "app-tasks": "an application's tasks, a SELECT and an UPDATE each, on pools of connections; it stands alone",
 }
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
+from itertools import count
 from pathlib import Path
 
 from pgtrial.errors import StoreError
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import slug
+from pgtrial.store.files import cannot_write, slug
 from pgtrial.store.records import Plan
 from pgtrial.store.timelines import committed_seconds
 from pgtrial.study.frozen import freeze
@@ -73,9 +74,19 @@ def _alike(spec: StudySpec) -> list[Path]:
 
 
 def _fresh_path(name: str) -> Path:
+    """A new directory, which no other lab can have taken at the same moment. Raises StoreError."""
     stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
-    path, count = RESULTS / stem, 1
-    while path.exists():
-        count += 1
-        path = RESULTS / f"{stem}-{count}"
-    return path
+    names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
+    try:
+        RESULTS.mkdir(parents=True, exist_ok=True)
+        return next(RESULTS / each for each in names if _made(RESULTS / each))
+    except OSError as error:
+        raise cannot_write(RESULTS, error) from error
+
+
+def _made(path: Path) -> bool:
+    try:
+        path.mkdir()
+    except FileExistsError:
+        return False
+    return True

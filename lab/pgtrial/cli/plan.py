@@ -18,7 +18,7 @@ from pgtrial.arm.base import Needs
 from pgtrial.cli import load_from
 from pgtrial.cli.conduct import warn
 from pgtrial.cli.place import plan_now
-from pgtrial.cli.study_file import PROFILE_HELP, read
+from pgtrial.cli.study_file import Profile, Seed, read
 from pgtrial.data.sizes import needed_mb
 from pgtrial.facts.audit import listed
 from pgtrial.store.machines import ServerHost
@@ -35,10 +35,8 @@ _SHOWN_BLOCKS = 3
 def command(
     study: Annotated[str, typer.Argument(help="A study file, or a bundled study (@NAME).")],
     *,
-    profile: Annotated[str | None, typer.Option(help=PROFILE_HELP, show_default=False)] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)
-    ] = None,
+    profile: Profile = None,
+    seed: Seed = None,
     fleet: load_from.Fleet = None,
     machines: load_from.Machines = None,
     pack: load_from.Pack = False,
@@ -142,8 +140,8 @@ def _how_long(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
     )
     yield (
         "trials",
-        f"{len(plan.load_points)} load points x {len(plan.arms)} arms x {plan.max_blocks} blocks = {len(plan.trials)}, "
-        f"{trial}",
+        f"{plural(len(plan.load_points), 'load point')} x {len(plan.arms)} arms x {plural(plan.max_blocks, 'block')} = "
+        f"{len(plan.trials)}, {trial}",
     )
     early = ", less if a look decides earlier" if plan.stop_early and len(plan.looks) > 1 else ""
     canaries = f"{format_duration(canary)} of it for canaries, " if (canary := estimates["seconds_of_canaries"]) else ""

@@ -76,7 +76,7 @@ def _disturbance(event: BlockVoid | BlockNoisy) -> str:
 def _beginning(event: StudyBegins) -> str:
     return (
         f"{event.directory}: {event.planned - event.stored} of {event.planned} trials to run, "
-        f"{event.blocks} blocks, at most about {format_duration(event.left_s)}"
+        f"{event.blocks} block{'' if event.blocks == 1 else 's'}, at most about {format_duration(event.left_s)}"
     )
 
 

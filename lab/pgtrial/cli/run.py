@@ -9,7 +9,7 @@ import typer
 
 from pgtrial.cli import load_from
 from pgtrial.cli.conduct import conduct, start
-from pgtrial.cli.study_file import PROFILE_HELP, read
+from pgtrial.cli.study_file import Profile, Seed, read
 from pgtrial.errors import StudyError
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.study.load import with_fleet
@@ -22,16 +22,14 @@ def command(
         typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study to go on with."),
     ] = None,
     *,
-    profile: Annotated[str | None, typer.Option(help=PROFILE_HELP, show_default=False)] = None,
+    profile: Profile = None,
     results: Annotated[
         Path | None, typer.Option(help="The study's directory; default: results/NAME-DATE-TIME.", show_default=False)
     ] = None,
     resume: Annotated[
         Path | None, typer.Option(help="Go on with the study in this directory.", show_default=False)
     ] = None,
-    seed: Annotated[
-        int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)
-    ] = None,
+    seed: Seed = None,
     fleet: load_from.Fleet = None,
     machines: load_from.Machines = None,
     pack: load_from.Pack = False,

@@ -1,15 +1,24 @@
-"""Reading a study for a command: with the profile that was asked for, and the servers that this machine has."""
+"""Reading a study for a command: with the profile that was asked for, and the servers that this machine has.
+
+The options about that are the same for every command that has them.
+"""
 
 from __future__ import annotations
 
 import sys
+from typing import Annotated
+
+import typer
 
 from pgtrial.arm.servers import find_servers
 from pgtrial.study.builds import Build
 from pgtrial.study.load import profiles_of, read_study
 from pgtrial.study.spec import StudySpec
 
-PROFILE_HELP = "The profile of a study that has several; default: its first."
+Profile = Annotated[
+    str | None, typer.Option(help="The profile of a study that has several; default: its first.", show_default=False)
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)]
 
 
 def read(study: str, profile: str | None) -> StudySpec:

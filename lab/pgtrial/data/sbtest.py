@@ -9,6 +9,7 @@ import re
 import tempfile
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -83,7 +84,9 @@ def prepare_tables(
             order = _order(server, data, Path(folder), maker.engines)
             maker.make(order, _Progress(data, on_progress).line)
     except BaseException:
-        _mark_new(server, before, _UNFINISHED)
+        # a server that is gone takes no mark, and why is what has been raised
+        with suppress(psycopg.Error):
+            _mark_new(server, before, _UNFINISHED)
         raise
     with server.connect() as connection:
         made = [name for name, _ in _tables(connection) if name not in before]

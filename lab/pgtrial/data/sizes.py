@@ -54,10 +54,10 @@ def needed_mb(data: Data, fillfactor: int = 100) -> int:
     return 2 * once + wal_mb(data, fillfactor)
 
 
-def volume_mb(data: Data, fillfactor: int = 100) -> int:
-    """Megabytes of a volume that holds one copy of the data and the WAL of a trial."""
-    once = CLUSTER_MB + data_mb(data, fillfactor) + prefilled_wal_mb(data)
-    return once + wal_mb(data, fillfactor)
+def volume_bytes(data: Data, fillfactor: int = 100) -> tuple[int, int]:
+    """Bytes of a volume that holds one copy of the data and the WAL of a trial, and of one for such WAL alone."""
+    wal = prefilled_wal_mb(data) + wal_mb(data, fillfactor)
+    return (CLUSTER_MB + data_mb(data, fillfactor) + wal) * 1_000_000, wal * 1_000_000
 
 
 def wal_mb(data: Data, fillfactor: int = 100) -> int:

@@ -135,8 +135,12 @@ def _carry_out(
 
 
 def _undo_constraints(server: Server, kinds: str) -> None:
-    """Drop the keys of the kinds `p` and `f` that a phase which broke off has made already."""
-    with server.connect() as connection:
+    """Drop the keys of the kinds `p` and `f` that a phase which broke off has made already.
+
+    The server carries the statement to its end that an engine was killed in: the lock waits for that.
+    """
+    with server.connect() as connection, connection.transaction():
+        connection.execute(f"LOCK TABLE {', '.join(TABLES)}")
         rows = connection.execute(
             "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype::text = ANY (%s) "
             "AND conrelid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name) ORDER BY contype",

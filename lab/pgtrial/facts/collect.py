@@ -133,9 +133,11 @@ def collect(
     `data_directory` is one of the lab's own; of other servers it is asked for. `machine` is where the server runs:
     without one, and without a directory of the lab's own, it is this one if the server is found here. Facts of the
     machine are collected where it can be looked into; otherwise their groups are empty. With `measure`, probes take
-    some seconds; without it there are none. Raises HostError where the machine is gone.
+    some seconds; without it there are none. Raises HostTrouble where the machine is gone or refuses.
     """
     with target.connect() as connection:
+        # settings as those have them who use the server
+        connection.execute("RESET ALL")
         if machine is None and (data_directory is not None or runs_here(connection, target)):
             machine = LOCAL
         shown = data_directory or _shown_directory(connection, machine)

@@ -23,11 +23,17 @@ _BY_INITDB = frozenset(
         "collation_version",
     }
 )
+_BY_PAGES = frozenset({"huge_pages", "huge_page_size", "huge_pages_status", "shared_memory_size_in_huge_pages"})
 _LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
 _OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
 _WHOLE_SERVERS = ("server.dsn", "server.host")
 """Declared by arms whose servers are given, or on hosts of their own: then everything may differ."""
 _DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
+_SHOWN_BY = {
+    "memory.huge_pages": ("memory.huge_page",),
+    "storage.scheduler": ("storage.scheduler", "storage.queue_"),
+}
+"""How the names of facts begin that follow from these keys of a host; of its memory nothing follows from any other."""
 _WAY = frozenset({"client.connection", *(f"network.{name}" for name in network_rules.COMPARED)})
 
 
@@ -151,7 +157,8 @@ def _possible_origins(case: Case, difference: Difference) -> list[str]:
             difference.name in case.spec.resolved(name).settings for name in (case.plan.baseline, difference.arm)
         )
         # what the study sets is not the version's doing
-        return [] if chosen else ["memory.huge_pages", "server.version", *_WHOLE_SERVERS]
+        by_pages = ["memory.huge_pages"] if difference.name in _BY_PAGES else []
+        return [] if chosen else [*by_pages, "server.version", *_WHOLE_SERVERS]
     if difference.group == "server":
         if difference.name == "extensions":
             return ["server.setup_sql", "server.version", *_WHOLE_SERVERS]
@@ -164,11 +171,12 @@ def _possible_origins(case: Case, difference: Difference) -> list[str]:
 
 
 def _shows_in(key: str, difference: Difference) -> bool:
-    """Whether what a declared key changes of the host may show in this fact: all of a volume, all of its memory."""
-    group = key.partition(".")[0]
+    """Whether what a declared key changes of the host may show in this fact: all of a volume, or what is known."""
+    if key in _SHOWN_BY:
+        return difference.key.replace("storage.wal_", "storage.").startswith(_SHOWN_BY[key])
     if key.startswith("storage.wal_"):
         return difference.group == "storage" and difference.name.startswith("wal_")
-    return group == difference.group and group in ("storage", "memory")
+    return difference.group == "storage" and key.startswith("storage.")
 
 
 def _of_the_place(case: Case, difference: Difference) -> bool:

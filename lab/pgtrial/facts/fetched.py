@@ -48,7 +48,7 @@ exec "$@"
 
 
 class FetchedFiles(Files):
-    """Raises HostError where the machine is gone.
+    """Raises HostTrouble where the machine is gone or refuses.
 
     The first look fetches what matches `patterns` and what `tools` say; what else is asked for costs a round trip.
     """

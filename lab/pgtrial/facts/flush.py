@@ -15,7 +15,7 @@ from statistics import median
 from pgtrial.facts.collect import Subject, collector
 from pgtrial.facts.files import Files
 from pgtrial.facts.flush_elsewhere import flush_rate_elsewhere
-from pgtrial.facts.flush_rate import PATIENCE_S, Rates, parse_pg_test_fsync
+from pgtrial.facts.flush_rate import PATIENCE_S, Rates, parse_pg_test_fsync, rates_of
 from pgtrial.facts.mounted import volume_of
 from pgtrial.facts.storage import wal_elsewhere
 from pgtrial.host.machine import LOCAL, Machine
@@ -70,12 +70,7 @@ def own_probe(path: Path, seconds: float = _SECONDS, file_mb: int = _FILE_MB) ->
             file.write(_BLOCK)
             flush(file.fileno())
             times.append(time.perf_counter() - begin)
-    typical = median(times)
-    return {
-        "flushes_per_s": round(1 / typical),
-        "flush_us": round(typical * 1e6, 1),
-        "flush_tool": f"own probe, {flush.__name__}",
-    }
+    return rates_of(median(times), f"own probe, {flush.__name__}")
 
 
 def _by_pg_test_fsync(program: Path, path: Path) -> Rates | None:

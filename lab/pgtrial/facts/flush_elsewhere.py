@@ -6,7 +6,7 @@ import re
 import secrets
 from pathlib import Path
 
-from pgtrial.facts.flush_rate import PATIENCE_S, Rates, parse_pg_test_fsync
+from pgtrial.facts.flush_rate import PATIENCE_S, Rates, parse_pg_test_fsync, rates_of
 from pgtrial.host.machine import HostError, Machine
 
 _PG_TEST_FSYNC = """"$1" -s 1 -f "$2" 2>/dev/null | sed '/fdatasync .*ops/q'"""
@@ -23,7 +23,7 @@ _COPIED = re.compile(r"copied, ([\d.e+-]+) s")
 
 
 def flush_rate_elsewhere(machine: Machine, directory: Path, program: Path | None) -> Rates:
-    """Of the volume of a directory of that host; nothing is left there. Raises HostError if the machine is gone."""
+    """Of the volume of a directory of that host; nothing is left there. Raises HostLost if the machine is gone."""
     file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
     try:
         return (None if program is None else _by_pg_test_fsync(machine, file, program)) or _by_dd(machine, file) or {}
@@ -36,14 +36,13 @@ def parse_dd(text: str, count: int) -> Rates | None:
     found = _COPIED.search(text)
     if found is None or float(found[1]) <= 0:
         return None
-    each = float(found[1]) / count
-    return {"flushes_per_s": round(1 / each), "flush_us": round(each * 1e6, 1), "flush_tool": "dd, dsync"}
+    return rates_of(float(found[1]) / count, "dd, dsync")
 
 
 def _by_pg_test_fsync(machine: Machine, file: Path, program: Path) -> Rates | None:
     try:
         said = machine.run(["sh", "-c", _PG_TEST_FSYNC, "sh", program, file], timeout_s=PATIENCE_S).stdout
-    except HostError:  # too slow; a machine that is gone says so again when the file is removed
+    except HostError:  # too slow
         return None
     return next((told for line in said.splitlines() if (told := parse_pg_test_fsync(line)) is not None), None)
 

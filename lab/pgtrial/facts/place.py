@@ -13,10 +13,9 @@ import psycopg
 from pgtrial.arm.connect import Target
 from pgtrial.facts.files import Files, LocalFiles
 from pgtrial.facts.windows_files import POWERSHELL
+from pgtrial.host.boot import BOOT_ID
 
 Connection = psycopg.Connection[tuple[Any, ...]]
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
-"""Another one for each start of a Linux kernel (random(4)), the same in all its containers."""
 
 
 def runs_here(connection: Connection, target: Target) -> bool:

@@ -15,7 +15,7 @@ from pgtrial.engine import engine_path
 from pgtrial.errors import PgtrialError
 from pgtrial.facts.collect import Subject, collector
 from pgtrial.facts.files import Files
-from pgtrial.facts.place import BOOT_ID
+from pgtrial.host.boot import BOOT_ID
 
 _BUILD = {
     "build_configure": "CONFIGURE",

@@ -12,7 +12,7 @@ POWERSHELL = ("powershell", "-NoProfile", "-NonInteractive", "-Command")
 
 
 class WindowsFiles(Files):
-    """Raises HostError where the host is gone. Only a script of PowerShell costs a round trip."""
+    """Raises HostTrouble where the host is gone or refuses. Only a script of PowerShell costs a round trip."""
 
     local = False
 

@@ -25,6 +25,8 @@ _NAME = "pgtrial-engine"
 _TAIL_LINES = 40
 _MOST_LINES = 5000
 _TRY_S = 30.0
+_ADDRESSES = 4
+_NO_CARD = 1 << 40
 
 _WATCHDOG = """
 import os, shutil, signal, sys
@@ -46,8 +48,12 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 
 def identity() -> str:
-    """What tells this machine from others: a container is a machine of its own."""
-    known = [socket.gethostname(), str(uuid.getnode()), kernel()]
+    """What tells this machine from others, the same for all of its processes: a container is a machine of its own."""
+    known = [socket.gethostname(), kernel()]
+    card = uuid.getnode()
+    # without a network card each process is given a random number, with this bit set (RFC 9562, section 6.10)
+    if not card & _NO_CARD:
+        known.append(str(card))
     with contextlib.suppress(OSError):
         known += [str(os.stat(f"/proc/self/ns/{kind}").st_ino) for kind in ("net", "mnt")]
     return " ".join(known)
@@ -140,20 +146,22 @@ class Agent:
     def round_trips(self, host: str, port: int, times: int, patience_s: float) -> list[float]:
         """Microseconds of so many TCP connects, each of which is one round trip; none where one does not succeed.
 
-        The name is looked up before. What accepts is the server's kernel: its programs have no part in that time.
+        The name is looked up before, and of its addresses the first is taken that answers, as clients do. What accepts
+        is the server's kernel: its programs have no part in that time.
         """
-        found = []
-        try:
-            family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-            for _ in range(times):
-                with socket.socket(family, kind, protocol) as probe:
-                    probe.settimeout(patience_s)
-                    begin = time.perf_counter()
-                    probe.connect(address)
-                    found.append((time.perf_counter() - begin) * 1e6)
-        except OSError:
-            return []
-        return found
+        with contextlib.suppress(OSError):
+            addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            for family, kind, protocol, _, address in addresses[:_ADDRESSES]:
+                found = []
+                with contextlib.suppress(OSError):
+                    for _ in range(times):
+                        with socket.socket(family, kind, protocol) as probe:
+                            probe.settimeout(patience_s)
+                            begin = time.perf_counter()
+                            probe.connect(address)
+                            found.append((time.perf_counter() - begin) * 1e6)
+                    return found
+        return []
 
     def begin(self, order: dict[str, Any]) -> str | None:
         """Start the engine; why that is not possible, or None.
@@ -220,7 +228,8 @@ class Agent:
     def end(self, patience_s: float) -> dict[str, Any]:
         """Wait for the engine's end, and end it by force after that: its `status`, negative for a signal, and its last
         `messages`."""
-        process = self._process
+        # the next one may begin while this one is still waited for
+        process, readers, here, tail = self._process, self._readers, self._here, self._tail
         if process is None:
             return {"status": None, "messages": []}
         try:
@@ -229,10 +238,10 @@ class Agent:
             process.kill()
             process.wait()
         self._tell_watchdog("over", process.pid)
-        for reader in self._readers:
+        for reader in readers:
             reader.join(patience_s)
-        shutil.rmtree(self._here, ignore_errors=True)
-        return {"status": process.returncode, "messages": list(self._tail)}
+        shutil.rmtree(here, ignore_errors=True)
+        return {"status": process.returncode, "messages": list(tail)}
 
     def close(self) -> None:
         """Leave nothing behind."""

@@ -20,6 +20,7 @@ from pgtrial.fleet.agent import identity
 from pgtrial.fleet.clocks import Offset
 from pgtrial.fleet.members import ANSWER_S, MachineLost, Member
 from pgtrial.fleet.packing import HERE, pack
+from pgtrial.interrupt import held_off
 from pgtrial.load import Each, LoadOrder
 from pgtrial.store.machines import MachineShare
 
@@ -75,13 +76,14 @@ class FleetRun(EngineRun):
     def __enter__(self) -> Self:
         super().__enter__()
         try:
-            self._begin()
+            self._begin_engines()
+            with held_off():
+                self._carrier.start()
         except BaseException as error:
             self._stop()
             self.end_input()
             super().__exit__(type(error), error, None)
             raise
-        self._carrier.start()
         return self
 
     def __exit__(
@@ -133,7 +135,7 @@ class FleetRun(EngineRun):
             start_skew_us=None if skew_s is None else round(1e6 * skew_s, 1),
         )
 
-    def _begin(self) -> None:
+    def _begin_engines(self) -> None:
         """Start the engines, which connect and wait. Raises TrialError."""
         asked = []
         for part in self._parts:

@@ -9,9 +9,10 @@ import fcntl
 import os
 import re
 import shutil
+import stat
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -23,20 +24,22 @@ _NAME = re.compile(r"pgt-ray-(\d+)-\w+")
 _LOCK = "lock"
 _RAYS = "r"
 _END_S = 5.0
+_ROUNDS = 10
+"""One that is about to be ended may start another."""
 
 
 @contextmanager
 def scratch() -> Iterator[str]:
     """A new folder that Ray may have; removed at the end."""
     room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=_root()))
-    try:
-        with (room / _LOCK).open("wb") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            # Ray opens its folder to everyone
-            (room / _RAYS).mkdir()
-            yield str(room / _RAYS)
-    finally:
-        shutil.rmtree(room, ignore_errors=True)
+    with ExitStack() as held:
+        lock = held.enter_context((room / _LOCK).open("wb"))
+        # while it is still held, lest what is being removed is taken for what was left behind
+        held.callback(shutil.rmtree, room, ignore_errors=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Ray opens its folder to everyone
+        (room / _RAYS).mkdir()
+        yield str(room / _RAYS)
 
 
 def leftovers() -> list[Leftover]:
@@ -66,29 +69,46 @@ def _abandoned(held: ExitStack) -> Iterator[Path]:
     """The folders of this account that no lab holds; they are held until `held` is closed."""
     for room in sorted(_root().glob("pgt-ray-*")):
         named = _NAME.fullmatch(room.name)
-        if named is None or room.is_symlink() or not room.is_dir() or room.stat().st_uid != os.geteuid():
-            continue
-        try:
-            fcntl.flock(held.enter_context((room / _LOCK).open("rb")), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            continue
-        except FileNotFoundError:
-            # killed before it was locked, or about to be
-            if psutil.pid_exists(int(named[1])):
-                continue
-        yield room
+        if named is not None and _is_ours(room) and _is_free(room, int(named[1]), held):
+            yield room
+
+
+def _is_ours(room: Path) -> bool:
+    try:
+        found = room.lstat()
+    except FileNotFoundError:  # its lab has just removed it
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
+    """Whether no lab holds the folder; then it is held."""
+    try:
+        fcntl.flock(held.enter_context((room / _LOCK).open("rb")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:
+        locked = False
+    else:
+        # Ray's part of it is made when it has been locked, and removed before that ends
+        locked = (room / _RAYS).exists()
+    # one that never was may have been made a moment ago, or is being removed, if the lab lives
+    return locked or (not psutil.pid_exists(lab) and room.exists())
 
 
 def _end_processes(room: Path) -> int:
     """End the cluster's processes; most of them end with their lab, its agents look for it every some seconds."""
-    found = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
-    for process in found:
-        try:
-            process.kill()
-        except psutil.NoSuchProcess:
-            continue
-    psutil.wait_procs(found, timeout=_END_S)
-    return len(found)
+    ended: set[psutil.Process] = set()
+    for _ in range(_ROUNDS):
+        found = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
+        if not found:
+            break
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(found, timeout=_END_S)
+        ended.update(found)
+    return len(ended)
 
 
 def _is_of(process: psutil.Process, below: str) -> bool:

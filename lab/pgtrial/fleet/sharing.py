@@ -6,6 +6,7 @@ import collections
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 
 from pgtrial.engine import TAIL_LINES, last_words
 from pgtrial.errors import ArmError
@@ -58,7 +59,9 @@ class _Shared:
         except BaseException:
             self._over.set()
             member.call("interrupt")
-            member.call("end", _END_S)
+            # whoever begins again finds the machine free
+            with suppress(MachineLost):
+                member.ask("end", _END_S, patience_s=_END_S + ANSWER_S)
             raise
         if complaint is not None:
             with self._one_at_a_time:

@@ -13,11 +13,11 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgtrial.discover import load_modules
+from pgtrial.host.boot import boot_id
 from pgtrial.host.change import Change
 from pgtrial.host.machine import HostError, Machine
 
 _DIRECTORY = "changes"
-_BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True)
@@ -95,14 +95,6 @@ def undo_all(run: Path, machine: Machine) -> list[str]:
                 "put it right and run pgtrial cleanup as the same user."
             ]
     return []
-
-
-def boot_id(machine: Machine) -> str | None:
-    """What is different after each start of the machine, where the system tells it."""
-    try:
-        return machine.read_text(_BOOT).strip()
-    except OSError:
-        return None
 
 
 def _entries(run: Path, machine: Machine) -> list[Path]:

@@ -19,12 +19,19 @@ TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where system tools are, also for users whose PATH leaves out those of the administrator."""
 
 
-class HostError(PgtrialError):
-    """A machine refused a change or the way back, cannot run a command, or cannot be reached."""
+class HostTrouble(PgtrialError):
+    """A machine does not do what it is asked to: it refuses, or it is gone."""
 
 
-class HostLost(HostError):
-    """A machine is gone: it cannot be reached, or it was started anew and holds nothing any more of what ran there."""
+class HostError(HostTrouble):
+    """A machine that is there refused a change or the way back, or cannot run a command."""
+
+
+class HostLost(HostTrouble):
+    """A machine is gone: it cannot be reached, or it was started anew and holds nothing any more of what ran there.
+
+    It is no HostError, so that who has an answer to a refusal lets it through.
+    """
 
 
 @dataclass(frozen=True)
@@ -40,7 +47,7 @@ class Machine(Protocol):
     """Where commands run and files lie. Paths are absolute, and are that machine's own.
 
     Tools speak English (LC_ALL=C) and are found in the administrator's directories too. Methods on files raise
-    OSError with its subclasses, as those of Path do, and HostError when the machine is gone.
+    OSError with its subclasses, as those of Path do, and HostLost when the machine is gone.
     """
 
     @property
@@ -68,8 +75,8 @@ class Machine(Protocol):
     ) -> Done:
         """Run a command to its end, as root where `root` holds, or as another `user` of the machine, in `/`.
 
-        Without `text_in` its standard input is empty. Raises HostError only if it cannot be started, does not end in
-        time, or the machine is gone.
+        Without `text_in` its standard input is empty. Raises HostError only if it cannot be started or does not end in
+        time, and HostLost.
         """
         ...
 

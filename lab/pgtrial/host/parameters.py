@@ -27,8 +27,9 @@ class Parameter(Change):
             raise HostError(f"{self.name} was set to {self.value} and is {found}: the kernel gives no more, or refuses")
 
     def undo(self, machine: Machine) -> None:
-        """Set the former value."""
-        machine.tool(["sysctl", f"{self.name}={self.previous}"])
+        """Set the former value, unless it is there."""
+        if _read(machine, self.name) != self.previous:
+            machine.tool(["sysctl", f"{self.name}={self.previous}"])
 
     def __str__(self) -> str:
         return f"value of {self.name}, {self.previous} before"

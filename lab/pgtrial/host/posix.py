@@ -52,7 +52,7 @@ class PosixMachine(abc.ABC):
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
         """Have the account that is logged in run `exec /bin/sh -s` with this script on its standard input.
 
-        Output that is not UTF-8 is replaced. Raises HostError when the machine is gone, or does not end in time.
+        Output that is not UTF-8 is replaced. Raises HostLost, and HostError if it does not end in time.
         """
 
     @property

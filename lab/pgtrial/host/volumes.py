@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pgtrial.host.change import Change
-from pgtrial.host.machine import HostError, Machine
+from pgtrial.host.machine import LOCAL, HostError, Machine
 from pgtrial.host.mounts import mounted_at, mountinfo
 
 _LOOP_DIRECT = "--direct-io=on"
@@ -25,9 +25,10 @@ class BackingFile(Change):
         """Make the file; refused where it does not fit."""
         free = machine.free_bytes(self.path.parent)
         if self.preallocate and self.size > free:
+            larger = "set PGTRIAL_STATE to a directory" if machine is LOCAL else "name a folder as data that is"
             raise HostError(
                 f"a volume of {self.size / 1e9:.1f} GB does not fit {self.path.parent}, where {free / 1e9:.1f} GB are "
-                "free; lower its size, or set PGTRIAL_STATE to a directory on a larger disk"
+                f"free; lower its size, or {larger} on a larger disk"
             )
         try:
             machine.allocate(self.path, self.size, sparse=not self.preallocate)
@@ -60,9 +61,10 @@ class LoopDevice(Change):
             machine.tool([*attach, self.file])
 
     def device(self, machine: Machine) -> Path | None:
-        """The device, once made."""
-        listed = machine.tool(["losetup", "--associated", self.file, "--noheadings", "--output", "NAME"]).split()
-        return Path(listed[0]) if listed else None
+        """The device, once made; not one that was detached and goes when somebody else who looks into it lets go."""
+        listed = machine.tool(["losetup", "--associated", self.file, "--noheadings", "--output", "AUTOCLEAR,NAME"])
+        rows = [line.split() for line in listed.splitlines()]
+        return next((Path(name) for goes, name in rows if goes == "0"), None)
 
     def undo(self, machine: Machine) -> None:
         """Detach it."""

@@ -43,7 +43,7 @@ class WindowsHost(abc.ABC):
 
     @abc.abstractmethod
     def powershell(self, script: str) -> str:
-        """What a script that changes nothing prints; it may be repeated. Raises HostError."""
+        """What a script that changes nothing prints; it may be repeated. Raises HostTrouble."""
 
 
 AnyMachine = Machine | WindowsHost

@@ -152,4 +152,5 @@ def _counters() -> dict[str, float]:
 
 
 def _share(part: float | None, whole: float | None) -> float | None:
-    return part / whole if part is not None and whole else None
+    """At most 1: the kernel's numbers and the time are not read at the same instant."""
+    return min(1.0, part / whole) if part is not None and whole else None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from pgtrial.host.boot import BOOT_ID
 from pgtrial.host.machine import LOCAL, Machine
 from pgtrial.observe import kernel
-from pgtrial.observe.look import BOOT_ID, PRESSURES, Seen, known, read
+from pgtrial.observe.look import PRESSURES, Seen, known, read
 
 _SCRIPT = r"""
 data=$1 session=$2 device=$3 system=$4
@@ -97,7 +98,7 @@ class RemoteLook:
         self.unknown: str | None = None
 
     def look(self) -> Seen:
-        """One round trip. Raises HostError where the machine is gone."""
+        """One round trip. Raises HostTrouble."""
         words = [str(self._data or ""), str(self._session or ""), self._device, self._system]
         told = self._machine.looked(["sh", "-c", _SCRIPT, "sh", *words]).stdout
         head = dict(line.split(" ", 1) for line in told.splitlines() if line.startswith(_HEADS))

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.host.machine import LOCAL, HostError
+from pgtrial.host.machine import LOCAL, HostTrouble
 from pgtrial.host.windows import AnyMachine, WindowsHost
 from pgtrial.observe import kernel
 from pgtrial.observe.counters import Counters, Session
@@ -41,7 +41,7 @@ def read_host(
     looking = host_look(machine or LOCAL, data_directory, session if machine is not None else None)
     try:
         seen = looking.look().counters
-    except HostError:  # a host that cannot be asked now has told nothing; the trial goes on
+    except HostTrouble:  # a host that cannot be asked now has told nothing; the trial goes on
         return {}
     cpu = kernel.whole_cpu(seen.get("cpu", {}))
     if not cpu:

@@ -15,7 +15,6 @@ from pgtrial.observe.kernel import Values
 
 TICKS_PER_S = float(os.sysconf("SC_CLK_TCK")) if hasattr(os, "sysconf") else 100.0
 PRESSURES = ("cpu", "memory", "io")
-BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
 
 @dataclass(frozen=True)
@@ -43,7 +42,7 @@ class HostLook(Protocol):
     """Whether the CPU time of the server's processes holds that of all which have ended."""
 
     def look(self) -> Seen:
-        """One look. Raises HostError where the machine is gone."""
+        """One look. Raises HostTrouble."""
         ...
 
     def taken_s(self) -> float | None:

@@ -16,8 +16,9 @@ from types import TracebackType
 
 import polars as pl
 
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostTrouble
 from pgtrial.host.windows import AnyMachine
+from pgtrial.interrupt import held_off
 from pgtrial.observe.counters import Session
 from pgtrial.observe.host import host_look
 from pgtrial.observe.look import HostLook, Seen, client_cpu
@@ -111,8 +112,9 @@ class Sampler:
         if self._session is None:
             return
         self._engine = engine
-        self._thread = threading.Thread(target=self._run, args=(self._session,), name="sampler", daemon=True)
-        self._thread.start()
+        with held_off():
+            self._thread = threading.Thread(target=self._run, args=(self._session,), name="sampler", daemon=True)
+            self._thread.start()
 
     def measure_begins(self) -> None:
         """Tell it that the measured part begins now: second 0."""
@@ -192,7 +194,7 @@ class Sampler:
             return Seen()
         try:
             seen = self._host.look()
-        except HostError as error:
+        except HostTrouble as error:
             self._note(f"the server's host was not observed to the end: {error}")
             self._host = None
             return Seen()

@@ -69,7 +69,7 @@ class WindowsLook:
         self._server = _Server(session)
 
     def look(self) -> Seen:
-        """One round trip, or none and nothing seen while that would be too soon. Raises HostError."""
+        """One round trip, or none and nothing seen while that would be too soon. Raises HostTrouble."""
         if self._clock() < self._next:
             return Seen()
         told = parse_told(self._host.powershell(self._script))

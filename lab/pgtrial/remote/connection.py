@@ -11,6 +11,7 @@ from typing import Any, TypeVar
 
 import asyncssh
 
+from pgtrial.host.boot import ASK_START, Start, now_s, parse_start
 from pgtrial.host.machine import HostLost
 from pgtrial.remote import HURRY_S, PATIENCE_S
 from pgtrial.remote.complaints import Dropped, Restarted, Unreachable, Where, may_pass, no_posix_shell, why
@@ -29,17 +30,6 @@ _CONFIGURATIONS = ("~/.ssh/config", "/etc/ssh/ssh_config")
 _KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
 
-_START = b"""{
-read -r start </proc/sys/kernel/random/boot_id || start=$(sysctl -n kern.boot_id) ||
-start=$(sysctl -n kern.bootsessionuuid) || start=$(sysctl -n kern.boottime) || start=
-} 2>/dev/null
-echo "${start%%,*}"
-"""
-"""What is another one after each start of the host: Linux, FreeBSD 14, macOS; elsewhere the second in which it began,
-or nothing.
-"""
-
-
 class Connection:
     """To `[user@]host`, a name of ssh's configuration included. Safe to use from several threads.
 
@@ -52,7 +42,7 @@ class Connection:
         self.patience_s = patience_s
         self.lost: HostLost | None = None
         self._was_there = False
-        self._start: bytes | None = None
+        self._start: Start | None = None
         self._connection: asyncssh.SSHClientConnection | None = None
         self._idle: list[Shell] = []
         self._making: asyncio.Lock | None = None
@@ -78,7 +68,7 @@ class Connection:
 
     def note_start(self) -> None:
         """Remember which start of the host this is; another one is told by Restarted from now on."""
-        self._start = self.run(_START)[1].strip() or None
+        self._start = _told_start(self.run(ASK_START.encode())[1])
 
     def rejoin(self) -> bool:
         """Try a host again, whatever was found before; whether it was started anew since `note_start`.
@@ -96,7 +86,7 @@ class Connection:
             if isinstance(error, HostLost):
                 self.give_up(error)
             raise
-        return before is not None and self._start != before
+        return _started_anew(before, self._start)
 
     def forget_loss(self) -> None:
         """Try a lost host again when it is next needed, once and without patience."""
@@ -192,10 +182,10 @@ class Connection:
             return
         try:
             shell = await Shell.open(connection)
-            _, told, _ = await shell.run(_START)
+            _, told, _ = await shell.run(ASK_START.encode())
         except (Ended, asyncssh.Error, OSError):
             raise self._dropped(connection) from None
-        if told.strip() == self._start:
+        if not _started_anew(self._start, _told_start(told)):
             self._idle.append(shell)
             return
         connection.abort()
@@ -261,6 +251,14 @@ class Connection:
             return bool(asyncssh.match_known_hosts(options.known_hosts, name, "", where.port)[0])
         except (asyncssh.Error, OSError, ValueError):
             return False
+
+
+def _told_start(told: bytes) -> Start | None:
+    return parse_start(told.decode(errors="replace"), now_s())
+
+
+def _started_anew(before: Start | None, now: Start | None) -> bool:
+    return before is not None and (now is None or not before.is_same(now))
 
 
 def _readable(files: list[str] | tuple[str, ...]) -> list[str]:

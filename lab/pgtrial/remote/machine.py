@@ -44,7 +44,7 @@ class RemoteMachine(PosixMachine):
 
     @cached_property
     def system(self) -> str:
-        """What `uname -s` says. Raises HostError where no POSIX shell answers."""
+        """What `uname -s` says. Raises HostLost where no POSIX shell answers."""
         return posix_system(self.connection)
 
     @cached_property
@@ -54,7 +54,7 @@ class RemoteMachine(PosixMachine):
         return (words[0].partition("%")[0], words[2].partition("%")[0]) if len(words) == 4 else ("", "")
 
     def check(self) -> None:
-        """Connect, and see whether there is a shell, and a sudo if it is to be used. Raises HostError."""
+        """Connect, and see whether there is a shell, and a sudo if it is to be used. Raises HostTrouble."""
         _ = self.system
         if self._sudo and self._login()[0] == "0":
             self._sudo = False  # root needs none, and may have none
@@ -62,8 +62,10 @@ class RemoteMachine(PosixMachine):
             self._check_sudo()
 
     def begin_jobs(self, directory: Path) -> None:
-        """Make the directory for jobs; from now on what changes something is carried out once. Raises HostError."""
-        done = self._asked(f"mkdir -m 700 {shlex.quote(str(directory))}\n")
+        """Make the directory for jobs; from now on what changes something is carried out once. Raises HostTrouble."""
+        home = shlex.quote(str(directory))
+        # asked again after a drop, it may be there already
+        done = self._asked(f"mkdir -m 700 {home} || {{ [ -d {home} ] && [ -O {home} ] && [ ! -L {home} ]; }}\n")
         if done.status != 0:
             raise HostError(f"{self.label}: {' '.join(done.stderr.split())}")
         self.connection.note_start()
@@ -80,7 +82,7 @@ class RemoteMachine(PosixMachine):
         return "was out of reach" if was_lost else None
 
     def end_jobs(self, directory: Path) -> None:
-        """End what still runs of them, and remove the directory. Raises HostError."""
+        """End what still runs of them, and remove the directory. Raises HostTrouble."""
         self.jobs = None
         self._as(None, end_all(directory))  # what sudo began, only root may end
 
@@ -112,7 +114,7 @@ class RemoteMachine(PosixMachine):
             return self.run(command, user=user)
 
     def read_from(self, path: Path, begin: int) -> bytes:
-        """What a file holds from a byte on; nothing if it cannot be read. Raises HostError."""
+        """What a file holds from a byte on; nothing if it cannot be read. Raises HostTrouble."""
         tail = f"tail -c +{begin + 1} {shlex.quote(str(path))} 2>/dev/null"
         command = f"sudo -n {tail}" if self._sudo else tail
         return self._repeated(f"{command}\n", None)[1]
@@ -165,7 +167,7 @@ class RemoteMachine(PosixMachine):
         return Done(status, output.decode(errors="replace"), errors.decode(errors="replace"))
 
     def _repeated(self, script: str, timeout_s: float | None) -> tuple[int, bytes, bytes]:
-        """Status and output; on new connections for as long as they drop and patience lasts. Raises HostError."""
+        """Status and output; on new connections for as long as they drop and patience lasts. Raises HostTrouble."""
         text = script.encode()
         dropped_since: float | None = None
         while True:

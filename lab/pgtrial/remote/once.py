@@ -53,6 +53,7 @@ exit $status
 
 _END_ALL = """{{
 tree() {{
+    kill -STOP "$1" 2>/dev/null
     for child in $(ps -A -o pid= -o ppid= | awk -v parent="$1" '$2 == parent {{ print $1 }}'); do tree "$child"; done
     kill -9 "$1" 2>/dev/null
 }}
@@ -63,6 +64,7 @@ done
 rm -rf {jobs}
 }}
 """
+"""What runs is stopped before its children are looked for: it would go on with its next command when one is killed."""
 
 
 def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:

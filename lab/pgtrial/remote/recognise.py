@@ -14,7 +14,7 @@ _POSIX_ON_WINDOWS = ("CYGWIN", "MINGW", "MSYS", "UWIN")
 
 
 def posix_system(connection: Connection) -> str:
-    """What `uname -s` says. Raises HostError where no POSIX system answers.
+    """What `uname -s` says. Raises HostLost where no POSIX system answers.
 
     The login's own shell is asked, and its input is at an end: PowerShell would wait for more.
     """
@@ -25,7 +25,7 @@ def posix_system(connection: Connection) -> str:
 
 
 def answers_to_powershell(connection: Connection) -> bool:
-    """Whether it is no POSIX system and has PowerShell. Raises HostError where it can do neither."""
+    """Whether it is no POSIX system and has PowerShell. Raises HostLost where it can do neither."""
     system, said = _uname(connection)
     if system is not None:
         return False
@@ -39,7 +39,7 @@ def answers_to_powershell(connection: Connection) -> bool:
 
 
 def asked(connection: Connection, command: str) -> tuple[int, str, str]:
-    """Status, output and errors of a command line that only looks, once more after a drop. Raises HostError."""
+    """Status, output and errors of a command line that only looks, once more after a drop. Raises HostLost."""
     try:
         try:
             status, output, errors = connection.execute(command, _TIMEOUT_S)

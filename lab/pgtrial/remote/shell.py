@@ -68,10 +68,11 @@ class Shell:
             return Ended()
         with suppress(TimeoutError):  # the end of its output may come before its status
             await asyncio.wait_for(self._process.wait_closed(), _STATUS_TIMEOUT_S)
-        if self._process.exit_status is None:
+        status = self._process.exit_status
+        if status is None or status < 0:  # one that was killed, as when its host shuts down, has refused nothing
             return Ended()
         said = (await self._process.stderr.read() + await self._process.stdout.read()).decode(errors="replace")
-        return Ended(self._process.exit_status, " ".join(said.split())[:200])
+        return Ended(status, " ".join(said.split())[:200])
 
 
 async def _until(reader: asyncssh.SSHReader[bytes], mark: bytes) -> tuple[bytes, int]:

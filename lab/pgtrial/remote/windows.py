@@ -23,7 +23,7 @@ class RemoteWindows(WindowsHost):
         return self.connection.login
 
     def powershell(self, script: str) -> str:
-        """What a script prints. Raises HostError where the host is gone, or PowerShell failed."""
+        """What a script prints. Raises HostLost, and HostError where PowerShell failed."""
         status, output, errors = asked(self.connection, command_line(script))
         if status != 0 and not output.strip():
             raise HostError(f"PowerShell on {self.label} ended with status {status}: {' '.join(errors.split())[:200]}")
@@ -35,7 +35,7 @@ class RemoteWindows(WindowsHost):
 
 
 def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine | RemoteWindows:
-    """The host of a given server; nothing is made there. Raises HostError, in a sentence for people."""
+    """The host of a given server; nothing is made there. Raises HostTrouble, in a sentence for people."""
     machine = RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
     try:
         if not answers_to_powershell(machine.connection):

@@ -16,6 +16,7 @@ def facts_tables(data: StudyData) -> list[Table]:
     """First the facts in which the arms differ, side by side; then, group by group, those that are the same in all."""
     arms = [arm for arm in data.plan.arms if arm in data.facts]
     declared = {key for keys in data.plan.declared.values() for key in keys}
+    set_somewhere = {name for arm in arms for name in data.facts[arm].facts.get("settings", {})}
     differing: list[list[str]] = []
     same: list[Table] = []
     for group in dict.fromkeys(group for arm in arms for group in data.facts[arm].facts):
@@ -24,7 +25,9 @@ def facts_tables(data: StudyData) -> list[Table]:
         of_arms = [data.facts[arm].facts.get(group, {}) for arm in arms]
         shared: list[list[str]] = []
         for name in dict.fromkeys(name for facts in of_arms for name in facts):
-            values = [_fact(facts.get(name)) for facts in of_arms]
+            if group == "defaults" and name in set_somewhere:
+                continue
+            values = [_shown(data.facts[arm].facts, group, name) for arm in arms]
             key = f"{group}.{name}"
             if len(set(values)) > 1:
                 differing.append([key, *values, "yes" if key in declared else "no"])
@@ -45,6 +48,14 @@ def _probes(data: StudyData, arms: list[str]) -> list[Table]:
         return []
     rows = [[name, *(_fact(data.facts[arm].facts.get("probes", {}).get(name)) for arm in arms)] for name in names]
     return [Table("Measured once an arm, with noise: flushes of the volume, round trips.", ["fact", *arms], rows)]
+
+
+def _shown(facts: dict[str, dict[str, Any]], group: str, name: str) -> str:
+    """A fact of an arm; of what is set in another arm and not in this one its default."""
+    known = facts.get(group, {})
+    if group == "settings" and name not in known and name in (defaults := facts.get("defaults", {})):
+        return f"{_fact(defaults[name])} (default)"
+    return _fact(known.get(name))
 
 
 def _fact(value: Any) -> str:

@@ -46,7 +46,7 @@ def _levels(result: StudyResult) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     for title, justify, wraps in _COLUMNS:
         name = title.format(baseline=result.baseline, measured="tps" if by_goodput else "mean ms")
-        table.add_column(name, justify=justify, no_wrap=not wraps, overflow="fold")
+        table.add_column(Text(name), justify=justify, no_wrap=not wraps, overflow="fold")
     means = {
         arm: f"{value * 1000:,.3f}"
         for row in result.criteria
@@ -61,12 +61,12 @@ def _levels(result: StudyResult) -> Table:
             measured = _measured(levels[arm], by_goodput=by_goodput) if arm in levels else "-"
             # of tasks the failed ones count too
             measured = means.get(arm, measured)
-            table.add_row("" if place else point.label, arm, measured, *_cells(claims.get(arm)))
+            table.add_row(Text("" if place else point.label), Text(arm), measured, *_cells(claims.get(arm)))
             _add_parts(table, claims.get(arm))
     if len(result.load_points) > 1:
         for place, claim in enumerate(result.primary):
             title = "" if place else "mean (primary)"
-            table.add_row(Text(title, style="bold"), claim.arm, "", *_cells(claim))
+            table.add_row(Text(title, style="bold"), Text(claim.arm), "", *_cells(claim))
             _add_parts(table, claim)
     return table
 
@@ -94,7 +94,7 @@ def _fleet(where: WhereItRan) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
     table.add_column("load from", overflow="fold")
     for title in ("share", *(f"us to {arm}" for arm in arms)):
-        table.add_column(title, justify="right", overflow="fold")
+        table.add_column(Text(title), justify="right", overflow="fold")
     for part in where.machines[:_MOST_MACHINES]:
         share = "-" if part.share is None else f"{part.share:.1%}"
         name = f"{part.machine} (slow)" if part.slower_by is not None else part.machine

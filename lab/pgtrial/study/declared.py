@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pgtrial.host.kernel import COUNTERPARTS
 from pgtrial.study.spec import SetUp
 from pgtrial.study.storage import Storage, Volume
 
@@ -49,8 +50,9 @@ def declared(own: SetUp, base: SetUp) -> list[str]:
             keys.extend(facts)
     for name in sorted(own.sysctl.keys() | base.sysctl.keys()):
         if own.sysctl.get(name) != base.sysctl.get(name):
-            keys.append(_SYSCTL_FACTS.get(name, f"os.{name}"))
-    return [*keys, *_storage(own.storage, base.storage)]
+            both = [name, *([COUNTERPARTS[name]] if name in COUNTERPARTS else [])]
+            keys.extend(_SYSCTL_FACTS.get(each, f"os.{each}") for each in both)
+    return list(dict.fromkeys([*keys, *_storage(own.storage, base.storage)]))
 
 
 def _storage(own: Storage | None, base: Storage | None) -> list[str]:

@@ -15,7 +15,8 @@ from pgtrial.errors import StudyError
 from pgtrial.study.spec import SetUp, StudySpec
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
-_SECRETS = ("password", "sslpassword", "oauth_client_secret")
+SECRETS = ("password", "sslpassword", "oauth_client_secret")
+"""Parameters of a connection string that are never written down."""
 
 
 def freeze(spec: StudySpec) -> str:
@@ -71,9 +72,9 @@ def _public(conninfo: str, dsn: str, where: str) -> str:
             f"{where} dsn is not a connection string; write for example "
             'dsn = "postgresql://user@host:5432/database" or dsn = "host=... dbname=..."'
         ) from None
-    if not any(key in parts for key in _SECRETS):
+    if not any(key in parts for key in SECRETS):
         return dsn
-    public = {key: value for key, value in parts.items() if key not in _SECRETS}
+    public = {key: value for key, value in parts.items() if key not in SECRETS}
     return make_conninfo("", **public)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib.resources
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,10 @@ from pgtrial.study.fleet import FleetSection
 from pgtrial.study.frozen import without_secrets
 from pgtrial.study.load_section import LoadSection
 from pgtrial.study.nearest import nearest
+from pgtrial.study.provider_metrics import ProviderMetrics
 from pgtrial.study.scripts import take_in
 from pgtrial.study.spec import SetUp, StudySection, StudySpec, VerdictSection
+from pgtrial.study.storage import Storage, Volume
 from pgtrial.study.sysbench import SysbenchSection
 from pgtrial.study.tasks import TasksSection
 
@@ -32,8 +34,28 @@ _SECTIONS: dict[str, type[BaseModel]] = {
     "fleet": FleetSection,
 }
 
-_NESTED: dict[str, type[BaseModel]] = {"sysbench": SysbenchSection, "tasks": TasksSection}
-"""Tables within `[load]`."""
+_NESTED: dict[str, type[BaseModel]] = {
+    "sysbench": SysbenchSection,
+    "tasks": TasksSection,
+    "storage": Storage,
+    "wal": Volume,
+    "metrics": ProviderMetrics,
+}
+"""Tables within others."""
+
+_OF_MADE_SERVERS = (
+    "initdb",
+    "storage",
+    "huge_pages",
+    "thp",
+    "sysctl",
+    "governor",
+    "io_scheduler",
+    "cpus",
+    "connect",
+    "environment",
+)
+"""What only a server that pgtrial makes can have."""
 
 
 def read_study(
@@ -96,9 +118,23 @@ def _parsed(source: str | Path) -> tuple[str, dict[str, Any], Path]:
     else:
         name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
     try:
-        return name, tomllib.loads(text), folder
+        data = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise StudyError(f"{source} is not valid TOML: {error}") from None
+    if any("\0" in each for each in _texts(data)):
+        raise StudyError(f"{source} has a text with the character \\u0000, which no program takes; remove it")
+    return name, data, folder
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All keys and texts of a TOML value."""
+    match value:
+        case str():
+            yield value
+        case list():
+            yield from (text for item in value for text in _texts(item))
+        case dict():
+            yield from (text for item in value.items() for each in item for text in _texts(each))
 
 
 def _bundled_names() -> list[str]:
@@ -142,10 +178,8 @@ def _check_arms(spec: StudySpec, source: str) -> None:
             )
         if setup.storage is not None and setup.reset != "copy":
             raise StudyError(f"{source}: [arms.{arm}] has storage, which is made anew for every trial; leave reset out")
-        if _own_storage_of_given(spec, arm):
-            raise StudyError(
-                f"{source}: [arms.{arm}] has storage, and its server is a given one; storage needs postgres"
-            )
+        if setup.dsn is not None:
+            _check_given(spec.arms[arm], f"{source}: [arms.{arm}]")
         if spec.arms[arm].storage_limit is not None and setup.dsn is None:
             raise StudyError(
                 f"{source}: [arms.{arm}] has storage_limit, which is for given servers; remove it, or give a dsn"
@@ -173,6 +207,8 @@ def _check_way(own: SetUp, where: str) -> None:
             f"{where} has ssh, and dsn names {len(own.dsn)} servers; only the host of a single given server can be "
             "looked at: leave ssh out"
         )
+    if own.dsn is not None:
+        _check_given(own, where)
     if own.postgres == EVERY:
         raise StudyError(f'{where} postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]')
 
@@ -203,9 +239,13 @@ def _check_ssh(own: SetUp, setup: SetUp, where: str) -> None:
         raise StudyError(f"{where} postgres = {setup.postgres!r}: write a directory of another host from / on")
 
 
-def _own_storage_of_given(spec: StudySpec, arm: str) -> bool:
-    """Whether an arm asks for storage though its server is given."""
-    return spec.resolved(arm).dsn is not None and spec.arms[arm].storage is not None
+def _check_given(own: SetUp, where: str) -> None:
+    """Raise StudyError for what only a server that pgtrial makes can have; of a given one it would be ignored."""
+    if asked := [key for key in _OF_MADE_SERVERS if getattr(own, key) not in (None, {})]:
+        raise StudyError(
+            f"{where} has {' and '.join(asked)}, and its server is a given one, of which pgtrial changes settings "
+            f"only; remove {'it' if len(asked) == 1 else 'them'}, or have pgtrial make the server (postgres and no dsn)"
+        )
 
 
 def _explain(error: ValidationError, *within: str) -> str:
@@ -234,7 +274,9 @@ def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:
 def _known_keys(path: Sequence[int | str], key: str) -> str:
     if not path:
         return nearest(key, [*StudySpec.model_fields, profiles.SECTION], "known are")
-    section = _NESTED.get(str(path[-1]), _SECTIONS[str(path[0])])
+    # an arm may have the name of a table
+    nested = _NESTED.get(str(path[-1])) if path[0] != "arms" or len(path) > 2 else None
+    section = nested or _SECTIONS[str(path[0])]
     known = list(section.model_fields)
     if section is SetUp and not difflib.get_close_matches(key, known, n=1, cutoff=0.6):
         return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"

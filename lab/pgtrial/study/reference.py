@@ -98,10 +98,8 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
         "`[fleet]`",
         "The machines that make the load, in place of the lab's own: [many machines](many-machines.md). Needs the "
         "extra `pgtrial[ray]`. `--fleet ADDRESS`, `--machines N` and `--pack` of `pgtrial run`, `plan` and `compare` "
-        "say the same. Each machine has one "
-        "engine, which makes its part of the clients and of the rate; all begin at one instant. The tables of "
-        "sysbench's own tests on given servers are made by all of them; pgbench's, table_a and what scripts prepare "
-        "are loaded from the lab's machine.",
+        "say the same. Each machine has one engine, which makes its part of the clients and of the rate; all begin at "
+        "one instant. Data of servers elsewhere is loaded by them together as well.",
         FleetSection,
     ),
     ("`[verdict]`", "The rule, fixed before the first trial.", VerdictSection),

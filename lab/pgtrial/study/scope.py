@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Collection, Hashable
 
 from pgtrial.analyse.deployments import FEWEST
 from pgtrial.study.deployments import are_units
@@ -56,9 +56,10 @@ def _data(spec: StudySpec, setups: dict[str, SetUp]) -> list[str]:
     """How trials come by their data: new for each, and what the coin swaps."""
     shared = shared_places(spec)
     listed = [" and ".join(group.places) for group in shared if group.places]
-    fresh = any(setup.reset == "copy" for setup in setups.values())
+    copied = [arm for arm, setup in setups.items() if setup.reset == "copy"]
+    whose = "" if len(copied) == len(setups) else f" of {' and '.join(copied)}"
     return [
-        *(["a fresh copy of the data for every trial"] if fresh else []),
+        *([f"a fresh copy of the data for every trial{whose}"] if copied else []),
         *([f"its place swapped by the coin between {' or between '.join(listed)}"] if listed else []),
         *(["kept copies of the data swapped by the coin"] if any(not group.places for group in shared) else []),
     ]
@@ -74,10 +75,16 @@ def _fixed(spec: StudySpec, setups: dict[str, SetUp]) -> list[str]:
         "server": bool(given) and len(given) + bool(ours) > 1 and not are_units(spec),
         "server build": len({setup.postgres for setup in ours.values()}) > 1,
         "loaded data": len({(setup.postgres, *(setup.initdb or [])) for setup in ours.values()}) > 1,
-        "place of the data": len({_place(setup) for setup in ours.values()}) > 1,
+        "place of the data": len({_place(setup) for setup in ours.values()}) > 1 or _folders_differ(ours.values()),
         "kept copy of the data": any(arm not in swapped and setup.reset != "copy" for arm, setup in ours.items()),
     }
     return [name for name, differs in fixed.items() if differs]
+
+
+def _folders_differ(ours: Collection[SetUp]) -> bool:
+    """Whether arms on one host reached by ssh have their data, or the files of their volumes, in different folders."""
+    folders = {(setup.ssh, setup.data) for setup in ours if setup.storage is None or setup.storage.on == ["loop"]}
+    return len(folders) > len({ssh for ssh, _ in folders})
 
 
 def _place(setup: SetUp) -> Hashable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Annotated, Any, Literal
 
 from pydantic import (
@@ -26,7 +27,7 @@ def _as_setting(value: Any) -> Any:
     return str(value) if isinstance(value, int | float) else value
 
 
-def _as_dsns(value: Any) -> Any:
+def _as_texts(value: Any) -> Any:
     return None if value is None else as_list(value)
 
 
@@ -42,6 +43,21 @@ def _login(text: str) -> str:
     return text
 
 
+def _parameters(values: dict[str, str]) -> dict[str, str]:
+    for name in values:
+        # a name becomes a path below /proc/sys, and a word of sysctl's command line
+        if not _PARAMETER.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a kernel parameter; write it as sysctl does, vm.swappiness")
+    return values
+
+
+def _variables(values: dict[str, str]) -> dict[str, str]:
+    for name in values:
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
+    return values
+
+
 def _folder(text: str) -> str:
     if not text.startswith("/") or text.strip("/") == "" or not text.isprintable():
         raise ValueError(f"{text!r} is no folder; write it from / on, such as /var/db/pgtrial")
@@ -50,6 +66,10 @@ def _folder(text: str) -> str:
 
 Setting = Annotated[str, BeforeValidator(_as_setting)]
 """A value of postgresql.conf; TOML booleans and numbers are accepted and kept as PostgreSQL would write them."""
+
+_PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 ENVIRONMENT = "env"
 """The dsn of the server that libpq finds by its environment variables alone."""
@@ -80,7 +100,7 @@ class SetUp(Section):
         description='A major version ("15" to "18") or a bin directory; default: "18", the embedded server. In an arm '
         'also "every": one arm for each server build that this machine has, named after it, the oldest first.',
     )
-    dsn: Annotated[list[str] | None, BeforeValidator(_as_dsns)] = Field(
+    dsn: Annotated[list[str] | None, BeforeValidator(_as_texts)] = Field(
         None,
         min_length=1,
         description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
@@ -125,16 +145,18 @@ class SetUp(Section):
     settings: dict[str, Setting] = Field(
         {}, description="postgresql.conf settings; an arm's are added to the server's."
     )
-    initdb: list[str] | None = Field(None, description="Extra initdb options; an arm's replace the server's.")
-    setup_sql: list[str] = Field(
+    initdb: Annotated[list[str] | None, BeforeValidator(_as_texts)] = Field(
+        None, description="Extra initdb options; an arm's replace the server's."
+    )
+    setup_sql: Annotated[list[str], BeforeValidator(_as_texts)] = Field(
         [],
         description="SQL run on a fresh copy before each trial's load, e.g. an index or a trigger; an arm's follows "
-        "the server's. Only for embedded servers.",
+        "the server's. Not for given servers.",
     )
     storage: Storage | None = Field(
         None,
         description="Where the data is: a filesystem made for it. An arm's replaces the server's. Needs root, "
-        "unless it is a directory. Only for embedded servers.",
+        "unless it is a directory. Not for given servers.",
     )
     huge_pages: Literal["off", "2MB", "1GB"] | None = Field(
         None,
@@ -144,7 +166,7 @@ class SetUp(Section):
     thp: Literal["never", "madvise", "always"] | None = Field(
         None, description="Transparent huge pages of the host during a trial. Needs root."
     )
-    sysctl: dict[str, Setting] = Field(
+    sysctl: Annotated[dict[str, Setting], AfterValidator(_parameters)] = Field(
         {}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root."
     )
     governor: str | None = Field(None, description="CPU frequency governor of all CPUs during a trial. Needs root.")
@@ -154,15 +176,15 @@ class SetUp(Section):
     cpus: str | None = Field(None, description="CPUs that the server may run on: `0-3,6`.")
     connect: Literal["socket", "tcp"] | None = Field(
         None,
-        description="How an embedded server is reached: by its private socket (default), or `tcp`: the loopback "
-        "address, with a random password for each trial and SCRAM, as a server elsewhere would be.",
+        description="How an embedded server, one on this machine, is reached: by its private socket (default), or "
+        "`tcp`: the loopback address, with a random password for each trial and SCRAM, as a server elsewhere would be.",
     )
-    environment: dict[str, str] = Field(
+    environment: Annotated[dict[str, str], AfterValidator(_variables)] = Field(
         {}, description="Environment variables of the server; an arm's are added to the server's."
     )
     reset: Literal["copy", "vacuum", "none"] | None = Field(
         None,
-        description="State before each trial: a fresh copy of the template (embedded servers' default), "
+        description="State before each trial: a fresh copy of the template (default), "
         "VACUUM of the tables after emptying the history (given servers' default), or none.",
     )
 

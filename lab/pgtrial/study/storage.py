@@ -21,8 +21,10 @@ class Volume(BaseModel):
 
     fs: Filesystem | None = Field(None, description="ext4, xfs, btrfs, zfs or tmpfs; not needed for a directory.")
     size: Bytes = Field(8 * _GIB, gt=0, description="Size of a loop volume or a tmpfs: `8GB`, `512MiB`.")
-    mkfs: list[str] = Field([], description="Further options of mkfs; for zfs properties of the pool: `ashift=12`.")
-    mount: list[str] = Field(
+    mkfs: Annotated[list[str], BeforeValidator(as_list)] = Field(
+        [], description="Further options of mkfs; for zfs properties of the pool: `ashift=12`."
+    )
+    mount: Annotated[list[str], BeforeValidator(as_list)] = Field(
         [],
         description="Mount options, each verified to be in force; for zfs properties: `recordsize=8K`.",
     )

@@ -13,15 +13,16 @@ from pgtrial.store.files import cannot_write
 
 _ENGINE = "engine.pid"
 _END_S = 5.0
+_SAME_S = 0.1
 
 
 def remember(trial: Path, pid: int) -> None:
     """Note the engine of the running trial, so that the next lab can end it if this one dies."""
     try:
-        created = psutil.Process(pid).create_time()
+        born = _born(psutil.Process(pid))
     except psutil.NoSuchProcess:
         return
-    (trial / _ENGINE).write_text(json.dumps({"pid": pid, "created": created}))
+    (trial / _ENGINE).write_text(json.dumps({"pid": pid, "born": born}))
 
 
 def forget(trial: Path) -> None:
@@ -46,10 +47,19 @@ def _end_engine(file: Path) -> None:
         noted = json.loads(file.read_text())
         process = psutil.Process(int(noted["pid"]))
         # the same number may have gone to another process since
-        if abs(process.create_time() - float(noted["created"])) > 0.1:
+        if all(abs(now - float(then)) > _SAME_S for now, then in zip(_born(process), noted["born"], strict=True)):
             return
         process.kill()
         process.wait(_END_S)
-    except (OSError, ValueError, KeyError, psutil.Error):
+    except (OSError, ValueError, KeyError, TypeError, psutil.Error):
         # no note, a half-written one, or no such process: nothing is left to end
         return
+
+
+def _born(process: psutil.Process) -> tuple[float, float]:
+    """When a process began, Unix seconds and seconds since this machine was booted.
+
+    A clock that is set anew changes what is told of the first on Linux, and of the second elsewhere; not of both.
+    """
+    created = process.create_time()
+    return created, created - psutil.boot_time()

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+import psycopg
+
 from pgtrial.analyse.results import StudyResult, analyse_study
 from pgtrial.analyse.words import in_regime
 from pgtrial.arm.base import Arm, Needs, make_arms
@@ -15,7 +17,7 @@ from pgtrial.facts.audit import audit
 from pgtrial.facts.collect import collect
 from pgtrial.facts.trial_audit import whole_audit
 from pgtrial.fleet.fleet import load_maker
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostTrouble
 from pgtrial.load import LoadMaker
 from pgtrial.observe.canary import CanaryProbes
 from pgtrial.store.directory import StudyDirectory
@@ -155,14 +157,20 @@ def _run_trials(
 
 
 def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:
-    """The facts of an arm that is being served; None, with a notice, while a host that is only looked at is gone."""
+    """The facts of an arm that is being served; None, with a notice, while its server or a host only looked at is gone.
+
+    Facts can come with another trial; the one that has just ended must not be lost for them.
+    """
     try:
         return collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
-    except HostError as error:
+    except HostTrouble as error:
         if arm.data_directory is not None:
             raise
-        listener(Preparing(f"{arm.name}: its facts are collected after another trial, for its host is gone: {error}"))
-        return None
+        gone = f"its host is gone: {error}"
+    except psycopg.Error as error:
+        gone = f"its server did not answer: {' '.join(str(error).split())}"
+    listener(Preparing(f"{arm.name}: its facts are collected after another trial, for {gone}"))
+    return None
 
 
 def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:

@@ -2,7 +2,7 @@
 
 A trial that goes wrong is a result: it is stored as failed, with one sentence, and the study goes on. What is wrong
 with the lab itself (a full disk, an arm that does not start, SQL of the study that PostgreSQL refuses) stops the study,
-with nothing stored for this trial. Neither decision is told which arm is running.
+with nothing stored for this trial unless its load had ended. Neither decision is told which arm is running.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ import psycopg
 from pgtrial.arm.base import Arm, data_of
 from pgtrial.arm.connect import Target
 from pgtrial.data.table_a import creation_s
-from pgtrial.errors import StudyError, TrialError
+from pgtrial.errors import ArmError, StudyError, TrialError
+from pgtrial.host.machine import HostTrouble
 from pgtrial.load import Load, LoadMaker, LoadOrder, OneEngine
 from pgtrial.observe import counters, host, server_log
 from pgtrial.observe.round_trip import median_round_trip
@@ -109,7 +110,7 @@ def run_trial(
     """Run and store one planned trial; `maker` makes its load, default: one engine on this machine.
 
     `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
-    ArmError, StudyError and StoreError for what must stop the study.
+    ArmError, StudyError and StoreError for what must stop the study; once the load has ended its trial is stored first.
     """
     point = study.plan.load_points[planned.load_point]
     script = study.script(point.workload)
@@ -118,6 +119,8 @@ def run_trial(
     directory = study.begin_trial(planned)
     course = _Course(study.spec.load, planned, point, script, directory, listener, engine_grace_s, maker, notes=notes)
     started = _now()
+    has_ended = False
+    must_stop: ArmError | HostTrouble | None = None
     try:
         tables = data_of(study.spec, point)
         log = course.directory / "server.log"
@@ -127,6 +130,7 @@ def run_trial(
                 _load_and_collect(course, arm, target)
             except (TrialError, psycopg.Error) as error:
                 course.fail(_sentence(error))
+            has_ended = True
             try:
                 arm.fetch_log(log)
             except TrialError as error:
@@ -137,10 +141,16 @@ def run_trial(
                 while_served(arm, target, planned.place)
     except TrialError as error:
         course.fail_with(_sentence(error))
+    except (ArmError, HostTrouble) as error:
+        if not has_ended:
+            raise
+        must_stop = error
     course.notes += arm.notes
     trial = _record(course, started, arm.host_seen)
     _write_measurements(course.directory, course.outcome, course.observation)
     study.write_trial(trial)
+    if must_stop is not None:
+        raise must_stop
     return trial
 
 

@@ -11,6 +11,7 @@ from psycopg import sql
 
 from pgtrial.arm.connect import Target
 from pgtrial.errors import StudyError
+from pgtrial.interrupt import held_off
 from pgtrial.study.spec import SetUp
 
 Session = psycopg.Connection[tuple[Any, ...]]
@@ -103,8 +104,9 @@ class Checkpoint:
 
     def issue_after(self, delay_s: float) -> None:
         """Issue it in the background, so many seconds from now."""
-        self._thread = threading.Thread(target=self._issue, args=(delay_s,), daemon=True)
-        self._thread.start()
+        with held_off():
+            self._thread = threading.Thread(target=self._issue, args=(delay_s,), daemon=True)
+            self._thread.start()
 
     def issue_now(self) -> None:
         """Issue it and wait for its end."""

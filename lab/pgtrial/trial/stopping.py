@@ -46,7 +46,8 @@ def next_step(
         return JudgeBlock(watched)
     missing = next((planned for planned in plan.trials if planned.index not in done), None)
     if missing is None:
-        return Stop(f"all {plan.max_blocks} planned blocks are complete")
+        one = plan.max_blocks == 1
+        return Stop("the planned block is complete" if one else f"all {plan.max_blocks} planned blocks are complete")
     starts_block = missing.index == 0 or plan.trials[missing.index - 1].block != missing.block
     if not starts_block or missing.block == 0:
         return missing

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import signal
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 
 
@@ -16,6 +18,37 @@ class Interrupted(KeyboardInterrupt):
         self.exit_status = 128 + number
 
 
+@dataclass
+class _Holding:
+    """What holds off a signal in the main thread, which is the one where Python handles them."""
+
+    depth: int = 0
+    arrived: int | None = None
+
+
+_holding = _Holding()
+
+
+@contextmanager
+def held_off() -> Iterator[None]:
+    """Within it no signal is raised; one that arrives is raised at its end.
+
+    For the beginning of processes and threads, which takes a while on a busy machine: half begun they cannot be ended.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    _holding.depth += 1
+    try:
+        yield
+    finally:
+        _holding.depth -= 1
+        number = _holding.arrived
+        if number is not None and not _holding.depth:
+            _holding.arrived = None
+            raise Interrupted(number)
+
+
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Within it, the first of the signals raises Interrupted in the main thread; the ones after it are ignored."""
@@ -24,7 +57,9 @@ def interruptible() -> Iterator[None]:
     def stop(number: int, frame: FrameType | None) -> None:
         for each in numbers:
             signal.signal(each, signal.SIG_IGN)
-        raise Interrupted(number)
+        if not _holding.depth:
+            raise Interrupted(number)
+        _holding.arrived = number
 
     previous = {number: signal.signal(number, stop) for number in numbers}
     try:
