@@ -5,13 +5,17 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
 import psutil
 import pytest
+from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
@@ -22,6 +26,33 @@ from pgtrial.data.copy import copy_directory
 from pgtrial.engine import engine_path
 from pgtrial.errors import StudyError
 
+# A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
+# changed neither: every run draws the same examples, which follow from the property's own source, and no run is slow
+# enough to fail. Whoever changes one hunts: pytest --hypothesis-profile hunt --hypothesis-seed N tests/...
+settings.register_profile(
+    "same",
+    max_examples=100,
+    derandomize=True,
+    database=None,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
+)
+settings.register_profile("hunt", settings.get_profile("same"), max_examples=20_000, derandomize=False)
+settings.load_profile("same")
+
+# else it draws constants from the source of whichever modules of the project are loaded by then, too
+_no_constants = providers._local_constants
+assert callable(providers._get_local_constants)
+providers._get_local_constants = lambda: _no_constants
+
+# what a person has set for libpq and for PostgreSQL's programs is not the tests' to use
+for _name in [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]:
+    del os.environ[_name]
+
+for variable in [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]:
+    del os.environ[variable]  # what leads whoever runs the tests to a server of theirs
+
 VERSIONS = (15, 16, 17, 18)
 
 _PLENTY = 8 << 30
@@ -31,10 +62,15 @@ _OF_THE_MACHINE = (
     "tests/host/",
     "tests/arm/test_embedded.py",
     "tests/cli/test_bundled_runs.py",
+    "tests/facts/test_another_host.py",
+    "tests/facts/test_audit.py",
+    "tests/facts/test_collect.py",
     "tests/facts/test_confounders.py",
+    "tests/trial/test_builds_and_places.py",
     "tests/remote/",
 )
-"""Tests that change the machine or look whether it was changed: one after the other, in one process."""
+"""Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
+the other, in one process."""
 
 _LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/fleet/test_cluster.py", "tests/trial/", "tests/report/")
 """In this order, and before all others, so that several processes end together. Beside those of the machine run those
@@ -146,18 +182,27 @@ def start_cluster(workspace: Workspace) -> Iterator[StartCluster]:
 @pytest.fixture(scope="session")
 def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
     """Running clusters shared by the session, one per major version: `clusters(17).target`. Leave them as they were."""
+    with running_clusters(workspace, {}) as running:
+        yield running
+
+
+@contextmanager
+def running_clusters(workspace: Workspace, settings: dict[str, str]) -> Iterator[Callable[[int], Cluster]]:
+    """Clusters by their major version, each started when it is asked for first; all end with the context."""
     running: dict[int, Cluster] = {}
 
     def running_cluster(major: int) -> Cluster:
         if major not in running:
-            cluster = _new_cluster(workspace, major, {})
+            cluster = _new_cluster(workspace, major, settings)
             cluster.start(_log(cluster))
             running[major] = cluster
         return running[major]
 
-    yield running_cluster
-    for cluster in running.values():
-        _remove(cluster)
+    try:
+        yield running_cluster
+    finally:
+        for cluster in running.values():
+            _remove(cluster)
 
 
 @pytest.fixture(params=VERSIONS, ids=[f"pg{major}" for major in VERSIONS])
@@ -167,12 +212,26 @@ def cluster(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) 
 
 
 @pytest.fixture
-def free_port() -> int:
-    """A TCP port of the loopback address that nobody listened on a moment ago."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def free_port() -> Iterator[int]:
+    """A port as of `reserved_port`."""
+    with reserved_port() as port:
+        yield port
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A TCP port of the loopback address that nobody listens on, and that is given to nobody before the end.
+
+    A server that asks for SO_REUSEADDR, as PostgreSQL does, can listen there on Linux: the port is only had, here.
+    """
+    with socket.socket() as reserved:
+        if sys.platform == "linux":
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind(("127.0.0.1", 0))
+        port: int = reserved.getsockname()[1]
+        if sys.platform != "linux":
+            reserved.close()
+        yield port
 
 
 def public_directory(below: Path = Path("/tmp")) -> Path:
@@ -183,9 +242,10 @@ def public_directory(below: Path = Path("/tmp")) -> Path:
 
 
 def _roomy() -> Path:
-    """A file system in memory, if there is plenty: copies of a cluster are a thousand files each."""
+    """A file system in memory, if there is plenty: copies of a cluster are a thousand files each. Copies of programs
+    are run there as well."""
     disk, memory = Path("/tmp"), Path("/dev/shm")
-    if not os.access(memory, os.W_OK):
+    if not os.access(memory, os.W_OK) or os.statvfs(memory).f_flag & os.ST_NOEXEC:
         return disk
     room = min(shutil.disk_usage(memory).free, psutil.virtual_memory().available)
     return memory if room > _PLENTY else disk

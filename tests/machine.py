@@ -23,18 +23,18 @@ _PROGRAMS = frozenset({"postgres", "pgtrial-engine"})
 
 
 def machine(state: Path) -> dict[str, str]:
-    """Kernel switches and parameters, and what is mounted, runs or lies below the lab's state root."""
+    """Kernel switches and parameters, and what is mounted, runs or lies below the lab's state root.
+
+    That is a short path: sockets are in it too.
+    """
     seen = {
         "mounts": _below(state, Path("/proc/self/mounts").read_text()),
-        "loop devices": _below(state, subprocess.check_output(["losetup", "--all"], text=True))
-        if shutil.which("losetup")
-        else "",
+        "loop devices": _below(state, _loop_devices()),
         "runs": _names(state / "runs"),
-        "sockets": _names(Path("/tmp"), "pgtrial-[0-9]*-" + 4 * "[0-9a-f]"),
         "programs": "\n".join(sorted(_programs_below(state))),
     }
     for pattern in _SWITCHES:
-        seen |= {str(path): path.read_text() for path in Path("/sys").glob(pattern)}
+        seen |= {str(path): path.read_text() for path in Path("/sys").glob(pattern) if not _is_of_a_loop(path)}
     for path in Path("/proc/sys/vm").iterdir():
         if path.name not in _COUNTERS and os.access(path, os.R_OK) and path.is_file():
             seen[str(path)] = path.read_text()
@@ -46,14 +46,32 @@ def _below(state: Path, listed: str) -> str:
     return "\n".join(line for line in listed.splitlines() if f"{state}/" in line)
 
 
-def _names(home: Path, pattern: str = "*") -> str:
-    return "\n".join(sorted(path.name for path in home.glob(pattern)))
+def _loop_devices() -> str:
+    """Those that were detached are left out: they go when whoever looks into each new device has let go."""
+    if not shutil.which("losetup"):
+        return ""
+    listed = subprocess.check_output(
+        ["losetup", "--list", "--noheadings", "--output", "AUTOCLEAR,BACK-FILE"], text=True
+    )
+    return "\n".join(line for line in listed.splitlines() if line.split()[0] == "0")
+
+
+def _is_of_a_loop(switch: Path) -> bool:
+    """Whether it is of a loop device: ours are gone with their switches, those of others come and go."""
+    return switch.parent.parent.name.startswith("loop")
+
+
+def _names(home: Path) -> str:
+    return "\n".join(sorted(path.name for path in home.iterdir())) if home.exists() else ""
 
 
 def _programs_below(state: Path) -> list[str]:
     found = []
-    for process in psutil.process_iter(["name", "cmdline"]):
-        words = process.info["cmdline"] or []
-        if process.info["name"] in _PROGRAMS and any(str(state) in word for word in words):
+    programs = {process.pid: process.info for process in psutil.process_iter(["name", "cmdline", "ppid"])}
+    for process in programs.values():
+        words = process["cmdline"] or []
+        # a server's new process has the words of the server until it has given itself others
+        is_new = words == programs.get(process["ppid"], {}).get("cmdline")
+        if process["name"] in _PROGRAMS and any(str(state) in word for word in words) and not is_new:
             found.append(" ".join(words))
     return found

@@ -7,7 +7,7 @@ from itertools import islice
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import wilcoxon
 
@@ -75,14 +75,12 @@ def test_an_end_between_two_looks_is_a_look_with_the_next_error():
 
 
 @given(log_ratios, st.sampled_from([0.00782, 0.0085, 0.006, 0.05, 0.0013, 0.2]))
-@settings(max_examples=200, deadline=None)
 def test_the_interval_is_the_oracles(y, alpha):
     found = p8.interval(y, alpha)
     assert (found.low, found.estimate, found.high) == pytest.approx(oracle.interval(y, alpha), abs=1e-12)
 
 
 @given(log_ratios, st.sampled_from([0.005, 0.01, 0.05]), st.sampled_from([1, 2, 6]))
-@settings(max_examples=200, deadline=None)
 def test_the_decision_is_the_oracles(y, margin, claims):
     decision = p8.decide(y, margin, claims=claims)
     word, blocks = oracle.verdict(y, margin, claims)
@@ -93,13 +91,11 @@ def test_the_decision_is_the_oracles(y, margin, claims):
 
 
 @given(st.lists(st.floats(-0.1, 0.12), min_size=8, max_size=50), st.sampled_from([0.01, 0.03]))
-@settings(max_examples=200, deadline=None)
 def test_the_forecast_of_blocks_is_the_oracles(y, margin):
     assert p8.blocks_needed(y, margin) == oracle.blocks_needed(y, margin)
 
 
 @given(log_ratios)
-@settings(max_examples=100, deadline=None)
 def test_swapping_the_arms_mirrors_the_interval_and_the_verdict(y):
     mirror = {"better": "worse", "worse": "better"}
     # as ratios, a larger margin has bounds that do not mirror each other: 1 + m and 1 - m

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.analyse.regimes import FEWEST_SECONDS, SMALLEST_CHANGE, detect
@@ -152,7 +152,6 @@ def test_a_server_that_stops_is_a_collapse_to_nothing():
 
 
 @given(st.lists(st.integers(0, 5000), min_size=FEWEST_SECONDS, max_size=400))
-@settings(max_examples=100, deadline=None)
 def test_segments_cover_the_trial_count_its_work_and_differ_from_their_neighbours(committed):
     segments = detect(committed).segments
     assert segments[0].start_s == 0
@@ -163,7 +162,6 @@ def test_segments_cover_the_trial_count_its_work_and_differ_from_their_neighbour
 
 
 @given(st.integers(2, 2000), st.integers(0, 3))
-@settings(max_examples=30, deadline=None)
 def test_the_unit_of_speed_does_not_matter(factor, seed):
     rng = np.random.default_rng(seed)
     one = series(np.where(np.arange(90) < 40, 1000.0, 600.0), remembering(0.7, 0.05), rng)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 
 import pytest
 
-from pgtrial.arm.workspace import Workspace
+from pgtrial.arm.workspace import Workspace, leftovers
 from pgtrial.cli import main
 from tests.conftest import require_server
 
@@ -50,6 +51,16 @@ def test_facts_of_a_study_come_with_the_audit(tmp_path, capsys):
     ]
 
 
+def test_facts_that_are_ended_by_a_signal_stop_their_servers_and_leave_nothing(tmp_path, monkeypatch, capsys):
+    require_server(18)
+    monkeypatch.setattr("pgtrial.cli.facts.collect", lambda *_, **__: signal.raise_signal(signal.SIGTERM))
+    study = tmp_path / "study.toml"
+    study.write_text("[arms.A]\n[arms.B]\n")
+    assert _run("facts", str(study)) == 128 + signal.SIGTERM
+    assert "stopped by SIGTERM" in capsys.readouterr().err
+    assert leftovers() == []
+
+
 def test_cleanup_says_what_it_would_do_and_does_it(fresh_state, monkeypatch, capsys):
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     with Workspace(fresh_state):
@@ -62,5 +73,13 @@ def test_cleanup_says_what_it_would_do_and_does_it(fresh_state, monkeypatch, cap
     assert _run("cleanup") == 0
     assert str(abandoned) in capsys.readouterr().out
     assert not abandoned.exists()
+    (abandoned / "changes").mkdir(parents=True)
+    unknown = abandoned / "changes/000001.json"
+    unknown.write_text("{}")
+    assert _run("cleanup") == 1
+    assert f"{unknown} is no record of a change" in capsys.readouterr().out
+    unknown.unlink()
+    assert _run("cleanup") == 0
+    capsys.readouterr()
     assert _run("cleanup") == 0
     assert "Nothing was left behind" in capsys.readouterr().out

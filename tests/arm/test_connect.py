@@ -24,3 +24,16 @@ def test_only_sockets_and_loopback_are_this_machine():
 
     assert all(map(local, ["/run/postgresql", "localhost", "127.0.0.1", "::1"]))
     assert not any(map(local, ["10.0.0.1", "db.example", "::2"]))
+
+
+def test_an_address_beside_a_name_leaves_the_name_to_tls():
+    target = Target("10.0.0.1", 5432, "ann", "db", extra={"sslmode": "verify-full", "sslsni": "0"}, name="db.example")
+    assert target.environment() == {
+        "PGHOST": "db.example",
+        "PGHOSTADDR": "10.0.0.1",
+        "PGPORT": "5432",
+        "PGUSER": "ann",
+        "PGDATABASE": "db",
+        "PGSSLMODE": "verify-full",
+        "PGSSLSNI": "0",
+    }

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import psutil
 import pytest
 
 from pgtrial.arm.base import Needs, make_arms
+from pgtrial.arm.cluster import Cluster
 from pgtrial.arm.processes import server_processes
-from pgtrial.errors import ArmError, StudyError
+from pgtrial.errors import ArmError, StudyError, TrialError
 from pgtrial.host.machine import LOCAL
 from pgtrial.host.mounts import mount_of, mountinfo
 from pgtrial.study.spec import StudySpec
@@ -207,7 +209,7 @@ def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_
         assert not data.exists()
 
 
-def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(arms_of, tmp_path):
+def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(arms_of, tmp_path, monkeypatch):
     require_root()
     require_engine()
     require((Path("/sys/kernel/mm/hugepages") / "hugepages-2048kB").is_dir(), "huge pages of 2 MB")
@@ -217,14 +219,16 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
         Path("/proc/sys/vm/swappiness"),
     ]
     before = [path.read_text() for path in watched]
+    cpu = min(os.sched_getaffinity(0))
     spec = _spec(
         a={
             "huge_pages": "2MB",
             "thp": "never",
             "sysctl": {"vm.swappiness": 7},
-            "cpus": "0",
+            "cpus": str(cpu),
             "environment": {"CHOSEN_BY_STUDY": "yes"},
-            "settings": {"shared_buffers": "32MB"},
+            # less than any server of a test in another process, which would take the reserved pages if it could
+            "settings": {"shared_buffers": "1MB"},
         },
         b={"huge_pages": "off"},
     )
@@ -240,7 +244,7 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
         assert connection.execute("SHOW huge_pages_status").fetchone() == ("on",)
         assert connection.execute("SHOW huge_page_size").fetchone() == ("2MB",)
         (backend,) = connection.execute("SELECT pg_backend_pid()").fetchone() or (0,)
-        assert psutil.Process(backend).cpu_affinity() == [0]
+        assert psutil.Process(backend).cpu_affinity() == [cpu]
         connection.execute("CREATE TEMP TABLE seen(value text)")
         connection.execute("COPY seen FROM PROGRAM 'echo $CHOSEN_BY_STUDY'")
         assert connection.execute("SELECT value FROM seen").fetchone() == ("yes",)
@@ -248,6 +252,10 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
     assert seen["before"]["2MB_total"] == seen["after"]["2MB_total"] < seen["during"]["2MB_total"]
     with arms["B"].serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
         assert connection.execute("SHOW huge_pages_status").fetchone() == ("off",)
+    # as if somebody had taken all but one since they were reserved
+    monkeypatch.setattr(Cluster, "huge_pages_needed", lambda self: 1)
+    with pytest.raises(TrialError, match="huge pages"), arms["A"].serve(1, tmp_path / "server.log", {}):
+        pass
     assert [path.read_text() for path in watched] == before
 
 
@@ -257,7 +265,7 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
         ({"sysctl": {"vm.nonsense": 1}}, "this kernel has no vm.nonsense"),
         ({"cpus": "0-99999"}, "are not usable here"),
         ({"cpus": "first"}, "is no list of CPUs"),
-        ({"huge_pages": "2MB", "settings": {"shared_buffers": "900GB"}}, "and .* GB of memory are free"),
+        ({"huge_pages": "2MB", "settings": {"shared_buffers": "7000GB"}}, "and .* GB of memory are free"),
         ({"huge_pages": "2MB", "settings": {"huge_pages": "try"}}, "huge_pages follows from huge_pages = '2MB'"),
         ({"governor": "performance"}, "governor|not the system's to govern"),
     ],

@@ -6,12 +6,14 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from contextlib import contextmanager
 
 import pytest
 
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.given import without_password
-from pgtrial.arm.workspace import clean
+from pgtrial.arm.workspace import clean, leftovers
 from pgtrial.data.table_a import creation_s
 from pgtrial.errors import ArmError, StudyError
 from pgtrial.observe.counters import deltas, read_counters
@@ -68,6 +70,9 @@ def _checked(spec, workspace):
 
 def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
     require_engine()
+    with given.target.connect() as connection:
+        # a limit for those who use the server, not for loading, vacuum, or a session that waits through a load
+        connection.execute("ALTER ROLE postgres SET statement_timeout = '1ms'")
     arm = _checked(_spec(_dsn(given)), workspace)
     arm.prepare(1, _silent)
     lines: list[str] = []
@@ -76,6 +81,7 @@ def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
     for _ in range(2):
         with arm.serve(1, tmp_path / "log", {}) as target, target.connect() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
+            assert connection.execute("SHOW idle_session_timeout").fetchone() == ("0",)
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
     arm.prepare(2, _silent)
     with given.target.connect() as connection:
@@ -90,6 +96,9 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
         connection.execute("COMMENT ON TABLE pgbench_accounts IS NULL")
         connection.execute("UPDATE pgbench_accounts SET filler = 'precious' WHERE aid = 1")
     _checked(_spec(_dsn(given)), workspace).prepare(1, _silent)
+    arms = {name: {"dsn": _dsn(given), "storage_limit": "60MB"} for name in "AB"}
+    with pytest.raises(StudyError, match=r"scale 1 is there, and the WAL of its load does not fit: .* = 60 MB"):
+        _checked(StudySpec.model_validate({"load": {"scale": 1, "clients": 2}, "arms": arms}), workspace)
     spec = _spec(_dsn(given), scale=2)
     arm = _arm(spec, workspace)
     with pytest.raises(StudyError, match=r"already holds pgbench tables of scale 1.*ask for scale = 1"):
@@ -153,6 +162,7 @@ with arm.serve(0, workspace.run / "log", {}):
     subprocess.run([sys.executable, "-c", script, str(fresh_state), json.dumps(spec)], check=False)
     automatic = given.data_directory / "postgresql.auto.conf"
     assert "work_mem" in automatic.read_text()
+    assert any("settings work_mem of " in leftover.what for leftover in leftovers(fresh_state))
     assert any("ended abruptly" in notice for notice in clean(fresh_state))
     assert "work_mem" not in automatic.read_text()
     assert list((fresh_state / "runs").iterdir()) == []
@@ -195,9 +205,12 @@ def test_a_value_overridden_for_the_role_is_told(given, workspace, tmp_path):
 
 def test_the_password_comes_from_the_environment_and_stays_out_of_everything_written(guarded, workspace, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", _PASSWORD)
-    arm = _checked(_spec(guarded), workspace)
+    arm = _checked(_spec(f"{guarded}?sslpassword=battery"), workspace)
     target = arm.target
     assert target.environment()["PGPASSWORD"] == _PASSWORD
+    entry = workspace.journal().write("A", target, {"work_mem": None})
+    assert "battery" not in entry.read_text() + repr(target)
+    workspace.journal().done(entry)
     written = repr(target) + repr(arm.__dict__) + arm.kind + target.label
     written += "".join(path.read_text() for path in workspace.run.rglob("*.json"))
     assert _PASSWORD not in written
@@ -209,6 +222,10 @@ def test_the_password_comes_from_a_password_file(guarded, workspace, tmp_path, m
     passwords.chmod(0o600)
     monkeypatch.setenv("PGPASSFILE", str(passwords))
     monkeypatch.delenv("PGPASSWORD", raising=False)
+    dsn = guarded.replace("127.0.0.1", "db.example") + "?hostaddr=127.0.0.1&passfile=" + str(passwords)
+    passwords.write_text(f"*:*:*:ann:{_PASSWORD}\n")
+    target = _checked(_spec(dsn), workspace).target
+    assert (target.host, target.name, target.password) == ("127.0.0.1", "db.example", _PASSWORD)
     assert _checked(_spec(guarded), workspace).target.password == _PASSWORD
 
 
@@ -248,6 +265,21 @@ def test_a_socket_that_is_not_there_is_told(workspace, tmp_path):
         _checked(_spec(f"host={tmp_path} user=ann dbname=x"), workspace)
 
 
+@pytest.mark.parametrize(
+    ("dsn", "words"),
+    [
+        ("service=nowhere", r'definition of service "nowhere" not found; add it to ~/.pg_service.conf'),
+        ("host=127.0.0.1 port=abc", r'invalid integer value "abc" for connection option "port"; correct the dsn'),
+        ("env", "No such file or directory; check that the server runs, and PGHOST and PGPORT"),
+    ],
+)
+def test_what_names_no_server_is_told_with_what_to_mend(workspace, dsn, words, tmp_path, monkeypatch):
+    monkeypatch.setenv("PGHOST", str(tmp_path))
+    with pytest.raises(StudyError, match=words) as error:
+        _checked(_spec(dsn), workspace)
+    assert "connection is bad" not in str(error.value)
+
+
 def test_an_absent_database_is_told(given, workspace):
     with pytest.raises(StudyError, match='database "absent" does not exist; correct the dsn'):
         _checked(_spec(_dsn(given, dbname="absent")), workspace)
@@ -268,8 +300,29 @@ def test_a_dsn_that_is_none_is_told_without_repeating_it(workspace, dsn, words):
 
 
 def test_more_clients_than_connections_are_found_before_the_first_trial(given, workspace):
-    with pytest.raises(StudyError, match="500 clients need max_connections of at least"):
+    with pytest.raises(StudyError, match=r"500 clients need 504 connections .* raise max_connections there"):
         _checked(_spec(_dsn(given), clients=500), workspace)
+    with given.target.connect() as connection:
+        connection.execute("CREATE ROLE bob LOGIN CONNECTION LIMIT 9")
+        connection.execute("CREATE ROLE eve LOGIN")
+        connection.execute("GRANT CREATE ON SCHEMA public TO bob, eve")
+        connection.execute("CREATE DATABASE small CONNECTION LIMIT 7")
+    _checked(_spec(_dsn(given, user="bob")), workspace)
+    with pytest.raises(StudyError, match=r"CONNECTION LIMIT of the role bob is 9, with .*ALTER ROLE"):
+        _checked(_spec(_dsn(given, user="bob"), clients=6), workspace)
+    with pytest.raises(StudyError, match=r"CONNECTION LIMIT of the database small is 7, with .*ALTER DATABASE"):
+        _checked(_spec(_dsn(given, "small", "eve"), clients=4), workspace)
+
+
+def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(given, workspace):
+    with given.target.connect() as connection:
+        connection.execute("CREATE ROLE eve LOGIN")
+        connection.execute("GRANT CREATE ON SCHEMA public TO eve")
+    # one connection is kept free for those that are just ending
+    spec = _spec(_dsn(given, user="eve"), clients=92)
+    _checked(spec, workspace)
+    with given.target.connect(), given.target.connect(), pytest.raises(StudyError, match=r"max_connections .* is 97"):
+        _checked(spec, workspace)
 
 
 def test_a_fresh_copy_of_a_given_server_is_refused(given, workspace):
@@ -355,6 +408,31 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
         arm_and_data(50)
 
 
+@contextmanager
+def _key_that_is_still_made(given):
+    """As by a session whose engine was killed; it is there once somebody has waited for it."""
+    with given.target.connect() as late, given.target.connect() as watching:
+
+        def end():
+            query = "SELECT 1 FROM pg_locks WHERE NOT granted AND relation = 'pgbench_tellers'::regclass"
+            while watching.execute(query).fetchone() is None and not over.is_set():
+                pass
+            late.execute("COMMIT")
+
+        over = threading.Event()
+        late.execute("BEGIN")
+        late.execute("LOCK TABLE pgbench_tellers")
+        late.execute("ALTER TABLE pgbench_tellers DROP CONSTRAINT IF EXISTS pgbench_tellers_pkey")
+        late.execute("ALTER TABLE pgbench_tellers ADD PRIMARY KEY (tid)")
+        thread = threading.Thread(target=end)
+        thread.start()
+        try:
+            yield
+        finally:
+            over.set()
+            thread.join()
+
+
 def test_a_load_that_broke_off_goes_on_with_the_phase_it_was_in(given, workspace):
     require_engine()
     arm = _checked(_spec(_dsn(given)), workspace)
@@ -366,7 +444,9 @@ def test_a_load_that_broke_off_goes_on_with_the_phase_it_was_in(given, workspace
     with pytest.raises(KeyboardInterrupt):
         arm.prepare(1, break_off)
     lines: list[str] = []
-    _checked(_spec(_dsn(given)), workspace).prepare(1, lines.append)
+    arm = _checked(_spec(_dsn(given)), workspace)
+    with _key_that_is_still_made(given):
+        arm.prepare(1, lines.append)
     assert "going on with loading scale 1" in lines[0]
     assert not any(line.startswith(("creating tables", "generating data")) for line in lines)
     with given.target.connect() as connection:

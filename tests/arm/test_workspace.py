@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -42,6 +44,13 @@ def _start_lab(state):
     return lab, sockets
 
 
+def _lives(process):
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
 def test_the_servers_and_directories_of_a_killed_lab_are_gone_after_the_next_start(fresh_state):
     lab, sockets = _start_lab(fresh_state)
     lab.send_signal(signal.SIGKILL)
@@ -53,7 +62,7 @@ def test_the_servers_and_directories_of_a_killed_lab_are_gone_after_the_next_sta
     with Workspace(fresh_state) as workspace:
         assert [path.name for path in (fresh_state / "runs").iterdir()] == [workspace.run.name]
         assert any("ended abruptly" in notice for notice in workspace.notices)
-    assert not any(process.is_running() and process.status() != psutil.STATUS_ZOMBIE for process in abandoned)
+    assert not any(map(_lives, abandoned))
     assert not os.path.exists(sockets)
     assert leftovers(fresh_state) == []
 
@@ -91,6 +100,26 @@ def test_everything_of_a_run_is_removed_on_exit(fresh_state):
         workspace.directory("x").mkdir()
     assert list((fresh_state / "runs").iterdir()) == []
     assert not sockets.exists()
+
+
+def test_a_lab_that_ends_is_never_seen_without_its_lock(fresh_state, monkeypatch):
+    seen = []
+
+    def looked_at(path, **options):
+        with (fresh_state / "lock").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # nobody can look for leftovers now
+                seen.append(path.name)
+        rmtree(path, **options)
+        assert seen or (workspace.run / "lock").exists()
+
+    with Workspace(fresh_state) as workspace:
+        workspace.directory("data").mkdir()
+        rmtree = shutil.rmtree
+        monkeypatch.setattr(shutil, "rmtree", looked_at)
+    assert seen == [workspace.run.name]
+    assert not workspace.run.exists()
 
 
 def test_sockets_of_a_deep_state_directory_are_in_a_short_private_one(fresh_state):

@@ -63,7 +63,7 @@ def test_a_bundled_study_runs_and_leaves_the_machine_as_it_was(on_disk, tmp_path
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=500,
         env=os.environ | {"PGTRIAL_STATE": str(on_disk)},
     )
     assert done.returncode == 0, done.stderr

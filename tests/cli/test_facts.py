@@ -22,7 +22,7 @@ def test_every_deployment_of_an_arm_is_looked_at_and_compared_with_its_kind(clus
     finally:
         with server.connect() as connection:
             for name in names:
-                connection.execute(f"DROP DATABASE {name}".encode())
+                connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
     told = json.loads(capsys.readouterr().out)
     assert list(told["facts"]) == ["a, deployment 1", "a, deployment 2", "b, deployment 1", "b, deployment 2"]
     assert told["facts"]["b, deployment 2"]["facts"]["settings"]["work_mem"] == "8MB"

@@ -29,7 +29,8 @@ def test_help_names_every_command_without_importing_them():
         "heavy = {'polars', 'scipy', 'altair', 'psycopg', 'numpy'} & sys.modules.keys()\n"
         "assert not heavy, heavy"
     )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    command = [sys.executable, "-c", code]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
     assert done.returncode == 0, done.stderr
     for command in (
         "demo",

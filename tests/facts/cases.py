@@ -6,7 +6,7 @@ from pgtrial.store.records import Facts, Finding
 
 from ..analyse.studies import POINT, make_plan, noisy, run
 
-__all__ = ["POINT", "facts", "named", "plan_of", "trials_of"]
+__all__ = ["POINT", "facts", "named", "plan_of", "rate_fits_time", "trials_of"]
 
 
 def plan_of(declared=(), **options):
@@ -28,3 +28,9 @@ def facts(**groups):
 def named(findings: list[Finding]) -> set[tuple[str, str]]:
     """Rule and severity of each finding."""
     return {(finding.rule, finding.severity) for finding in findings}
+
+
+def rate_fits_time(rates) -> bool:
+    """Whether a measured rate of flushes, a whole number, is that of the time of one, in tenths of a microsecond."""
+    slowest, fastest = (1e6 / (rates["flush_us"] + off) for off in (0.051, -0.051))
+    return slowest - 0.501 <= rates["flushes_per_s"] <= fastest + 0.501

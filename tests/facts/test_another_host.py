@@ -13,10 +13,11 @@ from pgtrial.facts.bandwidth import streamed_mb_s
 from pgtrial.facts.fetched import FetchedFiles
 from pgtrial.facts.files import LocalFiles
 from pgtrial.facts.flush_elsewhere import parse_dd
-from pgtrial.host.machine import LOCAL, Done, HostError
+from pgtrial.host.machine import LOCAL, Done, HostLost
 from tests.conftest import require
 from tests.host.shell import ShellMachine
 
+from .cases import rate_fits_time
 from .recordings import recorded
 
 RATES = {"flushes_per_s", "flush_us", "flush_tool"}
@@ -81,9 +82,9 @@ def test_what_was_announced_costs_no_further_round_trip(tmp_path):
 def test_a_host_that_is_gone_is_an_error_and_no_unknown_value():
     class Gone(ShellMachine):
         def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
-            raise HostError("somebody@somewhere is gone")
+            raise HostLost("somebody@somewhere is gone")
 
-    with pytest.raises(HostError, match="is gone"):
+    with pytest.raises(HostLost, match="is gone"):
         collect._facts(collect.Subject(None, None, Gone()))
 
 
@@ -98,7 +99,7 @@ def test_another_host_measures_flushes_by_the_servers_own_tool_or_by_dd(tmp_path
     found = flush.flush_rate(machine, tmp_path / "data", program)
     assert set(found) == RATES
     assert found["flush_tool"] == "dd, dsync"
-    assert found["flushes_per_s"] == pytest.approx(1e6 / found["flush_us"], rel=0.01, abs=1)
+    assert rate_fits_time(found)
     assert list((tmp_path / "data").iterdir()) == []
     assert flush.flush_rate(machine, tmp_path / "absent", program) == dict.fromkeys(RATES)
 
@@ -116,7 +117,7 @@ def test_of_a_server_elsewhere_clock_and_bandwidth_are_measured(start_cluster, f
     monkeypatch.setattr(place, "backend_process", lambda number, files: None)
     target = Target("127.0.0.1", free_port, "postgres", "postgres", extra={"sslmode": "disable"})
     probes = collect.collect("A", target, measure=True).facts["probes"]
-    assert probes["bandwidth_mb_s"] > 1
+    assert probes["bandwidth_mb_s"] > 0
     # it is the same clock
     assert abs(probes["clock_offset_us"]) <= probes["clock_offset_error_us"] + 1
     assert "clock_offset_us" not in collect.collect("A", target).facts["probes"]
@@ -127,7 +128,7 @@ def test_a_clock_that_is_ahead_has_a_positive_offset(clusters, monkeypatch):
     with clusters(18).target.connect() as connection:
         offset, error = clock.clock_offset(connection)
         assert offset == pytest.approx(3600e6, abs=error + 1)
-        assert streamed_mb_s(connection) > 1
+        assert streamed_mb_s(connection) > 0
 
 
 def test_only_a_server_elsewhere_has_a_clock_and_a_way_to_measure(clusters):

@@ -165,6 +165,25 @@ def test_what_the_server_works_out_from_a_declared_setting_is_information():
     )
 
 
+@pytest.mark.parametrize(
+    ("arm", "group", "follows", "does_not"),
+    [
+        ({"sysctl": {"vm.swappiness": 1}}, "memory", "swappiness", "thp"),
+        ({"sysctl": {"vm.dirty_bytes": 100_000_000}}, "memory", "dirty_ratio", "swappiness"),
+        ({"huge_pages": "2MB"}, "memory", "huge_page_pools", "thp"),
+        ({"huge_pages": "2MB"}, "defaults", "shared_memory_size_in_huge_pages", "wal_compression"),
+        ({"io_scheduler": "bfq"}, "storage", "queue_requests", "rotational"),
+    ],
+)
+def test_of_a_host_no_more_follows_from_a_declared_key_than_what_it_changes(arm, group, follows, does_not):
+    def undeclared(name):
+        findings = _findings(_spec(b=arm), a={group: {name: "1"}}, b={group: {name: "2"}})
+        return [name in each.message for each in findings if each.rule == "undeclared_difference"]
+
+    assert undeclared(follows) == []
+    assert undeclared(does_not) == [True]
+
+
 def test_what_the_server_works_out_from_other_settings_than_the_declared_one_is_undeclared():
     spec = _spec(b={"settings": {"work_mem": "64MB"}})
     findings = _findings(spec, b={"settings": {"work_mem": "64MB"}, "defaults": {"wal_buffers": "16MB"}})
@@ -184,7 +203,8 @@ def test_real_servers_with_one_declared_setting_differ_only_in_what_follows_from
     clusters, start_cluster, major, declared
 ):
     spec = _spec(b={"settings": declared})
-    one, other = clusters(major), start_cluster(major, settings=declared)
+    one = clusters(major)
+    other = start_cluster(major, settings={**one.settings, **declared})
     facts = {
         "A": collect("A", one.target, one.data_directory),
         "B": collect("B", other.target, other.data_directory),
@@ -235,7 +255,8 @@ def test_all_withholding_findings_come_first():
 
 def test_two_real_servers_of_one_kind_give_no_finding_about_differences(clusters, start_cluster):
     spec = _spec()
-    one, other = clusters(18), start_cluster()
+    one = clusters(18)
+    other = start_cluster(settings=one.settings)
     facts = {
         "A": collect("A", one.target, one.data_directory),
         "B": collect("B", other.target, other.data_directory),

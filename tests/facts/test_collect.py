@@ -56,7 +56,8 @@ def test_facts_are_the_same_when_collected_twice(clusters):
 
 def test_two_servers_of_one_kind_have_the_same_facts(clusters, start_cluster):
     """Nothing that merely says where a server lives or when it started is among them."""
-    one, other = clusters(18), start_cluster()
+    one = clusters(18)
+    other = start_cluster(settings=one.settings)
     assert collect("A", one.target, one.data_directory).facts == collect("A", other.target, other.data_directory).facts
 
 

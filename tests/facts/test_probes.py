@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -11,10 +12,11 @@ import pytest
 from pgtrial.arm.connect import Target
 from pgtrial.facts import flush, network, place
 from pgtrial.facts.collect import collect, collect_machine
-from pgtrial.facts.flush_rate import parse_pg_test_fsync
+from pgtrial.facts.flush_rate import parse_pg_test_fsync, rates_of
 from pgtrial.host.machine import LOCAL
 from tests.conftest import require
 
+from .cases import rate_fits_time
 from .recordings import recorded
 
 RATES = {"flushes_per_s", "flush_us", "flush_tool"}
@@ -23,7 +25,7 @@ RATES = {"flushes_per_s", "flush_us", "flush_tool"}
 def test_the_own_probe_measures_and_leaves_nothing(tmp_path):
     found = flush.flush_rate(LOCAL, tmp_path)
     assert set(found) == RATES
-    assert found["flushes_per_s"] == pytest.approx(1e6 / found["flush_us"], rel=0.01, abs=1)
+    assert rate_fits_time(found)
     assert found["flush_tool"].startswith("own probe")
     assert list(tmp_path.iterdir()) == []
 
@@ -31,6 +33,14 @@ def test_the_own_probe_measures_and_leaves_nothing(tmp_path):
 def test_the_line_of_pg_test_fsync_is_read():
     told = [rates for line in recorded("pg_test_fsync.txt").splitlines() if (rates := parse_pg_test_fsync(line))]
     assert told == [{"flushes_per_s": 336, "flush_us": 2972.6, "flush_tool": "pg_test_fsync, fdatasync"}]
+
+
+def test_a_device_that_stalls_has_a_rate_and_one_without_a_flush_has_none():
+    assert rates_of(2.5, "own probe") == {"flushes_per_s": 0.4, "flush_us": 2.5e6, "flush_tool": "own probe"}
+    assert parse_pg_test_fsync("        fdatasync               0.250 ops/sec  4000000 usecs/op") == {
+        **{"flushes_per_s": 0.25, "flush_us": 4e6, "flush_tool": "pg_test_fsync, fdatasync"}
+    }
+    assert parse_pg_test_fsync("        fdatasync               0.000 ops/sec  0 usecs/op") is None
 
 
 def test_a_pg_test_fsync_that_does_not_work_is_replaced(tmp_path):
@@ -65,13 +75,9 @@ def test_wal_on_a_device_of_its_own_is_measured_apart(tmp_path):
     shared = Path("/dev/shm")
     require(shared.is_dir() and os.access(shared, os.W_OK), "/dev/shm")
     require(shared.stat().st_dev != tmp_path.stat().st_dev, "two file systems")
-    wal = shared / f"pgtrial-test-{os.getpid()}"
-    wal.mkdir()
-    try:
+    with tempfile.TemporaryDirectory(prefix="pgt-", dir=shared) as wal:
         (tmp_path / "pg_wal").symlink_to(wal)
         probes = collect_machine(tmp_path, measure=True).facts["probes"]
-    finally:
-        wal.rmdir()
     assert probes["wal_flushes_per_s"] > 0
 
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import os
+import socket
 import stat
 import subprocess
 import sys
 import time
+import uuid
 from pathlib import Path
 
 import psutil
@@ -17,7 +20,7 @@ from pgtrial.fleet import agent as module
 from pgtrial.fleet.agent import Agent
 from tests.conftest import require, require_engine
 
-PATIENCE_S = 30.0
+PATIENCE_S = 120.0
 
 
 @pytest.fixture
@@ -74,7 +77,8 @@ def test_an_engine_that_was_sent_is_kept_for_this_account_alone(fitted):
 def test_an_engine_for_another_processor_is_complained_about(agent):
     binary = bytearray(require_engine().read_bytes()[:4096])
     require(binary[:4] == b"\x7fELF", "programs in ELF, such as Linux has")
-    binary[18:20] = (0x16).to_bytes(2, sys.byteorder)
+    # of no processor, lest one is emulated here (elf(5), e_machine)
+    binary[18:20] = b"\xfe\xfe"
     agent.take_engine(bytes(binary))
     assert "Exec format error" in (agent.complaint_of_engine() or "")
 
@@ -97,7 +101,46 @@ def test_stray_variables_of_the_machine_do_not_reach_the_engine(fitted, monkeypa
 
 
 def test_cpus_that_the_machine_does_not_have_are_complained_about(fitted):
-    assert fitted.begin(order("pgbench", cpus=[0, 100_000])) == "these CPUs are not usable there: 100000"
+    usable = min(os.sched_getaffinity(0))
+    assert fitted.begin(order("pgbench", cpus=[usable, 100_000])) == "these CPUs are not usable there: 100000"
+
+
+def test_a_machine_without_a_network_card_is_the_same_to_all_of_its_processes(monkeypatch):
+    known = set()
+    for drawn in (0x0123_4567_89AB, 0xFFFF_FFFF_FFFF):
+        monkeypatch.setattr(uuid, "getnode", lambda drawn=drawn: drawn)
+        known.add(module.identity())
+    assert len(known) == 1
+    monkeypatch.setattr(uuid, "getnode", lambda: 0x0023_4567_89AB)
+    assert module.identity() not in known
+
+
+def test_of_a_names_addresses_the_first_that_answers_is_connected_to(agent, free_port, monkeypatch):
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", each)) for each in (free_port, port)]
+        monkeypatch.setattr(socket, "getaddrinfo", lambda *words, **options: found)
+        assert len(agent.round_trips("db", port, 3, PATIENCE_S)) == 3
+        found.pop()
+        assert agent.round_trips("db", port, 3, PATIENCE_S) == []
+
+
+def test_an_engine_that_begins_while_the_one_before_is_waited_for_keeps_its_files(fitted, monkeypatch):
+    fitted.begin(order("pgbench", "-n", "-f", "./first.sql", files={"first.sql": b"\\nothing\n"}))
+    first, room = fitted._process, Path(fitted._here)
+    wait = first.wait
+
+    def meanwhile(patience_s):
+        said(fitted)
+        fitted.begin(order("pgbench", "-n", "-f", "./next.sql", files={"next.sql": b"\\nothing\n"}))
+        return wait(patience_s)
+
+    monkeypatch.setattr(first, "wait", meanwhile)
+    assert "./first.sql:1" in " ".join(fitted.end(PATIENCE_S)["messages"])
+    assert not room.exists()
+    assert Path(fitted._here, "next.sql").exists()
+    said(fitted)
+    assert "./next.sql:1" in " ".join(fitted.end(PATIENCE_S)["messages"])
 
 
 def engines_of(process):

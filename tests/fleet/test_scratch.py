@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -14,7 +15,7 @@ import pytest
 
 from pgtrial.cli import main
 from pgtrial.fleet import scratch
-from tests.fleet.test_cluster import ray_of_this_machine
+from tests.fleet.rays import STARTS, ray_of_this_machine
 
 LAB = """
 import sys
@@ -36,28 +37,45 @@ def root(monkeypatch):
     path = Path(tempfile.mkdtemp(prefix="", dir="/tmp"))
     monkeypatch.setattr(scratch, "_root", lambda: path)
     yield path
-    shutil.rmtree(path)
+    # what a cluster's processes are still writing there is no part of any test
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture
 def killed(root):
     """The folder of a lab's own cluster after `kill -9`, in the words of `pgtrial cleanup --dry-run`."""
     ray_of_this_machine()
+    with joined_lab(root) as lab:
+        (room,) = root.glob(f"pgt-ray-{lab.pid}-*")
+        assert room not in [leftover.path for leftover in scratch.leftovers()], "its lab lives"
+        assert len(workers_in(room)) > 3
+        assert not (root / ".ray").exists(), "a token there is one for all clusters of the user to come"
+    return room
+
+
+@contextmanager
+def joined_lab(root):
+    """A lab with a cluster of its own; killed at the end."""
     command = [sys.executable, "-c", LAB, root]
     alone = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")} | {"HOME": str(root)}
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=alone
-    ) as lab:
-        try:
+    said = ""
+    for _ in range(STARTS):
+        with (
+            (root / "said").open("w") as errors,
+            subprocess.Popen(
+                command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=errors, text=True, env=alone
+            ) as lab,
+        ):
             assert lab.stdout is not None
-            assert lab.stdout.readline() == "joined\n"
-            (room,) = root.glob(f"pgt-ray-{lab.pid}-*")
-            assert room not in [leftover.path for leftover in scratch.leftovers()], "its lab lives"
-            assert len(workers_in(room)) > 3
-            assert not (root / ".ray").exists(), "a token there is one for all clusters of the user to come"
-        finally:
-            lab.kill()
-    return room
+            if lab.stdout.readline() == "joined\n":
+                try:
+                    yield lab
+                finally:
+                    lab.kill()
+                return
+        said = (root / "said").read_text()
+        assert "timed out during startup" in said, said
+    raise AssertionError(said)
 
 
 def workers_in(room):
@@ -86,6 +104,24 @@ def test_what_a_killed_lab_left_of_its_cluster_is_told_and_ended_and_nobody_else
         assert others.poll() is None
         assert Path(living).is_dir()
         others.stdin.close()
+    assert not Path(living).exists()
+
+
+def test_a_folder_that_its_lab_has_not_locked_yet_or_is_removing_is_nobodys_leftover(root, monkeypatch):
+    room = root / f"pgt-ray-{os.getpid()}-test"
+    room.mkdir()
+    (room / "lock").touch()
+    assert scratch.leftovers() == []
+    found: list[str] = []
+
+    def removing(path, **options):
+        found.extend(scratch.clean())
+        remove(path, **options)
+
+    remove = shutil.rmtree
+    with monkeypatch.context() as patch, scratch.scratch() as living:
+        patch.setattr(shutil, "rmtree", removing)
+    assert found == []
     assert not Path(living).exists()
 
 

@@ -155,6 +155,11 @@ WHY = {
         "W 1 gcs_client.cc:210: Unauthenticated: RPC error",
         "asks for a token that the lab has not",
     ),
+    "a start that takes long": (
+        Exception("The current node timed out during startup. This could happen because some of the raylet failed"),
+        "",
+        "there is no Ray cluster at a:1: The current node timed out during startup",
+    ),
     "nothing known": (
         ConnectionError("Failed to connect"),
         "",

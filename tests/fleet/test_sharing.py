@@ -114,7 +114,8 @@ def test_each_machine_loads_some_rows_of_pgbenchs_tables(fleet, target):
     contents = Contents(1, 90, True)
     load_tables(target, contents, said.append, fleet)
     assert told(said, "a")[0] == told(said, "b")[0] == "generating data (client-side)..."
-    assert told(said, "b")[1].startswith("50000 of 50000 tuples (100%) of pgbench_accounts done")
+    # on a slow machine there are lines about less before
+    assert told(said, "b")[-2].startswith("50000 of 50000 tuples (100%) of pgbench_accounts done")
     with target.connect() as connection:
         found = find_tables(connection)
     assert found is not None

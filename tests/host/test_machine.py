@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from pgtrial.host.cpus import usable_cpus
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import Done, HostError, HostLost
+from pgtrial.host.mounts import mountinfo
+from pgtrial.host.pools import Pool
+from pgtrial.host.volumes import Mount
 from tests.conftest import require_root
 from tests.host.shell import ShellMachine
 
@@ -138,6 +141,27 @@ def test_a_tool_that_fails_or_is_not_there_is_an_error_in_one_sentence(host):
     for word in ("pgtrial-absent", "/absent/tool"):
         with pytest.raises(HostError, match=f"^{word} is not installed (here|on somebody@somewhere)"):
             host.run([word, "x"])
+
+
+class Gone(ShellMachine):
+    """A machine that is lost."""
+
+    def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
+        del script, timeout_s
+        raise HostLost("it is gone")
+
+
+@pytest.mark.parametrize(
+    "attempt",
+    [
+        mountinfo,
+        lambda machine: Mount(filesystem="ext4", source="/dev/a", target=Path("/a")).make(machine),
+        lambda machine: Pool(name="a", device=Path("/dev/a"), target=Path("/a")).undo(machine),
+    ],
+)
+def test_a_machine_that_is_lost_is_never_taken_for_one_that_refuses(attempt):
+    with pytest.raises(HostLost, match=r"^it is gone$"):
+        attempt(Gone())
 
 
 def test_a_command_that_does_not_end_in_time_is_an_error(host):

@@ -35,6 +35,7 @@ def kernel(tmp_path, monkeypatch):
     monkeypatch.setattr(pages, "_POOLS", tmp_path)
     monkeypatch.setattr(pages, "PAUSES_S", (0.0, 0.0, 0.0))
     monkeypatch.setattr(pages, "make_contiguous", lambda _: None)
+    monkeypatch.setattr(pages, "available_bytes", lambda _: 1 << 40)
     return boot
 
 

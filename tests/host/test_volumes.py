@@ -13,13 +13,13 @@ import pytest
 
 from pgtrial.arm.machine import MachineState
 from pgtrial.arm.volumes import Volumes
-from pgtrial.errors import ArmError, StudyError
-from pgtrial.host.journal import HostJournal
+from pgtrial.errors import ArmError, StudyError, TrialError
+from pgtrial.host.journal import HostJournal, pending
 from pgtrial.host.kernel import KernelValue, read_value, sysctl_path
 from pgtrial.host.machine import LOCAL, HostError
 from pgtrial.host.mounts import mount_of, mounted_at, mountinfo, mounts
 from pgtrial.host.pools import Pool
-from pgtrial.host.volumes import Signature
+from pgtrial.host.volumes import LoopDevice, Signature
 from pgtrial.study.spec import SetUp
 from pgtrial.study.storage import Storage
 from tests.conftest import require, require_root
@@ -108,6 +108,8 @@ def test_data_that_does_not_fit_its_volume_is_refused_before_the_first_trial(cha
     require_root()
     with pytest.raises(StudyError, match="does not hold the data"):
         Volumes("A", Storage(fs="ext4", size="64MB"), changes).check(10**9)
+    with pytest.raises(StudyError, match=r"storage\.wal: size = 8 MB does not hold the WAL, which needs about 64 MB;"):
+        Volumes("A", Storage(fs="ext4", size="1GB", wal={"fs": "tmpfs", "size": "8MB"}), changes).check(1, 64 * MB)
 
 
 def test_a_size_beyond_the_free_space_is_refused_with_the_figures(changes):
@@ -127,6 +129,25 @@ def somebodys_disk(untouched, tmp_path):
     device = subprocess.check_output(["losetup", "--find", "--show", image], text=True).strip()
     yield device
     subprocess.run(["losetup", "--detach", device], check=True)
+
+
+@pytest.mark.usefixtures("untouched")
+def test_a_detached_loop_device_that_somebody_still_looks_into_is_not_taken_for_the_next_one(host, tmp_path):
+    require_filesystem("ext4")
+    file = tmp_path / "disk"
+    host.allocate(file, MB)
+    loop = LoopDevice(file=file)
+    loop.make(host)
+    first = loop.device(host)
+    assert first is not None
+    with first.open("rb"):
+        loop.undo(host)
+        assert loop.device(host) is None
+        loop.make(host)
+        try:
+            assert loop.device(host) not in (None, first)
+        finally:
+            loop.undo(host)
 
 
 def held(device):
@@ -196,6 +217,31 @@ def test_a_kernel_value_is_set_and_put_back(host):
     finally:
         change.undo(host)
     assert read_value(LOCAL, "vm.swappiness", path) == before
+
+
+def test_a_value_that_stands_in_place_of_another_is_put_back_by_that_one(host):
+    require_root()
+    name, other = "vm.dirty_background_bytes", "vm.dirty_background_ratio"
+    before = {each: read_value(LOCAL, each, sysctl_path(each)) for each in (name, other)}
+    change = KernelValue.planned(host, name, sysctl_path(name), "209715200")
+    try:
+        change.make(host)
+        assert read_value(LOCAL, other, sysctl_path(other)) == "0"
+    finally:
+        KernelValue.model_validate(change.model_dump(mode="json")).undo(host)
+    assert {each: read_value(LOCAL, each, sysctl_path(each)) for each in (name, other)} == before
+
+
+def test_a_value_that_has_no_way_back_is_not_changed_and_leaves_nothing_to_undo(changes):
+    require_root()
+    before = pending(changes.run, changes.machine)
+    state = MachineState("A", SetUp(sysctl={"kernel.osrelease": "1"}), changes)
+    with (
+        pytest.raises(TrialError, match=r"kernel\.osrelease cannot be changed and put back"),
+        state.in_force(Path("/"), 0),
+    ):
+        pass
+    assert pending(changes.run, changes.machine) == before
 
 
 def test_without_files_of_the_kernel_its_parameters_are_set_by_sysctl_and_put_back(changes, monkeypatch):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.host.machine import LOCAL, Done, HostError
+from pgtrial.host.machine import LOCAL, Done, HostLost
 from pgtrial.observe import kernel
 from pgtrial.observe.counters import deltas
 from pgtrial.observe.elsewhere import RemoteLook
@@ -31,13 +32,14 @@ class Saying:
     def looked(self, command: object, user: str | None = None) -> Done:
         del command, user
         if self._text is None:
-            raise HostError("somebody@elsewhere is gone")
+            raise HostLost("somebody@elsewhere is gone")
         return Done(0, self._text, "")
 
 
-def wait_for(condition: Callable[[], bool], patience_s: float = 20.0) -> None:
+def wait_for(condition: Callable[[], bool], patience_s: float = 120.0) -> None:
     deadline = time.monotonic() + patience_s
-    while not condition() and time.monotonic() < deadline:
+    while not condition():
+        assert time.monotonic() < deadline
         time.sleep(0.02)
 
 
@@ -90,9 +92,12 @@ def test_one_round_trip_tells_of_another_host_what_all_files_tell_of_this_one(cl
         assert isinstance(near, LocalLook)
         assert isinstance(far, RemoteLook)
         far.look()
-        trips = shell.round_trips
-        one, other, again = near.look(), far.look(), near.look()
-        assert shell.round_trips - trips <= 1
+        cards: list[tuple[int, str]] = []
+        # tests beside this one make and remove network interfaces, whose bytes come and go with them
+        while cards != (cards := socket.if_nameindex()):
+            trips = shell.round_trips
+            one, other, again = near.look(), far.look(), near.look()
+            assert shell.round_trips - trips <= 1
         assert far.here
         taken = far.taken_s()
         assert taken is not None

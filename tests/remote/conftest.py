@@ -1,11 +1,27 @@
 import pwd
 import shutil
+import socket
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import require, require_root, require_server
 from tests.remote.hosts import UNPRIVILEGED, WINDOWS_PORT, two_hosts
+
+
+@pytest.fixture(scope="package", autouse=True)
+def names_that_are_none():
+    """Names below .invalid have no address (RFC 6761), though this machine's name server may be silent about them."""
+    asked = socket.getaddrinfo
+
+    def answer(host, *more, **named):
+        if isinstance(host, str) and host.endswith(".invalid"):
+            raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+        return asked(host, *more, **named)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(socket, "getaddrinfo", answer)
+        yield
 
 
 @pytest.fixture(scope="package")

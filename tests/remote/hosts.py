@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import socket
@@ -18,15 +19,22 @@ from pathlib import Path
 import asyncssh
 import psutil
 
+from pgtrial.host.boot import BOOT_ID
+
 _LISTENING = "0A"
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 _SUDOERS = "/etc/sudoers"
+TTL = "/proc/sys/net/ipv4/ip_default_ttl"
+"""A value that each host has for itself here."""
 WINDOWS_PORT = 2200
 """Here each host's sshd answers as that of a host with Windows."""
 _WINDOWS = Path(__file__).with_name("windows_shell.py")
 UNPRIVILEGED = "postgres"
 """Who logs in on the second host; on the first one it is root."""
-PATIENCE_S = 20
+PATIENCE_S = 60
+_PENALTIES_SINCE = (9, 8)
+"""The version of OpenSSH from which on an address that is refused often, or whose session dies, is kept out a while."""
+_DATA = "its dätä"
+"""A name that has to be quoted for a shell."""
 
 
 @dataclass
@@ -49,28 +57,26 @@ class Host:
 
     @property
     def data(self) -> Path:
-        return self.folder / "data"
+        return self.folder / _DATA
 
     def drop_connections(self) -> None:
         """Kill the processes of sshd that serve a connection each."""
         for session in self.sshd.children():
-            session.kill()
+            with suppress(psutil.NoSuchProcess):  # of a connection that was closed a moment ago
+                session.kill()
 
     def boot(self) -> None:
         """Start it: nothing runs, nothing is mounted, and it knows that this is another start."""
         (self.folder / "boot_id").write_text(f"{uuid.uuid4()}\n")
-        started = _start_sshd(self.folder, self.namespace)
-        wait_until(lambda: _answers(self.address, started))
+        self._started = started = _start_sshd(self.folder, self.namespace)
+        for port in (22, WINDOWS_PORT):
+            wait_until(lambda port=port: _answers(self.address, port, started))
         self.sshd = psutil.Process(started.pid)
-        self._started = started
 
     def crash(self) -> None:
         """End all that runs on it at once; its mounts go with the last process that saw them."""
-        for pid in self._pids():
-            with suppress(ProcessLookupError):
-                os.kill(int(pid), signal.SIGKILL)
+        wait_until(self._kill_all)
         self._started.wait()
-        wait_until(lambda: not self._pids())
         for room in self.note_rooms():
             shutil.rmtree(f"/tmp/{room}-jobs", ignore_errors=True)
 
@@ -79,21 +85,34 @@ class Host:
         """Whoever logs in may become root without a password; else nobody may."""
         sudoers = self.folder / "sudoers"
         sudoers.write_text(f"{self.user} ALL=(ALL) NOPASSWD: ALL\n")
-        yield
-        sudoers.write_text("")
+        try:
+            yield
+        finally:
+            sudoers.write_text("")
 
     def on_it(self, *command: str) -> str:
         """Run a command there, and give what it prints."""
         return ip("netns", "exec", self.namespace, *command)
 
+    def ttl(self) -> str:
+        """What TTL is there now."""
+        return self.on_it("cat", TTL).strip()
+
     def _pids(self) -> list[str]:
         return ip("netns", "pids", self.namespace).split()
 
+    def _kill_all(self) -> bool:
+        """Kill what runs; whether nothing did: a process may have begun another one while it was killed."""
+        pids = self._pids()
+        for pid in pids:
+            with suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        return not pids
+
     def commands(self) -> list[str]:
         """All that runs on the host, without sshd's own processes."""
-        listed = [Path("/proc") / pid / "cmdline" for pid in self._pids()]
-        lines = [file.read_text().replace("\0", " ").strip() for file in listed if file.exists()]
-        return [line for line in lines if line and not line.startswith(("sshd", "/usr/sbin/sshd"))]
+        found = [words for pid in self._pids() if (words := _words(pid))]
+        return [" ".join(words) for words in found if not Path(words[0]).name.startswith("sshd")]
 
     def ports(self) -> set[int]:
         """The TCP ports that somebody listens on."""
@@ -104,7 +123,7 @@ class Host:
     def mounts(self) -> list[str]:
         """Mounts of pgtrial's, which only the host's own processes see."""
         lines = Path(f"/proc/{self.sshd.pid}/mountinfo").read_text().splitlines()
-        return [line.split()[4] for line in lines if "/pgtrial-" in line]
+        return [target for line in lines if (target := line.split()[4]).startswith(f"{self.folder}/")]
 
     def asked_windows(self) -> list[str]:
         """The first word of each command that the host with Windows was given."""
@@ -124,9 +143,9 @@ class Host:
     def left_in_the_end(self) -> list[str]:
         """What of pgtrial is left when the shells of connections that were closed have noticed."""
         deadline = time.monotonic() + PATIENCE_S
-        while self.left() and time.monotonic() < deadline:
+        while (left := self.left()) and time.monotonic() < deadline:
             time.sleep(0.05)
-        return self.left()
+        return left
 
 
 @contextmanager
@@ -138,13 +157,8 @@ def two_hosts(folder: Path, home: Path) -> Iterator[list[Host]]:
     key.write_private_key(ssh / "id_ed25519")
     (ssh / "id_ed25519").chmod(0o600)
     with ExitStack() as stack:
-        if not Path("/run/sshd").exists():
-            Path("/run/sshd").mkdir(mode=0o755)
-            stack.callback(Path("/run/sshd").rmdir)
         logins = [("a", "root"), ("b", UNPRIVILEGED)]
-        hosts = [
-            stack.enter_context(_host(folder / name, user, number, key)) for number, (name, user) in enumerate(logins)
-        ]
+        hosts = [stack.enter_context(_host(folder / name, user, key)) for name, user in logins]
         known = [(host, (host.folder / "host_key.pub").read_text().split()[:2]) for host in hosts]
         (ssh / "known_hosts").write_text(
             "".join(f"{host.address},[{host.address}]:{WINDOWS_PORT} {' '.join(words)}\n" for host, words in known)
@@ -153,13 +167,12 @@ def two_hosts(folder: Path, home: Path) -> Iterator[list[Host]]:
 
 
 @contextmanager
-def _host(folder: Path, user: str, number: int, key: asyncssh.SSHKey) -> Iterator[Host]:
-    namespace, device = f"pgt{os.getpid()}-{number}", f"pgt{os.getpid()}v{number}"
-    network = f"10.213.{os.getpid() % 120 * 2 + number}"
-    (folder / "data").mkdir(parents=True)
-    shutil.chown(folder / "data", user)
+def _host(folder: Path, user: str, key: asyncssh.SSHKey) -> Iterator[Host]:
+    (folder / _DATA).mkdir(parents=True)
+    shutil.chown(folder / _DATA, user)
     folder.chmod(0o755)
-    ip("netns", "add", namespace)
+    namespace, network = _new_namespace()
+    device = namespace
     with ExitStack() as stack:
         stack.callback(ip, "netns", "del", namespace)
         ip("link", "add", device, "type", "veth", "peer", "name", "eth0", "netns", namespace)
@@ -175,6 +188,26 @@ def _host(folder: Path, user: str, number: int, key: asyncssh.SSHKey) -> Iterato
         stack.callback(host.crash)
         host.boot()
         yield host
+
+
+def _new_namespace() -> tuple[str, str]:
+    """A namespace, and the first three numbers of the addresses on the way to it, which nobody else has.
+
+    Neither another run of these tests has them now, nor is anything left of one that was killed.
+    """
+    taken = ip("-o", "addr") + ip("rule") + ip("route")
+    for number in range(1, 255):
+        name, network = f"pgt213-{number}", f"10.213.{number}"
+        if f"{network}." in taken or Path("/run/netns", name).exists():
+            continue
+        try:
+            ip("netns", "add", name)
+        except subprocess.CalledProcessError:
+            if not Path("/run/netns", name).exists():
+                raise
+        else:
+            return name, network
+    raise AssertionError("no namespace of the tests' own is free; see `ip netns`")
 
 
 def _configure_sshd(folder: Path, address: str, key: asyncssh.SSHKey) -> None:
@@ -196,6 +229,7 @@ def _configure_sshd(folder: Path, address: str, key: asyncssh.SSHKey) -> None:
         "UsePAM": "no",
         # as a user's start-up files might, where the login's shell is bash
         "SetEnv": f"BASH_ENV={folder}/greeting",
+        **({"PerSourcePenalties": "no"} if _version_of_sshd() >= _PENALTIES_SINCE else {}),
         f"Match LocalPort {WINDOWS_PORT}\nForceCommand": f"exec {sys.executable} {_WINDOWS} {folder}/asked",
     }
     (folder / "sshd_config").write_text("".join(f"{name} {value}\n" for name, value in settings.items()))
@@ -208,9 +242,18 @@ def _configure_sshd(folder: Path, address: str, key: asyncssh.SSHKey) -> None:
     (folder / "shadow").write_text(shadow)
 
 
+def _version_of_sshd() -> tuple[int, ...]:
+    told = subprocess.run(["/usr/sbin/sshd", "-V"], check=False, capture_output=True, text=True)
+    found = re.search(r"OpenSSH_(\d+)\.(\d+)", told.stderr + told.stdout)
+    assert found is not None
+    return tuple(map(int, found.groups()))
+
+
 def _start_sshd(folder: Path, namespace: str) -> subprocess.Popen[bytes]:
-    seen = {"shadow": "/etc/shadow", "boot_id": _BOOT_ID, "sudoers": _SUDOERS}
+    seen = {"shadow": "/etc/shadow", "boot_id": BOOT_ID, "sudoers": _SUDOERS}
     own = [f"mount --bind {folder}/{name} {path}" for name, path in seen.items() if Path(path).exists()]
+    # sshd wants a directory there
+    own.append("mount -t tmpfs tmpfs /run && mkdir -m 755 /run/sshd")
     own.append('exec "$@"')
     command = ["/usr/sbin/sshd", "-D", "-f", folder / "sshd_config", "-E", folder / "sshd.log"]
     return subprocess.Popen(
@@ -226,13 +269,21 @@ def wait_until(happened: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def _answers(address: str, sshd: subprocess.Popen[bytes]) -> bool:
+def _answers(address: str, port: int, sshd: subprocess.Popen[bytes]) -> bool:
     assert sshd.poll() is None, "sshd ended at once; see its log"
     try:
-        socket.create_connection((address, 22), timeout=1).close()
+        socket.create_connection((address, port), timeout=1).close()
     except OSError:
         return False
     return True
+
+
+def _words(pid: str) -> list[str]:
+    """The command line of a process; none of one that has ended, or has no words of its own yet."""
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ").split()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def ip(*words: str) -> str:

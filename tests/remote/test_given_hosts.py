@@ -9,7 +9,7 @@ import pytest
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.workspace import Workspace
 from pgtrial.errors import StudyError
-from pgtrial.facts.place import BOOT_ID
+from pgtrial.host.boot import BOOT_ID
 from pgtrial.report.data import read_data
 from pgtrial.report.where_tables import where_tables
 from pgtrial.store.directory import StudyDirectory

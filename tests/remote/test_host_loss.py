@@ -15,11 +15,8 @@ from pgtrial.trial.progress import Preparing, ProgressEvent, TrialBegins
 from pgtrial.trial.run_study import run_study
 from pgtrial.trial.run_trial import run_trial
 from tests.conftest import require_engine
-from tests.remote.hosts import Host
+from tests.remote.hosts import TTL, Host
 from tests.trial.small import each_once, measuring, once, small_study
-
-TTL = "/proc/sys/net/ipv4/ip_default_ttl"
-"""A value that each host has for itself here."""
 
 
 @pytest.fixture
@@ -30,7 +27,7 @@ def host(hosts: list[Host]) -> Host:
 
 @pytest.fixture
 def usual_ttl(host: Host) -> str:
-    return ttl(host)
+    return host.ttl()
 
 
 @pytest.fixture
@@ -65,7 +62,7 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
     seen: list[tuple[str, int]] = []
 
     def look() -> None:
-        seen.append((ttl(host), len(host.mounts())))
+        seen.append((host.ttl(), len(host.mounts())))
 
     with Workspace() as workspace:
         arms = make_arms(study.spec, workspace)
@@ -98,7 +95,7 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
         assert arms["a"].notes == []
         assert seen == [("77", 1)] * 3
 
-    assert ttl(host) == usual_ttl
+    assert host.ttl() == usual_ttl
     assert host.left_in_the_end() == []
 
 
@@ -113,7 +110,7 @@ def test_a_study_goes_on_after_each_trial_that_lost_its_host_and_tells_what_is_l
         heard.append(event)
         trial = sum(isinstance(earlier, TrialBegins) for earlier in heard) - 1
         if measuring(event) and trial in lose:
-            seen.append(ttl(host))
+            seen.append(host.ttl())
             lose.pop(trial)()
             if trial == 0:
                 host.boot()
@@ -152,7 +149,3 @@ def test_an_interrupt_while_the_host_is_gone_ends_the_lab_and_tells_what_is_left
     assert any(f" on {host.login}, left by" in notice for notice in clean(fresh_state))
     assert leftovers(fresh_state) == []
     assert host.left_in_the_end() == []
-
-
-def ttl(host: Host) -> str:
-    return host.on_it("cat", TTL).strip()

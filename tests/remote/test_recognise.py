@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostLost
 from pgtrial.remote.complaints import Dropped
 from pgtrial.remote.recognise import answers_to_powershell, posix_system
 
@@ -44,12 +44,12 @@ def test_a_posix_system_says_its_name_after_whatever_start_up_files_say(said, sy
 )
 def test_windows_is_known_whatever_its_shell_is(uname):
     assert answers_to_powershell(Answering(uname, TELLS))
-    with pytest.raises(HostError, match="start the server of a host with Windows yourself and name it by dsn"):
+    with pytest.raises(HostLost, match="start the server of a host with Windows yourself and name it by dsn"):
         posix_system(Answering(uname))
 
 
 def test_a_shell_that_is_neither_is_refused_with_its_words():
-    with pytest.raises(HostError, match=r"neither as a POSIX shell nor with PowerShell.*not available"):
+    with pytest.raises(HostLost, match=r"neither as a POSIX shell nor with PowerShell.*not available"):
         answers_to_powershell(Answering((1, b"This account is currently not available.\n", b""), NO_POWERSHELL))
 
 
@@ -57,5 +57,5 @@ def test_a_question_is_asked_again_after_a_drop_and_not_for_ever():
     assert posix_system(Answering(Dropped("gone"), (0, b"Linux\n", b""))) == "Linux"
     with pytest.raises(Dropped):
         posix_system(Answering(Dropped("gone"), Dropped("gone")))
-    with pytest.raises(HostError, match="did not end within 60 s"):
+    with pytest.raises(HostLost, match="did not end within 60 s"):
         posix_system(Answering(TimeoutError()))

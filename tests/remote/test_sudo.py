@@ -10,15 +10,12 @@ from tests.conftest import require, require_engine
 from tests.remote.hosts import Host
 from tests.trial.small import measuring, small_study
 
-TTL = "/proc/sys/net/ipv4/ip_default_ttl"
-"""A value that each host has for itself here."""
-
 
 def test_an_account_with_sudo_changes_its_host_as_root_does_and_puts_it_back(tmp_path, hosts, postgres):
     require_engine()
     require(shutil.which("sudo"), "sudo")
     host: Host = hosts[1]
-    before = host.on_it("cat", TTL)
+    before = host.ttl()
     set_up = {
         "ssh": host.login,
         "sudo": True,
@@ -32,7 +29,7 @@ def test_an_account_with_sudo_changes_its_host_as_root_does_and_puts_it_back(tmp
 
     def look(event):
         if measuring(event):
-            seen.append((host.on_it("cat", TTL).strip(), len(host.mounts())))
+            seen.append((host.ttl(), len(host.mounts())))
 
     with host.account_with_sudo():
         run_study(study, look)
@@ -41,5 +38,5 @@ def test_an_account_with_sudo_changes_its_host_as_root_does_and_puts_it_back(tmp
     assert set(seen) == {("77", 1)}
     for facts in study.facts().values():
         assert facts.facts["storage"]["filesystem"] == "tmpfs"
-    assert host.on_it("cat", TTL) == before
+    assert host.ttl() == before
     assert host.left_in_the_end() == []

@@ -106,6 +106,17 @@ def test_facts_that_differ_stand_side_by_side_and_say_whether_it_was_declared(st
     assert ["governor", "unknown"] in same[0].rows
 
 
+def test_a_setting_that_another_arm_left_alone_stands_beside_its_default(studies):
+    data = read_data(studies("demo"))
+    groups = ({"defaults": {"work_mem": "4MB"}}, {"settings": {"work_mem": "64MB"}})
+    known = {
+        arm: each.model_copy(update={"facts": facts})
+        for (arm, each), facts in zip(data.facts.items(), groups, strict=True)
+    }
+    differing, *_ = facts_tables(replace(data, facts=known))
+    assert differing.rows == [["settings.work_mem", "4MB (default)", "64MB", "no"]]
+
+
 def test_what_was_measured_once_an_arm_stands_side_by_side_and_is_no_difference(studies):
     data = read_data(studies("demo"))
     probed = {
@@ -160,6 +171,16 @@ def test_the_terminal_says_the_verdict_without_colour(studies, name):
     for claim, sentence in zip(result.primary, result.sentences, strict=True):
         assert claim.verdict.upper() in text
         assert sentence in text
+
+
+def test_the_terminal_takes_no_name_of_an_arm_for_markup(studies):
+    result = read_data(studies("demo")).result
+    arm = result.arms[1]
+    renamed = type(result).model_validate_json(result.model_dump_json().replace(f'"{arm}"', '"[/bold]"'))
+    console = Console(width=200)
+    with console.capture() as shown:
+        console.print(summary(renamed))
+    assert "[/bold]" in shown.get()
 
 
 class TestCommands:

@@ -14,6 +14,11 @@ from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
+from tests.conftest import reserved_port
+
+PATIENCE_S = 180
+"""For a page that hangs; on a machine that others use as well one draws in seconds."""
+
 MARKS = ", ".join(f":scope svg g.mark-{mark}" for mark in ("symbol path", "line path", "rule line", "area path"))
 
 
@@ -31,19 +36,25 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
     options = Options()
     options.binary_location = _program("chromium", "chromium-browser", "google-chrome")
     driver = _program("chromedriver")
-    profile = tmp_path_factory.mktemp("profile")
+    home = tmp_path_factory.mktemp("home")
     for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-                 "--disable-dev-shm-usage", f"--user-data-dir={profile}"):  # fmt: skip
+                 "--disable-dev-shm-usage", f"--user-data-dir={home / 'profile'}"):  # fmt: skip
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = webdriver.Chrome(options=options, service=Service(driver))
-    chrome.execute_cdp_cmd("Network.enable", {})
-    chrome.execute_cdp_cmd(
-        "Network.emulateNetworkConditions",
-        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
-    )
-    yield chrome
-    chrome.quit()
+    # what a browser keeps of a user, and a proxy of the machine's, are not for a test
+    env = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")} | {"HOME": str(home)}
+    with pytest.MonkeyPatch.context() as patch, reserved_port() as port:
+        patch.setenv("no_proxy", "localhost")
+        chrome = webdriver.Chrome(options=options, service=Service(driver, port=port, env=env))
+        try:
+            chrome.execute_cdp_cmd("Network.enable", {})
+            chrome.execute_cdp_cmd(
+                "Network.emulateNetworkConditions",
+                {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+            )
+            yield chrome
+        finally:
+            chrome.quit()
 
 
 def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "light") -> None:
@@ -56,7 +67,7 @@ def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "l
     browser.get("about:blank")
     browser.get_log("browser")
     browser.get((path / "report.html").as_uri())
-    WebDriverWait(browser, 60).until(
+    WebDriverWait(browser, PATIENCE_S).until(
         lambda page: page.execute_script("return document.documentElement.dataset.charts") == "drawn"
     )
 
@@ -117,7 +128,7 @@ def test_a_block_can_be_singled_out_in_the_timeline(browser, reports):
         "const s = document.querySelector('[data-chart=\"timeline-0\"] select');"
         "s.selectedIndex = 3; s.dispatchEvent(new Event('input')); s.dispatchEvent(new Event('change'));"
     )
-    WebDriverWait(browser, 30).until(lambda page: page.execute_script(lines) == 4)
+    WebDriverWait(browser, PATIENCE_S).until(lambda page: page.execute_script(lines) == 4)
     assert every == 18
 
 

@@ -1,7 +1,7 @@
 """The frozen study file holds everything but secrets, and reads back as the same study."""
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.errors import StudyError
@@ -12,7 +12,6 @@ NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min
 TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=40)
 
 
-@settings(max_examples=60, deadline=None)
 @given(arms=st.lists(NAMES, min_size=2, max_size=3, unique=True), value=TEXTS, question=TEXTS)
 def test_any_study_survives_freezing(arms, value, question):
     setups = {arm: {"settings": {"log_line_prefix": value}, "setup_sql": [value]} for arm in arms}

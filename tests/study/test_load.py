@@ -11,6 +11,18 @@ WRONG = {
     "unknown key names the nearest": (ARMS + "[load]\nclient = 8\n", ["unknown key 'client' in [load]", "'clients'"]),
     "unknown section names the nearest": (ARMS + "[verdikt]\nmargin = '1%'\n", ["'verdikt'", "did you mean 'verdict'"]),
     "unknown key of an arm": ("[arms.a]\nsetings = {}\n[arms.b]\n", ["in [arms.a]", "did you mean 'settings'"]),
+    "unknown key of metrics": (
+        "[arms.a]\ndsn = 'host=db'\nmetrics = { cloudwach = 'x' }\n[arms.b]\n",
+        ["'cloudwach' in [arms.a.metrics]", "did you mean 'cloudwatch'?"],
+    ),
+    "unknown key of a WAL volume": (
+        "[arms.a]\nstorage = { fs = 'ext4', wal = { fs = 'xfs', siz = 1 } }\n[arms.b]\n",
+        ["'siz' in [arms.a.storage.wal]", "did you mean 'size'?"],
+    ),
+    "unknown key of an arm called as a table": (
+        "[arms.tasks]\nsetings = {}\n[arms.b]\n",
+        ["in [arms.tasks]", "did you mean 'settings'"],
+    ),
     "a setting outside settings": ("[arms.a]\nwork_mem = '1MB'\n[arms.b]\n", ["settings = { work_mem = ... }"]),
     "no arms": ("[load]\nclients = 8\n", ["at least two arms"]),
     "one arm": ("[arms.only]\n", ["at least two arms"]),
@@ -54,6 +66,30 @@ WRONG = {
     "setup_sql on a given server": (
         "[arms.a]\ndsn = 'host=db'\nsetup_sql = ['CREATE INDEX x ON y (z)']\n[arms.b]\n",
         ["[arms.a]", "setup_sql", "fresh copy"],
+    ),
+    "what pgtrial would have to make a given server for": (
+        "[arms.a]\ndsn = 'host=db'\nhuge_pages = '2MB'\nsysctl = { 'vm.swappiness' = 1 }\n[arms.b]\n",
+        ["[arms.a] has huge_pages and sysctl", "its server is a given one", "remove them"],
+    ),
+    "the same of all that share one": (
+        "[server]\ndsn = 'host=db'\nthp = 'never'\n[arms.a]\n[arms.b]\n",
+        ["[server] has thp", "remove it"],
+    ),
+    "the same of an arm that shares one": (
+        "[server]\ndsn = 'host=db'\n[arms.a]\ncpus = '0'\n[arms.b]\n",
+        ["[arms.a] has cpus", "remove it"],
+    ),
+    "a file of ours for a kernel parameter": (
+        "[arms.a]\nsysctl = { '.etc.motd' = 1 }\n[arms.b]\n",
+        ["[arms.a] sysctl", "'.etc.motd' is not the name of a kernel parameter"],
+    ),
+    "a text that no program takes": (
+        "[arms.a]\nenvironment = { A = 'x', B = \"\\u0000\" }\n[arms.b]\n",
+        ["has a text with the character \\u0000"],
+    ),
+    "the name of no variable": (
+        "[arms.a]\nenvironment = { '-u' = '1' }\n[arms.b]\n",
+        ["[arms.a] environment", "'-u' is not the name of a variable"],
     ),
     "copy of a given server": ("[arms.a]\ndsn = 'host=db'\nreset = 'copy'\n[arms.b]\n", ["[arms.a]", 'reset = "copy"']),
 }
@@ -114,6 +150,15 @@ def test_an_arm_overrides_the_server_setting_by_setting():
     assert spec.resolved("a").settings == {"jit": "off", "work_mem": "4MB"}
     assert spec.resolved("b").settings == {"jit": "off", "work_mem": "64MB"}
     assert spec.resolved("b").setup_sql == ["SELECT 1", "SELECT 2"]
+
+
+def test_a_single_text_stands_for_a_list_of_one():
+    storage = {"fs": "ext4", "mount": "noatime", "mkfs": "-b4096"}
+    arm = {"setup_sql": "SELECT 1", "initdb": "-k", "storage": storage}
+    found = build_study({"arms": {"a": {}, "b": arm}}, "t").resolved("b")
+    assert (found.setup_sql, found.initdb) == (["SELECT 1"], ["-k"])
+    assert found.storage is not None
+    assert (found.storage.mount, found.storage.mkfs) == (["noatime"], ["-b4096"])
 
 
 def test_every_bundled_study_is_valid_and_asks_a_question():

@@ -3,7 +3,7 @@
 from collections import Counter
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.errors import StudyError
@@ -18,7 +18,6 @@ def study(arms=("a", "b"), **sections):
     return build_study({"arms": setups, **sections}, "test")
 
 
-@settings(max_examples=30, deadline=None)
 @given(
     arms=st.integers(2, 4),
     clients=st.lists(st.integers(1, 64), min_size=1, max_size=3, unique=True),
@@ -164,6 +163,7 @@ def test_what_arms_change_of_the_host_is_declared_by_the_facts_that_show_it():
                 "wal": {"storage": ext4 | {"wal": {"fs": "tmpfs"}}},
                 "pages": {"huge_pages": "2MB", "thp": "never"},
                 "kernel": {"sysctl": {"vm.swappiness": 1, "kernel.sched_autogroup_enabled": 0}},
+                "dirty": {"sysctl": {"vm.dirty_bytes": 100_000_000}},
             },
         },
         "test",
@@ -177,4 +177,5 @@ def test_what_arms_change_of_the_host_is_declared_by_the_facts_that_show_it():
         "settings.huge_page_size",
         "memory.thp",
     ]
+    assert declared(spec, "dirty") == ["memory.dirty_bytes", "memory.dirty_ratio"]
     assert declared(spec, "kernel") == ["os.kernel.sched_autogroup_enabled", "memory.swappiness"]

@@ -3,7 +3,7 @@
 import copy
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.errors import StudyError
@@ -50,7 +50,6 @@ def file(tmp_path):
     return path
 
 
-@settings(max_examples=100, deadline=None)
 @given(common=SECTIONS)
 def test_a_profile_without_an_overlay_is_the_common_keys(common):
     before = copy.deepcopy(common)
@@ -73,7 +72,6 @@ def at(table, path):
     return table
 
 
-@settings(max_examples=100, deadline=None)
 @given(common=SECTIONS, overlay=SECTIONS)
 def test_every_value_of_the_overlay_is_in_force_and_nothing_is_made_up(common, overlay):
     chosen = with_profile({**common, "profiles": {"p": overlay}}, "p", "test")

@@ -76,7 +76,7 @@ EXT4 = {"fs": "ext4"}
             {},
             {"dsn": "host=one"},
             {},
-            "this host and this given server as it is deployed, a fresh copy of the data for every trial "
+            "this host and this given server as it is deployed, a fresh copy of the data for every trial of b "
             f"({FIXED}: server)",
         ),
     ],

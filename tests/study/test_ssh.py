@@ -98,6 +98,8 @@ def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
     assert "not swapped between the arms: host" in scope_of(two)
     one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
     assert scope_of(one) == "the host a.example, a fresh copy of the data for every trial"
+    two_disks = study(a=THERE, b={**THERE, "data": "/mnt/second"})
+    assert scope_of(two_disks).endswith("(not swapped between the arms: place of the data)")
     mixed = study(a={}, b=THERE)
     assert scope_of(mixed).startswith("this host and the host a.example, ")
 

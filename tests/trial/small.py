@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from pgtrial.arm.base import Arm, make_arms
 from pgtrial.arm.workspace import Workspace
+from pgtrial.data.prepared import Prepared
+from pgtrial.data.template import Templates
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.study.load import build_study
 from pgtrial.study.plan import make_plan
 from pgtrial.trial.progress import ProgressEvent, Second
 
-FAST = {"fsync": "off", "synchronous_commit": "off", "shared_buffers": "64MB", "autovacuum": "off"}
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "shared_buffers": "64MB",
+    "autovacuum": "off",
+    # else a server would take pages that a test of huge pages in another process has just reserved
+    "huge_pages": "off",
+}
 
 
 def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
@@ -43,6 +56,17 @@ def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Ca
     return hear
 
 
+_PATIENCE_S = 120.0
+
+
+def until(happened: Callable[[], bool], what: str) -> None:
+    """Wait for something that happens soon, however slow this machine is."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline, f"it did not happen in {_PATIENCE_S:.0f} s that {what}"
+        time.sleep(0.02)
+
+
 def measuring(event: ProgressEvent) -> bool:
     """Whether a second of the measured part has passed."""
     return isinstance(event, Second) and event.phase == "measure"
@@ -61,3 +85,16 @@ def each_once(study: StudyDirectory) -> bool:
     """Whether every planned trial is stored exactly once and nothing unfinished is left."""
     indexes = [trial.index for trial in study.trials()]
     return indexes == list(range(len(study.plan.trials))) and not study.unfinished()
+
+
+def templates_with(store: Templates, data: Prepared) -> list[str]:
+    """The templates with these data; those of other studies may be in the store as well."""
+    marks = [json.loads((path / "template.json").read_text()) for path in store.present()]
+    return [mark["version"] for mark in marks if mark["prepared"] == data.digest]
+
+
+def title(process: psutil.Process) -> str:
+    """What a process of a server says that it is; empty if it has just ended."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""

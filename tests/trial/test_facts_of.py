@@ -5,9 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from types import SimpleNamespace
 
+import psycopg
 import pytest
 
-from pgtrial.host.machine import HostError
+from pgtrial.host.machine import HostLost
 from pgtrial.trial import run_study
 from pgtrial.trial.progress import Preparing
 
@@ -17,7 +18,7 @@ TARGET = SimpleNamespace()
 @pytest.fixture
 def gone(monkeypatch):
     def collect(*_, **__):
-        raise HostError("me@db1 is gone")
+        raise HostLost("me@db1 is gone")
 
     monkeypatch.setattr(run_study, "collect", collect)
 
@@ -30,8 +31,19 @@ def test_a_host_that_is_only_looked_at_is_waited_for_and_the_trial_is_kept():
     assert heard == [Preparing("a: its facts are collected after another trial, for its host is gone: me@db1 is gone")]
 
 
+def test_a_server_that_is_gone_when_its_trial_has_ended_loses_no_trial(monkeypatch):
+    def collect(*_, **__):
+        raise psycopg.OperationalError("connection failed:\nFATAL:  too many connections for role")
+
+    monkeypatch.setattr(run_study, "collect", collect)
+    heard = []
+    arm = SimpleNamespace(name="a", data_directory=Path("/data"), machine=None)
+    assert run_study.facts_of(arm, TARGET, heard.append) is None
+    assert "its server did not answer: connection failed: FATAL: too many connections for role" in heard[0].text
+
+
 @pytest.mark.usefixtures("gone")
 def test_without_the_host_of_a_server_of_our_own_nothing_goes_on():
     arm = SimpleNamespace(name="a", data_directory=Path("/data"), machine=None)
-    with pytest.raises(HostError):
+    with pytest.raises(HostLost):
         run_study.facts_of(arm, TARGET, lambda event: None)

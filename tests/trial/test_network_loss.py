@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
+import time
 from pathlib import Path
 
-import psycopg
 import pytest
 
 from pgtrial.arm.cluster import Cluster
@@ -13,13 +12,15 @@ from pgtrial.arm.workspace import Workspace
 from pgtrial.data.copy import copy_directory
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.timelines import committed_per_second
-from pgtrial.trial.progress import ProgressEvent, Second
 from pgtrial.trial.run_trial import run_trial
 from tests.conftest import require_engine
+from tests.trial.crowd import Crowd
 from tests.trial.proxy import Proxy
-from tests.trial.small import measuring, once, one_arm, small_study
+from tests.trial.small import measuring, once, one_arm, small_study, until
 
 REFUSED = ("too many clients", "remaining connection slots")
+
+SILENCE_S = 0.7
 
 
 @pytest.fixture(autouse=True)
@@ -50,27 +51,27 @@ def test_where_the_study_does_not_wait_a_cut_network_fails_the_trial_and_keeps_w
 def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_path: Path) -> None:
     cluster = start_cluster(settings={"max_connections": "15"})
     log = Path(f"{cluster.data_directory}.log")
-    crowd: list[psycopg.Connection] = []
-    with Proxy(cluster) as network:
-        study = study_through(network, tmp_path, on_server_loss="wait 20s")
+    crowd = Crowd(cluster)
 
-        def hear(event: ProgressEvent) -> None:
-            if not isinstance(event, Second):
-                return
-            if event.second == 0:
-                network.cut()
-                fill(cluster, crowd)
-                network.lead_to(cluster)
-            elif any(words in log.read_text() for words in REFUSED):
-                while crowd:
-                    crowd.pop().close()
+    def refusals() -> int:
+        return sum(log.read_text().count(words) for words in REFUSED)
+
+    with Proxy(cluster) as network:
+        study = study_through(network, tmp_path, duration="5s", on_server_loss="wait 20s")
+
+        def fill_for_a_while() -> None:
+            network.cut()
+            crowd.fill()
+            own = refusals()
+            network.lead_to(cluster)
+            until(lambda: refusals() > own, "a client is refused")
+            crowd.leave()
 
         with one_arm(study) as arm:
-            trial = run_trial(study, study.plan.trials[0], arm, hear)
-    assert not crowd, "no client was refused"
+            trial = run_trial(study, study.plan.trials[0], arm, once(measuring, fill_for_a_while))
     assert (trial.status, trial.reason, trial.aborted_clients) == ("completed", None, 0)
     assert trial.measured is not None
-    assert trial.measured.duration_s == pytest.approx(4, abs=0.1)
+    assert trial.measured.duration_s == pytest.approx(5)
     assert trial.measured.failures == {"08006": 4}
     assert [(span.kind, span.failures) for span in trial.failure_spans] == [("08006", 4)]
     assert committed_per_second(study.timeline(trial))[-1] > 0
@@ -78,16 +79,16 @@ def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_
 
 
 def test_a_network_that_falls_silent_costs_time_and_no_transaction(start_cluster, tmp_path: Path) -> None:
-    def hear(event: ProgressEvent) -> None:
-        if isinstance(event, Second) and event.second == 0:
-            network.silence()
-        elif isinstance(event, Second):
-            network.resume()
+    def fall_silent() -> None:
+        network.silence()
+        time.sleep(SILENCE_S)
+        network.resume()
 
     with Proxy(start_cluster()) as network:
-        study = study_through(network, tmp_path, duration="3s", on_server_loss="fail")
+        # long enough for a lab that hears of the first second late
+        study = study_through(network, tmp_path, duration="4s", on_server_loss="fail")
         with one_arm(study) as arm:
-            trial = run_trial(study, study.plan.trials[0], arm, hear)
+            trial = run_trial(study, study.plan.trials[0], arm, once(measuring, fall_silent))
     assert (trial.status, trial.reason) == ("completed", None)
     assert trial.measured is not None
     assert trial.measured.failures == {}
@@ -96,9 +97,9 @@ def test_a_network_that_falls_silent_costs_time_and_no_transaction(start_cluster
 
 
 def test_a_failover_to_a_promoted_standby_is_waited_for(start_cluster, workspace: Workspace, tmp_path: Path) -> None:
-    first = start_cluster()
+    first = start_cluster(settings={"fsync": "off"})  # a slow disk is no part of this
     with Proxy(first) as network:
-        study = study_through(network, tmp_path, on_server_loss="wait 20s")
+        study = study_through(network, tmp_path, duration="6s", on_server_loss="wait 20s")
         with one_arm(study) as arm:
             standby = standby_of(first, workspace, tmp_path)
             with standby.running(tmp_path / "standby.log", immediate=True):
@@ -141,24 +142,12 @@ def test_a_statement_that_takes_too_long_is_counted_by_its_sqlstate(tmp_path: Pa
         assert trial.measured.failures["57014"] > 2
 
 
-def study_through(network: Proxy, folder: Path, duration: str = "4s", **load: str) -> StudyDirectory:
+def study_through(network: Proxy, folder: Path, duration: str, **load: str) -> StudyDirectory:
     """A study of a given server behind a network, whose first trial has four clients."""
     dsn = f"host=127.0.0.1 port={network.port} user=postgres dbname=postgres"
     arms = {"A": {"dsn": dsn, "reset": "none"}, "B": {"dsn": dsn, "reset": "none"}}
     load = {"clients": 4, "warmup": "0s", "duration": duration, **load}
     return small_study(folder / "s", blocks=1, arms=arms, server={"settings": {}}, load=load)
-
-
-def fill(cluster: Cluster, crowd: list[psycopg.Connection]) -> None:
-    """Take every connection of a server, once the sessions that were cut off are gone."""
-    crowd.append(cluster.target.connect())
-    crowd[0].execute(
-        "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity "
-        "WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
-    )
-    with suppress(psycopg.OperationalError):
-        while True:
-            crowd.append(cluster.target.connect())
 
 
 def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:
@@ -172,4 +161,5 @@ def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:
     cluster.account.own(signal)
     cluster.start(folder / "primary.log")
     sockets = workspace.socket_directory()
-    return Cluster(cluster.server, cluster.account, data, sockets, {"primary_conninfo": conninfo})
+    settings = {**cluster.settings, "primary_conninfo": conninfo}
+    return Cluster(cluster.server, cluster.account, data, sockets, settings)

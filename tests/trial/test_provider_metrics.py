@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import boto3
@@ -61,13 +63,20 @@ def study(tmp_path: Path) -> StudyDirectory:
     return study
 
 
+@pytest.fixture(autouse=True)
+def nobody(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Nothing that this machine knows of an account of Amazon's."""
+    for name in [name for name in os.environ if name.startswith("AWS_")]:
+        monkeypatch.delenv(name)
+    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
+        monkeypatch.setenv(name, str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+
+
 @pytest.fixture
-def aws(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def aws(nobody: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "testing")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
-    for name in ("AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
     with mock_aws():
         yield
 
@@ -177,12 +186,7 @@ def test_the_region_is_the_environments_where_the_study_names_none(tmp_path, mon
     assert import_metrics(study, lambda line: None, LATER) == []
 
 
-def test_without_credentials_there_is_one_sentence_and_no_request(study, monkeypatch, tmp_path):
-    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
-        monkeypatch.delenv(name, raising=False)
-    for name in ("AWS_CONFIG_FILE", "AWS_SHARED_CREDENTIALS_FILE"):
-        monkeypatch.setenv(name, str(tmp_path / "none"))
-    monkeypatch.setenv("AWS_EC2_METADATA_DISABLED", "true")
+def test_without_credentials_there_is_one_sentence_and_no_request(study):
     (sentence,) = import_metrics(study, lambda line: None, LATER)
     assert sentence == (
         "arms.rds: no metrics of db-1 from CloudWatch: Unable to locate credentials; "
@@ -240,6 +244,7 @@ def test_metrics_are_of_given_servers(tmp_path):
 
 @pytest.mark.usefixtures("aws")
 def test_the_command_imports_what_is_missing_and_writes_the_report(study, capsys, monkeypatch):
+    monkeypatch.setattr("pgtrial.cli.metrics.import_metrics", partial(import_metrics, now=LATER))
     with monkeypatch.context() as patched:
         patched.setattr("pgtrial.cli.metrics.build_report", lambda study: None)
         with pytest.raises(SystemExit, match="2"):

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.data.template import Templates
+from pgtrial.arm.base import Needs
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.trial.run_study import run_study
 from tests.conftest import require_engine, require_server
-from tests.trial.small import small_study
+from tests.trial.small import small_study, templates_with
 
 SCRIPT = """
 local statements = require("statements")
@@ -51,12 +51,13 @@ def test_its_trials_have_warm_up_and_measured_part_as_pgbenchs_have(study):
         assert trial.warmup is not None
         assert trial.measured is not None
         assert trial.warmup.transactions > 0
-        assert trial.measured.duration_s == pytest.approx(1, abs=0.05)
+        assert trial.measured.duration_s == pytest.approx(1)
         assert trial.measured.latency_us is not None
         assert trial.client is not None
         assert trial.checkpoint_s is not None
         assert trial.round_trip_us is not None
-        assert trial.server_deltas["database"]["xact_commit"] >= trial.measured.transactions * 0.9
+        # the delta may begin late by what the lab was held up
+        assert trial.server_deltas["database"]["xact_commit"] > trial.measured.transactions / 2
 
 
 def test_every_trial_starts_from_what_was_prepared(study):
@@ -67,5 +68,7 @@ def test_every_trial_starts_from_what_was_prepared(study):
 
 
 def test_each_test_has_a_template_of_its_own(study, workspace):
-    names = [path.name for path in Templates(workspace.templates.root).present() if "-sysbench-" in path.name]
-    assert len(names) == 2
+    brought = Needs.of(study.spec).prepared
+    assert len(brought) == 2
+    for data in brought:
+        assert len(templates_with(workspace.templates, data)) == 1

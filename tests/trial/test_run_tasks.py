@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.data.template import Templates
+from pgtrial.arm.base import Needs
 from pgtrial.report.build import build_report
 from pgtrial.report.charts import draw
 from pgtrial.report.data import read_data
@@ -15,14 +15,14 @@ from pgtrial.study.load import build_study
 from pgtrial.study.plan import make_plan
 from pgtrial.trial.run_study import run_study
 from tests.conftest import require_engine, require_server
-from tests.trial.small import FAST
+from tests.trial.small import FAST, templates_with
 
-TASKS = {"apps": 2, "tasks": 120, "pool": 3, "pool_timeout": "2s", "threads_in_table": 2, "rows": 100}
+TASKS = {"apps": 2, "tasks": 40, "pool": 3, "pool_timeout": "2s", "threads_in_table": 2, "rows": 100}
 NAP = (
-    "CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.1); RETURN NEW; END $$",
+    "CREATE FUNCTION nap() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM pg_sleep(0.3); RETURN NEW; END $$",
     "CREATE TRIGGER nap BEFORE UPDATE ON table_a FOR EACH ROW EXECUTE FUNCTION nap()",
 )
-"""120 tasks of 0.1 s on three connections take 4 s: half of them get none in time."""
+"""40 tasks of 0.3 s on three connections take 4 s: half of them get none in time. Awake they take some 0.05 s."""
 
 
 @pytest.fixture(scope="module")
@@ -34,7 +34,7 @@ def study(tmp_path_factory, workspace):
         {
             "load": {"workload": "app-tasks", "tasks": TASKS},
             "server": {"settings": FAST},
-            "arms": {"awake": {}, "napping": {"setup_sql": NAP}},
+            "arms": {"awake": {}, "napping": {"setup_sql": [*NAP]}},
             "verdict": {"blocks": 1, "canary": False},
         },
         "test",
@@ -57,8 +57,8 @@ def test_a_trial_is_one_run_of_all_tasks_without_warm_up(study):
     assert trial.warmup is None
     assert trial.checkpoint_s is not None, "one before it"
     assert trial.measured is not None
-    assert (tasks.planned, tasks.completed, tasks.failed) == (240, 240, 0)
-    assert trial.measured.transactions == 240
+    assert (tasks.planned, tasks.completed, tasks.failed) == (80, 80, 0)
+    assert trial.measured.transactions == 80
     assert trial.relations_before["table_a"]["live_tuples"] == 200
     assert "table_a" in trial.relations
 
@@ -77,7 +77,7 @@ def test_times_in_the_queue_and_on_the_server_add_up_to_the_response(study):
 def test_a_task_that_gets_no_connection_in_time_counts_with_the_time_that_it_waited(study):
     _, tasks = _of(study, "napping")
     assert tasks.failures == {"pool-timeout": tasks.failed}
-    assert tasks.failed == 240 - tasks.completed > 100
+    assert tasks.failed == 80 - tasks.completed > 30
     assert tasks.response_us is not None
     assert tasks.failed_after_us is not None
     assert tasks.mean_us is not None
@@ -86,8 +86,8 @@ def test_a_task_that_gets_no_connection_in_time_counts_with_the_time_that_it_wai
 
 
 def test_the_table_is_made_once_and_how_long_that_took_is_known_in_every_trial(study, workspace):
-    templates = [path.name for path in Templates(workspace.templates.root).present() if "-table_a-" in path.name]
-    assert len(templates) == 1
+    (table,) = Needs.of(study.spec).prepared
+    assert len(templates_with(workspace.templates, table)) == 1
     times = {trial.table_created_s for trial in study.trials()}
     assert len(times) == 1
     assert None not in times
@@ -96,8 +96,8 @@ def test_the_table_is_made_once_and_how_long_that_took_is_known_in_every_trial(s
 def test_the_report_begins_with_the_failures_and_has_criteria_distribution_and_parts(study):
     result = build_report(study)
     assert result.sentences[0].startswith("Failures of napping: ")
-    assert " of 240 tasks" in result.sentences[0]
-    assert "1 block of 2 x 240 tasks" in result.sentences[0]
+    assert " of 80 tasks" in result.sentences[0]
+    assert "1 block of 2 x 80 tasks" in result.sentences[0]
     assert {row.what: row.values["napping"] for row in result.criteria}["failures"] == _of(study, "napping")[1].failed
     text = (study.path / "report.md").read_text()
     assert "## Criteria" in text

@@ -1,0 +1,53 @@
+"""Ray on this machine, started anew where it gives up: tests beside it take the processors too."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+from tests.conftest import require
+
+STARTS = 6
+"""Ray 2.60 gives some of its own processes 15 s to start, and a node 30 s, which on a machine that has much else to do
+are too few now and then; no option changes that."""
+
+PATIENCE_S = 120.0
+
+
+def ray_of_this_machine() -> Any:
+    """Ray's class of a cluster whose nodes are all here, or skip."""
+    try:
+        from ray.cluster_utils import Cluster  # noqa: PLC0415
+    except ImportError:
+        Cluster = None
+    require(Cluster, "Ray (pip install 'pgtrial[ray]')")
+    return Cluster
+
+
+def cluster_of_two_nodes() -> Any:
+    """A head and another node, with a processor each."""
+    for _ in range(STARTS - 1):
+        cluster = ray_of_this_machine()()
+        try:
+            return _with_two_nodes(cluster)
+        except Exception as error:
+            cluster.shutdown()
+            if "timed out during startup" not in str(error):
+                raise
+    return _with_two_nodes(ray_of_this_machine()())
+
+
+def _with_two_nodes(cluster: Any) -> Any:
+    # a port that is fixed, as the last one is by default, may be in use
+    cluster.add_node(wait=False, num_cpus=1, include_dashboard=False, dashboard_agent_listen_port=0)
+    cluster.add_node(wait=False, num_cpus=1)
+    cluster.wait_for_nodes(PATIENCE_S)
+    return cluster
+
+
+def remove_sessions() -> None:
+    """What Ray has written for the clusters of this process."""
+    for session in Path("/tmp/ray").glob(f"session_*_{os.getpid()}"):
+        shutil.rmtree(session, ignore_errors=True)

@@ -1,0 +1,35 @@
+"""Sessions that take every connection of a server, and leave it again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import psycopg
+
+from pgtrial.arm.cluster import Cluster
+
+_OTHERS_GO = """SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+"""It waits for each to be gone, and so for its connection to be free: a session that a client has closed still ends."""
+
+
+class Crowd:
+    """The sessions of one crowd."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._sessions: list[psycopg.Connection] = []
+
+    def fill(self) -> None:
+        """End all sessions of others, and take every connection."""
+        self._sessions.append(self._cluster.target.connect())
+        self._sessions[0].execute(_OTHERS_GO)
+        with suppress(psycopg.OperationalError):
+            while True:
+                self._sessions.append(self._cluster.target.connect())
+
+    def leave(self) -> None:
+        """Its connections are free when this returns, but for the last one."""
+        self._sessions[0].execute(_OTHERS_GO)
+        while self._sessions:
+            self._sessions.pop().close()
