@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -52,15 +52,19 @@ _UNANSWERED_MS = 40_000
 _MOMENTS = ("timestamptz", "timestamp", "date", "time", "timetz", "interval")
 """Kept as text: how the server writes them depends on its settings, and the lab calculates with none of them."""
 
-TIME_LIMITS = {
-    "statement_timeout": 70300,
-    "lock_timeout": 90300,
-    "idle_in_transaction_session_timeout": 90600,
-    "idle_session_timeout": 140000,
-    "transaction_timeout": 170000,
-}
-"""Settings that end what takes long, and the version from which a server has them. They are for those who use a server:
-the lab's own sessions wait through a load, and vacuum."""
+TIME_LIMITS = (
+    "statement_timeout",
+    "lock_timeout",
+    "idle_in_transaction_session_timeout",
+    "idle_session_timeout",
+    "transaction_timeout",
+)
+"""Settings that end what takes long. They are for those who use a server: the lab's own sessions wait through a load,
+and vacuum."""
+
+_WITHOUT_LIMITS = f"""SELECT set_config(name, '0', false) FROM unnest('{{{", ".join(TIME_LIMITS)}}}'::text[]) AS name
+    WHERE current_setting(name, true) <> '0'"""
+"""Sets nothing where there is no limit: behind a pooler a session may later be another client's."""
 
 _environment = threading.Lock()
 
@@ -104,7 +108,7 @@ class Target:
     def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
         """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError.
 
-        No limit of time that is set for the role or the server is in force in the session; RESET ALL brings them back.
+        No limit of time that is set for the role or the server is in force in the session.
         """
         everything = {
             "application_name": "pgtrial lab",
@@ -123,12 +127,19 @@ class Target:
         }
         with without_pg_environment():
             connection = psycopg.connect(**everything)
-        known = [name for name, since in TIME_LIMITS.items() if connection.info.server_version >= since]
-        with suppress(psycopg.ProgrammingError):
-            connection.execute("; ".join(f"SET {name} = 0" for name in known).encode())
+        lift_time_limits(connection)
         for kind in _MOMENTS:
             connection.adapters.register_loader(kind, TextLoader)
         return connection
+
+
+def lift_time_limits(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+    """Let a session of the lab's take its time; RESET ALL brings the limits back. Raises psycopg.OperationalError."""
+    try:
+        connection.execute(_WITHOUT_LIMITS.encode())
+    except psycopg.errors.QueryCanceled:  # within a limit of milliseconds there is time for no more than this
+        connection.execute("SET statement_timeout = 0")
+        connection.execute(_WITHOUT_LIMITS.encode())
 
 
 @contextmanager

@@ -13,7 +13,7 @@ import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.arm.base import Needs, arm_kind, timed
-from pgtrial.arm.connect import CONNECT_TIMEOUT_S, TIME_LIMITS, Target
+from pgtrial.arm.connect import CONNECT_TIMEOUT_S, TIME_LIMITS, Target, lift_time_limits
 from pgtrial.arm.given_host import GivenHost
 from pgtrial.arm.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.arm.journal import alter_system, restore
@@ -204,7 +204,8 @@ class GivenArm:
             )
         try:
             # the user's own PG* variables, service file and .pgpass may complete the connection string
-            return psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+            connection = psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+            lift_time_limits(connection)
         except psycopg.ProgrammingError:
             # libpq's own words may repeat a part of it, and that part may be a password
             raise StudyError(
@@ -213,6 +214,7 @@ class GivenArm:
             ) from None
         except psycopg.OperationalError as error:
             raise StudyError(self._unreachable(error)) from None
+        return connection
 
     def _unreachable(self, error: psycopg.Error) -> str:
         said = _one_line(error)
