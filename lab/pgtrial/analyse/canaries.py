@@ -115,9 +115,10 @@ def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
         notes.append(f"The canary voided {plural(len(voids), 'block')}, set aside and run again. {told}.")
     if noisy:
         told = ", ".join(str(each.block + 1) for each in noisy)
+        verb = "counts" if len(noisy) == 1 else "count"
         notes.append(
-            f"The host was disturbed in {plural(len(noisy), 'more block')} that count all the same, since no more than "
-            f"{most_voids(plan.max_blocks)} of {plan.max_blocks} may be voided: {told}."
+            f"The host was disturbed in {plural(len(noisy), 'more block')} that {verb} all the same, since no more "
+            f"than {most_voids(plan.max_blocks)} of {plan.max_blocks} may be voided: {told}."
         )
     last = Counter(_last_arm(plan, each.block) for each in judgements(canaries) if _off_after(each))
     for arm, count, p in _uneven(last, len(plan.arms)):
