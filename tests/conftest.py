@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
-import sys
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -20,6 +18,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
 from pgtrial.arm.cluster import Cluster, create_cluster
+from pgtrial.arm.ports import reserved_port
 from pgtrial.arm.servers import ServerBinaries, find_servers
 from pgtrial.arm.workspace import Workspace
 from pgtrial.data.copy import copy_directory
@@ -215,22 +214,6 @@ def cluster(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) 
 def free_port() -> Iterator[int]:
     """A port as of `reserved_port`."""
     with reserved_port() as port:
-        yield port
-
-
-@contextmanager
-def reserved_port() -> Iterator[int]:
-    """A TCP port of the loopback address that nobody listens on, and that is given to nobody before the end.
-
-    A server that asks for SO_REUSEADDR, as PostgreSQL does, can listen there on Linux: the port is only had, here.
-    """
-    with socket.socket() as reserved:
-        if sys.platform == "linux":
-            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        reserved.bind(("127.0.0.1", 0))
-        port: int = reserved.getsockname()[1]
-        if sys.platform != "linux":
-            reserved.close()
         yield port
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from pgtrial.arm.cluster import Cluster, create_cluster
+from pgtrial.arm.ports import reserved_port
 from pgtrial.arm.workspace import Workspace
 from tests.conftest import require_server
 from tests.engine.programs import TIMEOUT_S, Ended, Program
@@ -34,7 +33,7 @@ def serving(
     create_cluster(server, workspace.account, data)
     log = data.with_suffix(".log")
     try:
-        with closed_port() as port:
+        with reserved_port() as port:
             everything = {"listen_addresses": ADDRESS, "port": str(port), "fsync": "off", **settings}
             cluster = Cluster(server, workspace.account, data, workspace.socket_directory(), everything)
             (data / "pg_hba.conf").write_text(f"local all postgres trust\n{hba}")
@@ -64,22 +63,6 @@ def run(program: Program, *args: str, **env: str) -> Ended:
 def variables(cluster: Cluster, user: str, **more: str) -> dict[str, str]:
     """PG* variables that lead a user to a cluster over TCP."""
     return {"PGHOST": ADDRESS, "PGPORT": str(cluster.port), "PGUSER": user, "PGDATABASE": "postgres", **more}
-
-
-@contextmanager
-def closed_port() -> Iterator[int]:
-    """A port of the loopback address that nobody listens on, and that the kernel gives to nobody else meanwhile.
-
-    On Linux the port is only bound: a server that sets SO_REUSEADDR, as PostgreSQL does, can listen there all the same.
-    """
-    with socket.socket() as bound:
-        if sys.platform == "linux":
-            bound.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        bound.bind((ADDRESS, 0))
-        port: int = bound.getsockname()[1]
-        if sys.platform != "linux":
-            bound.close()
-        yield port
 
 
 def write_private(path: Path, text: str) -> Path:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from pgtrial.arm.ports import reserved_port
 from tests.engine.events import of_kind, wait_for
 from tests.engine.guarded import (
     ADDRESS,
     PASSWORD,
-    closed_port,
     run,
     serving,
     variables,
@@ -164,7 +164,7 @@ def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(peers, guar
 @pytest.fixture
 def dead() -> Iterator[int]:
     """A port without a server."""
-    with closed_port() as port:
+    with reserved_port() as port:
         yield port
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import re
 import secrets
 import signal
-import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -22,6 +20,7 @@ from psycopg import sql
 from pgtrial.arm.account import Account
 from pgtrial.arm.connect import Target
 from pgtrial.arm.lab_settings import CONFIGURATION, write_configuration
+from pgtrial.arm.ports import LOOPBACK, reserved_port
 from pgtrial.arm.processes import server_processes
 from pgtrial.arm.servers import ServerBinaries
 from pgtrial.errors import ArmError
@@ -30,7 +29,6 @@ from pgtrial.interrupt import held_off
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
-LOOPBACK = "127.0.0.1"
 START_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 120.0
 
@@ -142,20 +140,11 @@ class Cluster:
 
     @contextmanager
     def _port_reserved(self) -> Iterator[None]:
-        """With TCP a free port of the loopback address, which the system gives to nobody else meanwhile.
-
-        Of two that ask for SO_REUSEADDR, as PostgreSQL does, Linux lets one listen at a port that the other only has.
-        """
+        """With TCP a free port of the loopback address is ours meanwhile."""
         if not self.tcp:
             yield
             return
-        with socket.socket() as reserved:
-            if sys.platform == "linux":
-                reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            reserved.bind((LOOPBACK, 0))
-            self._free_port = reserved.getsockname()[1]
-            if sys.platform != "linux":
-                reserved.close()
+        with reserved_port() as self._free_port:
             yield
 
     def _listening(self) -> dict[str, str]:

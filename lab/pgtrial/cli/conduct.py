@@ -53,10 +53,7 @@ def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) ->
             result = build_report(study)
     except Interrupted as interrupted:
         stored, planned = len(study.trials()), len(study.plan.trials)
-        say(f"stopped by {interrupted}: {stored} of {planned} trials are stored; go on with: {_again(study)}")
-        for note in getattr(interrupted, "__notes__", ()):
-            warn(note)
-        return interrupted.exit_status
+        return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {_again(study)}")
     except (ArmError, StudyError) as error:
         if stored := len(study.trials()):
             said = str(error).removesuffix(".")
@@ -74,6 +71,14 @@ def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) ->
 def _again(study: StudyDirectory) -> str:
     """The command that goes on with a study, as a shell takes it."""
     return f"pgtrial run {shlex.quote(str(study.path))}"
+
+
+def stopped(interrupted: Interrupted, then: str = "") -> int:
+    """Tell what a signal ended, and what was left by it; the exit status."""
+    say(f"stopped by {interrupted}{then}")
+    for note in getattr(interrupted, "__notes__", ()):
+        warn(note)
+    return interrupted.exit_status
 
 
 def say(text: str) -> None:

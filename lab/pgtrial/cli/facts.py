@@ -16,7 +16,7 @@ from rich.text import Text
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.workspace import Workspace, state_root
 from pgtrial.cli import load_from
-from pgtrial.cli.conduct import say, warn
+from pgtrial.cli.conduct import stopped
 from pgtrial.cli.study_file import Profile, read
 from pgtrial.errors import StudyError
 from pgtrial.facts.audit import audit
@@ -53,10 +53,7 @@ def command(
             with interruptible():
                 found, audited = _of_study(spec)
         except Interrupted as interrupted:
-            say(f"stopped by {interrupted}")
-            for note in getattr(interrupted, "__notes__", ()):
-                warn(note)
-            return interrupted.exit_status
+            return stopped(interrupted)
     if as_json:
         print(_json(found, audited))
     else:

@@ -19,6 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pgtrial.analyse.words import plural
 from pgtrial.store.records import Trial
 from pgtrial.study.units import format_duration
 from pgtrial.trial.progress import (
@@ -76,7 +77,7 @@ def _disturbance(event: BlockVoid | BlockNoisy) -> str:
 def _beginning(event: StudyBegins) -> str:
     return (
         f"{event.directory}: {event.planned - event.stored} of {event.planned} trials to run, "
-        f"{event.blocks} block{'' if event.blocks == 1 else 's'}, at most about {format_duration(event.left_s)}"
+        f"{plural(event.blocks, 'block')}, at most about {format_duration(event.left_s)}"
     )
 
 
