@@ -45,10 +45,6 @@ _no_constants = providers._local_constants
 assert callable(providers._get_local_constants)
 providers._get_local_constants = lambda: _no_constants
 
-# what a person has set for libpq and for PostgreSQL's programs is not the tests' to use
-for _name in [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]:
-    del os.environ[_name]
-
 for variable in [name for name in os.environ if name.startswith("PG") and not name.startswith("PGTRIAL_")]:
     del os.environ[variable]  # what leads whoever runs the tests to a server of theirs
 

@@ -9,6 +9,12 @@ from pgtrial.arm.connect import Target
 
 TIMEOUT_S = 60.0
 
+SELECTS = "application_name = 'pgbench' AND query LIKE 'SELECT abalance%'"
+"""The condition on pg_stat_activity: clients whose last statement is a SELECT of an account."""
+
+LOCKED_SELECTS = f"{SELECTS} AND wait_event_type = 'Lock'"
+"""Those that wait for the table. A client that was ended is no longer one of them."""
+
 Look = Callable[[], bool]
 
 
@@ -23,17 +29,24 @@ def wait_until_left(target: Target) -> None:
         _wait(lambda: connection.execute(others).fetchone() == (0,), "there are other sessions")
 
 
-def wait_until_running(target: Target, *, locked: bool = False) -> None:
-    """Wait until a client's SELECT of an account has begun; if `locked`, until it waits for the table."""
-    running = f"SELECT count(*) > 0 FROM pg_stat_activity WHERE {running_selects(locked=locked)}"
+def wait_until_counting(target: Target) -> None:
+    """Wait until the only client has begun a second SELECT of an account: by then it has counted the first."""
+    begun = f"SELECT query_start FROM pg_stat_activity WHERE {SELECTS}"
     with target.connect() as connection:
-        _wait(lambda: connection.execute(running).fetchone() == (True,), "no client runs")
+        starts: set[object] = set()
+
+        def second() -> bool:
+            starts.update(connection.execute(begun).fetchall())
+            return len(starts) > 1
+
+        _wait(second, "no client counts")
 
 
-def running_selects(*, locked: bool) -> str:
-    """The condition on pg_stat_activity. A client that was ended is no longer one that waits for the table."""
-    waiting = " AND wait_event_type = 'Lock'" if locked else ""
-    return f"application_name = 'pgbench' AND query LIKE 'SELECT abalance%'{waiting}"
+def wait_until_locked(target: Target) -> None:
+    """Wait until a client's SELECT of an account waits for the table."""
+    waiting = f"SELECT count(*) > 0 FROM pg_stat_activity WHERE {LOCKED_SELECTS}"
+    with target.connect() as connection:
+        _wait(lambda: connection.execute(waiting).fetchone() == (True,), "no client waits")
 
 
 def _wait(look: Look, otherwise: str) -> None:

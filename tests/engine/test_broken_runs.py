@@ -20,7 +20,7 @@ from tests.engine.events import (
     wait_for,
 )
 from tests.engine.programs import TIMEOUT_S, assert_alike, ended, settle
-from tests.engine.sessions import running_selects, wait_until_running
+from tests.engine.sessions import LOCKED_SELECTS, wait_until_counting, wait_until_locked
 
 
 def test_a_client_that_is_given_up_leaves_the_others_running(peers, fresh, tmp_path):
@@ -122,7 +122,7 @@ def test_both_speak_alike_of_a_server_stopped_in_mid_run(peers, start_cluster):
         cluster = start_cluster(18)
         peers[0].load(cluster.target)
         with program.start(cluster.target, ["-n", "-T", "60", "-S", "-c", "1"]) as process:
-            wait_until_running(cluster.target)
+            wait_until_counting(cluster.target)
             cluster.stop(immediate=True)
             done = ended(process)
         assert done.status == 2
@@ -139,10 +139,8 @@ def test_both_speak_alike_of_a_session_that_is_ended(peers, fresh):
         with target.connect() as administrator, target.connect(autocommit=False) as locking:
             locking.execute("LOCK pgbench_accounts")
             with program.start(target, ["-n", "-T", "60", "-S", "-c", "1", "--random-seed=1"]) as process:
-                wait_until_running(target, locked=True)
-                administrator.execute(
-                    f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {running_selects(locked=True)}"
-                )
+                wait_until_locked(target)
+                administrator.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {LOCKED_SELECTS}")
                 said.append(ended(process))
     assert_alike(*said)
     assert said[1].status == 2
