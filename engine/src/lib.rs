@@ -16,6 +16,8 @@ mod shard;
 use std::path::Path;
 use std::process::ExitCode;
 
+use frontend::pgbench::messages::{print, tell};
+
 const USAGE: &str = "\
 pgtrial-engine makes a load on PostgreSQL and measures it.
 
@@ -47,21 +49,22 @@ pub fn main() -> ExitCode {
         Some("merge") => frontend::merge::main(args.collect()),
         Some("null-server") => null_server::main(args.collect()),
         Some("--help" | "-?" | "-h") => {
-            print!("{USAGE}");
+            print(USAGE);
             ExitCode::SUCCESS
         }
         Some("--version" | "-V") => {
-            println!("pgtrial-engine {} (events protocol {})", env!("CARGO_PKG_VERSION"), event::PROTOCOL);
+            let version = env!("CARGO_PKG_VERSION");
+            print(format_args!("pgtrial-engine {version} (events protocol {})\n", event::PROTOCOL));
             ExitCode::SUCCESS
         }
         Some(other) => {
-            eprintln!(
-                "pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, tasks, merge, null-server"
-            );
+            tell(format_args!(
+                "pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, tasks, merge, null-server\n"
+            ));
             ExitCode::from(1)
         }
         None => {
-            eprint!("{USAGE}");
+            tell(USAGE);
             ExitCode::from(1)
         }
     }

@@ -87,7 +87,8 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(tmp_path):
         assert "\n" not in str(error.value)
         assert list(small.iterdir()) == []
     finally:
-        subprocess.run(["umount", small], check=True)
+        # whoever looks at what is mounted keeps it busy for a moment
+        subprocess.run(["umount", "--lazy", small], check=True)
 
 
 def test_a_source_that_is_not_there_is_told(tmp_path):

@@ -84,7 +84,7 @@ def perform(case: Case, program: Program, target: Target, directory: Path) -> Ou
     with target.connect() as connection:
         connection.execute(_SCHEMA + case.details.get("setup", ""))
     env = case.details.get("env", {})
-    done = program.run(target, *case.args, directory=directory, typed=case.details.get("typed"), **env)
+    done = program.run_in_time(target, *case.args, directory=directory, typed=case.details.get("typed"), **env)
     with target.connect() as connection:
         rows = [connection.execute(query).fetchall() for query in (_SEEN, *case.details.get("compare", ()))]
     logs = {

@@ -17,13 +17,19 @@ pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.corpora", 
 
 from tests.engine.programs import Program, original, ours  # noqa: E402
 
+_SETTINGS = {
+    "autovacuum": "off",
+    # clients that connect anew for each transaction leave backends that are about to end, some dozens of them where
+    # processors are scarce
+    "max_connections": "140",
+}
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
 def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
     """Running clusters for the engine's tests, on whose tables only those work who are asked to: `clusters(17)`."""
-    with running_clusters(workspace, {"autovacuum": "off"}) as running:
+    with running_clusters(workspace, _SETTINGS) as running:
         yield running
 
 

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import psycopg
 
 from pgtrial.arm.connect import Target
 
@@ -19,14 +23,20 @@ Look = Callable[[], bool]
 
 
 def wait_until_left(target: Target) -> None:
-    """Wait until nobody but who asks is in the target's database, so that its statistics are complete.
+    """Wait until nobody is in the target's database, so that its statistics are complete.
 
     A program that has ended leaves backends that are about to. They have places that the next clients may need, and
-    tell what they did before they leave the list of sessions.
+    tell what they did before they leave the list of sessions. While they have all places nobody can ask; who asks is in
+    another database, whose statistics it adds to.
     """
-    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()"
-    with target.connect() as connection:
-        _wait(lambda: connection.execute(others).fetchone() == (0,), "there are other sessions")
+    with _once_there_is_room(replace(target, dbname="postgres")) as connection:
+        wait_until_alone(connection, target.dbname)
+
+
+def wait_until_alone(connection: psycopg.Connection[tuple[Any, ...]], dbname: str) -> None:
+    """Wait until nobody but who asks, by `connection`, is in the database of that name."""
+    others = "SELECT count(*) FROM pg_stat_activity WHERE datname = %s AND pid <> pg_backend_pid()"
+    _wait(lambda: connection.execute(others, [dbname]).fetchone() == (0,), "there are other sessions")
 
 
 def wait_until_counting(target: Target) -> None:
@@ -47,6 +57,21 @@ def wait_until_locked(target: Target) -> None:
     waiting = f"SELECT count(*) > 0 FROM pg_stat_activity WHERE {LOCKED_SELECTS}"
     with target.connect() as connection:
         _wait(lambda: connection.execute(waiting).fetchone() == (True,), "no client waits")
+
+
+def _once_there_is_room(target: Target) -> psycopg.Connection[tuple[Any, ...]]:
+    made: list[psycopg.Connection[tuple[Any, ...]]] = []
+
+    def enter() -> bool:
+        try:
+            made.append(target.connect())
+        except psycopg.OperationalError as error:
+            if "too many clients" not in str(error):
+                raise
+        return bool(made)
+
+    _wait(enter, "there is no room")
+    return made[0]
 
 
 def _wait(look: Look, otherwise: str) -> None:

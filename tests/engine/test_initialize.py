@@ -16,6 +16,7 @@ from pgtrial.arm.connect import Target
 from pgtrial.engine import environment
 from tests.conftest import public_directory, require, require_root
 from tests.engine.programs import TIMEOUT_S, Ended, client_program
+from tests.engine.sessions import wait_until_left
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
 
@@ -224,6 +225,7 @@ def test_a_full_disk_ends_the_load_with_one_sentence(peers, fresh, small_disk):
         assert done.stderr.endswith("\npgbench: error: PQendcopy failed\n")
         assert "done in" not in done.stderr
     finally:
+        wait_until_left(target)  # who failed removes its files when its locks are free already
         with target.connect() as connection:
             connection.execute("DROP TABLE IF EXISTS " + ", ".join(TABLES))
             connection.execute("DROP TABLESPACE small")
@@ -417,6 +419,7 @@ def test_a_failure_of_one_connection_leaves_everything_as_it_was(peers, fresh, s
         assert done.stderr.endswith("\npgbench: error: PQendcopy failed\n")
         assert contents(target) == before
     finally:
+        wait_until_left(target)  # who failed removes its files when its locks are free already
         with target.connect() as connection:
             connection.execute("DROP TABLE " + ", ".join(TABLES))
             connection.execute("DROP TABLESPACE small")

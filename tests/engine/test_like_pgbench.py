@@ -62,7 +62,7 @@ RUNS = [
 def test_a_run_prints_the_same_lines(peers, loaded, line):
     original, ours = peers
     args = shlex.split(line)
-    assert_alike(original.run(loaded(18), *args), ours.run(loaded(18), *args))
+    assert_alike(original.run_in_time(loaded(18), *args), ours.run(loaded(18), *args))
 
 
 @pytest.mark.parametrize("major", [15, 16, 17])
@@ -217,7 +217,7 @@ def test_failed_transactions_are_told_alike(peers, fresh, line):
         )
     said = []
     for program in peers:
-        done = program.run(target, *args, PGOPTIONS="-c default_transaction_isolation=repeatable\\ read")
+        done = program.run_in_time(target, *args, PGOPTIONS="-c default_transaction_isolation=repeatable\\ read")
         failures = r"failed transactions: [1-9]\d* \(\d+\.\d{3}%\)|actually processed: [1-9]\d*"
         of_commands = r"(?<=^ {3}[ \d.]{11} )[ \d]{11}(?= )"
         stdout = re.sub(failures, "#", done.stdout)

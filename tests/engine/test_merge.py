@@ -72,7 +72,8 @@ def assert_sum(whole: Event, parts: list[Event], *, lags: bool = True) -> None:
         mean = sum(number * spread["mean"] for number, spread in spreads) / count
         squares = sum(number * (spread["stddev"] ** 2 + spread["mean"] ** 2) for number, spread in spreads) / count
         assert found["mean"] == pytest.approx(mean, rel=1e-9)
-        assert found["stddev"] == pytest.approx((squares - mean**2) ** 0.5, rel=1e-6)
+        # of a few latencies that are nearly the same the difference is nothing but the last bits of either
+        assert found["stddev"] == pytest.approx(max(0.0, squares - mean**2) ** 0.5, rel=1e-6, abs=1e-6 * mean)
         assert found["min"] == min(spread["min"] for _, spread in spreads)
         assert found["max"] == max(spread["max"] for _, spread in spreads)
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pgtrial.arm.cluster import Cluster
@@ -77,8 +78,9 @@ def test_a_latency_is_a_lag_and_a_service_time(peers, loaded, tmp_path):
     assert measure["service_us"]["p50"] >= 1000
 
 
-STOP_S = 4.5
-"""Less than five of the run's seconds, at whose ends it tells how late it is."""
+STOP_S = 5.0
+"""So long at the least: the run tells how late it is at the ends of its seconds, so that it may be another one and a
+half. Of its twelve seconds four are left for what comes late."""
 
 
 def test_a_server_that_stands_still_shows_in_the_response_time_and_the_service_time_stands_beside_it(
@@ -87,7 +89,7 @@ def test_a_server_that_stands_still_shows_in_the_response_time_and_the_service_t
     cluster = start_cluster(18)
     events = tmp_path / "events"
     (tmp_path / "script.sql").write_text("SELECT 1;")
-    args = ["-n", "-f", "script.sql", "-T", "8", "-c", "2", "-R", "200", "--percentiles", "--events", str(events)]
+    args = ["-n", "-f", "script.sql", "-T", "12", "-c", "2", "-R", "125", "--percentiles", "--events", str(events)]
     with peers[1].start(cluster.target, args, directory=tmp_path) as process:
         stand_still(cluster, events)
         done = ended(process)
@@ -97,8 +99,8 @@ def test_a_server_that_stands_still_shows_in_the_response_time_and_the_service_t
         for what, value in re.findall(r"^(\S+)(?: time)? percentiles .* p99 = (\d+\.\d+)", done.stdout, re.M)
     }
     assert told["latency"] > 800 * STOP_S
-    # of 1600 transactions the two that were on the server stood still with it
-    assert told["service"] < 100 * STOP_S
+    # of 1500 transactions the two that were on the server stood still with it
+    assert told["service"] < 200 * STOP_S
 
     outcome = Outcome()
     for event in events_of(events.read_text()):
@@ -108,7 +110,7 @@ def test_a_server_that_stands_still_shows_in_the_response_time_and_the_service_t
     assert measured.latency_us is not None
     assert measured.service_us is not None
     assert measured.latency_us.p99 > 800_000 * STOP_S
-    assert measured.service_us.p99 < 100_000 * STOP_S < 800_000 * STOP_S < measured.service_us.p999
+    assert measured.service_us.p99 < 200_000 * STOP_S < 800_000 * STOP_S < measured.service_us.p999
 
 
 def stand_still(cluster: Cluster, events: Path) -> None:
@@ -116,14 +118,20 @@ def stand_still(cluster: Cluster, events: Path) -> None:
     wait_for(events, lambda told: bool(of_kind(told, "connected")))
     processes = server_processes(cluster.data_directory)
     wait_for(events, lambda told: bool(of_kind(told, "tick")))
-    for process in processes:
-        os.kill(process.pid, signal.SIGSTOP)
-    stopped = last_time(events)
     try:
+        for process in processes:
+            send(process, signal.SIGSTOP)
+        stopped = last_time(events) + 1
         wait_for(events, lambda told: told[-1]["t"] > stopped + STOP_S)
     finally:
         for process in processes:
-            os.kill(process.pid, signal.SIGCONT)
+            send(process, signal.SIGCONT)
+
+
+def send(process: psutil.Process, number: signal.Signals) -> None:
+    """Send a signal, unless the process has ended: one of the server's workers, or of the session before the run."""
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)
 
 
 def last_time(events: Path) -> float:
@@ -172,7 +180,7 @@ def test_several_scripts_are_counted_each(peers, loaded, tmp_path):
 
 
 def test_what_the_client_itself_needs_is_told(peers, loaded, tmp_path):
-    _, _, end = run_script(peers[1], loaded(18), tmp_path, "SELECT 1;", "-T", "1", "-c", "2")
+    _, _, end = run_script(peers[1], loaded(18), tmp_path, "SELECT 1;", "-t", "200", "-c", "2")
     client = end["client"]
     cpu = client["cpu_user_s"] + client["cpu_system_s"]
     assert client["cpu_per_transaction_us"] == pytest.approx(cpu * 1e6 / end["measure"]["transactions"], rel=1e-6)

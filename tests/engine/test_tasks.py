@@ -6,6 +6,7 @@ import csv
 import os
 import re
 import signal
+import time
 from collections import Counter
 from dataclasses import replace
 from datetime import datetime
@@ -18,7 +19,6 @@ from pgtrial.arm.cluster import Cluster
 from pgtrial.arm.connect import Target
 from tests.conftest import require_engine
 from tests.engine.events import (
-    Event,
     assert_consistent,
     done_of,
     events_of,
@@ -29,7 +29,7 @@ from tests.engine.events import (
     wait_for,
 )
 from tests.engine.programs import Ended, Program, ended
-from tests.engine.sessions import wait_until_left
+from tests.engine.sessions import TIMEOUT_S, wait_until_left
 
 SMALL = ("--threads-in-table=2", "--rows=100")
 STOP_S = 1.9
@@ -99,7 +99,8 @@ def test_lines_csv_summary_and_events_say_the_same(tasks, with_table, tmp_path):
     summary = done_of(events)["measure"]
     for key in ("queue", "service"):
         assert histogram([summary[f"{key}_histogram"]]).get_total_count() == 120
-        assert summary[f"{key}_us"]["p50"] <= summary["latency_us"]["max"]
+        # of a bucket, a thousandth wide, it is the upper end
+        assert summary[f"{key}_us"]["p50"] <= summary["latency_us"]["max"] * 1.001 + 1
     assert events[0]["plan"]["pools"] == {
         "apps": 3, "tasks": 40, "arrival": "at-once", "size": 4, "timeout_s": 15.0, "lifetime_s": None,
     }  # fmt: skip
@@ -123,29 +124,29 @@ def test_tasks_change_nothing_and_use_no_more_connections_than_the_pools_have(ta
 def test_tasks_that_get_no_connection_in_time_are_counted_with_their_waiting_times(peers, loaded, tmp_path):
     script = tmp_path / "slow.sql"
     script.write_text("SELECT pg_sleep(0.1);\n")
-    args = ("-n", "-f", str(script), "--apps=1", "--tasks=500", "--pool=2", "--pool-timeout=1")
+    args = ("-n", "-f", str(script), "--apps=1", "--tasks=500", "--pool=2", "--pool-timeout=2")
     done, events = run_with_events(peers[1], loaded(18), tmp_path / "events", *args)
     assert done.status == 0, done.stderr
     assert_consistent(events)
     end = done_of(events)
     completed, failed = end["measure"]["transactions"], end["measure"]["failures"]["pool-timeout"]
-    assert 0 < completed < 40
+    assert 0 < completed < 80
     assert completed + failed == 500
     assert end["tasks"]["failures"] == {"pool-timeout": failed}
     told = of_kind(events, "task")
     assert [task["failure"] for task in told] == ["pool-timeout"] * failed
     # those who came last waited in vain, from the moment of their arrival
     assert {task["task"] for task in told} == set(range(completed + 1, 501))
-    assert all(1 <= task["waited_s"] < 60 and task["served_s"] == 0 for task in told)
+    assert all(2 <= task["waited_s"] < 60 and task["served_s"] == 0 for task in told)
     assert end["measure"]["pool_timeouts"]["count"] == failed
-    assert end["tasks"]["timeout_waited_us"]["min"] >= 1_000_000
+    assert end["tasks"]["timeout_waited_us"]["min"] >= 2_000_000
     assert f"number of transactions actually processed: {completed}/500\n" in done.stdout
     assert f"number of pool time-outs: {failed} (" in done.stdout
 
 
 def test_a_task_without_connection_has_a_duration_of_minus_one(tasks, with_table, tmp_path):
     path, log, told = tmp_path / "tasks.csv", tmp_path / "tasks.log", tmp_path / "events"
-    args = ("--apps=1", "--tasks=5", "--pool=1", "--pool-timeout=1.5", "--csv", str(path), "--log", str(log))
+    args = ("--apps=1", "--tasks=5", "--pool=1", "--pool-timeout=2", "--csv", str(path), "--log", str(log))
     with with_table.connect(autocommit=False) as blocker:
         blocker.execute("LOCK TABLE table_a")
         with tasks.start(with_table, [*args, "--events", str(told)]) as process:
@@ -157,11 +158,13 @@ def test_a_task_without_connection_has_a_duration_of_minus_one(tasks, with_table
     rows = rows_of(path)
     assert [row["task_duration_s"] for row in rows][:4] == ["-1"] * 4
     assert [row["failure"] for row in rows] == ["pool-timeout"] * 4 + [""]
-    assert all(float(row["queue_s"]) >= 1.5 and row["service_s"] == "" for row in rows[:4])
+    assert all(float(row["queue_s"]) >= 2 and row["service_s"] == "" for row in rows[:4])
     assert [line.split(" | ")[2] for line in log.read_text().splitlines()[1:5]] == ["-1"] * 4
     assert figure(done, "failures")[0] == 4
     assert "(pool-timeout 4)" in done.stdout
-    assert "waited for a connection in vain (s): min 1.5" in done.stdout
+    vain = re.search(r"waited for a connection in vain \(s\): min (\d+\.\d+)", done.stdout)
+    assert vain
+    assert 2 <= float(vain[1]) < 60
     assert " | " not in done.stdout
 
 
@@ -189,18 +192,36 @@ def test_a_connection_that_the_server_ends_is_replaced(peers, loaded, tmp_path):
     assert measure["failures"] == {}
 
 
-def test_a_connection_that_is_lost_while_it_is_free_costs_no_task(tasks, with_table, tmp_path):
-    path = tmp_path / "events"
-    # one task at the start and one 1.4 s later
-    args = ("--apps=1", "--tasks=2", "--pool=1", "--arrival=0.7", "-q", "--events", str(path))
-    with tasks.start(with_table, args) as process, with_table.connect() as connection:
-        wait_for(path, lambda events: bool(of_kind(events, "tick")))
-        ended_sessions = connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
-            " WHERE datname = current_database() AND state = 'idle' AND pid <> pg_backend_pid()"
-        ).fetchall()
+@pytest.mark.parametrize("held", [False, True], ids=["it ends at once", "it ends late"])
+def test_a_connection_that_is_lost_while_it_is_free_costs_no_task(peers, loaded, tmp_path, held):
+    target, path, script = loaded(18), tmp_path / "events", tmp_path / "own.sql"
+    script.write_text("CREATE TEMP TABLE own_of_task AS SELECT 1;\n")
+    # one task at the start and one 2.5 s later
+    args = ("-n", "-f", str(script), "--tasks=2", "--pool=1", "--arrival=0.4", "--events", str(path))
+    wait_until_left(target)
+    with (
+        target.connect() as connection,
+        target.connect(autocommit=False) as holder,
+        peers[1].start(target, args) as process,
+    ):
+
+        def one(query: str) -> object:
+            while (found := connection.execute(query).fetchone()) is None:
+                assert process.poll() is None, process.communicate()
+                time.sleep(0.01)
+            return found[0]
+
+        free = "state = 'idle' AND query LIKE 'CREATE TEMP TABLE own_of_task%'"
+        pid = one(f"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND {free}")
+        if held:
+            # a session says farewell before it drops what was temporary
+            schema = one("SELECT relnamespace::regnamespace::text FROM pg_class WHERE relname = 'own_of_task'")
+            holder.execute(f"LOCK TABLE {schema}.own_of_task IN ACCESS SHARE MODE")
+            assert one(f"SELECT pg_terminate_backend({pid})") is True
+            one(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Lock'")
+        else:
+            assert one(f"SELECT pg_terminate_backend({pid}, {TIMEOUT_S * 1000:.0f})") is True
         done = ended(process)
-    assert ended_sessions == [(True,)]
     assert done.status == 0
     measure = done_of(events_of(path.read_text()))["measure"]
     assert (measure["transactions"], measure["failures"]) == (2, {})
@@ -208,7 +229,8 @@ def test_a_connection_that_is_lost_while_it_is_free_costs_no_task(tasks, with_ta
 
 def test_connections_are_replaced_after_their_lifetime(peers, loaded, tmp_path):
     script = tmp_path / "own.sql"
-    script.write_text("INSERT INTO backends VALUES (pg_backend_pid());\n")
+    # as long as its lifetime a connection lasts, however late it came and in how short a time the tasks had to
+    script.write_text("INSERT INTO backends VALUES (pg_backend_pid());\nSELECT pg_sleep(0.01);\n")
     target = loaded(18)
     with target.connect() as connection:
         connection.execute("DROP TABLE IF EXISTS backends; CREATE TABLE backends (pid int)")
@@ -230,11 +252,11 @@ def test_a_server_that_stops_for_a_while_shows_in_response_times_and_not_in_most
     cluster: Cluster = start_cluster(18)
     assert tasks.run(cluster.target, "--initialize-only", *SMALL).status == 0
     path = tmp_path / "events"
-    # 200 tasks a second for 3.5 seconds, whatever the server does
-    args = ("--apps=1", "--tasks=700", "--pool=4", "--arrival=200", "-q", "--events", str(path))
+    # 200 tasks a second for 3.5 seconds, whatever the server does: it stops before the last of them come
+    args = ("--apps=1", "--tasks=700", "--pool=2", "--arrival=200", "-q", "--events", str(path))
     with tasks.start(cluster.target, args) as process:
         wait_for(path, has_counted)
-        stop(cluster, STOP_S, path)
+        stop(cluster, STOP_S)
         done = ended(process)
     assert done.status == 0
     end = done_of(events_of(path.read_text()))
@@ -247,23 +269,29 @@ def test_a_server_that_stops_for_a_while_shows_in_response_times_and_not_in_most
     assert end["tasks"]["service_us"]["max"] > 0.8 * STOP_S * 1e6
 
 
-def stop(cluster: Cluster, seconds: float, events: Path) -> None:
-    """Stop all the server's processes until the run's own clock has gone on by so much."""
+def stop(cluster: Cluster, seconds: float) -> None:
+    """Stop all the server's processes for so long; the postmaster first, which makes no further ones then."""
     pid = int((cluster.data_directory / "postmaster.pid").read_text().split()[0])
     postmaster = psutil.Process(pid)
-    processes = [postmaster, *postmaster.children(recursive=True)]
-    now = last_time(events_of(events.read_text()))
-    for process in processes:
-        os.kill(process.pid, signal.SIGSTOP)
+    stopped = [postmaster]
     try:
-        wait_for(events, lambda told: last_time(told) > now + seconds)
+        halt(postmaster)
+        for process in postmaster.children(recursive=True):
+            stopped.append(process)
+            halt(process)
+        time.sleep(seconds)
     finally:
-        for process in processes:
+        for process in stopped:
             os.kill(process.pid, signal.SIGCONT)
 
 
-def last_time(events: list[Event]) -> float:
-    return max(float(event["t"]) for event in events)
+def halt(process: psutil.Process) -> None:
+    """Stop it, and wait until it does nothing more."""
+    deadline = time.monotonic() + TIMEOUT_S
+    os.kill(process.pid, signal.SIGSTOP)
+    while process.status() != psutil.STATUS_STOPPED:
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
 
 
 def test_an_interrupt_ends_the_run_with_what_was_measured(tasks, with_table, tmp_path):

@@ -2,17 +2,21 @@
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use mio::event::Event;
+use mio::{Events, Poll, Token};
 use proptest::prelude::*;
 
 use super::params::{self, Environment, Given};
-use super::session::Session;
+use super::session::{Fill, Session};
 use super::target::Target;
+use super::{BUFFER_SIZE, Connection, Progress};
 
 /// A machine without variables and files.
 struct Bare;
@@ -102,6 +106,68 @@ fn a_server_that_says_nothing() {
 fn a_server_that_keeps_silent_is_given_up_when_the_time_is_over() {
     let (port, _heard) = serve(|_| thread::sleep(Duration::from_secs(600)));
     assert_eq!(open(port, "sslmode=disable connect_timeout=1").err().unwrap(), "timeout expired");
+}
+
+#[test]
+fn an_answer_in_time_counts_even_if_it_is_read_late() {
+    let (port, _heard) = serve(|stream| stream.write_all(&welcome()).unwrap());
+    let mut connection = Connection::open(&target(port, "sslmode=disable connect_timeout=1")).unwrap();
+    let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(4));
+    connection.register(poll.registry(), Token(0)).unwrap();
+    while !events.iter().any(Event::is_readable) {
+        poll.poll(&mut events, None).unwrap();
+    }
+    thread::sleep(connection.deadline().unwrap().saturating_duration_since(Instant::now()));
+    let progress = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap();
+    assert!(matches!(&progress, Progress::Ready(server) if server.version == "18.6"), "{progress:?}");
+}
+
+/// A server on a Unix socket, where one that is gone is noticed by the first write. It ends its only session, which was
+/// `welcomed` or not, with a word when it is told to, and tells when it has.
+fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
+    let ((told, tells), (left, leaves)) = (channel(), channel());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        if welcomed {
+            stream.write_all(&welcome()).unwrap();
+        }
+        tells.recv().unwrap();
+        stream.write_all(&message(b'E', b"SFATAL\0C57P01\0Mthe server leaves\0\0")).unwrap();
+        drop(stream);
+        left.send(()).unwrap();
+    });
+    let dbname = format!("host={} port=5432 user=u dbname=d", folder.path().display());
+    let given = Given { dbname: Some(dbname), ..Given::default() };
+    let target = Arc::new(Target::resolve(params::resolve(&given, &Bare).unwrap()));
+    let leave = move || {
+        told.send(()).unwrap();
+        leaves.recv().unwrap();
+    };
+    (folder, target, leave)
+}
+
+#[test]
+fn the_last_word_is_heard_even_if_the_socket_breaks_first() {
+    let (_folder, target, leave) = leaving(false);
+    let mut connection = Connection::open(&target).unwrap();
+    leave();
+    let poll = Poll::new().unwrap();
+    connection.register(poll.registry(), Token(0)).unwrap();
+    let error = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap_err();
+    assert!(error.message.ends_with("failed: FATAL:  the server leaves"), "{error}");
+
+    let (_folder, target, leave) = leaving(true);
+    let mut session = Session::open(&target).unwrap();
+    leave();
+    assert_eq!(session.query("select 1").unwrap_err().to_string(), "FATAL:  the server leaves");
+
+    let (_folder, target, leave) = leaving(true);
+    let mut session = Session::open(&target).unwrap();
+    leave();
+    let error = session.copy_in("copy t from stdin", |_| Fill::Done).unwrap_err();
+    assert_eq!(error.to_string(), "FATAL:  the server leaves");
 }
 
 #[test]

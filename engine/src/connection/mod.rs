@@ -132,10 +132,12 @@ impl Connection {
     /// Goes on with the session's start; for connections that are not ready.
     pub fn advance(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> Result<Progress, OpenError> {
         let Some(mut opening) = self.opening.take() else { return Ok(Progress::Ready(ServerInfo::default())) };
-        let progress = if opening.deadline().is_some_and(|deadline| Instant::now() >= deadline) {
-            Err(ConnectionError::Timeout)
-        } else {
-            opening.startup.advance(&mut self.stream, &mut self.rest, buffer)
+        // What the server has said in time counts, even if we come to read it late.
+        let progress = match opening.startup.advance(&mut self.stream, &mut self.rest, buffer) {
+            Ok(None) if opening.deadline().is_some_and(|deadline| Instant::now() >= deadline) => {
+                Err(ConnectionError::Timeout)
+            }
+            progress => progress,
         };
         match progress {
             Ok(ready) => {
@@ -294,10 +296,12 @@ impl Connection {
             self.answer.noted.clear();
         }
         self.plain = Plain::No;
-        if !self.unsent.is_empty() || self.waits_for_write {
-            self.flush()?;
-            self.update_interest(registry, token)?;
-        }
+        // A server that takes no more may have said why: what it said is read first.
+        let flushed = if !self.unsent.is_empty() || self.waits_for_write {
+            self.flush().and_then(|()| Ok(self.update_interest(registry, token)?))
+        } else {
+            Ok(())
+        };
         let mut sink =
             ReplySink { status: 0, answer: &mut self.answer, prepared: &mut self.prepared, request: &self.request };
         let flow = match received {
@@ -312,12 +316,18 @@ impl Connection {
                 self.prepared.forget_pending();
                 Ok(Some(Reply { status, error: self.answer.take_error() }))
             }
-            Ok(Flow::Continue) => Ok(None),
+            Ok(Flow::Continue) => flushed.map(|()| None),
             Err(error) => Err(match self.answer.take_error() {
                 Some(last) => ConnectionError::Server(last.error),
                 None => error,
             }),
         }
+    }
+
+    /// Whether the server has said that it ends the session of a connection that waits for no answer: there is no other
+    /// error that nobody asked for. It hangs up when it has tidied up, which may take long.
+    pub fn is_dismissed(&self) -> bool {
+        self.answer.has_error()
     }
 
     /// Whether part of a request waits for the socket.

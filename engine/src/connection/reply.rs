@@ -1,5 +1,7 @@
 //! The server's answer to a script's request: read up to its end, of which only errors and wanted rows are kept.
 
+use std::io::Write;
+
 use super::error::{ConnectionError, ServerError};
 use super::frames::{Flow, HEADER, Sink};
 use super::noted::Noted;
@@ -81,6 +83,11 @@ impl Answer {
         self.awaited == 1 && self.complete == 0 && self.error.is_none()
     }
 
+    /// Whether an error has come that was not taken.
+    pub fn has_error(&self) -> bool {
+        self.error.is_some()
+    }
+
     /// The status in which a usual reply ends, if `bytes` are the whole of one. The end of a reply whose error came
     /// before, as servers send it at once, is none.
     #[inline(always)]
@@ -123,10 +130,11 @@ impl Answer {
     }
 }
 
-/// Prints a notice as libpq's default does.
+/// Prints a notice as libpq's default does, in one piece. That nobody reads it is no reason to stop.
 pub fn notice(body: &[u8], statement: Option<&str>) {
     // The context is for errors only.
-    eprintln!("{}", ServerError { context: None, ..ServerError::parse(body).of(statement) });
+    let notice = ServerError { context: None, ..ServerError::parse(body).of(statement) };
+    let _ = std::io::stderr().write_all(format!("{notice}\n").as_bytes());
 }
 
 /// Reads up to the last ReadyForQuery.

@@ -87,8 +87,8 @@ impl Session {
 
     /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
-        self.connection.send_query(sql, Rows::Skipped)?;
         let mut sink = RowSink::default();
+        self.send_query(&mut sink, sql)?;
         self.wait(&mut sink, |sink| sink.ready)?;
         self.outcome(sink)
     }
@@ -97,21 +97,29 @@ impl Session {
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
         let mut sink = RowSink::default();
         let refused = |error| CopyError::Refused(error);
-        self.connection.send_query(sql, Rows::Skipped).map_err(refused)?;
+        self.send_query(&mut sink, sql).map_err(refused)?;
         self.wait(&mut sink, |sink| sink.ready || sink.copying).map_err(refused)?;
         if !sink.copying {
             return self.outcome(sink).map(drop).map_err(refused);
         }
         match self.send_copy_data(&mut sink, &mut fill) {
-            // A server that ends the session may have said why before the socket broke.
-            Err(ConnectionError::Send(error)) => {
-                let said = self.wait(&mut sink, |sink| sink.ready);
-                Err(said.err().unwrap_or(ConnectionError::Send(error)))
-            }
-            Err(error) => Err(error),
+            Err(error) => Err(self.last_word(&mut sink, error)),
             Ok(()) => self.wait(&mut sink, |sink| sink.ready).and_then(|()| self.outcome(sink).map(drop)),
         }
         .map_err(CopyError::Failed)
+    }
+
+    fn send_query(&mut self, sink: &mut RowSink, sql: &str) -> Result<(), ConnectionError> {
+        let sent = self.connection.send_query(sql, Rows::Skipped);
+        sent.map_err(|error| self.last_word(sink, error))
+    }
+
+    /// Why the socket is broken: a server that ends the session may have said so before.
+    fn last_word(&mut self, sink: &mut RowSink, error: ConnectionError) -> ConnectionError {
+        if !matches!(error, ConnectionError::Closed | ConnectionError::Send(_)) {
+            return error;
+        }
+        self.wait(sink, |sink| sink.ready).err().unwrap_or(error)
     }
 
     /// The rows, or the error with the statement it is about.

@@ -80,9 +80,10 @@ impl Startup {
             }
             self.begin(stream)?;
         }
-        self.flush(stream)?;
+        // A server that closes the socket before it has read everything may have said why.
+        let flushed = self.flush(stream);
         if self.state == State::AwaitTlsAnswer && !self.answer_tls(stream)? {
-            return Ok(None);
+            return flushed.map(|()| None);
         }
         if self.state == State::TlsHandshake {
             if !stream.handshake().map_err(handshake_error)? {
@@ -91,7 +92,6 @@ impl Startup {
             self.finish_tls(stream)?;
         }
         loop {
-            // A server that closes the socket before it has read everything may have said why.
             let flushed = self.flush(stream);
             let flow = rest.receive(stream, buffer, self).map_err(|error| self.explain(error))?;
             flushed?;

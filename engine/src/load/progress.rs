@@ -25,9 +25,9 @@ pub enum Style {
     Bar,
 }
 
-/// Writes a line on standard error. That nobody reads it is no reason to stop.
+/// Writes a line on standard error, in one piece. That nobody reads it is no reason to stop.
 pub fn say(line: impl Display) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
 /// The progress of one table.
@@ -99,7 +99,8 @@ impl Progress {
     fn show(&mut self, line: &str) {
         // A shorter line is filled up with blanks to cover the former one, as pgbench does.
         let end = if self.terminal { '\r' } else { '\n' };
-        let _ = write!(std::io::stderr(), "{line:<width$}{end}", width = self.shown);
+        let text = format!("{line:<width$}{end}", width = self.shown);
+        let _ = std::io::stderr().write_all(text.as_bytes());
         self.shown = line.len();
     }
 

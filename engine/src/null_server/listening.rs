@@ -17,6 +17,7 @@ use socket2::{Domain, SockAddr, Type};
 use super::serving::{Accepted, Shared};
 use super::session::Session;
 use super::socket::Socket;
+use crate::frontend::pgbench::messages::tell;
 
 /// How many connections may wait for acceptance; systems cut it down to what they allow.
 const BACKLOG: i32 = 16_384;
@@ -143,7 +144,7 @@ pub fn accept(
                     Err(error) if is_of_one_client(&error) => continue,
                     Err(error) => {
                         if !complained {
-                            eprintln!("null-server: could not accept a connection: {error}");
+                            tell(format_args!("null-server: could not accept a connection: {error}\n"));
                             complained = true;
                         }
                         pause = Some(PAUSE);

@@ -24,6 +24,8 @@ use std::thread;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+use crate::frontend::interrupt;
+use crate::frontend::pgbench::messages::{print, tell};
 use answers::Answers;
 use listening::{Door, Listener};
 use options::{Command, Options};
@@ -38,7 +40,7 @@ const FILES_OF_A_THREAD: u64 = 2;
 pub fn main(args: Vec<String>) -> ExitCode {
     let done = match options::parse(args) {
         Ok(Command::Help) => {
-            print!("{}", options::HELP);
+            print(options::HELP);
             Ok(())
         }
         Ok(Command::Serve(options)) => serve(options),
@@ -47,7 +49,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("null-server: {error}");
+            tell(format_args!("null-server: {error}\n"));
             ExitCode::from(1)
         }
     }
@@ -83,9 +85,11 @@ fn serve(options: Options) -> Result<(), String> {
 /// A socket from which a byte can be read when SIGINT or SIGTERM has come.
 fn stop_signal() -> io::Result<UnixStream> {
     let (receiver, sender) = UnixStream::pair()?;
-    for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {
-        signal_hook::low_level::pipe::register(signal, sender.try_clone()?)?;
-    }
+    interrupt::set_handlers(|| {
+        [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM]
+            .into_iter()
+            .try_for_each(|signal| signal_hook::low_level::pipe::register(signal, sender.try_clone()?).map(drop))
+    })?;
     Ok(receiver)
 }
 

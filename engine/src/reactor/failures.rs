@@ -51,8 +51,8 @@ impl Thread<'_> {
         }
         client.state = State::RollingBack;
         let sent = client.connection.as_mut().map(|connection| connection.send_query("ROLLBACK", Rows::Skipped));
-        if let Some(Err(error)) = sent {
-            self.abort(client, None, Cause::Connection(error));
+        if let Some(sent) = sent {
+            self.sent_in_part(client, sent);
         }
     }
 

@@ -183,6 +183,10 @@ impl Run<'_> {
         }
         outcome.connect_s = seconds(self.clock.now() - self.began);
         self.observer.connected(self.plan.clients, outcome.connect_s);
+        if self.interrupt.load(Ordering::Relaxed) {
+            outcome.interrupted = true;
+            return Ok(outcome);
+        }
         let Some(started) = self.start(inbox, starts, outcome.connect_s)? else {
             outcome.interrupted = true;
             return Ok(outcome);
@@ -240,15 +244,18 @@ impl Run<'_> {
                     Phase::Measure => outcome.measure.merge(&tick.tally),
                     Phase::Drain => outcome.drain.merge(&tick.tally),
                 }
-                // the next phase is announced when it begins, not when its first second is over
+                // The next phase is announced when it begins, not when its first second is over; and if it begins: a run
+                // may end within the last second before it.
+                let is_whole = tick.seconds >= seconds(next.ends - next.begins);
                 next = schedule.after(&next);
-                if next.phase != phase {
+                if is_whole && next.phase != phase {
                     phase = next.phase;
                     self.observer.phase(phase, None);
                 }
             }
         }
-        outcome.interrupted = self.interrupt.load(Ordering::Relaxed);
+        // An interrupt that came when all was done has ended nothing.
+        outcome.interrupted = self.interrupt.load(Ordering::Relaxed) && outcome.unfinished > 0;
         outcome.warmup_s = seconds(ended.min(schedule.measure) - schedule.start);
         outcome.elapsed_s = seconds(ended.saturating_sub(schedule.measure));
         let measured_end = schedule.end.map_or(ended, |end| end.min(ended));

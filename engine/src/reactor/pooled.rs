@@ -271,7 +271,8 @@ impl Thread<'_> {
     pub(super) fn slot_spoke(&mut self, client: &mut Client) {
         let Some(connection) = &mut client.connection else { return };
         let (registry, token) = (self.readiness.registry(), mio::Token(client.index));
-        if connection.receive(Received::Nothing, &mut self.buffer, registry, token).is_ok() {
+        let received = connection.receive(Received::Nothing, &mut self.buffer, registry, token);
+        if received.is_ok() && !connection.is_dismissed() {
             return;
         }
         if let Some(pools) = &mut self.pools {

@@ -12,6 +12,7 @@ from pgtrial.arm.cluster import Cluster
 from pgtrial.arm.connect import Target
 from pgtrial.arm.workspace import Workspace
 from tests.engine.guarded import serving
+from tests.engine.sessions import wait_until_left
 from tests.engine.sysbench.sides import Side, original, ours
 
 PASSWORD_RULE = "host all asked 127.0.0.1/32 scram-sha-256\n"
@@ -67,8 +68,13 @@ def _shared(new_databases: Databases) -> tuple[Target, Target]:
 
 @pytest.fixture
 def databases(_shared: tuple[Target, Target]) -> tuple[Target, Target]:
-    """Two empty databases: for the original and for ours."""
+    """Two empty databases: for the original and for ours.
+
+    A run that was cut off may have left statements under way: one that came late would wait for the schema that is
+    dropped, and that for it.
+    """
     for target in _shared:
+        wait_until_left(target)
         with target.connect() as connection:
             connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     return _shared

@@ -24,6 +24,7 @@ import psycopg
 
 from pgtrial.arm.connect import Target
 from tests.engine.corpora import CorpusCase, named, read_corpus
+from tests.engine.sessions import wait_until_alone
 from tests.engine.sysbench.differences import instead_of, without_known
 from tests.engine.sysbench.sides import Side, settle
 
@@ -93,6 +94,8 @@ def perform(case: Case, side: Side, database: Database, directory: Path) -> Outc
     for line in case.lines:
         args = shlex.split(line.replace("%DB%", target.dbname))
         done = side.run(target, *args, directory=directory, typed=details.get("typed"), **details.get("env", {}))
+        # what a run that ended with an error had under way goes on without it
+        wait_until_alone(connection, target.dbname)
         places = {str(directory): "~", target.dbname: "%DB%", target.host: "%HOST%", f"port={target.port}": "port=#"}
         stdout, stderr = (_settled(case, side, _renamed(text, places)) for text in (done.stdout, done.stderr))
         said += stdout + stderr

@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
@@ -10,10 +11,14 @@ use super::messages::{self, Failure};
 use super::options::Options;
 use super::{session, target};
 use crate::connection::target::Target;
+use crate::frontend::interrupt;
 use crate::load::{self, Backends, Failed, Load, PartitionMethod, Step};
 
 /// Exit status when an interrupt finds nothing to cancel.
 const INTERRUPTED: i32 = 1;
+
+/// How soon what was between two statements when the others were cancelled is cancelled too.
+const AGAIN: Duration = Duration::from_millis(100);
 
 /// Makes the tables as the options say.
 pub fn run(options: &Options) -> Result<u8, Failure> {
@@ -69,8 +74,8 @@ fn describe(failed: Failed) -> Failure {
 /// Has the server cancel what it is doing for us when the user interrupts; its error then ends the loading. A second
 /// interrupt ends the program at once.
 fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, turn: &Turn) -> Result<(), Failure> {
-    let mut signals =
-        Signals::new([SIGINT]).map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
+    let mut signals = interrupt::set_handlers(|| Signals::new([SIGINT]))
+        .map_err(|error| Failure::error(format!("could not set signal handler: {error}")))?;
     let (target, backends, turn) = (Arc::clone(target), backends.clone(), turn.clone());
     thread::spawn(move || {
         for (number, _) in signals.forever().enumerate() {
@@ -86,6 +91,11 @@ fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, turn: &Turn) -
                         std::process::exit(INTERRUPTED);
                     }
                 });
+                loop {
+                    thread::sleep(AGAIN);
+                    // The request has been told of; this goes on until the program has ended.
+                    let _ = backends.cancel(&target);
+                }
             });
         }
     });

@@ -71,9 +71,9 @@ pub fn error(message: impl fmt::Display) {
     tell(format_args!("pgbench: error: {message}\n"));
 }
 
-/// Writes on standard error as it is. That nobody reads it is no reason to stop.
+/// Writes on standard error as it is, in one piece. That nobody reads it is no reason to stop.
 pub fn tell(text: impl fmt::Display) {
-    let _ = write!(std::io::stderr(), "{text}");
+    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
 }
 
 /// Writes on standard output as it is, before anything that follows on standard error.

@@ -99,7 +99,8 @@ impl Report<'_> {
 
     fn write_warmup(&mut self) -> Result {
         let (seconds, transactions) = (self.outcome.warmup_s, self.outcome.warmup.counts.transactions());
-        let tps = transactions as f64 / seconds;
+        // A run may be interrupted before its load begins.
+        let tps = if seconds > 0.0 { transactions as f64 / seconds } else { 0.0 };
         writeln!(self.out, "warm-up: {seconds:.1} s, {transactions} transactions, {tps:.6} tps, not in these results")
     }
 

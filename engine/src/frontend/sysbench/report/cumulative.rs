@@ -71,7 +71,8 @@ impl<W: Write> Writer<'_, W> {
             ("ignored errors", queries.errors),
             ("reconnects", queries.reconnects),
         ] {
-            let rate = count as f64 / time_interval;
+            // A run may be interrupted before its load begins.
+            let rate = if time_interval > 0.0 { count as f64 / time_interval } else { 0.0 };
             self.value(&format!("    {name}:"), &format!("{count:<6} ({rate:.2} per sec.)"));
         }
     }

@@ -51,7 +51,8 @@ impl Fairness {
 fn spread(clients: usize, tally: &Tally, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
     let n = clients.max(1) as f64;
     let values: Vec<_> = tally.clients.totals().iter().map(value).collect();
-    let mean = values.iter().sum::<f64>() / n;
+    // Not the sum of none, which is -0.
+    let mean = values.iter().fold(0.0, |sum, value| sum + value) / n;
     // A client that no page of the ledger knows has done nothing.
     let unknown = clients.saturating_sub(values.len()) as f64 * mean * mean;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() + unknown;

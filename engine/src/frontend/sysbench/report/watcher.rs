@@ -211,7 +211,10 @@ impl<'a, W: Write> Watcher<'a, W> {
 
 impl<W: Write> Observer for Watcher<'_, W> {
     fn connected(&mut self, clients: usize, seconds: f64) {
-        self.watchdog = self.watchdog.take().filter(Watchdog::has_barked);
+        if self.watchdog.as_ref().is_some_and(|watchdog| !watchdog.call_off()) {
+            // They are ready, and too late: the run has been told to end.
+            return;
+        }
         self.emit(|events, clock| events.connected(clock, clients, seconds));
         for thread in self.first_client..self.first_client + clients {
             self.log.text(Level::Debug, format_args!("Worker thread (#{thread}) initialized"));
