@@ -7,21 +7,23 @@ import os
 import subprocess
 import sys
 import threading
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
+from pgtrial.arm import given_limits
 from pgtrial.arm.base import Needs, make_arms
 from pgtrial.arm.given import without_password
 from pgtrial.arm.workspace import clean, leftovers
 from pgtrial.data.table_a import creation_s
 from pgtrial.errors import ArmError, StudyError
-from pgtrial.observe.counters import deltas, read_counters
+from pgtrial.observe.counters import deltas, read_counters, wait_for_clients_to_leave
 from pgtrial.study.spec import StudySpec
 from pgtrial.trial.settle import NO_PREWARM, warm_relations
 from tests.conftest import require_engine
 
 _PASSWORD = "correct horse"
+PATIENCE_S = 120.0
 
 
 def _spec(dsn, settings=None, reset=None, **load):
@@ -314,15 +316,20 @@ def test_more_clients_than_connections_are_found_before_the_first_trial(given, w
         _checked(_spec(_dsn(given, "small", "eve"), clients=4), workspace)
 
 
-def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(given, workspace):
+def test_sessions_of_others_count_although_the_role_may_not_see_what_they_are(given, workspace, monkeypatch):
     with given.target.connect() as connection:
         connection.execute("CREATE ROLE eve LOGIN")
         connection.execute("GRANT CREATE ON SCHEMA public TO eve")
-    # one connection is kept free for those that are just ending
-    spec = _spec(_dsn(given, user="eve"), clients=92)
+        wait_for_clients_to_leave(connection, 0, PATIENCE_S)
+    # two connections are kept free for those that are just ending: this one, and the first one of the check
+    spec = _spec(_dsn(given, user="eve"), clients=91)
     _checked(spec, workspace)
-    with given.target.connect(), given.target.connect(), pytest.raises(StudyError, match=r"max_connections .* is 97"):
-        _checked(spec, workspace)
+    monkeypatch.setattr(given_limits, "_LEAVING_S", 0.0)  # those that come now stay
+    with ExitStack() as others:
+        for _ in range(3):
+            others.enter_context(given.target.connect())
+        with pytest.raises(StudyError, match=r"max_connections .* is 97"):
+            _checked(spec, workspace)
 
 
 def test_a_fresh_copy_of_a_given_server_is_refused(given, workspace):
@@ -389,6 +396,7 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
     arm, data = arm_and_data(50_000)
     with pytest.raises(KeyboardInterrupt):
         arm.prepare(data, break_off)
+    _wait_for_the_killed_engine(given)
     arm, data = arm_and_data(100)
     arm.prepare(data, _silent)
     lines: list[str] = []
@@ -406,6 +414,12 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
         connection.execute("COMMENT ON TABLE table_a IS 'mine'")
     with pytest.raises(StudyError, match=r"arms\.A: .* already holds a table_a that pgtrial did not make"):
         arm_and_data(50)
+
+
+def _wait_for_the_killed_engine(given):
+    """A statement of its that the server has not even read yet would be carried out beside the next load."""
+    with given.target.connect() as connection:
+        wait_for_clients_to_leave(connection, 0, PATIENCE_S)
 
 
 @contextmanager
@@ -443,6 +457,7 @@ def test_a_load_that_broke_off_goes_on_with_the_phase_it_was_in(given, workspace
 
     with pytest.raises(KeyboardInterrupt):
         arm.prepare(1, break_off)
+    _wait_for_the_killed_engine(given)
     lines: list[str] = []
     arm = _checked(_spec(_dsn(given)), workspace)
     with _key_that_is_still_made(given):

@@ -11,12 +11,16 @@ from pgtrial.fleet.members import MachineLost, Member
 
 
 class Here:
-    """Hires as many machines as there are hosts; `gone` hosts answer no more, and `free` ones replace them."""
+    """Hires as many machines as there are hosts.
+
+    Those that are `gone` are known to be, those that are `silent` do not answer, and `free` ones replace them.
+    """
 
     def __init__(self, *hosts: str, free: Sequence[str] = ()):
         self.hosts = dict(enumerate(hosts))
         self.free = list(free)
         self.gone: set[str] = set()
+        self.silent: set[str] = set()
         self.agents: dict[str, Any] = {}
         self.dismissed: list[str] = []
         self._threads = ThreadPoolExecutor(4 * len(hosts))
@@ -49,6 +53,8 @@ class Here:
                 broken: Future[Any] = Future()
                 broken.set_exception(MachineLost("its node has left the Ray cluster"))
                 return broken
+            if host in self.silent:
+                return Future()
             return self._threads.submit(getattr(self.agents[host], method), *arguments)
 
         return Member(place, f"10.0.0.{place}", **about, call=call)

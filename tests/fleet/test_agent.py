@@ -147,6 +147,13 @@ def engines_of(process):
     return [child for child in process.children(recursive=True) if child.name() == "pgtrial-engine"]
 
 
+def has_ended(process):
+    try:
+        return not process.is_running() or process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def wait_until(condition):
     deadline = time.monotonic() + PATIENCE_S
     while not condition():
@@ -169,5 +176,5 @@ def test_an_agent_that_is_killed_leaves_neither_engine_nor_files(tmp_path):
         (left,) = engines_of(psutil.Process(process.pid))
         assert room.is_dir()
         process.kill()
-    wait_until(lambda: not left.is_running() or left.status() == psutil.STATUS_ZOMBIE)
+    wait_until(lambda: has_ended(left))
     wait_until(lambda: not room.exists())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import socket
+import time
 from pathlib import Path
 
 import psutil
@@ -10,6 +12,7 @@ import pytest
 
 from pgtrial.arm.connect import Target
 from pgtrial.errors import ArmError, StudyError, TrialError
+from pgtrial.fleet import run
 from pgtrial.fleet.fleet import Fleet
 from pgtrial.fleet.ways import round_trips_us
 from pgtrial.load import LoadOrder
@@ -115,6 +118,22 @@ def test_a_machine_that_dies_as_a_load_starts_fails_that_trial_and_leaves_no_eng
     said, tell = heard()
     fleet.ready(tell)
     assert said == ["b was lost (its node has left the Ray cluster); going on with a"]
+
+
+def test_a_machine_that_falls_silent_is_lost_while_the_others_speak(gathered, start_cluster, tmp_path, monkeypatch):
+    monkeypatch.setattr(run, "ANSWER_S", 3.0)
+    machines = Here("a", "b")
+    fleet = gathered(machines)
+    (tmp_path / "nap.sql").write_text("SELECT pg_sleep(0.01);\n")
+    options = ["-n", "-c", "2", "-T", "600", "--random-seed=1", "-f", str(tmp_path / "nap.sql")]
+    order = LoadOrder("pgbench", lambda each: options, start_cluster().target, tmp_path / "events", most_parts=2)
+    with fleet.started(order) as load:
+        for event in load.events(time.monotonic() + 120):
+            if event["event"] == "tick":
+                machines.silent.add("b")
+        load.finish()
+    assert load.trouble is not None
+    assert re.fullmatch(r"the machine b was lost \d+s into the load: it has not answered for \d+s", load.trouble)
 
 
 class ByAnHour:

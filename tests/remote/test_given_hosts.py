@@ -43,7 +43,8 @@ def test_hosts_are_observed_and_reported_and_nothing_is_made_there(tmp_path, lab
     require_engine()
     linux = labs_own.login
     arms = {"linux": {"dsn": dsn, "ssh": linux}, "windows": {"dsn": dsn, "ssh": windows}}
-    study = small_study(tmp_path / "s", blocks=1, arms=arms, server={"settings": {}}, load={"duration": "1s"})
+    # the hosts' sources are there if the sampler has come to its first look before the load is over
+    study = small_study(tmp_path / "s", blocks=1, arms=arms, server={"settings": {}}, load={"duration": "2s"})
     at_work: list[str] = []
 
     def look(event):

@@ -1,11 +1,13 @@
 """Commands on another host: carried out once whatever becomes of the connection, and a sentence for each refusal."""
 
+import subprocess
 import threading
 
 import pytest
 
 from pgtrial.host.machine import HostError, HostLost, HostTrouble
 from pgtrial.remote.machine import RemoteMachine
+from pgtrial.remote.once import job
 from tests.remote.hosts import wait_until
 
 
@@ -59,6 +61,11 @@ def test_a_command_goes_on_when_the_connection_drops_and_is_carried_out_once(wit
     done = with_jobs.run(["sh", "-c", script])
     thread.join()
     assert (done.status, done.stdout) == (0, "done\n")
+    for _ in range(2):  # what has ended is forgotten by the next, but for what a shell may still come to
+        with_jobs.run(["true"])
+    (left,) = [home for home in with_jobs.jobs.iterdir() if str(begun) in (home / "script").read_text()]
+    late = job(f"echo x >> {begun}", left)
+    assert subprocess.run(["/bin/sh", "-s"], input=late, capture_output=True, text=True, check=True).stdout == "done\n"
     assert begun.read_text() == "x\n"
 
 

@@ -47,6 +47,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
         patch.setenv("no_proxy", "localhost")
         chrome = webdriver.Chrome(options=options, service=Service(driver, port=port, env=env))
         try:
+            # else a page that draws for half a minute does not answer in time
+            chrome.set_script_timeout(PATIENCE_S)
             chrome.execute_cdp_cmd("Network.enable", {})
             chrome.execute_cdp_cmd(
                 "Network.emulateNetworkConditions",

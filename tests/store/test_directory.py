@@ -76,21 +76,28 @@ def test_a_trial_cannot_be_stored_twice(study):
         store(study, 0)
 
 
-def _write_trials_for_ever(path):
+def _write_trials(path, timeline):
+    """In a forked process, in which polars would wait for ever for threads that are not there."""
     study = StudyDirectory.open(path)
-    for index in range(16):
-        store(study, index)
+    for planned in study.plan.trials:
+        (study.begin_trial(planned) / "timeline.parquet").write_bytes(timeline)
+        study.write_trial(completed_trial(study, planned))
 
 
-def test_a_writer_killed_at_any_moment_leaves_whole_trials_only(study):
-    for _ in range(8):
-        writer = multiprocessing.get_context("fork").Process(target=_write_trials_for_ever, args=(study.path,))
+def test_a_writer_killed_at_any_moment_leaves_whole_trials_only(study, tmp_path):
+    path, _ = store(StudyDirectory.create(tmp_path / "other", SPEC, study.plan), 0)
+    timeline = (path / "timeline.parquet").read_bytes()
+    for number in range(8):
+        writer = multiprocessing.get_context("fork").Process(target=_write_trials, args=(study.path, timeline))
         writer.start()
-        # where it is by then is up to chance, and that is the point
-        writer.join(0.02)
+        while len(list((study.path / "trials").glob("[0-9]*"))) < number and writer.is_alive():
+            writer.join(0.001)
+        # where it is by now is up to chance, and that is the point
         writer.kill()
         writer.join()
-        for trial in study.trials():
+        stored = study.trials()
+        assert len(stored) >= number
+        for trial in stored:
             assert study.timeline(trial).height == 3
         for path in (study.path / "trials").iterdir():
             for file in sorted(path.iterdir(), reverse=True):

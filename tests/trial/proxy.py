@@ -20,6 +20,7 @@ class Proxy:
         self._ends: list[socket.socket] = []
         self._changes = threading.Lock()
         self._flows = threading.Event()
+        self._kept_back = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self.port: int = self._listener.getsockname()[1]
         self.lead_to(cluster)
@@ -54,6 +55,11 @@ class Proxy:
         """Nothing is forwarded, and nobody is told."""
         self._flows.clear()
 
+    @property
+    def kept_back(self) -> int:
+        """How many connections have something to say in the silence."""
+        return self._kept_back
+
     def resume(self) -> None:
         """What was kept back is forwarded, and all that follows."""
         self._flows.set()
@@ -83,8 +89,17 @@ class Proxy:
         """Until either side ends; then both have ended."""
         with suppress(OSError):
             while data := source.recv(_CHUNK):
-                self._flows.wait()
+                self._wait_until_it_flows()
                 sink.sendall(data)
         for end in (source, sink):
             with suppress(OSError):
                 end.shutdown(socket.SHUT_RDWR)
+
+    def _wait_until_it_flows(self) -> None:
+        if self._flows.is_set():
+            return
+        with self._changes:
+            self._kept_back += 1
+        self._flows.wait()
+        with self._changes:
+            self._kept_back -= 1

@@ -16,6 +16,8 @@ from pgtrial.arm.workspace import Workspace
 from pgtrial.data.prepared import Prepared
 from pgtrial.data.template import Templates
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.records import Trial
+from pgtrial.store.timelines import committed_per_second
 from pgtrial.study.load import build_study
 from pgtrial.study.plan import make_plan
 from pgtrial.trial.progress import ProgressEvent, Second
@@ -68,8 +70,8 @@ def until(happened: Callable[[], bool], what: str) -> None:
 
 
 def measuring(event: ProgressEvent) -> bool:
-    """Whether a second of the measured part has passed."""
-    return isinstance(event, Second) and event.phase == "measure"
+    """Whether a second of the measured part has passed, with transactions in it."""
+    return isinstance(event, Second) and event.phase == "measure" and event.tps > 0
 
 
 @contextmanager
@@ -85,6 +87,12 @@ def each_once(study: StudyDirectory) -> bool:
     """Whether every planned trial is stored exactly once and nothing unfinished is left."""
     indexes = [trial.index for trial in study.trials()]
     return indexes == list(range(len(study.plan.trials))) and not study.unfinished()
+
+
+def committed_after_its_failures(study: StudyDirectory, trial: Trial) -> int:
+    """Transactions in the seconds after the last one in which any failed."""
+    last = max(span.last_s for span in trial.failure_spans)
+    return sum(committed_per_second(study.timeline(trial))[last + 1 :])
 
 
 def templates_with(store: Templates, data: Prepared) -> list[str]:

@@ -11,16 +11,26 @@ from pgtrial.arm.cluster import Cluster
 from pgtrial.arm.workspace import Workspace
 from pgtrial.data.copy import copy_directory
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.timelines import committed_per_second
 from pgtrial.trial.run_trial import run_trial
 from tests.conftest import require_engine
 from tests.trial.crowd import Crowd
 from tests.trial.proxy import Proxy
-from tests.trial.small import measuring, once, one_arm, small_study, until
+from tests.trial.small import committed_after_its_failures, measuring, once, one_arm, small_study, until
 
 REFUSED = ("too many clients", "remaining connection slots")
 
 SILENCE_S = 0.7
+
+SLOW = r"""
+\set n random(1, 10)
+\if :n = 1
+SET statement_timeout = '50ms';
+SELECT pg_sleep(60);
+\else
+SET statement_timeout = 0;
+\endif
+"""
+"""Nothing is limited but what is certain to take too long; the seed has each client begin with something else."""
 
 
 @pytest.fixture(autouse=True)
@@ -49,7 +59,7 @@ def test_where_the_study_does_not_wait_a_cut_network_fails_the_trial_and_keeps_w
 
 
 def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_path: Path) -> None:
-    cluster = start_cluster(settings={"max_connections": "15"})
+    cluster = start_cluster(settings={"max_connections": "10"})
     log = Path(f"{cluster.data_directory}.log")
     crowd = Crowd(cluster)
 
@@ -57,7 +67,7 @@ def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_
         return sum(log.read_text().count(words) for words in REFUSED)
 
     with Proxy(cluster) as network:
-        study = study_through(network, tmp_path, duration="5s", on_server_loss="wait 20s")
+        study = study_through(network, tmp_path, duration="8s", on_server_loss="wait 60s")
 
         def fill_for_a_while() -> None:
             network.cut()
@@ -71,16 +81,18 @@ def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_
             trial = run_trial(study, study.plan.trials[0], arm, once(measuring, fill_for_a_while))
     assert (trial.status, trial.reason, trial.aborted_clients) == ("completed", None, 0)
     assert trial.measured is not None
-    assert trial.measured.duration_s == pytest.approx(5)
+    assert trial.measured.duration_s == pytest.approx(8)
     assert trial.measured.failures == {"08006": 4}
     assert [(span.kind, span.failures) for span in trial.failure_spans] == [("08006", 4)]
-    assert committed_per_second(study.timeline(trial))[-1] > 0
+    assert committed_after_its_failures(study, trial) > 0
     assert any("the lab's own session was lost with the server" in note for note in trial.notes)
 
 
 def test_a_network_that_falls_silent_costs_time_and_no_transaction(start_cluster, tmp_path: Path) -> None:
     def fall_silent() -> None:
         network.silence()
+        # the sampler's session may be one of them, of the others one is a client's in mid-transaction
+        until(lambda: network.kept_back > 1, "a client is kept waiting")
         time.sleep(SILENCE_S)
         network.resume()
 
@@ -99,7 +111,7 @@ def test_a_network_that_falls_silent_costs_time_and_no_transaction(start_cluster
 def test_a_failover_to_a_promoted_standby_is_waited_for(start_cluster, workspace: Workspace, tmp_path: Path) -> None:
     first = start_cluster(settings={"fsync": "off"})  # a slow disk is no part of this
     with Proxy(first) as network:
-        study = study_through(network, tmp_path, duration="6s", on_server_loss="wait 20s")
+        study = study_through(network, tmp_path, duration="8s", on_server_loss="wait 60s")
         with one_arm(study) as arm:
             standby = standby_of(first, workspace, tmp_path)
             with standby.running(tmp_path / "standby.log", immediate=True):
@@ -118,14 +130,12 @@ def test_a_failover_to_a_promoted_standby_is_waited_for(start_cluster, workspace
     assert (trial.status, trial.reason, trial.aborted_clients) == ("completed", None, 0)
     assert trial.measured is not None
     assert trial.measured.failures == {"08006": 4}
-    assert committed_per_second(study.timeline(trial))[-1] > 0
+    assert committed_after_its_failures(study, trial) > 0
 
 
 @pytest.mark.parametrize("patience", ["wait 20s", "fail"])
 def test_a_statement_that_takes_too_long_is_counted_by_its_sqlstate(tmp_path: Path, patience: str) -> None:
-    (tmp_path / "slow.sql").write_text(
-        "\\set n random(1, 10)\nSET statement_timeout = '50ms';\nSELECT pg_sleep(0.2 * (:n = 1)::int);\n"
-    )
+    (tmp_path / "slow.sql").write_text(SLOW)
     load = {"workload": "slow.sql", "warmup": "0s", "duration": "2s", "on_server_loss": patience}
     study = small_study(tmp_path / "s", blocks=1, folder=tmp_path, load=load)
     with one_arm(study) as arm:

@@ -55,7 +55,7 @@ def test_a_trigger_that_wastes_a_tenth_of_the_time_is_called_worse(tmp_path):
     assert claim.verdict == "worse"
     assert claim.difference is not None
     # the waste is 9%; on two cores with a load of 15 the log-ratios of blocks have a standard deviation of 4%, and
-    # their middle after 8 blocks one of 1.5%
-    assert -0.25 < claim.difference.value < -0.02
+    # their middle after 8 blocks one of 1.5%: the bounds are more than six of these away
+    assert -0.25 < claim.difference.value < 0
     assert study.plan.declared["trigger"] == ["server.setup_sql"]
     assert result.exit_status == 1

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO
 
-import psutil
 import psycopg
 from psycopg import sql
 
@@ -21,7 +20,7 @@ from pgtrial.arm.account import Account
 from pgtrial.arm.connect import Target
 from pgtrial.arm.lab_settings import CONFIGURATION, write_configuration
 from pgtrial.arm.ports import LOOPBACK, reserved_port
-from pgtrial.arm.processes import server_processes
+from pgtrial.arm.processes import stop_servers_below
 from pgtrial.arm.servers import ServerBinaries
 from pgtrial.errors import ArmError
 from pgtrial.host.cpus import running_on
@@ -39,7 +38,7 @@ _HBA = (
     "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\nlocal replication all trust\n"
 )
 _HBA_TCP = f"{_HBA}host all all {LOOPBACK}/32 scram-sha-256\n"
-_HEIR_TIMEOUT_S = 10.0
+_HEIR_TIMEOUT_S = 60.0
 _POLL_S = 0.02
 _NOISE = re.compile(
     r"starting PostgreSQL|listening on|database system (is|was) shut|configuration file .* contains errors"
@@ -122,10 +121,7 @@ class Cluster:
             process.kill()
             process.wait()
         # backends may outlive a postmaster that was killed, and would write into the directory while it is removed
-        remaining = server_processes(self.data_directory)
-        for orphan in remaining:
-            orphan.kill()
-        psutil.wait_procs(remaining, timeout=STOP_TIMEOUT_S)
+        stop_servers_below(self.data_directory)
         if process.returncode < 0 and (self.data_directory / "postmaster.pid").exists():
             self._release_shared_memory()
 

@@ -6,7 +6,7 @@ import logging
 import os
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -65,6 +65,8 @@ and vacuum."""
 _WITHOUT_LIMITS = f"""SELECT set_config(name, '0', false) FROM unnest('{{{", ".join(TIME_LIMITS)}}}'::text[]) AS name
     WHERE current_setting(name, true) <> '0'"""
 """Sets nothing where there is no limit: behind a pooler a session may later be another client's."""
+
+_ATTEMPTS = 100
 
 _environment = threading.Lock()
 
@@ -135,11 +137,15 @@ class Target:
 
 def lift_time_limits(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
     """Let a session of the lab's take its time; RESET ALL brings the limits back. Raises psycopg.OperationalError."""
-    try:
-        connection.execute(_WITHOUT_LIMITS.encode())
-    except psycopg.errors.QueryCanceled:  # within a limit of milliseconds there is time for no more than this
-        connection.execute("SET statement_timeout = 0")
-        connection.execute(_WITHOUT_LIMITS.encode())
+    for _ in range(_ATTEMPTS):
+        try:
+            connection.execute(_WITHOUT_LIMITS.encode())
+            return
+        except psycopg.errors.QueryCanceled:
+            # within a limit of milliseconds there is time for no more than this, and now and then not even for that
+            with suppress(psycopg.errors.QueryCanceled):
+                connection.execute("SET statement_timeout = 0")
+    connection.execute(_WITHOUT_LIMITS.encode())
 
 
 @contextmanager

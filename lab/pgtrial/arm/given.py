@@ -27,7 +27,7 @@ from pgtrial.host.windows import AnyMachine
 from pgtrial.study.frozen import SECRETS
 from pgtrial.study.spec import SetUp
 
-_RELOAD_TIMEOUT_S = 15.0
+_RELOAD_TIMEOUT_S = 60.0
 _RETRY_S = 0.2
 _Connection = psycopg.Connection[tuple[Any, ...]]
 _T = TypeVar("_T")

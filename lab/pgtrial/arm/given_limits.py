@@ -33,7 +33,7 @@ _USED = """SELECT
     WHERE role.rolname = current_user AND base.datname = current_database()"""
 """Limits and what is taken of them. Without pg_read_all_stats the kind of others' sessions is null."""
 
-_LEAVING_S = 1.0
+_LEAVING_S = 5.0
 """A session that has ended, such as the lab's last one, is counted for a moment longer."""
 
 

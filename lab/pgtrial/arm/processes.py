@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
@@ -17,6 +18,8 @@ def stop_servers_below(directory: Path) -> int:
     A postmaster is asked first (immediate shutdown, so that it removes its shared memory); what remains is killed.
     """
     found = server_processes(directory)
+    if not found:
+        return 0
     for process in found:
         if _is_postmaster(process):
             _signal(process, signal.SIGQUIT)
@@ -31,7 +34,13 @@ def stop_servers_below(directory: Path) -> int:
 def server_processes(directory: Path) -> list[psutil.Process]:
     """Servers, null ones too, that work in `directory` or below: PostgreSQL's sit in their data directories."""
     wanted = directory.resolve()
-    return [process for process in psutil.process_iter() if _works_below(process, wanted)]
+    found = []
+    for process in psutil.process_iter():
+        if _works_below(process, wanted):
+            with suppress(psutil.NoSuchProcess):
+                # what the iterator has kept may be of an earlier process with this number, and signals no later one
+                found.append(psutil.Process(process.pid))
+    return found
 
 
 def _works_below(process: psutil.Process, directory: Path) -> bool:

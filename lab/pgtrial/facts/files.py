@@ -14,7 +14,7 @@ from pathlib import Path
 from pgtrial.host.kernel import in_force
 from pgtrial.host.machine import LOCAL, HostError
 
-TOOL_TIMEOUT_S = 10.0
+TOOL_TIMEOUT_S = 60.0
 
 
 @dataclass(frozen=True)

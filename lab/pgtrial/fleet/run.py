@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from types import TracebackType
@@ -155,13 +156,13 @@ class FleetRun(EngineRun):
             for part in self._parts:
                 self._ask(part)
             while not all(part.over for part in self._parts):
-                try:
+                with suppress(queue.Empty):
                     part, coming = self._answers.get(timeout=_LINES_S)
-                except queue.Empty:
+                    if not part.over:
+                        self._take(part, coming)
+                # one that has answered meanwhile is heard before it is judged
+                if self._answers.empty():
                     self._give_up_the_silent()
-                    continue
-                if not part.over:
-                    self._take(part, coming)
         finally:
             self.end_input()
 

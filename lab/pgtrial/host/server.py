@@ -11,6 +11,19 @@ from pgtrial.host.machine import HostError, Machine
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 120
 
+_STOP = """
+pid=$(head -n 1 {pid_file} 2>/dev/null)
+{stop} || exit
+polls=0
+while [ $polls -lt 150 ]; do
+    case $(ps -p "$pid" -o args= 2>/dev/null) in *defunct*) exit ;; *postgres*|*postmaster*) ;; *) exit ;; esac
+    sleep 0.1
+    polls=$((polls + 1))
+done
+"""
+"""pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later: until then it works in its data
+directory, whose file system cannot be unmounted."""
+
 _STOPPED = """
 pid=$(head -n 1 {pid_file} 2>/dev/null) || exit 0
 [ -n "$pid" ] || exit 0
@@ -71,13 +84,19 @@ class RunningServer(Change):
             str(STOP_TIMEOUT_S),
             "stop",
         ]
-        machine.run(stop, user=self.user)
+        script = _STOP.format(pid_file=self._pid_file, stop=shlex.join(str(word) for word in stop))
+        machine.run(["sh", "-c", script], user=self.user)
 
     def undo(self, machine: Machine) -> None:
         """End it, if it runs."""
-        script = _STOPPED.format(pid_file=shlex.quote(str(self.data / "postmaster.pid")))
+        script = _STOPPED.format(pid_file=self._pid_file)
         if machine.run(["sh", "-c", script]).status != 0:
             raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there")
+
+    @property
+    def _pid_file(self) -> str:
+        """In the words of a shell."""
+        return shlex.quote(str(self.data / "postmaster.pid"))
 
     def __str__(self) -> str:
         return f"PostgreSQL server in {self.data}"

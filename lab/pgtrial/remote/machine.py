@@ -94,11 +94,14 @@ class RemoteMachine(PosixMachine):
         for _ in range(2):
             home = self.jobs / str(next(self._numbers))
             done = self._asked(job(script, home, finished), timeout_s)
+            # a shell of a connection that dropped may come to it yet, and has to find that it was carried out
+            asked_twice = self._thread.dropped
             there = done.status != LOST or self._asked(
                 f"[ -f {home}/status ] && echo ended; [ -d {self.jobs} ] || echo gone; [ -d {home} ]\n"
             )
             if there is True or "ended" in there.stdout:
-                self._finished.append(home)
+                if not asked_twice:
+                    self._finished.append(home)
                 return done
             if "gone" in there.stdout:
                 lost = HostLost(f"{self.label} was started anew, or somebody cleaned up there: {self.jobs} is gone")
@@ -169,11 +172,13 @@ class RemoteMachine(PosixMachine):
     def _repeated(self, script: str, timeout_s: float | None) -> tuple[int, bytes, bytes]:
         """Status and output; on new connections for as long as they drop and patience lasts. Raises HostTrouble."""
         text = script.encode()
+        self._thread.dropped = False
         dropped_since: float | None = None
         while True:
             try:
                 return self.connection.run(text, timeout_s)
             except Dropped as dropped:
+                self._thread.dropped = True
                 dropped_since = dropped_since or time.monotonic()
                 if time.monotonic() > dropped_since + self.connection.patience_s:
                     self.connection.give_up(dropped)
