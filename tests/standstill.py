@@ -29,6 +29,8 @@ def main() -> None:
     print(f"seed {seed}; processes of the tests stand still until Ctrl-C", flush=True)
     chance = random.Random(seed)
     stopped: dict[int, float] = {}
+    for ending in (signal.SIGINT, signal.SIGTERM):  # the first one also in the background, where it is ignored else
+        signal.signal(ending, signal.default_int_handler)
     try:
         _hunt(chance, stopped)
     except KeyboardInterrupt:
