@@ -8,6 +8,7 @@ mod load;
 #[doc(hidden)]
 pub mod measured;
 mod null_server;
+mod output;
 mod plan;
 mod program;
 mod reactor;
@@ -16,7 +17,7 @@ mod shard;
 use std::path::Path;
 use std::process::ExitCode;
 
-use frontend::pgbench::messages::{print, tell};
+use output::{print, tell};
 
 const USAGE: &str = "\
 pgtrial-engine makes a load on PostgreSQL and measures it.

@@ -16,9 +16,6 @@ TIMEOUT_S = 60.0
 SELECTS = "application_name = 'pgbench' AND query LIKE 'SELECT abalance%'"
 """The condition on pg_stat_activity: clients whose last statement is a SELECT of an account."""
 
-LOCKED_SELECTS = f"{SELECTS} AND wait_event_type = 'Lock'"
-"""Those that wait for the table. A client that was ended is no longer one of them."""
-
 Look = Callable[[], bool]
 
 
@@ -54,7 +51,7 @@ def wait_until_counting(target: Target) -> None:
 
 def wait_until_locked(target: Target) -> None:
     """Wait until a client's SELECT of an account waits for the table."""
-    waiting = f"SELECT count(*) > 0 FROM pg_stat_activity WHERE {LOCKED_SELECTS}"
+    waiting = f"SELECT count(*) > 0 FROM pg_stat_activity WHERE {SELECTS} AND wait_event_type = 'Lock'"
     with target.connect() as connection:
         _wait(lambda: connection.execute(waiting).fetchone() == (True,), "no client waits")
 

@@ -1,13 +1,12 @@
 //! The server's answer to a script's request: read up to its end, of which only errors and wanted rows are kept.
 
-use std::io::Write;
-
 use super::error::{ConnectionError, ServerError};
 use super::frames::{Flow, HEADER, Sink};
 use super::noted::Noted;
 use super::prepared::Prepared;
 use super::request::Request;
 use super::rows::ResultSet;
+use crate::output::tell;
 use crate::program::Rows;
 
 /// What the answer to Bind, Execute and Sync begins with.
@@ -130,11 +129,11 @@ impl Answer {
     }
 }
 
-/// Prints a notice as libpq's default does, in one piece. That nobody reads it is no reason to stop.
+/// Prints a notice as libpq's default does.
 pub fn notice(body: &[u8], statement: Option<&str>) {
     // The context is for errors only.
     let notice = ServerError { context: None, ..ServerError::parse(body).of(statement) };
-    let _ = std::io::stderr().write_all(format!("{notice}\n").as_bytes());
+    tell(format_args!("{notice}\n"));
 }
 
 /// Reads up to the last ReadyForQuery.

@@ -14,6 +14,8 @@ pub mod tasks;
 
 use std::process::ExitCode;
 
+use crate::output;
+
 /// Exit status of what is refused or cannot be done.
 const REFUSED: u8 = 1;
 
@@ -22,7 +24,7 @@ fn ended(name: &str, done: Result<u8, String>) -> ExitCode {
     match done {
         Ok(status) => ExitCode::from(status),
         Err(message) => {
-            pgbench::messages::tell(format_args!("{name}: error: {message}\n"));
+            output::tell(format_args!("{name}: error: {message}\n"));
             ExitCode::from(REFUSED)
         }
     }

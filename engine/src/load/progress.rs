@@ -1,8 +1,10 @@
 //! How far the loading is: pgbench's lines, overwritten in place on a terminal, or a bar.
 
 use std::fmt::Display;
-use std::io::{IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Instant;
+
+use crate::output::tell;
 
 /// Seconds between lines with `--quiet`.
 const QUIET_INTERVAL: f64 = 5.0;
@@ -25,9 +27,9 @@ pub enum Style {
     Bar,
 }
 
-/// Writes a line on standard error, in one piece. That nobody reads it is no reason to stop.
+/// Writes a line on standard error.
 pub fn say(line: impl Display) {
-    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+    tell(format_args!("{line}\n"));
 }
 
 /// The progress of one table.
@@ -99,15 +101,14 @@ impl Progress {
     fn show(&mut self, line: &str) {
         // A shorter line is filled up with blanks to cover the former one, as pgbench does.
         let end = if self.terminal { '\r' } else { '\n' };
-        let text = format!("{line:<width$}{end}", width = self.shown);
-        let _ = std::io::stderr().write_all(text.as_bytes());
+        tell(format_args!("{line:<width$}{end}", width = self.shown));
         self.shown = line.len();
     }
 
     /// Removes the last line from a terminal.
     pub fn clear(&self) {
         if self.terminal && self.shown > 0 {
-            let _ = write!(std::io::stderr(), "{:width$}\r", "", width = self.shown);
+            tell(format_args!("{:width$}\r", "", width = self.shown));
         }
     }
 }

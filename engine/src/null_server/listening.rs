@@ -17,7 +17,7 @@ use socket2::{Domain, SockAddr, Type};
 use super::serving::{Accepted, Shared};
 use super::session::Session;
 use super::socket::Socket;
-use crate::frontend::pgbench::messages::tell;
+use crate::output::tell;
 
 /// How many connections may wait for acceptance; systems cut it down to what they allow.
 const BACKLOG: i32 = 16_384;

@@ -25,7 +25,7 @@ use std::thread;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use crate::frontend::interrupt;
-use crate::frontend::pgbench::messages::{print, tell};
+use crate::output::{print, tell};
 use answers::Answers;
 use listening::{Door, Listener};
 use options::{Command, Options};

@@ -15,9 +15,9 @@ mod tests;
 use std::io;
 use std::process::ExitCode;
 
-use super::pgbench::messages::{print, tell};
 use crate::connection::target::plain_io_message;
 use crate::event::EventWriter;
+use crate::output::{print, tell};
 use merger::{Event, Merger};
 use options::Command;
 

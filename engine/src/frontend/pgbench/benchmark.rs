@@ -15,6 +15,7 @@ use crate::event::{EventWriter, Hello};
 use crate::frontend::events::Events;
 use crate::frontend::{interrupt, pooling, self_check};
 use crate::ledger::log::LogPlan;
+use crate::output;
 use crate::plan::{Limit, Notes, Plan, Seeds};
 use crate::program::Workload;
 use crate::program::pgbench::{Environment, Parsed, Scripts};
@@ -99,7 +100,7 @@ fn finish(
         return status;
     }
     if to_stdout {
-        messages::print(results::report(options, plan, facts, outcome));
+        output::print(results::report(options, plan, facts, outcome));
     }
     for warning in &warnings {
         messages::warning(&warning.message);

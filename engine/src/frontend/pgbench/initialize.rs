@@ -7,12 +7,13 @@ use std::time::Duration;
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
-use super::messages::{self, Failure};
+use super::messages::Failure;
 use super::options::Options;
 use super::{session, target};
 use crate::connection::target::Target;
 use crate::frontend::interrupt;
 use crate::load::{self, Backends, Failed, Load, PartitionMethod, Step};
+use crate::output;
 
 /// Exit status when an interrupt finds nothing to cancel.
 const INTERRUPTED: i32 = 1;
@@ -63,7 +64,7 @@ fn describe(failed: Failed) -> Failure {
         }
         Failed::Refused(error) => Failure::error(format!("unexpected copy in result: {error}")),
         Failed::Copy(error) => {
-            messages::tell(format_args!("{error}\n"));
+            output::tell(format_args!("{error}\n"));
             Failure::error("PQendcopy failed")
         }
         Failed::Open(error) => Failure::lines(&[&error.message, "could not create connection for initialization"]),
@@ -85,9 +86,9 @@ fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, turn: &Turn) -
             let (target, backends, turn) = (Arc::clone(&target), backends.clone(), turn.clone());
             thread::spawn(move || {
                 turn.take(|| match backends.cancel(&target) {
-                    Ok(()) => messages::tell("Cancel request sent\n"),
+                    Ok(()) => output::tell("Cancel request sent\n"),
                     Err(reason) => {
-                        messages::tell(format_args!("Could not send cancel request: {reason}\n"));
+                        output::tell(format_args!("Could not send cancel request: {reason}\n"));
                         std::process::exit(INTERRUPTED);
                     }
                 });

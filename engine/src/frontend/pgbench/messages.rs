@@ -1,7 +1,8 @@
 //! Messages as PostgreSQL's client programs write them.
 
 use std::fmt;
-use std::io::Write;
+
+use crate::output::tell;
 
 /// A refusal or a failure: one or more messages, each prefixed with the program's name, and what follows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,15 +70,4 @@ pub fn warning(message: impl fmt::Display) {
 /// Reports an error that does not end the run.
 pub fn error(message: impl fmt::Display) {
     tell(format_args!("pgbench: error: {message}\n"));
-}
-
-/// Writes on standard error as it is, in one piece. That nobody reads it is no reason to stop.
-pub fn tell(text: impl fmt::Display) {
-    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
-}
-
-/// Writes on standard output as it is, before anything that follows on standard error.
-pub fn print(text: impl fmt::Display) {
-    let mut out = std::io::stdout();
-    let _ = write!(out, "{text}").and_then(|()| out.flush());
 }

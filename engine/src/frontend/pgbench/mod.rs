@@ -18,6 +18,7 @@ use std::sync::Arc;
 use crate::connection::params::{self, Given, ProcessEnvironment};
 use crate::connection::session::Session;
 use crate::connection::target::Target;
+use crate::output;
 use messages::Failure;
 use options::{Command, Options};
 
@@ -29,11 +30,11 @@ pub const PGBENCH_VERSION: &str = "18";
 pub fn main(args: Vec<String>) -> ExitCode {
     let failure = match options::parse(args) {
         Ok(Command::Print(text)) => {
-            messages::print(text);
+            output::print(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::List(text)) => {
-            messages::tell(text);
+            output::tell(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::Initialize(options)) => initialize::run(&options),
@@ -43,7 +44,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     match failure {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            messages::tell(format_args!("{failure}\n"));
+            output::tell(format_args!("{failure}\n"));
             ExitCode::from(1)
         }
     }
@@ -65,7 +66,7 @@ fn target(options: &Options, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let setup = |error: String| no_connection(&error, purpose);
     let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| setup(error.to_string()))?;
     for warning in &params.warnings {
-        messages::tell(format_args!("{warning}\n"));
+        output::tell(format_args!("{warning}\n"));
     }
     Ok(Arc::new(Target::resolve(params)))
 }

@@ -12,6 +12,7 @@ use crate::event::EventWriter;
 use crate::frontend::events::Events;
 use crate::frontend::self_check::Warning;
 use crate::ledger::Tally;
+use crate::output;
 use crate::plan::Plan;
 use crate::program::Trouble;
 use crate::reactor::{Abortion, Began, Cause, Clock, Observer, Outcome, Phase, Tick};
@@ -140,7 +141,7 @@ impl Observer for Watcher<'_> {
                 None => format!("{:.1}", self.elapsed_s),
             };
             let line = progress_line(&time, self.since_s, &self.since, self.columns);
-            messages::tell(format_args!("{line}\n"));
+            output::tell(format_args!("{line}\n"));
             self.forget();
         }
     }

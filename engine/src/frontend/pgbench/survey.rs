@@ -6,6 +6,7 @@ use super::options::Options;
 use crate::connection::error::ConnectionError;
 use crate::connection::session::Session;
 use crate::connection::target::Target;
+use crate::output;
 
 /// What the database says before a run.
 #[derive(Debug, Default)]
@@ -19,9 +20,9 @@ pub struct Facts {
 pub fn print_version(server: &str) {
     let same = server.split('.').next() == Some(PGBENCH_VERSION);
     if same {
-        messages::print(format_args!("pgbench ({PGBENCH_VERSION})\n"));
+        output::print(format_args!("pgbench ({PGBENCH_VERSION})\n"));
     } else {
-        messages::print(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
+        output::print(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
     }
 }
 
@@ -81,15 +82,15 @@ pub fn vacuum(session: &mut Session, options: &Options) {
         }
     };
     if !options.no_vacuum {
-        messages::tell("starting vacuum...");
+        output::tell("starting vacuum...");
         for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
             try_to(sql);
         }
-        messages::tell("end.\n");
+        output::tell("end.\n");
         if options.vacuum_all {
-            messages::tell("starting vacuum pgbench_accounts...");
+            output::tell("starting vacuum pgbench_accounts...");
             try_to("vacuum analyze pgbench_accounts");
-            messages::tell("end.\n");
+            output::tell("end.\n");
         }
     }
 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::io::Write;
 
 use super::log::{Level, Log};
+use crate::output;
 use crate::program::Fatal;
 
 /// What is said of it, and where.
@@ -46,5 +47,5 @@ impl From<Fatal> for Refusal {
 
 /// Writes a line on standard error.
 pub fn tell(line: &str) {
-    let _ = writeln!(std::io::stderr(), "{line}");
+    output::tell(format_args!("{line}\n"));
 }

@@ -12,10 +12,10 @@ mod watcher;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use super::pgbench::messages::{print, tell};
 use crate::connection::params::{self, Given, ProcessEnvironment};
 use crate::connection::session::Session;
 use crate::connection::target::Target;
+use crate::output::{print, tell};
 use options::{Command, Options};
 
 /// What this front end is called in messages.

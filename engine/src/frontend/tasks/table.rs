@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::options::Options;
 use crate::connection::error::ConnectionError;
 use crate::connection::session::Session;
-use crate::frontend::pgbench::messages::tell;
+use crate::output::tell;
 use crate::shard::Shard;
 
 /// How many rows the table has.

@@ -6,8 +6,8 @@ use super::NAME;
 use super::lines::Lines;
 use crate::connection::target::plain_io_message;
 use crate::event::EventWriter;
-use crate::frontend::pgbench::messages::tell;
 use crate::frontend::self_check::Warning;
+use crate::output::tell;
 use crate::reactor::{Abortion, Began, Clock, Observer, Outcome, Phase, Tick};
 
 /// Watches a run for the tasks front end.

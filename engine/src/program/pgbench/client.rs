@@ -1,6 +1,5 @@
 //! One client of a run of scripts.
 
-use std::io::Write;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,6 +13,7 @@ use super::steps::{Amount, Operation, Script, Sleep, Step, Store, Target};
 use super::{numbers, symbols};
 use crate::connection::rows::ResultSet;
 use crate::connection::statement::QueryMode;
+use crate::output::tell;
 use crate::program::random::Random;
 use crate::program::value::Value;
 use crate::program::{Action, Program, Query, Rows, Trouble};
@@ -328,7 +328,7 @@ fn check_name(store: &Store, column: &[u8]) -> Result<(), String> {
     }
     let name = String::from_utf8_lossy(&name);
     // pgbench tells this before the line that the caller tells. That nobody reads it is no reason to stop.
-    let _ = writeln!(std::io::stderr(), "pgbench: error: {}", invalid_name(store.word(), &name));
+    tell(format_args!("pgbench: error: {}\n", invalid_name(store.word(), &name)));
     Err(format!("error storing into variable {name}"))
 }
 
