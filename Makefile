@@ -4,7 +4,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
-ENGINE_SOURCES := $(shell find engine/src -type f) engine/Cargo.toml engine/Cargo.lock
+ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*/src/*' -o -name 'Cargo.*' \) -print)
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*') pyproject.toml
 
 .PHONY: build demo test test-engine test-lab lint bench clean

@@ -4,7 +4,7 @@ A file is TOML. `shows` says in a sentence what it is about. `args` are the runs
 lines that are run one after the other on the same database; with `variants`, each line once with each of these in the
 place of `@`. `tables` is how many tables of 100 rows there are, as `prepare` makes them (none); `setup` is SQL that is
 executed besides; the rows of the queries in `compare` have to be the same afterwards. `files` are written beside the
-run, `lua` are names of scripts of `engine/tests/lua` that are copied there. `typed` is standard input, `env` more
+run, `lua` are names of scripts in the folder `lua` that are copied there. `typed` is standard input, `env` more
 variables. `says` are words that the original has to say in every run, `timed` is for runs that are limited by time,
 `measured` are patterns of what differs from run to run in these only, `sort` is for lines that come in any order;
 `unsaid` patterns of what the original alone may say.
@@ -29,7 +29,7 @@ from tests.engine.sysbench.differences import instead_of, without_known
 from tests.engine.sysbench.sides import Side, settle
 
 CORPUS = Path(__file__).with_name("corpus")
-SCRIPTS = Path(__file__).parents[3] / "engine" / "tests" / "lua"
+SCRIPTS = Path(__file__).with_name("lua")
 ROWS = 100
 _KEYS = {"shows", "args", "variants", "tables", "setup", "compare", "files", "lua", "typed", "env", "says", "timed"} | {
     "measured",

@@ -1,0 +1,142 @@
+//! When the tasks of one application arrive, whether or not its pool keeps up.
+
+use crate::plan::{Arrival, PoolPlan};
+use ground::clock::Nanos;
+use ground::random::Random;
+use ground::shard::Deal;
+
+const SECOND: f64 = 1e9;
+
+/// The arrivals that are still to come: an engine's own of those of the whole run.
+pub struct Arrivals {
+    arrival: Arrival,
+    random: Random,
+    deal: Deal,
+    start: Nanos,
+    /// The next one's number in the whole run, and its time, seconds since the start.
+    number: u32,
+    next_s: f64,
+}
+
+impl Arrivals {
+    /// The tasks of one application.
+    pub fn new(plan: &PoolPlan, random: Random) -> Self {
+        Self { arrival: plan.arrival, random, deal: plan.deal, start: 0, number: 0, next_s: 0.0 }
+    }
+
+    /// The load begins.
+    pub fn start(&mut self, now: Nanos) {
+        self.start = now;
+        self.next_s = self.distance();
+        self.pass_others();
+    }
+
+    /// When the next task arrives, if there is one.
+    pub fn next(&self) -> Option<Nanos> {
+        (self.number < self.deal.tasks).then(|| self.start.saturating_add((self.next_s * SECOND + 0.5) as Nanos))
+    }
+
+    /// The number of the next task that has arrived by `now`, and when it did.
+    pub fn take(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
+        let at = self.next().filter(|at| *at <= now)?;
+        let number = self.number;
+        self.advance();
+        self.pass_others();
+        Some((number, at))
+    }
+
+    /// Passes over tasks that are other engines'.
+    fn pass_others(&mut self) {
+        while self.number < self.deal.tasks && !self.deal.is_own(self.number) {
+            self.advance();
+        }
+    }
+
+    fn advance(&mut self) {
+        self.number += 1;
+        self.next_s = match self.arrival {
+            // From the number, so that no error adds up.
+            Arrival::Rate(rate) => f64::from(self.number) / rate,
+            _ => self.next_s + self.distance(),
+        };
+    }
+
+    /// From one arrival, or the start, to the next: the first of a rate is at the start, of a Poisson process after an
+    /// exponentially distributed time (by inversion).
+    fn distance(&mut self) -> f64 {
+        match self.arrival {
+            Arrival::AtOnce | Arrival::Rate(_) => 0.0,
+            Arrival::Poisson(rate) => -(1.0 - self.random.unit()).ln() / rate,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use ground::shard::Shard;
+
+    fn arrivals(arrival: Arrival, deal: Deal, start: Nanos) -> Arrivals {
+        let (tasks, size) = (deal.own_tasks(), deal.own_slots());
+        let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout: Duration::from_secs(1), lifetime: None, deal };
+        let mut arrivals = Arrivals::new(&plan, Random::seeded(1));
+        arrivals.start(start);
+        arrivals
+    }
+
+    fn all(arrival: Arrival, deal: Deal) -> Vec<(u32, Nanos)> {
+        let mut arrivals = arrivals(arrival, deal, 1000);
+        std::iter::from_fn(|| arrivals.take(Nanos::MAX)).collect()
+    }
+
+    fn times(arrival: Arrival, tasks: u32) -> Vec<Nanos> {
+        let deal = Deal { shard: Shard::WHOLE, tasks, size: 1 };
+        all(arrival, deal).into_iter().map(|(_, at)| at).collect()
+    }
+
+    #[test]
+    fn tasks_arrive_at_once_or_at_equal_distances() {
+        assert_eq!(times(Arrival::AtOnce, 3), [1000; 3]);
+        assert_eq!(times(Arrival::Rate(3.0), 4), [1000, 333_334_333, 666_667_667, 1_000_001_000]);
+    }
+
+    #[test]
+    fn poisson_arrivals_have_the_rate_and_its_deviation() {
+        let times = times(Arrival::Poisson(500.0), 10_001);
+        let gaps: Vec<_> = times.windows(2).map(|pair| (pair[1] - pair[0]) as f64 / 1e6).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        assert!((mean / 2.0 - 1.0).abs() < 0.05, "{mean}");
+        assert!((deviation / 2.0 - 1.0).abs() < 0.05, "{deviation}");
+    }
+
+    #[test]
+    fn none_arrives_before_its_time() {
+        let deal = Deal { shard: Shard::WHOLE, tasks: 2, size: 1 };
+        let mut arrivals = arrivals(Arrival::Rate(1.0), deal, 0);
+        assert_eq!((arrivals.take(5), arrivals.take(5)), (Some((0, 0)), None));
+        assert_eq!(arrivals.next(), Some(1_000_000_000));
+        assert_eq!((arrivals.take(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
+    }
+
+    proptest! {
+        #[test]
+        fn the_arrivals_of_all_engines_are_those_of_the_whole_run(
+            of in 1usize..6,
+            more in 0usize..10,
+            tasks in 1u32..300,
+            kind in 0..3usize,
+        ) {
+            let arrival = [Arrival::AtOnce, Arrival::Rate(700.0), Arrival::Poisson(700.0)][kind];
+            let deal = Deal { shard: Shard::WHOLE, tasks, size: of + more };
+            let mut dealt: Vec<_> =
+                (0..of).flat_map(|index| all(arrival, Deal { shard: Shard { index, of }, ..deal })).collect();
+            dealt.sort_unstable();
+            prop_assert_eq!(dealt, all(arrival, deal));
+        }
+    }
+}

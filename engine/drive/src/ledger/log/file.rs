@@ -1,0 +1,78 @@
+//! The file of a log: lines are collected in a buffer and written when that is full.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use ground::output::plain_io_message;
+
+/// Bytes that are written at once.
+const FULL: usize = 64 * 1024;
+
+/// More than any line.
+const LONGEST_LINE: usize = 1024;
+
+/// A file that remembers its first error and takes no more after that.
+pub struct LogFile {
+    path: PathBuf,
+    file: File,
+    buffer: Vec<u8>,
+    error: Option<io::Error>,
+}
+
+impl LogFile {
+    /// Makes the file anew.
+    pub fn create(path: PathBuf) -> io::Result<Self> {
+        let file = File::create(&path).map_err(|error| sentence("open", &path, &error))?;
+        Ok(Self { path, file, buffer: Vec::with_capacity(FULL + LONGEST_LINE), error: None })
+    }
+
+    /// Where the next line goes.
+    #[inline]
+    pub fn line(&mut self) -> &mut Vec<u8> {
+        &mut self.buffer
+    }
+
+    /// The line is complete.
+    #[inline]
+    pub fn end_line(&mut self) {
+        if self.buffer.len() >= FULL {
+            self.flush();
+        }
+    }
+
+    /// Writes what is left; the error is the first.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.flush();
+        self.error.map_or(Ok(()), Err)
+    }
+
+    fn flush(&mut self) {
+        if self.error.is_none() {
+            self.error = self.file.write_all(&self.buffer).err().map(|error| sentence("write", &self.path, &error));
+        }
+        self.buffer.clear();
+    }
+}
+
+fn sentence(what: &str, path: &Path, error: &io::Error) -> io::Error {
+    let reason = plain_io_message(error);
+    io::Error::new(error.kind(), format!("could not {what} logfile \"{}\": {reason}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn a_full_disk_is_told_once_at_the_end() {
+        let mut file = LogFile::create("/dev/full".into()).unwrap();
+        for _ in 0..FULL {
+            file.line().extend_from_slice(b"0 1 2 3\n");
+            file.end_line();
+        }
+        let error = file.finish().unwrap_err();
+        assert_eq!(error.to_string(), "could not write logfile \"/dev/full\": No space left on device");
+    }
+}

@@ -1,0 +1,199 @@
+//! Tasks of applications with pools of connections: what became of each, and of all together.
+
+use crate::ledger::{Failures, Tally};
+use ground::clock::Nanos;
+use latency::{Latencies, Moments};
+
+/// The kind of failure of a task that got no connection in time; the others go by SQLSTATE.
+pub const POOL_TIMEOUT: &str = "pool-timeout";
+
+/// The kind of failure of a task whose script could not go on.
+pub const SCRIPT: &str = "script";
+
+/// A response below this is told apart, as the published study did.
+const HALF_OF_ATTENTION: Nanos = 5_000_000_000;
+
+/// The limits of J. Nielsen's classes of response times: felt as instant, the flow of thought is kept, attention is kept
+/// (Usability Engineering, 1993, chapter 5).
+pub const CLASSES: [Nanos; 3] = [100_000_000, 1_000_000_000, 10_000_000_000];
+
+/// One task that has come to its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Its application's number and its own in it, both from 0.
+    pub app: usize,
+    pub number: u32,
+    /// On the run's clock.
+    pub arrived: Nanos,
+    /// In the queue of the pool, until it got a connection or was given up.
+    pub waited: Nanos,
+    /// With the connection; 0 if it got none.
+    pub served: Nanos,
+    /// Tasks of its application that had a connection when it ended, itself among them if it had one.
+    pub running: usize,
+    /// What kind of failure it was, if it was one.
+    pub failure: Option<Box<str>>,
+}
+
+impl Task {
+    /// From its arrival to its end.
+    pub fn response(&self) -> Nanos {
+        self.waited + self.served
+    }
+
+    /// When it ended, on the run's clock.
+    pub fn ended(&self) -> Nanos {
+        self.arrived + self.response()
+    }
+
+    /// Whether it failed because it got no connection.
+    pub fn got_no_connection(&self) -> bool {
+        self.failure.as_deref() == Some(POOL_TIMEOUT)
+    }
+}
+
+/// What pools did in one stretch of time.
+#[derive(Debug, Clone, Default)]
+pub struct Pooled {
+    /// Of completed tasks, the time in the queue and the time with the connection.
+    pub queue: Latencies,
+    pub service: Latencies,
+    /// How long tasks waited that got no connection, microseconds.
+    pub timeouts: Moments,
+    /// The tasks that ended, until they have been told of.
+    pub tasks: Vec<Task>,
+}
+
+impl Pooled {
+    /// Adds a task.
+    pub fn add(&mut self, task: Task) {
+        if task.failure.is_none() {
+            self.queue.record(task.waited);
+            self.service.record(task.served);
+        } else if task.got_no_connection() {
+            self.timeouts.add(task.waited as f64 / 1000.0);
+        }
+        self.tasks.push(task);
+    }
+
+    /// Adds another stretch.
+    pub fn merge(&mut self, other: &Pooled) {
+        self.queue.merge(&other.queue);
+        self.service.merge(&other.service);
+        self.timeouts.merge(&other.timeouts);
+        self.tasks.extend_from_slice(&other.tasks);
+    }
+}
+
+/// All tasks of a run: exact, not from histograms.
+#[derive(Debug, Clone, Default)]
+pub struct Tasks {
+    /// How many were to be run.
+    pub planned: u64,
+    /// Response times of the completed ones, as they came.
+    responses: Vec<Nanos>,
+    /// Of the completed ones, microseconds.
+    pub response: Moments,
+    pub queue: Moments,
+    pub service: Moments,
+    pub failures: Failures,
+    /// How long those waited that got no connection, microseconds.
+    pub timeouts: Moments,
+}
+
+impl Tasks {
+    /// Of a run of so many.
+    pub fn new(planned: u64) -> Self {
+        Self { planned, ..Self::default() }
+    }
+
+    /// Adds a task.
+    pub fn add(&mut self, task: &Task) {
+        let us = |time: Nanos| time as f64 / 1000.0;
+        let Some(kind) = &task.failure else {
+            self.responses.push(task.response());
+            self.response.add(us(task.response()));
+            self.queue.add(us(task.waited));
+            self.service.add(us(task.served));
+            return;
+        };
+        if task.got_no_connection() {
+            self.timeouts.add(us(task.waited));
+        }
+        *self.failures.entry(kind.to_string()).or_default() += 1;
+    }
+
+    /// Takes the tasks of a stretch.
+    pub fn take(&mut self, tally: &mut Tally) {
+        if let Some(pooled) = &mut tally.pooled {
+            std::mem::take(&mut pooled.tasks).iter().for_each(|task| self.add(task));
+        }
+    }
+
+    /// Tasks that did what they should.
+    pub fn completed(&self) -> u64 {
+        self.response.count
+    }
+
+    /// Tasks that failed, however they did.
+    pub fn failed(&self) -> u64 {
+        self.failures.values().sum()
+    }
+
+    /// Tasks that had not ended when the run was interrupted.
+    pub fn unfinished(&self) -> u64 {
+        self.planned.saturating_sub(self.completed() + self.failed())
+    }
+
+    /// The median of the response times, microseconds; of an even number the mean of the middle two. `None` without any.
+    pub fn median(&self) -> Option<f64> {
+        let mut sorted = self.responses.clone();
+        sorted.sort_unstable();
+        let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
+        Some((*low as f64 + *high as f64) / 2000.0)
+    }
+
+    /// How many were completed in less than five seconds.
+    pub fn under_five_seconds(&self) -> u64 {
+        self.responses.iter().filter(|response| **response < HALF_OF_ATTENTION).count() as u64
+    }
+
+    /// How many were completed within each of [`CLASSES`] and not within the one before; the last number is the rest.
+    pub fn classes(&self) -> [u64; CLASSES.len() + 1] {
+        let mut classes = [0; CLASSES.len() + 1];
+        for response in &self.responses {
+            classes[CLASSES.partition_point(|limit| limit < response)] += 1;
+        }
+        classes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn task(waited: Nanos, served: Nanos, failure: Option<&str>) -> Task {
+        Task { app: 0, number: 0, arrived: 7, waited, served, running: 1, failure: failure.map(Into::into) }
+    }
+
+    #[test]
+    fn figures_are_of_completed_tasks_and_every_task_is_one_or_the_other() {
+        let mut tasks = Tasks::new(7);
+        let ms = 1_000_000;
+        for (waited, served) in [(50 * ms, 50 * ms), (0, 1000 * ms), (4000 * ms, 2000 * ms), (0, 11_000 * ms)] {
+            tasks.add(&task(waited, served, None));
+        }
+        tasks.add(&task(200 * ms, 0, Some(POOL_TIMEOUT)));
+        tasks.add(&task(200 * ms, 10 * ms, Some("40001")));
+        assert_eq!((tasks.completed(), tasks.failed(), tasks.unfinished()), (4, 2, 1));
+        assert_eq!((tasks.classes(), tasks.under_five_seconds()), ([1, 1, 1, 1], 2));
+        assert_eq!((tasks.median(), tasks.response.max), (Some(3_500_000.0), 11_000_000.0));
+        assert!((tasks.queue.mean() + tasks.service.mean() - tasks.response.mean()).abs() < 1e-6);
+        assert_eq!((tasks.timeouts.count, tasks.timeouts.min), (1, 200_000.0));
+    }
+
+    #[test]
+    fn without_tasks_there_is_no_median() {
+        assert_eq!(Tasks::new(3).median(), None);
+    }
+}

@@ -1,0 +1,339 @@
+//! One application's bounded pool of connections and the tasks that queue for it: who is next, and who has waited too
+//! long. It knows no sockets; its slots are the numbers of connections.
+
+use std::collections::VecDeque;
+
+use super::arrivals::Arrivals;
+use crate::plan::PoolPlan;
+use ground::clock::Nanos;
+use ground::random::Random;
+
+/// After a connection could not be made the next attempt is so much later.
+const RETRY: Nanos = 200_000_000;
+
+/// A pool and its queue.
+pub struct Pool {
+    arrivals: Arrivals,
+    waiting: VecDeque<Waiting>,
+    slots: Vec<Slot>,
+    /// Slots with a free connection, the last used last, and slots without one.
+    free: Vec<usize>,
+    closed: Vec<usize>,
+    /// Slots whose connection is being made, and those that have a task.
+    opening: usize,
+    busy: usize,
+    timeout: Nanos,
+    lifetime: Option<Nanos>,
+    /// No connection is made before.
+    retry_at: Nanos,
+}
+
+/// A task in the queue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waiting {
+    pub number: u32,
+    pub arrived: Nanos,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    /// When its connection was made.
+    opened: Nanos,
+    /// The task that has it, or had it last.
+    task: u32,
+}
+
+impl Pool {
+    /// A pool that has no connection yet.
+    pub fn new(plan: &PoolPlan, random: Random) -> Self {
+        Self {
+            arrivals: Arrivals::new(plan, random),
+            waiting: VecDeque::new(),
+            slots: vec![Slot::default(); plan.size],
+            free: Vec::with_capacity(plan.size),
+            closed: (0..plan.size).rev().collect(),
+            opening: 0,
+            busy: 0,
+            timeout: plan.timeout.as_nanos() as Nanos,
+            lifetime: plan.lifetime.map(|lifetime| lifetime.as_nanos() as Nanos),
+            retry_at: 0,
+        }
+    }
+
+    /// The load begins.
+    pub fn start(&mut self, now: Nanos) {
+        self.arrivals.start(now);
+    }
+
+    /// Tasks whose time has come join the queue.
+    pub fn admit(&mut self, now: Nanos) {
+        while let Some((number, arrived)) = self.arrivals.take(now) {
+            self.waiting.push_back(Waiting { number, arrived });
+        }
+    }
+
+    /// Takes the first task out of the queue if it has waited too long. All wait equally long, so no other one can have
+    /// if the first has not.
+    pub fn expire(&mut self, now: Nanos) -> Option<Waiting> {
+        let first = self.waiting.front()?;
+        if now < self.deadline(first) {
+            return None;
+        }
+        self.waiting.pop_front()
+    }
+
+    fn deadline(&self, task: &Waiting) -> Nanos {
+        task.arrived.saturating_add(self.timeout)
+    }
+
+    /// Gives the first task of the queue to a free connection, the one that was used last.
+    pub fn dispatch(&mut self) -> Option<(usize, Waiting)> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let slot = self.free.pop()?;
+        self.take(slot).map(|task| (slot, task))
+    }
+
+    /// Gives the first task of the queue to the connection of `slot`, which is neither free nor closed now.
+    fn take(&mut self, slot: usize) -> Option<Waiting> {
+        let task = self.waiting.pop_front()?;
+        self.slots[slot].task = task.number;
+        self.busy += 1;
+        Some(task)
+    }
+
+    /// The task of `slot` is over: its connection goes on with the next one, or is free.
+    pub fn pass_on(&mut self, slot: usize) -> Option<Waiting> {
+        self.busy -= 1;
+        let next = self.take(slot);
+        if next.is_none() {
+            self.free.push(slot);
+        }
+        next
+    }
+
+    /// The task of `slot` is over, and so is its connection.
+    pub fn retire(&mut self, slot: usize) {
+        self.busy -= 1;
+        self.closed.push(slot);
+    }
+
+    /// The free connection of `slot` is gone.
+    pub fn lose(&mut self, slot: usize) {
+        self.free.retain(|free| *free != slot);
+        self.closed.push(slot);
+    }
+
+    /// A free connection that is too old to be given to a task; it is out of the pool.
+    pub fn take_worn(&mut self, now: Nanos) -> Option<usize> {
+        if self.lifetime.is_none() || self.waiting.is_empty() {
+            return None;
+        }
+        let at = self.free.iter().position(|slot| self.is_worn(*slot, now))?;
+        let slot = self.free.swap_remove(at);
+        self.closed.push(slot);
+        Some(slot)
+    }
+
+    /// Whether the connection of `slot` is too old.
+    pub fn is_worn(&self, slot: usize, now: Nanos) -> bool {
+        self.lifetime.is_some_and(|lifetime| now - self.slots[slot].opened >= lifetime)
+    }
+
+    /// The slot for a further connection, if one should be made: there is none under way for each task that waits.
+    pub fn open(&mut self, now: Nanos) -> Option<usize> {
+        if now < self.retry_at || !self.is_short() {
+            return None;
+        }
+        self.opening += 1;
+        self.closed.pop()
+    }
+
+    fn is_short(&self) -> bool {
+        self.opening + self.free.len() < self.waiting.len() && !self.closed.is_empty()
+    }
+
+    /// The connection of `slot` is ready.
+    pub fn opened(&mut self, slot: usize, now: Nanos) {
+        self.opening -= 1;
+        self.slots[slot].opened = now;
+        self.free.push(slot);
+    }
+
+    /// The connection of `slot` could not be made.
+    pub fn refused(&mut self, slot: usize, now: Nanos) {
+        self.opening -= 1;
+        self.closed.push(slot);
+        self.retry_at = now + RETRY;
+    }
+
+    /// The number of the task that has the connection of `slot`.
+    pub fn task(&self, slot: usize) -> u32 {
+        self.slots[slot].task
+    }
+
+    /// How many tasks have a connection.
+    pub fn busy(&self) -> usize {
+        self.busy
+    }
+
+    /// When the pool has something to do by itself.
+    pub fn next(&self) -> Option<Nanos> {
+        let deadline = self.waiting.front().map(|task| self.deadline(task));
+        let retry = self.is_short().then_some(self.retry_at);
+        [self.arrivals.next(), deadline, retry].into_iter().flatten().min()
+    }
+
+    /// Whether no task is left.
+    pub fn is_done(&self) -> bool {
+        self.busy == 0 && self.waiting.is_empty() && self.arrivals.next().is_none()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::plan::Arrival;
+    use ground::shard::{Deal, Shard};
+
+    const MS: Nanos = 1_000_000;
+
+    fn pool(tasks: u32, arrival: Arrival, size: usize, timeout_ms: u64, lifetime_ms: Option<u64>) -> Pool {
+        let timeout = Duration::from_millis(timeout_ms);
+        let lifetime = lifetime_ms.map(Duration::from_millis);
+        let deal = Deal { shard: Shard::WHOLE, tasks, size };
+        let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout, lifetime, deal };
+        let mut pool = Pool::new(&plan, Random::seeded(3));
+        pool.start(0);
+        pool
+    }
+
+    #[test]
+    fn connections_are_made_when_tasks_wait_for_them_and_no_more_than_fit() {
+        let mut pool = pool(5, Arrival::AtOnce, 3, 100, None);
+        assert_eq!(pool.open(0), None);
+        pool.admit(0);
+        assert_eq!([pool.open(0), pool.open(0), pool.open(0), pool.open(0)], [Some(0), Some(1), Some(2), None]);
+        pool.opened(1, 5);
+        assert_eq!(pool.dispatch(), Some((1, Waiting { number: 0, arrived: 0 })));
+        assert_eq!((pool.dispatch(), pool.busy()), (None, 1));
+    }
+
+    #[test]
+    fn one_connection_is_enough_for_tasks_that_come_one_after_another() {
+        let mut pool = pool(3, Arrival::Rate(1.0), 3, 100, None);
+        for second in 0..3 {
+            let now = second * 1000 * MS;
+            assert_eq!(pool.next(), Some(now));
+            pool.admit(now);
+            if let Some(slot) = pool.open(now) {
+                assert_eq!((second, slot), (0, 0));
+                pool.opened(slot, now);
+            }
+            assert_eq!(pool.dispatch().map(|(slot, task)| (slot, task.number)), Some((0, second as u32)));
+            assert_eq!(pool.pass_on(0), None);
+        }
+        assert!(pool.is_done());
+    }
+
+    #[test]
+    fn who_has_waited_too_long_is_given_up_and_nobody_else() {
+        let mut pool = pool(2, Arrival::Rate(10.0), 1, 150, None);
+        pool.admit(100 * MS);
+        assert_eq!((pool.expire(149 * MS), pool.next()), (None, Some(0)));
+        assert_eq!(pool.expire(150 * MS), Some(Waiting { number: 0, arrived: 0 }));
+        assert_eq!(pool.expire(150 * MS), None);
+    }
+
+    #[test]
+    fn after_a_refusal_the_next_attempt_waits() {
+        let mut pool = pool(1, Arrival::AtOnce, 1, 1000, None);
+        pool.admit(0);
+        let slot = pool.open(0).unwrap();
+        pool.refused(slot, 5);
+        assert_eq!((pool.open(RETRY), pool.next()), (None, Some(RETRY + 5)));
+        assert_eq!(pool.open(RETRY + 5), Some(0));
+    }
+
+    #[test]
+    fn a_connection_past_its_lifetime_is_replaced_before_it_is_used_again() {
+        let mut pool = pool(2, Arrival::Rate(10.0), 1, 1000, Some(50));
+        pool.admit(0);
+        let slot = pool.open(0).unwrap();
+        pool.opened(slot, 0);
+        assert_eq!((pool.take_worn(49 * MS), pool.is_worn(slot, 49 * MS)), (None, false));
+        pool.dispatch().unwrap();
+        assert_eq!(pool.pass_on(slot), None);
+        pool.admit(100 * MS);
+        assert_eq!(pool.take_worn(100 * MS), Some(slot));
+        assert_eq!((pool.dispatch(), pool.open(100 * MS)), (None, Some(slot)));
+    }
+
+    /// Runs a pool by itself: each connection takes `connect_ms`, each task `service_ms`. What became of the tasks, in
+    /// the order in which they got a connection or were given up: number, time waited, whether it had a connection.
+    fn simulate(mut pool: Pool, connect_ms: u64, service_ms: u64) -> Vec<(u32, Nanos, bool)> {
+        let mut ended = Vec::new();
+        let mut events: Vec<(Nanos, usize, bool)> = Vec::new();
+        let mut now = 0;
+        while !pool.is_done() {
+            pool.admit(now);
+            while let Some(at) = events.iter().position(|(at, ..)| *at <= now) {
+                let (_, slot, connects) = events.swap_remove(at);
+                if connects {
+                    pool.opened(slot, now);
+                } else if pool.is_worn(slot, now) {
+                    pool.retire(slot);
+                } else {
+                    while let Some(task) = pool.expire(now) {
+                        ended.push((task.number, now - task.arrived, false));
+                    }
+                    if let Some(task) = pool.pass_on(slot) {
+                        ended.push((task.number, now - task.arrived, true));
+                        events.push((now + service_ms * MS, slot, false));
+                    }
+                }
+            }
+            while let Some(task) = pool.expire(now) {
+                ended.push((task.number, now - task.arrived, false));
+            }
+            while pool.take_worn(now).is_some() {}
+            while let Some((slot, task)) = pool.dispatch() {
+                ended.push((task.number, now - task.arrived, true));
+                events.push((now + service_ms * MS, slot, false));
+            }
+            while let Some(slot) = pool.open(now) {
+                events.push((now + connect_ms * MS, slot, true));
+            }
+            let next = events.iter().map(|(at, ..)| *at).chain(pool.next()).min();
+            now = next.map_or(now, |next| next.max(now));
+        }
+        ended
+    }
+
+    proptest! {
+        #[test]
+        fn every_task_is_served_or_given_up_once_in_the_order_of_arrival(
+            tasks in 1u32..200,
+            kind in 0..3,
+            rate in 1.0..2000.0f64,
+            size in 1usize..8,
+            timeout_ms in 1u64..300,
+            lifetime_ms in prop::option::of(20u64..200),
+            connect_ms in 1u64..20,
+            service_ms in 1u64..50,
+        ) {
+            let arrival = [Arrival::AtOnce, Arrival::Rate(rate), Arrival::Poisson(rate)][kind as usize];
+            let ended = simulate(pool(tasks, arrival, size, timeout_ms, lifetime_ms), connect_ms, service_ms);
+            let numbers: Vec<_> = ended.iter().map(|(number, ..)| *number).collect();
+            prop_assert_eq!(numbers, (0..tasks).collect::<Vec<_>>());
+            for (number, waited, served) in ended {
+                prop_assert_eq!(served, waited < timeout_ms * MS, "task {} waited {}", number, waited);
+            }
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Clients that wait for a moment, in the order of their times.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use ground::clock::Nanos;
+
+/// The waiting clients of one thread.
+#[derive(Default)]
+pub struct Timers {
+    queue: BinaryHeap<Reverse<(Nanos, usize)>>,
+}
+
+impl Timers {
+    /// Has client `index` woken at `at`.
+    pub fn add(&mut self, at: Nanos, index: usize) {
+        self.queue.push(Reverse((at, index)));
+    }
+
+    /// How many clients wait.
+    pub fn len(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// When the next client is to be woken, if one waits.
+    #[inline]
+    pub fn next(&self) -> Option<Nanos> {
+        self.queue.peek().map(|Reverse((at, _))| *at)
+    }
+
+    /// The next client whose time has come at `now`.
+    pub fn pop(&mut self, now: Nanos) -> Option<usize> {
+        let Reverse((at, index)) = *self.queue.peek()?;
+        (at <= now).then(|| {
+            self.queue.pop();
+            index
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn clients_are_woken_in_the_order_of_their_times_and_not_before() {
+        let mut timers = Timers::default();
+        for (at, index) in [(30, 0), (10, 1), (20, 2), (10, 3)] {
+            timers.add(at, index);
+        }
+        assert_eq!((timers.next(), timers.pop(9)), (Some(10), None));
+        assert_eq!((timers.pop(20), timers.pop(20), timers.pop(20), timers.pop(20)), (Some(1), Some(3), Some(2), None));
+        assert_eq!(timers.next(), Some(30));
+    }
+}

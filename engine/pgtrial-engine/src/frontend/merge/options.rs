@@ -1,0 +1,137 @@
+//! The command line of the merger.
+
+use std::path::{Path, PathBuf};
+
+use super::{NAME, help};
+use ground::getopt::{Getopt, LongOption, ShortOption};
+
+/// What the command line asks for.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Command {
+    /// Print on standard output and stop.
+    Print(String),
+    /// Merge lines of standard input, each with its machine's number.
+    Live { machines: Vec<String> },
+    /// Merge files, one of each machine.
+    Files { machines: Vec<String>, paths: Vec<PathBuf> },
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Id {
+    Help,
+    Machines,
+    Version,
+}
+
+const SHORTS: [ShortOption<Id>; 2] = [('V', false, Id::Version), ('?', false, Id::Help)];
+
+const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
+    LongOption { name, value, id, addition: false }
+}
+
+const LONGS: [LongOption<Id>; 3] =
+    [long("help", false, Id::Help), long("machines", true, Id::Machines), long("version", false, Id::Version)];
+
+/// Reads the command line (without the program's name); the error is a sentence.
+pub fn parse(args: Vec<String>) -> Result<Command, String> {
+    let mut named = None;
+    let mut getopt = Getopt::new(NAME, args, &SHORTS, &LONGS);
+    for option in getopt.by_ref() {
+        let (id, value) = option.map_err(|error| hinted(error.to_string().trim_start_matches(NAME)))?;
+        match id {
+            Id::Help => return Ok(Command::Print(help::TEXT.to_owned())),
+            Id::Version => return Ok(Command::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION")))),
+            Id::Machines => named = Some(value.unwrap_or_default().split(',').map(str::to_owned).collect::<Vec<_>>()),
+        }
+    }
+    let paths: Vec<_> = getopt.into_positional().into_iter().map(PathBuf::from).collect();
+    let machines = match named {
+        None if paths.is_empty() => {
+            return Err(hinted("name the files of the machines, or with --machines=... those of standard input"));
+        }
+        None => names_of(&paths),
+        Some(named) => named,
+    };
+    refuse_unclear(&machines)?;
+    if paths.is_empty() {
+        return Ok(Command::Live { machines });
+    }
+    if machines.len() != paths.len() {
+        return Err(format!(
+            "--machines names {}, and there are {} files: give a name for each",
+            machines.len(),
+            paths.len()
+        ));
+    }
+    Ok(Command::Files { machines, paths })
+}
+
+/// The files' names, without directories and endings where these are not needed to tell them apart.
+fn names_of(paths: &[PathBuf]) -> Vec<String> {
+    let short = |path: &Path| path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+    let stems: Vec<_> = paths.iter().map(|path| short(path)).collect();
+    if stems.iter().enumerate().all(|(index, stem)| !stems[..index].contains(stem)) {
+        return stems;
+    }
+    paths.iter().map(|path| path.display().to_string()).collect()
+}
+
+fn refuse_unclear(machines: &[String]) -> Result<(), String> {
+    for (index, name) in machines.iter().enumerate() {
+        if name.is_empty() || name.contains(char::is_control) {
+            return Err(format!("the name {name:?} of a machine cannot be read; name each with letters or digits"));
+        }
+        if machines[..index].contains(name) {
+            return Err(format!("two machines are called {name}; give each a name of its own with --machines"));
+        }
+    }
+    Ok(())
+}
+
+fn hinted(message: &str) -> String {
+    format!("{}; try \"{NAME} --help\"", message.trim_start_matches(": "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(line: &str) -> Result<Command, String> {
+        parse(line.split_whitespace().map(str::to_owned).collect())
+    }
+
+    fn names(line: &str) -> Vec<String> {
+        match read(line) {
+            Ok(Command::Live { machines } | Command::Files { machines, .. }) => machines,
+            other => panic!("{line}: {other:?}"),
+        }
+    }
+
+    #[test]
+    fn machines_are_called_as_the_option_or_the_files_say() {
+        assert_eq!(names("--machines=a,b"), ["a", "b"]);
+        assert_eq!(names("--machines a,b x.jsonl y.jsonl"), ["a", "b"]);
+        assert_eq!(names("runs/x.jsonl runs/y.jsonl"), ["x", "y"]);
+        assert_eq!(names("x/events.jsonl y/events.jsonl"), ["x/events.jsonl", "y/events.jsonl"]);
+        assert!(matches!(read("--machines=a"), Ok(Command::Live { .. })));
+        assert!(matches!(read("a"), Ok(Command::Files { .. })));
+    }
+
+    #[test]
+    fn mistakes_are_a_sentence_each() {
+        for (line, message) in [
+            (
+                "",
+                "name the files of the machines, or with --machines=... those of standard input; try \"pgtrial-engine",
+            ),
+            ("--machines=a,,b", "the name \"\" of a machine cannot be read"),
+            ("--machines=a,a", "two machines are called a; give each a name of its own"),
+            ("a.x a.x", "two machines are called a.x;"),
+            ("--machines=a b c", "--machines names 1, and there are 2 files: give a name for each"),
+            ("--bogus", "unrecognized option '--bogus'; try \"pgtrial-engine merge --help\""),
+        ] {
+            let found = read(line).unwrap_err();
+            assert!(found.starts_with(message) && !found.contains('\n'), "{line}: {found}");
+        }
+    }
+}

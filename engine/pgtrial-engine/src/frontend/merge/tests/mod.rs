@@ -1,0 +1,129 @@
+//! Streams as engines write them, made from latencies, and what the merger makes of them.
+
+mod ends;
+mod garbage;
+mod sums;
+
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::merger::{Event, Merger};
+use crate::event::{Kind, extend, second, summary};
+use drive::Tick;
+use drive::ledger::{Pace, Tally};
+use ground::clock::Phase;
+
+pub const PHASES: [Phase; 3] = [Phase::Warmup, Phase::Measure, Phase::Drain];
+
+/// A transaction of a run: when it ended, how long it took, whether it failed.
+#[derive(Debug, Clone, Copy)]
+pub struct Transaction {
+    pub phase: usize,
+    pub second: u32,
+    pub latency_ns: u64,
+    pub failed: bool,
+}
+
+pub fn transactions(most: usize) -> impl Strategy<Value = Vec<Transaction>> {
+    let one = (0..3usize, 0..4u32, 0..20_000_000u64, prop::bool::weighted(0.1));
+    let one = one.prop_map(|(phase, second, latency_ns, failed)| Transaction { phase, second, latency_ns, failed });
+    prop::collection::vec(one, 0..most)
+}
+
+pub fn line(event: &str, t: f64, body: Value) -> Vec<u8> {
+    let mut line = json!({ "event": event, "t": t });
+    extend(&mut line, body);
+    line.to_string().into_bytes()
+}
+
+pub fn hello(plan: Value) -> Vec<u8> {
+    let body = json!({
+        "protocol": 1, "engine": "0.1.0", "frontend": "pgbench", "pid": 1, "server_version": "18.6",
+        "started": "2026-11-20T14:12:03.123456Z", "plan": plan,
+    });
+    line("hello", 0.1, body)
+}
+
+fn tally(of: &[&Transaction], paced: bool) -> Tally {
+    let mut tally = Tally::default();
+    if paced {
+        tally.pace = Some(Box::new(Pace::default()));
+    }
+    for transaction in of {
+        if transaction.failed {
+            tally.counts.fail(if transaction.latency_ns % 2 == 0 { "40001" } else { "57014" });
+            tally.counts.add_retries((transaction.latency_ns % 3) as u32);
+            continue;
+        }
+        tally.commit(transaction.latency_ns);
+        if let Some(pace) = &mut tally.pace {
+            pace.lags.record(transaction.latency_ns / 3);
+            pace.service.record(transaction.latency_ns - transaction.latency_ns / 3);
+        }
+    }
+    tally
+}
+
+/// The events of an engine with these transactions, whose clock was at `clock` seconds when the load began.
+pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
+    let kind = Kind { paced, ..Kind::default() };
+    let mut lines = vec![hello(json!({ "scripts": ["s"], "clients": clients, "duration_s": 4.0 }))];
+    lines.push(line("connected", clock - 0.01, json!({ "clients": clients, "connect_s": 0.5 })));
+    let mut now = clock;
+    let mut summaries = Vec::new();
+    for (index, phase) in PHASES.into_iter().enumerate() {
+        let mut begins = json!({ "phase": phase });
+        if index == 0 {
+            extend(&mut begins, json!({ "at": 1_795_270_323.0 + clock }));
+        }
+        lines.push(line("phase", now, begins));
+        let own: Vec<_> = of.iter().filter(|transaction| transaction.phase == index).collect();
+        for number in 0..4 {
+            now += 1.0;
+            let ended: Vec<_> = own.iter().copied().filter(|transaction| transaction.second == number).collect();
+            let tick = Tick { phase, second: number, seconds: 1.0, tally: tally(&ended, paced) };
+            lines.push(line("tick", now, second(&tick, kind)));
+        }
+        summaries.push((tally(&own, paced), summary(&tally(&own, paced), 4.0, kind)));
+    }
+    let drain = &summaries[2].0.counts;
+    let body = json!({
+        "status": 0, "interrupted": false, "clients_aborted": 0, "connect_s": 0.5,
+        "warmup": summaries[0].1, "measure": summaries[1].1,
+        "drain": { "duration_s": 4.0, "transactions": drain.transactions(), "failures": drain.failures },
+        "scripts": [],
+        "client": { "cpu_user_s": 1.0, "cpu_system_s": 0.5, "busiest_thread_share": 0.1 * clients as f64,
+                    "cpu_per_transaction_us": null, "warnings": [] },
+    });
+    lines.push(line("done", now, body));
+    lines
+}
+
+/// Feeds streams to the merger, always a line of the one that `next` names among those that have one; then ends them all.
+pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) -> Result<(Vec<Event>, u8), String> {
+    let mut merger = Merger::new((0..streams.len()).map(|index| format!("m{index}")));
+    let mut rest: Vec<_> = streams.iter().map(|lines| lines.iter()).collect();
+    let mut open: Vec<usize> = (0..streams.len()).collect();
+    while !open.is_empty() {
+        let chosen = next(open.len()) % open.len();
+        match rest[open[chosen]].next() {
+            Some(line) => merger.take(open[chosen], line)?,
+            None => merger.end(open.remove(chosen))?,
+        }
+    }
+    let status = merger.status().ok_or("no end")?;
+    Ok((merger.events(), status))
+}
+
+/// The same in turns.
+pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Event>, u8), String> {
+    let mut turn = 0;
+    merged(streams, |_| {
+        turn += 1;
+        turn
+    })
+}
+
+pub fn of_kind<'a>(events: &'a [Event], kind: &str) -> Vec<&'a Value> {
+    events.iter().filter(|event| event.event == kind).map(|event| &event.body).collect()
+}

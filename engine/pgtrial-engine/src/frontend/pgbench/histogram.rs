@@ -1,0 +1,64 @@
+//! The file of `--histogram`: one line for each histogram of the measured part, `NAME BASE64`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use super::messages::Failure;
+use drive::ledger::Tally;
+use ground::output::plain_io_message;
+
+/// The file, made before the run so that a wrong name is refused in time.
+pub struct HistogramFile {
+    path: PathBuf,
+    file: File,
+}
+
+impl HistogramFile {
+    /// Makes the file anew.
+    pub fn create(path: &Path) -> Result<Self, Failure> {
+        let file = File::create(path).map_err(|error| {
+            let reason = plain_io_message(&error);
+            Failure::error(format!("could not open histogram file \"{}\": {reason}", path.display()))
+        })?;
+        Ok(Self { path: path.to_owned(), file })
+    }
+
+    /// Writes the histograms; the error is a whole sentence.
+    pub fn write(mut self, measured: &Tally) -> Result<(), String> {
+        self.file.write_all(text(measured).as_bytes()).map_err(|error| {
+            format!("could not write histogram file \"{}\": {}", self.path.display(), plain_io_message(&error))
+        })
+    }
+}
+
+fn text(measured: &Tally) -> String {
+    let mut text = format!("latency {}\n", measured.latencies.encode());
+    if let Some(pace) = &measured.pace {
+        text += &format!("service {}\nlag {}\n", pace.service.encode(), pace.lags.encode());
+    }
+    if let Some(pooled) = &measured.pooled {
+        text += &format!("service {}\nqueue {}\n", pooled.service.encode(), pooled.queue.encode());
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drive::ledger::Pace;
+
+    #[test]
+    fn each_histogram_has_a_line_with_its_name() {
+        let mut measured = Tally::default();
+        measured.commit(5000);
+        assert_eq!(text(&measured), format!("latency {}\n", measured.latencies.encode()));
+        measured.pace = Some(Box::new(Pace::default()));
+        let names: Vec<_> =
+            text(&measured).lines().filter_map(|line| line.split(' ').next().map(str::to_owned)).collect();
+        assert_eq!(names, ["latency", "service", "lag"]);
+        measured = Tally { pooled: Some(Box::default()), ..Tally::default() };
+        let text = text(&measured);
+        assert!(text.lines().nth(2).is_some_and(|line| line.starts_with("queue ")), "{text}");
+    }
+}

@@ -1,0 +1,264 @@
+//! What is said while a run goes on: progress lines, given-up clients, and the events beside them.
+
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::messages;
+use super::options::Options;
+use crate::event::EventWriter;
+use crate::frontend::events::Events;
+use crate::frontend::self_check::Warning;
+use drive::ledger::Tally;
+use drive::plan::Plan;
+use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
+use ground::clock::{Clock, Phase};
+use ground::output;
+use ground::output::plain_io_message;
+use wire::error::ConnectionError;
+use workload::Trouble;
+
+/// Watches a run for the pgbench front end.
+pub struct Watcher<'a> {
+    clock: Clock,
+    events: Option<&'a mut EventWriter>,
+    /// Whether events are all that is written: once nobody reads them the run is of no use.
+    only_events: bool,
+    events_lost: bool,
+    stop: &'a AtomicBool,
+    /// Whether the first client that is given up is the last one to be told of: with it the run ends.
+    only_first_abortion: bool,
+    abortions: usize,
+    /// Seconds between progress lines.
+    every: Option<u32>,
+    columns: Columns,
+    /// The origin of the run's clock since 1970, if lines name the time of day.
+    timestamps: Option<Duration>,
+    /// What has happened since the last progress line, and how long that is.
+    since: Tally,
+    since_s: f64,
+    elapsed_s: f64,
+    ticks: u32,
+}
+
+/// Which parts a progress line has beside those that it always has.
+#[derive(Debug, Clone, Copy, Default)]
+struct Columns {
+    lag: bool,
+    skipped: bool,
+    retries: bool,
+}
+
+impl<'a> Watcher<'a> {
+    /// A watcher that prints and writes what the options ask for; it sets `stop` to end the run early. `origin` is that
+    /// of the run's clock since 1970.
+    pub fn new(
+        options: &Options,
+        plan: &Plan,
+        clock: Clock,
+        origin: Duration,
+        events: Option<&'a mut EventWriter>,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        let lag = plan.interval.is_some();
+        Self {
+            clock,
+            events,
+            only_events: options.events == Some(Events::Stdout),
+            events_lost: false,
+            stop,
+            only_first_abortion: plan.exit_on_abort,
+            abortions: 0,
+            every: options.progress,
+            columns: Columns { lag, skipped: lag && plan.latency_limit.is_some(), retries: plan.tries != Some(1) },
+            timestamps: options.progress_timestamp.then_some(origin),
+            since: Tally::default(),
+            since_s: 0.0,
+            elapsed_s: 0.0,
+            ticks: 0,
+        }
+    }
+
+    /// Writes the last event.
+    pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) {
+        self.emit(|events, clock| events.done(clock, outcome, status, warnings));
+    }
+
+    /// Whether an event could not be written; those after it were not tried.
+    pub fn events_lost(&self) -> bool {
+        self.events_lost
+    }
+
+    fn emit(&mut self, write: impl FnOnce(&mut EventWriter, Clock) -> std::io::Result<()>) {
+        let clock = self.clock;
+        if let Some(events) = &mut self.events {
+            if let Err(error) = write(events, clock) {
+                messages::error(format_args!("could not write events: {}", plain_io_message(&error)));
+                self.events = None;
+                self.events_lost = true;
+                if self.only_events {
+                    self.stop.store(true, Ordering::Relaxed);
+                }
+            }
+        }
+    }
+
+    fn forget(&mut self) {
+        self.since = Tally::default();
+        self.since_s = 0.0;
+    }
+}
+
+impl Observer for Watcher<'_> {
+    fn connected(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.connected(clock, clients, seconds));
+    }
+
+    fn ready(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.ready(clock, clients, seconds));
+    }
+
+    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        self.emit(|events, clock| events.phase(clock, phase, began));
+        if phase == Phase::Measure {
+            self.forget();
+        }
+    }
+
+    /// Prints a progress line when an interval is full; for the rest of one at the end of a run there is none.
+    fn tick(&mut self, tick: &Tick) {
+        self.emit(|events, clock| events.tick(clock, tick));
+        let Some(every) = self.every else { return };
+        if tick.phase == Phase::Warmup {
+            return;
+        }
+        self.since.merge(&tick.tally);
+        self.since_s += tick.seconds;
+        self.elapsed_s += tick.seconds;
+        self.ticks += 1;
+        if self.ticks % every == 0 && tick.seconds >= 1.0 {
+            let time = match self.timestamps {
+                Some(origin) => format!("{:.3}", origin.as_secs_f64() + self.clock.now() as f64 / 1e9),
+                None => format!("{:.1}", self.elapsed_s),
+            };
+            let line = progress_line(&time, self.since_s, &self.since, self.columns);
+            output::tell(format_args!("{line}\n"));
+            self.forget();
+        }
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        self.emit(|events, clock| events.aborted(clock, abortion));
+        self.abortions += 1;
+        if self.abortions == 1 || !self.only_first_abortion {
+            messages::error(describe(abortion));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        messages::info(text);
+    }
+}
+
+/// pgbench's progress line.
+fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> String {
+    let tps = tally.counts.transactions() as f64 / since_s;
+    let (latency, stddev) = (tally.counts.moments.mean() / 1000.0, tally.counts.moments.stddev() / 1000.0);
+    let failed = tally.counts.failed();
+    let mut line = format!("progress: {time} s, {tps:.1} tps, lat {latency:.3} ms stddev {stddev:.3}, {failed} failed");
+    let counts = &tally.counts;
+    // Writing to a string cannot fail.
+    if columns.lag {
+        let _ = write!(line, ", lag {:.3} ms", counts.lag.mean() / 1000.0);
+    }
+    if columns.skipped {
+        let _ = write!(line, ", {} skipped", counts.skipped);
+    }
+    if columns.retries {
+        let _ = write!(line, ", {} retried, {} retries", counts.retried, counts.retries);
+    }
+    line
+}
+
+/// pgbench's sentence on a client that is given up. Why a connection broke it does not say; the events do.
+fn describe(abortion: &Abortion) -> String {
+    const DIED: &str = "perhaps the backend died while processing";
+    let Abortion { client, script, command, cause } = abortion;
+    let (last_word, query): (Option<&dyn std::fmt::Display>, u32) = match cause {
+        Cause::Statement { error, query } => (Some(error), *query),
+        Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0),
+        _ => (None, 0),
+    };
+    match (cause, last_word, command) {
+        (Cause::Connect(error), ..) => {
+            format!("{error}\npgbench: error: client {client} aborted while establishing connection")
+        }
+        (Cause::Connection(error @ ConnectionError::Copy), ..) => error.to_string(),
+        (Cause::Program(trouble), ..) => describe_trouble(*client, *script, trouble),
+        (_, Some(error), Some(command)) => {
+            format!("client {client} script {script} aborted in command {command} query {query}: {error}")
+        }
+        (_, None, Some(command)) => {
+            format!("client {client} aborted in command {command} (SQL) of script {script}; {DIED}")
+        }
+        (_, last_word, None) => {
+            let reason = last_word.map_or_else(|| DIED.to_owned(), ToString::to_string);
+            format!("client {client} aborted while rolling back the transaction after an error; {reason}")
+        }
+    }
+}
+
+/// What went wrong in a script, after the client's number.
+fn describe_trouble(client: usize, script: usize, trouble: &Trouble) -> String {
+    match trouble {
+        Trouble::Command { command, word, reason, detail } => {
+            let before = detail.as_ref().map_or_else(String::new, |detail| format!("{detail}\npgbench: error: "));
+            format!("{before}client {client} aborted in command {command} ({word}) of script {script}; {reason}")
+        }
+        Trouble::Rows { command, query, reason } => {
+            format!("client {client} script {script} command {command} query {query}: {reason}")
+        }
+        Trouble::Script { .. } | Trouble::Fatal(_) => format!("client {client} aborted: {trouble}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_progress_line_is_pgbenchs() {
+        let mut tally = Tally::default();
+        (0..2750).for_each(|_| tally.commit(3_770_000));
+        tally.counts.fail("40001");
+        tally.counts.fail("57P01");
+        let always = "progress: 10.0 s, 275.0 tps, lat 3.770 ms stddev 0.000, 1 failed";
+        assert_eq!(progress_line("10.0", 10.0, &tally, Columns::default()), always);
+        tally.counts.lag.add(2500.0);
+        tally.counts.skipped = 4;
+        tally.counts.retried = 5;
+        tally.counts.retries = 6;
+        assert_eq!(
+            progress_line("10.0", 10.0, &tally, Columns { lag: true, skipped: true, retries: true }),
+            format!("{always}, lag 2.500 ms, 4 skipped, 5 retried, 6 retries")
+        );
+    }
+
+    #[test]
+    fn a_lost_connection_is_told_with_the_servers_last_word_if_there_is_one() {
+        let told = |command, cause| describe(&Abortion { client: 3, script: 1, command, cause });
+        let server = || ConnectionError::Server(Box::default());
+        assert_eq!(
+            told(Some(4), Cause::Connection(ConnectionError::Closed)),
+            "client 3 aborted in command 4 (SQL) of script 1; perhaps the backend died while processing"
+        );
+        assert!(
+            told(Some(4), Cause::Connection(server())).starts_with("client 3 script 1 aborted in command 4 query 0:")
+        );
+        assert_eq!(
+            told(None, Cause::Connection(ConnectionError::Closed)),
+            "client 3 aborted while rolling back the transaction after an error; \
+             perhaps the backend died while processing"
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! The report at the end of a run, line for line as pgbench 18 prints it.
+
+mod pooled;
+#[cfg(test)]
+mod tests;
+
+use std::fmt::{Result, Write};
+
+use super::options::Options;
+use super::survey::Facts;
+use drive::Outcome;
+use drive::ledger::{Account, Counts, Tally};
+use drive::plan::{Limit, Plan};
+use ground::shard::Part;
+use latency::{Latencies, Moments};
+use workload::ScriptInfo;
+
+/// The whole report.
+pub fn report(options: &Options, plan: &Plan, facts: &Facts, outcome: &Outcome) -> String {
+    let mut total = outcome.measure.clone();
+    total.merge(&outcome.drain);
+    let mut report =
+        Report { out: String::new(), options, plan, facts, outcome, total, scripts: plan.workload.scripts() };
+    // Writing to a string cannot fail.
+    let _ = report.write();
+    report.out
+}
+
+struct Report<'a> {
+    out: String,
+    options: &'a Options,
+    plan: &'a Plan,
+    facts: &'a Facts,
+    outcome: &'a Outcome,
+    /// The measured part and what was finished after it.
+    total: Tally,
+    scripts: Vec<ScriptInfo>,
+}
+
+/// Transactions that were executed or skipped.
+fn all(counts: &Counts) -> u64 {
+    counts.transactions() + counts.skipped + counts.failed()
+}
+
+impl Report<'_> {
+    fn write(&mut self) -> Result {
+        self.write_settings()?;
+        if !self.options.warmup.is_zero() {
+            self.write_warmup()?;
+        }
+        if all(&self.total.counts) == 0 {
+            return Ok(());
+        }
+        let counts = self.total.counts.clone();
+        self.write_failures("", &counts)?;
+        self.write_skipped("", &counts)?;
+        self.write_late()?;
+        self.write_latency()?;
+        self.write_speed()?;
+        self.write_scripts()
+    }
+
+    fn write_settings(&mut self) -> Result {
+        let out = &mut self.out;
+        let kind = if let [script] = self.scripts.as_slice() { &script.description } else { "multiple scripts" };
+        writeln!(out, "transaction type: {kind}")?;
+        writeln!(out, "scaling factor: {}", self.facts.scale)?;
+        if let Some((method, count)) = &self.facts.partitions {
+            writeln!(out, "partition method: {method}\npartitions: {count}")?;
+        }
+        writeln!(out, "query mode: {}", self.plan.mode.name())?;
+        let Part { shard, whole, .. } = self.plan.part;
+        if shard.is_part() {
+            let what = if self.plan.pools.is_some() { "connections" } else { "clients" };
+            writeln!(out, "shard: {shard} of a run of {whole} {what}")?;
+        }
+        if let Some(pools) = self.plan.pools {
+            return self.write_pools(&pools);
+        }
+        writeln!(out, "number of clients: {}", self.plan.clients)?;
+        writeln!(out, "number of threads: {}", self.plan.jobs)?;
+        if let Some(tries) = self.plan.tries {
+            writeln!(out, "maximum number of tries: {tries}")?;
+        }
+        let committed = self.total.counts.transactions();
+        match self.plan.limit {
+            Limit::Transactions(each) => {
+                let wanted = each * self.plan.clients as u64;
+                writeln!(out, "number of transactions per client: {each}")?;
+                writeln!(out, "number of transactions actually processed: {committed}/{wanted}")
+            }
+            Limit::Time(_) | Limit::Events { .. } => {
+                if let Some(duration) = self.plan.limit.time() {
+                    writeln!(out, "duration: {} s", duration.as_secs())?;
+                }
+                writeln!(out, "number of transactions actually processed: {committed}")
+            }
+        }
+    }
+
+    fn write_warmup(&mut self) -> Result {
+        let (seconds, transactions) = (self.outcome.warmup_s, self.outcome.warmup.counts.transactions());
+        // A run may be interrupted before its load begins.
+        let tps = if seconds > 0.0 { transactions as f64 / seconds } else { 0.0 };
+        writeln!(self.out, "warm-up: {seconds:.1} s, {transactions} transactions, {tps:.6} tps, not in these results")
+    }
+
+    fn write_failures(&mut self, prefix: &str, counts: &Counts) -> Result {
+        let all = all(counts);
+        let out = &mut self.out;
+        writeln!(out, "{prefix}number of failed transactions: {}", share(counts.failed(), all))?;
+        if self.options.failures_detailed {
+            writeln!(out, "{prefix}number of serialization failures: {}", share(counts.serialization_failures(), all))?;
+            writeln!(out, "{prefix}number of deadlock failures: {}", share(counts.deadlocks(), all))?;
+            if self.plan.continue_on_error {
+                writeln!(out, "{prefix}number of other failures: {}", share(counts.other_failures, all))?;
+            }
+        }
+        if self.plan.tries != Some(1) {
+            writeln!(out, "{prefix}number of transactions retried: {}", share(counts.retried, all))?;
+            writeln!(out, "{prefix}total number of retries: {}", counts.retries)?;
+        }
+        Ok(())
+    }
+
+    fn write_skipped(&mut self, prefix: &str, counts: &Counts) -> Result {
+        if self.plan.interval.is_none() || self.plan.latency_limit.is_none() {
+            return Ok(());
+        }
+        writeln!(self.out, "{prefix}number of transactions skipped: {}", share(counts.skipped, all(counts)))
+    }
+
+    fn write_late(&mut self) -> Result {
+        let Some(limit) = self.plan.latency_limit else { return Ok(()) };
+        let (late, committed) = (self.total.counts.late, self.total.counts.transactions());
+        let percent = if committed == 0 { 0.0 } else { 100.0 * late as f64 / committed as f64 };
+        writeln!(
+            self.out,
+            "number of transactions above the {:.1} ms latency limit: {late}/{committed} ({percent:.3}%)",
+            limit.as_micros() as f64 / 1000.0
+        )
+    }
+
+    fn write_latency(&mut self) -> Result {
+        let throttled = self.plan.interval.is_some();
+        if throttled
+            || self.plan.pools.is_some()
+            || self.options.progress.is_some()
+            || self.plan.latency_limit.is_some()
+        {
+            self.write_moments("", &self.total.counts.moments.clone())?;
+        } else {
+            // Without measurements pgbench computes the average from the run time; the line says so by having no
+            // deviation.
+            let spent = self.outcome.elapsed_s * 1000.0 * self.plan.clients as f64;
+            let average = spent / all(&self.total.counts) as f64;
+            let note = if self.total.counts.failed() > 0 { " (including failures)" } else { "" };
+            writeln!(self.out, "latency average = {average:.3} ms{note}")?;
+        }
+        if throttled {
+            let lag = &self.total.counts.lag;
+            let (mean, max) = (lag.mean() / 1000.0, lag.max / 1000.0);
+            writeln!(self.out, "rate limit schedule lag: avg {mean:.3} (max {max:.3}) ms")?;
+        }
+        if let Some(tasks) = &self.outcome.tasks {
+            self.write_waits(tasks)?;
+        }
+        if self.options.percentiles {
+            self.write_percentiles()?;
+        }
+        Ok(())
+    }
+
+    fn write_percentiles(&mut self) -> Result {
+        let max = format!(", max = {:.3}", self.total.counts.moments.max / 1000.0);
+        write_percentiles(&mut self.out, "latency", &self.total.latencies, &max)?;
+        if let Some(pace) = &self.total.pace {
+            write_percentiles(&mut self.out, "service time", &pace.service, "")?;
+            write_percentiles(&mut self.out, "schedule lag", &pace.lags, "")?;
+        }
+        self.write_pool_percentiles()
+    }
+
+    fn write_speed(&mut self) -> Result {
+        let counts = &self.total.counts;
+        let tps = counts.transactions() as f64 / self.outcome.elapsed_s;
+        if self.plan.pools.is_some() {
+            return writeln!(self.out, "tps = {tps:.6} (including connection times)");
+        }
+        if self.plan.reconnect {
+            let connected = (counts.transactions() + counts.failed()).max(1);
+            let connect_ms = self.outcome.reconnect_s * 1000.0 / connected as f64;
+            writeln!(self.out, "average connection time = {connect_ms:.3} ms")?;
+            writeln!(self.out, "tps = {tps:.6} (including reconnection times)")
+        } else {
+            writeln!(self.out, "initial connection time = {:.3} ms", self.outcome.connect_s * 1000.0)?;
+            writeln!(self.out, "tps = {tps:.6} (without initial connection time)")
+        }
+    }
+
+    fn write_scripts(&mut self) -> Result {
+        let scripts = std::mem::take(&mut self.scripts);
+        let several = scripts.len() > 1;
+        let weights: u64 = scripts.iter().map(|script| script.weight).sum();
+        for (number, (script, account)) in scripts.iter().zip(&self.outcome.scripts).enumerate() {
+            if several {
+                let target = 100.0 * script.weight as f64 / weights as f64;
+                writeln!(self.out, "SQL script {}: {}", number + 1, script.description)?;
+                writeln!(self.out, " - weight: {} (targets {target:.1}% of total)", script.weight)?;
+                self.write_script(&account.whole)?;
+            }
+            if self.options.report_per_command {
+                let prefix = if several { " - " } else { "" };
+                let columns = if self.plan.tries == Some(1) { " and failures" } else { ", failures and retries" };
+                writeln!(self.out, "{prefix}statement latencies in milliseconds{columns}:")?;
+                for (command, account) in script.commands.iter().zip(&account.commands) {
+                    self.write_command(&command.line, account)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write_script(&mut self, counts: &Counts) -> Result {
+        let (executed, of) = (all(counts), all(&self.total.counts));
+        let percent = 100.0 * executed as f64 / of as f64;
+        writeln!(self.out, " - {executed} transactions ({percent:.1}% of total)")?;
+        if executed > 0 {
+            let committed = counts.transactions();
+            let tps = committed as f64 / self.outcome.elapsed_s;
+            writeln!(self.out, " - number of transactions actually processed: {committed} (tps = {tps:.6})")?;
+            self.write_failures(" - ", counts)?;
+            self.write_skipped(" - ", counts)?;
+        }
+        self.write_moments(" - ", &counts.moments)
+    }
+
+    fn write_command(&mut self, line: &str, account: &Account) -> Result {
+        let Account { moments, failures, retries } = account;
+        write!(self.out, "   {:11.3}  {failures:10} ", moments.mean() / 1000.0)?;
+        if self.plan.tries != Some(1) {
+            write!(self.out, "{retries:10} ")?;
+        }
+        writeln!(self.out, "{line}")
+    }
+
+    fn write_moments(&mut self, prefix: &str, moments: &Moments) -> Result {
+        if moments.count > 0 {
+            writeln!(self.out, "{prefix}latency average = {:.3} ms", moments.mean() / 1000.0)?;
+            writeln!(self.out, "{prefix}latency stddev = {:.3} ms", moments.stddev() / 1000.0)?;
+        }
+        Ok(())
+    }
+}
+
+fn write_percentiles(out: &mut String, name: &str, latencies: &Latencies, rest: &str) -> Result {
+    let Some(found) = latencies.percentiles() else { return Ok(()) };
+    let percentiles =
+        [("p50", found.p50), ("p90", found.p90), ("p95", found.p95), ("p99", found.p99), ("p99.9", found.p999)];
+    let listed: Vec<_> = percentiles.iter().map(|(name, us)| format!("{name} = {:.3}", *us as f64 / 1000.0)).collect();
+    writeln!(out, "{name} percentiles (ms): {}{rest}", listed.join(", "))
+}
+
+fn share(part: u64, whole: u64) -> String {
+    let percent = if whole == 0 { 0.0 } else { 100.0 * part as f64 / whole as f64 };
+    format!("{part} ({percent:.3}%)")
+}

@@ -1,0 +1,97 @@
+//! What is asked of the database before a run, and what is done to it.
+
+use super::PGBENCH_VERSION;
+use super::options::Options;
+use crate::frontend::pgbench::messages;
+use crate::frontend::pgbench::messages::Failure;
+use ground::output;
+use wire::error::ConnectionError;
+use wire::session::Session;
+use wire::target::Target;
+
+/// What the database says before a run.
+#[derive(Debug, Default)]
+pub struct Facts {
+    pub scale: u32,
+    /// Partitioning of pgbench_accounts: method and number.
+    pub partitions: Option<(String, u32)>,
+}
+
+/// The line that names the versions: one version if client and server are of the same major.
+pub fn print_version(server: &str) {
+    let same = server.split('.').next() == Some(PGBENCH_VERSION);
+    if same {
+        output::print(format_args!("pgbench ({PGBENCH_VERSION})\n"));
+    } else {
+        output::print(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
+    }
+}
+
+/// Asks the database for the scale and for partitions; without built-in scripts nothing needs its tables, and the scale
+/// is what the option says.
+pub fn survey(session: &mut Session, options: &Options, target: &Target) -> Result<Facts, Failure> {
+    if !options.needs_tables {
+        return Ok(Facts { scale: options.scale.unwrap_or(1), partitions: None });
+    }
+    let rows = session.query("select count(*) from pgbench_branches").map_err(|error| {
+        let mut failure = Failure::error(format!("could not count number of branches: {error}"));
+        if matches!(&error, ConnectionError::Server(server) if server.sqlstate == "42P01") {
+            let dbname = &target.params.dbname;
+            failure = failure
+                .hint(format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\"."));
+        }
+        failure
+    })?;
+    let count = rows.first().and_then(|row| row.first()?.clone()).unwrap_or_default();
+    let scale = count
+        .parse()
+        .ok()
+        .filter(|scale| *scale <= i32::MAX as u32)
+        .ok_or_else(|| Failure::error(format!("invalid count(*) from pgbench_branches: \"{count}\"")))?;
+    if options.scale.is_some() {
+        messages::warning(format!("scale option ignored, using count from pgbench_branches table ({scale})"));
+    }
+    Ok(Facts { scale, partitions: partitions(session, &target.params.dbname)? })
+}
+
+fn partitions(session: &mut Session, dbname: &str) -> Result<Option<(String, u32)>, Failure> {
+    let sql = "select p.partstrat, pg_catalog.count(i.inhparent) \
+               from pg_catalog.pg_class as c \
+               left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) \
+               left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent) \
+               where c.oid = pg_catalog.to_regclass('pgbench_accounts') group by 1";
+    let rows = session.query(sql).map_err(Failure::error)?;
+    let Some([strategy, count]) = rows.first().map(Vec::as_slice) else {
+        return Err(Failure::error("no pgbench_accounts table found in \"search_path\"")
+            .hint(format!("Perhaps you need to do initialization (\"pgbench -i\") in database \"{dbname}\".")));
+    };
+    let method = match strategy.as_deref() {
+        None => return Ok(None),
+        Some("r") => "range",
+        Some("h") => "hash",
+        Some(other) => return Err(Failure::error(format!("unexpected partition method: \"{other}\""))),
+    };
+    let count = count.as_deref().and_then(|count| count.parse().ok()).unwrap_or(0);
+    Ok(Some((method.to_owned(), count)))
+}
+
+/// Tidies up before the run; a table that cannot be is told of and left as it is.
+pub fn vacuum(session: &mut Session, options: &Options) {
+    let mut try_to = |sql: &str| {
+        if let Err(error) = session.query(sql) {
+            messages::error(format_args!("{error}\npgbench: detail: (ignoring this error and continuing anyway)"));
+        }
+    };
+    if !options.no_vacuum {
+        output::tell("starting vacuum...");
+        for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
+            try_to(sql);
+        }
+        output::tell("end.\n");
+        if options.vacuum_all {
+            output::tell("starting vacuum pgbench_accounts...");
+            try_to("vacuum analyze pgbench_accounts");
+            output::tell("end.\n");
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! The values of pgbench's options: what each may be, and the words in which the others are refused.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use crate::frontend::open_files;
+use crate::frontend::pgbench::messages;
+use crate::frontend::pgbench::messages::Failure;
+use tables::{PartitionMethod, Step};
+use wire::statement::QueryMode;
+use workload::pgbench::is_variable_name;
+
+/// A whole number within `min..=max`, with white space around it as C's `strtol` takes it; nothing counts as zero.
+pub fn integer(text: &str, option: &str, min: u32, max: u32) -> Result<u32, Failure> {
+    let digits = text.trim();
+    let number = match digits.parse::<i64>() {
+        Ok(number) => Some(number),
+        Err(_) if digits.is_empty() => Some(0),
+        Err(_) if is_whole_number(digits) => None,
+        Err(_) => return Err(Failure::error(format!("invalid value \"{text}\" for option {option}"))),
+    };
+    number
+        .and_then(|number| u32::try_from(number).ok())
+        .filter(|number| (min..=max).contains(number))
+        .ok_or_else(|| Failure::error(format!("{option} must be in range {min}..{max}")))
+}
+
+fn is_whole_number(text: &str) -> bool {
+    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
+    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+/// A number from 1 to 2147483647.
+pub fn count(text: &str, option: &str) -> Result<u32, Failure> {
+    integer(text, option, 1, i32::MAX as u32)
+}
+
+/// Raises the limit of open files to what so many clients need, where the system lets it.
+pub fn reserve_files(clients: usize) -> Result<(), Failure> {
+    open_files::reserve(clients as u64).map_err(|error| {
+        let failure = Failure::error(error.message);
+        if error.advises { failure.hint(open_files::ADVICE) } else { failure }
+    })
+}
+
+/// `simple`, `extended` or `prepared`.
+pub fn mode(text: &str) -> Result<QueryMode, Failure> {
+    [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared]
+        .into_iter()
+        .find(|mode| mode.name() == text)
+        .ok_or_else(|| Failure::error(format!("invalid query mode (-M): \"{text}\"")))
+}
+
+/// Seconds from 0 to a day, with decimals.
+pub fn seconds(text: &str, option: &str) -> Result<Duration, Failure> {
+    let seconds: f64 =
+        text.parse().map_err(|_| Failure::error(format!("invalid value \"{text}\" for option {option}")))?;
+    if !(0.0..=86_400.0).contains(&seconds) {
+        return Err(Failure::error(format!("{option} must be in range 0..86400 seconds")));
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+/// The letters of `--init-steps`, spaces between them allowed.
+pub fn check_steps(steps: String) -> Result<String, Failure> {
+    if steps.is_empty() {
+        return Err(Failure::error("no initialization steps specified"));
+    }
+    match steps.chars().find(|letter| *letter != ' ' && Step::from_letter(*letter).is_none()) {
+        Some(unknown) => Err(Failure::error(format!("unrecognized initialization step \"{unknown}\""))
+            .detail("Allowed step characters are: \"dtgGvpf\".")),
+        None => Ok(steps),
+    }
+}
+
+/// `range` or `hash`, in any case of letters.
+pub fn partition_method(text: &str) -> Result<PartitionMethod, Failure> {
+    match text.to_ascii_lowercase().as_str() {
+        "range" => Ok(PartitionMethod::Range),
+        "hash" => Ok(PartitionMethod::Hash),
+        _ => Err(Failure::error(format!("invalid partition method, expecting \"range\" or \"hash\", got: \"{text}\""))),
+    }
+}
+
+/// `NAME=VALUE` of a variable.
+pub fn definition(text: &str) -> Result<(String, String), Failure> {
+    let parts = text.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty());
+    let Some((name, value)) = parts else {
+        return Err(Failure::error(format!("invalid variable definition: \"{text}\"")));
+    };
+    if !is_variable_name(name.as_bytes()) {
+        return Err(Failure::error(format!("option: invalid variable name: \"{name}\"")));
+    }
+    Ok((name.to_owned(), value.to_owned()))
+}
+
+/// A weight after `@`, as C's `strtol` reads it.
+pub fn weight(text: &str) -> Result<u64, Failure> {
+    let digits = text.trim_start();
+    let number: i64 = digits.parse().map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;
+    u64::try_from(number)
+        .ok()
+        .filter(|weight| *weight <= i32::MAX as u64)
+        .ok_or_else(|| Failure::error(format!("weight specification out of range (0 .. {}): {number}", i32::MAX)))
+}
+
+/// A latency limit in milliseconds, kept in whole microseconds; less than one is none.
+pub fn latency_limit(text: &str) -> Result<Option<Duration>, Failure> {
+    let ms = positive(text).ok_or_else(|| Failure::error(format!("invalid latency limit: \"{text}\"")))?;
+    // The longest that fits the run's clock, 292 years.
+    let us = ((ms * 1000.0) as u64).min(i64::MAX as u64 / 1000);
+    Ok((us > 0).then(|| Duration::from_micros(us)))
+}
+
+/// A rate in transactions per second; the mean time between two.
+pub fn rate(text: &str) -> Result<Duration, Failure> {
+    let rate = positive(text).ok_or_else(|| Failure::error(format!("invalid rate limit: \"{text}\"")))?;
+    let longest = Duration::from_secs(u32::MAX.into());
+    Ok(Duration::try_from_secs_f64(1.0 / rate).unwrap_or(longest).min(longest))
+}
+
+/// A share above 0 and up to 1.
+pub fn sampling_rate(text: &str) -> Result<f64, Failure> {
+    positive(text)
+        .filter(|rate| *rate <= 1.0)
+        .ok_or_else(|| Failure::error(format!("invalid sampling rate: \"{text}\"")))
+}
+
+/// The number of tries; `None` for any number.
+pub fn max_tries(text: &str) -> Result<Option<u32>, Failure> {
+    let number = atoi(text);
+    let tries =
+        u32::try_from(number).map_err(|_| Failure::error(format!("invalid number of maximum tries: \"{text}\"")))?;
+    Ok((tries > 0).then_some(tries))
+}
+
+fn positive(text: &str) -> Option<f64> {
+    Some(atof(text)).filter(|number| *number > 0.0 && number.is_finite())
+}
+
+/// As C's `atof`: the longest beginning that is a decimal number; without one, zero.
+fn atof(text: &str) -> f64 {
+    let text = text.trim_start();
+    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
+    let mut numbers = ends.filter_map(|end| text[..end].parse().ok());
+    numbers.next().unwrap_or(0.0)
+}
+
+/// As C's `atoi`: leading digits; without any, zero; what does not fit is cut to 32 bits.
+fn atoi(text: &str) -> i32 {
+    let text = text.trim_start();
+    let sign = usize::from(text.starts_with(['-', '+']));
+    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
+    let number = text[..sign + digits].parse::<i64>();
+    let too_much = if text.starts_with('-') { i64::MIN } else { i64::MAX };
+    number.unwrap_or(if digits == 0 { 0 } else { too_much }) as i32
+}
+
+/// The seed that an option or the environment asks for, which is told at once as pgbench does; without one, a seed of
+/// the time, untold.
+pub fn random_seed(text: Option<&str>) -> Result<u64, Failure> {
+    let seed = match text {
+        None | Some("time") => {
+            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
+            since.as_micros() as u64
+        }
+        Some("rand") => {
+            use std::hash::{BuildHasher, Hasher};
+            // The standard library seeds its hashers from the system's entropy.
+            std::collections::hash_map::RandomState::new().build_hasher().finish()
+        }
+        Some(number) => scan_u64(number).ok_or_else(|| {
+            Failure::error(format!("unrecognized random seed option \"{number}\""))
+                .detail("Expecting an unsigned integer, \"time\" or \"rand\".")
+        })?,
+    };
+    if text.is_some() {
+        messages::info(format!("setting random seed to {seed}"));
+    }
+    Ok(seed)
+}
+
+/// Whether a seed that is none of the others has been asked for: one that is the same on every machine.
+pub fn is_number(seed: &str) -> bool {
+    !matches!(seed, "time" | "rand")
+}
+
+/// As C's `scanf` reads `%lu`: white space before it, a sign that wraps, too much is the most.
+fn scan_u64(text: &str) -> Option<u64> {
+    let digits = text.trim_start();
+    is_whole_number(digits).then(|| {
+        let magnitude = digits.trim_start_matches(['-', '+']).parse().ok();
+        match magnitude {
+            Some(number) if digits.starts_with('-') => 0u64.wrapping_sub(number),
+            Some(number) => number,
+            None => u64::MAX,
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_read_as_c_reads_them() {
+        assert_eq!(integer(" 7 ", "-x", 1, 9).unwrap(), 7);
+        assert_eq!(integer("+7", "-x", 1, 9).unwrap(), 7);
+        for text in ["", "0", "-1", "10", "99999999999999999999999999999999999999999999"] {
+            assert_eq!(integer(text, "-x", 1, 9).unwrap_err().to_string(), "pgbench: error: -x must be in range 1..9");
+        }
+        for text in ["x", "7x", "7.5", "-", "--7"] {
+            let expected = format!("pgbench: error: invalid value \"{text}\" for option -x");
+            assert_eq!(integer(text, "-x", 1, 9).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn seeds_are_scanned_as_c_scans_them() {
+        assert_eq!(scan_u64(" 42"), Some(42));
+        assert_eq!(scan_u64("-1"), Some(u64::MAX));
+        assert_eq!(scan_u64("99999999999999999999999"), Some(u64::MAX));
+        for text in ["", "x", "42x", "42 ", "0x10", "-"] {
+            assert_eq!(scan_u64(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn beginnings_of_numbers_are_numbers_as_in_c() {
+        for (text, number) in [("2.5ms", 2.5), (" 1e2x", 100.0), ("-3", -3.0), ("x", 0.0), ("", 0.0), (".5.5", 0.5)] {
+            assert_eq!(atof(text), number, "{text}");
+        }
+        for (text, number) in [("7x", 7), (" -3", -3), ("x", 0), ("", 0), ("-", 0), ("4294967297", 1), ("+2", 2)] {
+            assert_eq!(atoi(text), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn extreme_rates_and_limits_are_cut_to_what_a_clock_can_hold() {
+        assert_eq!(rate("1e-300").unwrap(), Duration::from_secs(u32::MAX.into()));
+        assert_eq!(rate("250").unwrap(), Duration::from_millis(4));
+        assert_eq!(latency_limit("0.0001").unwrap(), None);
+        assert!(latency_limit("1e300").unwrap().unwrap().as_nanos() < u64::MAX.into());
+        for text in ["0", "-1", "x", "inf", "nan"] {
+            assert!(rate(text).is_err() && latency_limit(text).is_err() && sampling_rate(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn steps_are_letters_and_spaces() {
+        assert!(check_steps("d t gGvpf".to_owned()).is_ok());
+        assert!(check_steps(String::new()).is_err());
+        assert!(check_steps("dx".to_owned()).unwrap_err().to_string().contains("step \"x\""));
+    }
+}

@@ -1,0 +1,157 @@
+//! The options of runs with pools of connections, which front ends share; mistakes are told in one sentence each.
+
+use std::time::Duration;
+
+use super::sharing::check_enough;
+use drive::plan::{Arrival, PoolPlan};
+use ground::shard::{Deal, Shard};
+use wire::session::Session;
+
+/// The most tasks of an application, and the most connections of all pools.
+const MOST_TASKS: u32 = 10_000_000;
+const MOST_CONNECTIONS: usize = 100_000;
+
+/// The longest time, seconds: a day.
+const LONGEST_S: f64 = 86_400.0;
+
+/// The highest rate, tasks per second.
+const HIGHEST_RATE: f64 = 1e9;
+
+/// After how long a task gives up waiting if nothing else is said, the common default of drivers that have pools.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// Options as far as they were given.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Pooling {
+    pub apps: Option<usize>,
+    pub tasks: Option<u32>,
+    pub arrival: Option<Arrival>,
+    pub size: Option<usize>,
+    pub timeout: Option<Duration>,
+    pub lifetime: Option<Duration>,
+}
+
+impl Pooling {
+    /// Whether there is any.
+    pub fn is_given(&self) -> bool {
+        *self != Self::default()
+    }
+
+    /// A shard's part of so many tasks on pools of this size.
+    pub fn plan(&self, shard: Shard, apps: usize, tasks: u32, size: usize) -> Result<PoolPlan, String> {
+        if apps.saturating_mul(size) > MOST_CONNECTIONS {
+            return Err(format!(
+                "all pools together (--apps x --pool) may have at most {MOST_CONNECTIONS} connections"
+            ));
+        }
+        check_enough(shard, size, "connections of a pool (--pool)")?;
+        check_enough(shard, tasks as usize, "tasks of an application (--tasks)")?;
+        let deal = Deal { shard, tasks, size };
+        Ok(PoolPlan {
+            apps,
+            tasks: deal.own_tasks(),
+            arrival: self.arrival.unwrap_or(Arrival::AtOnce),
+            size: deal.own_slots(),
+            timeout: self.timeout.unwrap_or(DEFAULT_TIMEOUT),
+            lifetime: self.lifetime,
+            deal,
+        })
+    }
+}
+
+/// The number of applications or of connections.
+pub fn number(text: &str, option: &str) -> Result<usize, String> {
+    count(text, option, MOST_CONNECTIONS as u32).map(|number| number as usize)
+}
+
+/// The number of an application's tasks.
+pub fn tasks(text: &str) -> Result<u32, String> {
+    count(text, "--tasks", MOST_TASKS)
+}
+
+/// A whole number from 1 to `most`.
+pub fn count(text: &str, option: &str, most: u32) -> Result<u32, String> {
+    let invalid = || format!("invalid value \"{text}\" for option {option}: it takes a whole number from 1 to {most}");
+    let number = text.trim().parse::<u32>().map_err(|_| invalid())?;
+    if (1..=most).contains(&number) { Ok(number) } else { Err(invalid()) }
+}
+
+/// A time in seconds, with decimals.
+pub fn seconds(text: &str, option: &str) -> Result<Duration, String> {
+    let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (0.001..=LONGEST_S).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
+        format!("invalid value \"{text}\" for option {option}: it takes seconds from 0.001 to {LONGEST_S}")
+    })
+}
+
+/// When tasks arrive: `at-once`, `RATE` or `poisson:RATE`.
+pub fn arrival(text: &str) -> Result<Arrival, String> {
+    let rate = |digits: &str| {
+        let rate = digits.trim().parse::<f64>().ok();
+        rate.filter(|rate| *rate > 1e-6 && *rate <= HIGHEST_RATE)
+    };
+    let arrival = match text.strip_prefix("poisson:") {
+        Some(digits) => rate(digits).map(Arrival::Poisson),
+        None if text == "at-once" => Some(Arrival::AtOnce),
+        None => rate(text).map(Arrival::Rate),
+    };
+    arrival.ok_or_else(|| {
+        format!(
+            "invalid value \"{text}\" for option --arrival: it takes at-once, a rate in tasks per second, or poisson:RATE"
+        )
+    })
+}
+
+/// Refuses pools that the server could not fill, with all engines' connections counted. A server that does not say how
+/// many connections it takes is believed to take them.
+pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), String> {
+    // the limits of roles and databases are not for superusers
+    const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \
+        (current_setting('max_connections')::int - case when rolsuper then 0 \
+        else current_setting('superuser_reserved_connections')::int end, 'max_connections'), \
+        (case when not rolsuper then rolconnlimit end, 'the role''s CONNECTION LIMIT'), \
+        (case when not rolsuper then datconnlimit end, 'the database''s CONNECTION LIMIT')) as limits (most, what) \
+        where rolname = current_user and datname = current_database() and most >= 0 order by most limit 1";
+    let rows = session.query(SQL).unwrap_or_default();
+    let limit = rows.first().and_then(|row| match row.as_slice() {
+        [Some(most), Some(what)] => Some((most.parse::<usize>().ok()?, what)),
+        _ => None,
+    });
+    let size = pools.deal.size;
+    let wanted = pools.apps * size;
+    match limit {
+        Some((most, what)) if wanted > most => Err(format!(
+            "{} pool{} of {size} connections may need {wanted}, but the server gives this user at most {most} ({what}): \
+             choose a smaller --pool or --apps, or raise that limit",
+            pools.apps,
+            if pools.apps == 1 { "" } else { "s" },
+        )),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrivals_are_read_as_they_are_shown() {
+        for text in ["at-once", "250", "0.5", "poisson:12.5"] {
+            assert_eq!(arrival(text).unwrap().to_string(), text);
+        }
+        for text in ["", "poisson", "poisson:", "poisson:x", "-1", "0", "nan", "inf", "poisson:-3", "At-Once"] {
+            assert!(arrival(text).unwrap_err().contains("--arrival"), "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_and_times_have_their_ranges() {
+        assert_eq!(tasks("5000"), Ok(5000));
+        assert!(tasks("0").unwrap_err().contains("from 1 to 10000000"));
+        assert!(number("1e3", "--pool").is_err());
+        assert_eq!(seconds("0.2", "--pool-timeout"), Ok(Duration::from_millis(200)));
+        for text in ["0", "-1", "nan", "1e9", "x"] {
+            assert!(seconds(text, "--pool-timeout").is_err(), "{text}");
+        }
+    }
+}

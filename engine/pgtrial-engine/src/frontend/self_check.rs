@@ -1,0 +1,77 @@
+//! Whether the client itself was the limit of what was measured, so that the numbers say more of it than of the server.
+
+use serde::Serialize;
+
+use drive::Outcome;
+
+/// Above this share of its time on the processor a thread is a limit.
+const BUSY: f64 = 0.8;
+
+/// Above this share of the median latency the client's own lag is a part of what was measured.
+const LAG: f64 = 0.1;
+
+/// A reason to doubt the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Warning {
+    /// One word for programs.
+    pub kind: &'static str,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// All reasons to doubt the measured part; `threads` is the option that gives more threads.
+pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
+    [busy(outcome.busiest_thread, threads), behind(outcome)].into_iter().flatten().collect()
+}
+
+fn busy(share: f64, threads: &str) -> Option<Warning> {
+    let message = format!(
+        "the busiest client thread was on the processor {:.0}% of the time, so that the client may have been the limit; \
+         more threads ({threads}) or another machine for the client would tell",
+        100.0 * share
+    );
+    (share > BUSY).then_some(Warning { kind: "client-busy", message })
+}
+
+fn behind(outcome: &Outcome) -> Option<Warning> {
+    let lag = outcome.measure.pace.as_ref()?.oversleeps.percentiles()?.p99;
+    let latency = outcome.measure.latencies.percentiles()?.p50;
+    let message = format!(
+        "clients that were free began their transactions late: the p99 of that lag, {:.3} ms, is more than {:.0}% of the \
+         median latency of {:.3} ms; another machine or processors of its own for the client would tell",
+        lag as f64 / 1000.0,
+        100.0 * LAG,
+        latency as f64 / 1000.0
+    );
+    (lag as f64 > LAG * latency as f64).then_some(Warning { kind: "schedule-lag", message })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drive::ledger::{Pace, Tally};
+
+    fn kinds(busiest_thread: f64, latency_us: u64, lag_us: Option<u64>) -> Vec<&'static str> {
+        let mut measure = Tally::default();
+        measure.commit(latency_us * 1000);
+        measure.pace = lag_us.map(|lag| {
+            let mut pace = Pace::default();
+            pace.oversleeps.record(lag * 1000);
+            Box::new(pace)
+        });
+        let outcome = Outcome { busiest_thread, measure, ..Outcome::default() };
+        warnings(&outcome, "-j").into_iter().map(|warning| warning.kind).collect()
+    }
+
+    #[test]
+    fn a_busy_client_and_a_late_one_are_told_of() {
+        assert_eq!(kinds(0.81, 1000, Some(101)), ["client-busy", "schedule-lag"]);
+        assert!(kinds(0.80, 1000, Some(99)).is_empty());
+        assert!(kinds(0.0, 1000, None).is_empty());
+    }
+
+    #[test]
+    fn nothing_measured_is_nothing_to_doubt() {
+        assert!(warnings(&Outcome::default(), "-j").is_empty());
+    }
+}

@@ -1,0 +1,221 @@
+//! What the command does: prepare, run, cleanup and the others, for the tests that are built in and for scripts.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::help;
+use super::log::{Level, Log, print};
+use super::plan;
+use super::refusal::{Refusal, tell};
+use super::test::{Kind, Test, is_modern};
+use crate::frontend::sysbench::report;
+use crate::frontend::sysbench::report::Run;
+use drive;
+use drive::{Abortion, Began, Observer, RunError, Tick};
+use ground::clock::{Clock, Phase};
+use ground::shard::Part;
+use tables::sbtest;
+use wire::statement::QueryMode;
+use wire::target::Target;
+use workload::lua::{Role, Script};
+use workload::settings::Settings;
+use workload::{Trouble, Workload, oltp};
+
+/// What the commands of a test work with.
+pub struct Context<'a> {
+    pub test: &'a Test,
+    pub settings: Arc<Settings>,
+    pub log: &'a mut Log,
+    pub clock: Clock,
+}
+
+impl Context<'_> {
+    /// Does what `command` says; the exit status.
+    pub fn execute(mut self, command: &str) -> Result<u8, Refusal> {
+        self.check_sharing(command)?;
+        match &self.test.kind {
+            Kind::Native(test) => self.native(test, command),
+            Kind::Script(script) => self.script(script, command),
+        }
+    }
+
+    /// Several engines share a load, or making the tables; only a load has a start.
+    fn check_sharing(&self, command: &str) -> Result<(), Refusal> {
+        if self.settings.text("shard").is_some() && !matches!(command, "run" | "prepare") {
+            return Err(Refusal::fatal("--shard is for the commands 'run' and 'prepare' only"));
+        }
+        if self.settings.text("start_at").is_some() && command != "run" {
+            return Err(Refusal::fatal("--start-at is for the command 'run' only"));
+        }
+        Ok(())
+    }
+
+    fn native(&mut self, test: &oltp::Test, command: &str) -> Result<u8, Refusal> {
+        match command {
+            "help" => self.describe(),
+            _ if !Test::commands(test).contains(&command) => Err(unknown(command)),
+            "prepare" => {
+                let target = self.target()?;
+                if is_modern(test) {
+                    self.tell_of_threads();
+                }
+                sbtest::prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
+                Ok(0)
+            }
+            "prewarm" => {
+                let target = self.target()?;
+                self.tell_of_threads();
+                sbtest::prewarm(test, &self.settings, &target)?;
+                Ok(0)
+            }
+            "cleanup" => {
+                let target = self.target()?;
+                sbtest::cleanup(test, &self.settings, &target)?;
+                Ok(0)
+            }
+            _ => {
+                let target = self.target()?;
+                let part = plan::part(&self.settings)?;
+                let workload = test.workload(&self.settings, part.shard)?;
+                self.run(part, target, workload)
+            }
+        }
+    }
+
+    /// A script's own commands come before those that all scripts have.
+    fn script(&mut self, script: &Script, command: &str) -> Result<u8, Refusal> {
+        if let Some(kind) = script.command(command) {
+            return self.perform(script, command, kind.parallel);
+        }
+        match command {
+            "help" if script.has("help") => {
+                script.help()?;
+                Ok(0)
+            }
+            "help" => self.describe(),
+            "prepare" | "cleanup" if script.has(command) => self.perform(script, command, false),
+            "prepare" | "cleanup" => Err(self.not_implemented(command)),
+            "run" => {
+                let target = self.target()?;
+                let part = plan::part(&self.settings)?;
+                script.init()?;
+                let workload = script.workload(Role::Events)?;
+                self.run(part, target, workload)
+            }
+            _ => Err(unknown(command)),
+        }
+    }
+
+    fn describe(&self) -> Result<u8, Refusal> {
+        if !self.test.declares_options() {
+            return Err(self.not_implemented("help"));
+        }
+        print(&help::test_options(&self.test.name, &self.test.options()));
+        Ok(0)
+    }
+
+    fn not_implemented(&self, command: &str) -> Refusal {
+        Refusal::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
+    }
+
+    /// How statements travel.
+    fn mode(&self) -> QueryMode {
+        match &self.test.kind {
+            Kind::Native(test) => test.mode(&self.settings),
+            Kind::Script(_) if self.settings.text("db_ps_mode") == Some("disable") => QueryMode::Simple,
+            Kind::Script(_) => QueryMode::Prepared,
+        }
+    }
+
+    /// What the original says when it starts threads for a command.
+    fn tell_of_threads(&mut self) {
+        if self.settings.int("threads") > 1 {
+            self.log.text(Level::Notice, "Initializing worker threads...\n");
+        }
+    }
+
+    /// The server, if the options ask for one of ours.
+    fn target(&self) -> Result<Arc<Target>, Refusal> {
+        match self.settings.text("db_driver") {
+            None | Some("pgsql") => {}
+            Some("mysql") => {
+                return Err(Refusal::fatal(
+                    "pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL",
+                ));
+            }
+            Some(other) => return Err(Refusal::fatal(format_args!("invalid database driver name: '{other}'"))),
+        }
+        match self.settings.text("db_ps_mode") {
+            Some("auto" | "disable") => {}
+            other => {
+                let other = other.unwrap_or("");
+                return Err(Refusal::fatal(format_args!("Invalid value for db-ps-mode: {other}")));
+            }
+        }
+        let (target, warnings) = plan::target(&self.settings)?;
+        warnings.iter().for_each(|line| tell(line));
+        Ok(target)
+    }
+
+    fn run(&mut self, part: Part, target: Arc<Target>, workload: Arc<dyn Workload>) -> Result<u8, Refusal> {
+        let mode = self.mode();
+        let plan = plan::load(&self.settings, part, target, workload, mode)?;
+        let (settings, clock, test) = (&self.settings, self.clock, self.test);
+        Ok(report::run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log }))
+    }
+
+    /// A command that is a function of the script, in one client or in all. Engines that share one that is for all have
+    /// each some of the clients; one that is for one client is the first engine's.
+    fn perform(&mut self, script: &Script, command: &str, parallel: bool) -> Result<u8, Refusal> {
+        let target = self.target()?;
+        let part = plan::part_of_command(&self.settings, parallel)?;
+        if part.clients() == 0 {
+            let shard = part.shard;
+            let line =
+                format!("Shard {shard}: '{command}' is not a parallel command, shard 1/{} executes it\n", shard.of);
+            self.log.text(Level::Notice, &line);
+            return Ok(0);
+        }
+        if parallel {
+            self.tell_of_threads();
+        }
+        let workload = script.workload(Role::Command(command.to_owned()))?;
+        let plan = plan::command(&self.settings, part, target, workload, self.mode());
+        let never = AtomicBool::new(false);
+        match drive::perform(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
+            Ok(_) => Ok(0),
+            Err(RunError::Unready) => Ok(1),
+            Err(error) => Err(Refusal::fatal(error)),
+        }
+    }
+}
+
+fn unknown(command: &str) -> Refusal {
+    Refusal::error(format_args!("Unknown command: {command}"))
+}
+
+/// Logs why clients of a command were given up.
+struct Failures<'a> {
+    log: &'a mut Log,
+}
+
+impl Observer for Failures<'_> {
+    fn connected(&mut self, _clients: usize, _seconds: f64) {}
+
+    fn ready(&mut self, _clients: usize, _seconds: f64) {}
+
+    fn phase(&mut self, _phase: Phase, _began: Option<&Began>) {}
+
+    fn tick(&mut self, _tick: &Tick) {}
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        match &abortion.cause {
+            drive::Cause::Program(Trouble::Fatal(lines)) => {
+                lines.iter().for_each(|line| self.log.text(Level::Fatal, line));
+            }
+            cause => self.log.text(Level::Fatal, cause),
+        }
+    }
+
+    fn note(&mut self, _text: &str) {}
+}

@@ -1,0 +1,151 @@
+//! The text of `--help`, and that of a test's `help` command.
+
+use std::fmt::Write;
+
+use super::options::table::{Definition, Group, OPTIONS};
+use super::options::values::{Kind, show};
+use workload::settings::OptionSpec;
+
+/// The tests that are built in, each with what it does.
+#[rustfmt::skip]
+const TESTS: [(&str, &str); 11] = [
+    ("bulk_insert", "INSERT of many rows at once"),
+    ("oltp_delete", "DELETE by primary key"),
+    ("oltp_insert", "INSERT of single rows"),
+    ("oltp_point_select", "SELECT by primary key"),
+    ("oltp_read_only", "transactions of point and range SELECTs"),
+    ("oltp_read_write", "transactions of SELECTs, UPDATEs, DELETE and INSERT"),
+    ("oltp_update_index", "UPDATE of an indexed column"),
+    ("oltp_update_non_index", "UPDATE of a column without an index"),
+    ("oltp_write_only", "transactions of UPDATEs, DELETE and INSERT"),
+    ("select_random_points", "SELECT of a list of random keys"),
+    ("select_random_ranges", "SELECT of several random ranges"),
+];
+
+/// sysbench's help, with what pgtrial adds kept apart at the end.
+pub fn text() -> String {
+    let mut text = String::from(
+        "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup help\n",
+    );
+    text += "\nGeneral options:\n";
+    text += &general(&[Group::General]);
+    text += "\nPseudo-Random Numbers Generator options:\n";
+    text += &general(&[Group::Random]);
+    text += "\nLog options:\n";
+    text += &general(&[Group::LogText]);
+    text += "\n";
+    text += &general(&[Group::LogLatency]);
+    text += "\nGeneral database options:\n\n";
+    text += &general(&[Group::Database]);
+    text +=
+        "\n\nCompiled-in database drivers:\n  pgsql - PostgreSQL driver\n\nmysql options (accepted, without effect):\n";
+    text += &general(&[Group::Mysql]);
+    text += "\npgsql options:\n";
+    text += &general(&[Group::Pgsql]);
+    text += "\nCompiled-in tests:\n";
+    for (name, does) in TESTS {
+        let _ = writeln!(text, "  {name} - {does}");
+    }
+    text += "\nSee 'sysbench <testname> help' for a list of options for each test.\n";
+    text += "\nOptions of later versions of sysbench:\n";
+    text += &general(&[Group::Later]);
+    text += "\nOptions that pgtrial adds:\n";
+    text += &general(&[Group::Own]);
+    text += "\nThis is sysbench for PostgreSQL as pgtrial has it.\n";
+    text
+}
+
+/// The options of a test in the order of their names.
+pub fn test_options(test: &str, specs: &[OptionSpec]) -> String {
+    let mut specs: Vec<_> = specs.iter().collect();
+    specs.sort_by(|one, other| one.name.cmp(&other.name));
+    let lines = specs.iter().map(|spec| Line {
+        name: &spec.name,
+        kind: Kind::of(&spec.default),
+        description: &spec.description,
+        default: show(&spec.default),
+    });
+    format!("{test} options:\n{}\n", table(&lines.collect::<Vec<_>>()))
+}
+
+fn general(groups: &[Group]) -> String {
+    let line = |known: &'static Definition| Line {
+        name: known.name,
+        kind: known.kind,
+        description: known.description,
+        default: known.default.map(str::to_owned),
+    };
+    let lines = OPTIONS.iter().filter(|known| groups.contains(&known.group)).map(line);
+    table(&lines.collect::<Vec<_>>())
+}
+
+/// A line of the table.
+struct Line<'a> {
+    name: &'a str,
+    kind: Kind,
+    description: &'a str,
+    default: Option<String>,
+}
+
+/// One option a line, the descriptions below each other.
+fn table(lines: &[Line<'_>]) -> String {
+    let width = |line: &Line<'_>| line.name.len() + line.kind.placeholder().len();
+    let widest = lines.iter().map(width).max().unwrap_or(0);
+    let mut text = String::new();
+    for line in lines {
+        let padding = " ".repeat(widest - width(line) + 1);
+        let _ = write!(text, "  --{}{}{padding}{}", line.name, line.kind.placeholder(), line.description);
+        if let Some(default) = &line.default {
+            let _ = write!(text, " [{default}]");
+        }
+        text.push('\n');
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workload::oltp;
+    use workload::settings::OptionValue;
+
+    #[test]
+    fn a_tests_options_are_sorted_and_stand_below_each_other() {
+        let spec = |name: &str, description: &str, default| OptionSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            default,
+        };
+        let specs = [
+            spec("tables", "Number of tables", OptionValue::Int(1)),
+            spec("items", "Some items", OptionValue::List(vec!["a".to_owned(), "b".to_owned()])),
+            spec("skip", "Skip it", OptionValue::Bool(false)),
+            spec("variant", "Which", OptionValue::Text(None)),
+            spec("share", "How much", OptionValue::Double(5.0)),
+        ];
+        let expected = "\
+foo.lua options:
+  --items=[LIST,...] Some items [a,b]
+  --share=N          How much [5]
+  --skip[=on|off]    Skip it [off]
+  --tables=N         Number of tables [1]
+  --variant=STRING   Which
+
+";
+        assert_eq!(test_options("foo.lua", &specs), expected);
+    }
+
+    #[test]
+    fn every_option_is_explained_once() {
+        let text = text();
+        for known in OPTIONS {
+            let start = format!("\n  --{}{}", known.name, known.kind.placeholder());
+            assert_eq!(text.matches(&start).count(), 1, "{}", known.name);
+        }
+    }
+
+    #[test]
+    fn the_tests_that_are_named_are_there() {
+        assert!(TESTS.iter().all(|(name, _)| oltp::find(name).is_some()));
+    }
+}

@@ -1,0 +1,212 @@
+//! sysbench's log: lines on standard output, each of a level, those above the verbosity left out.
+
+use std::fmt::Display;
+use std::io::{self, Stdout, Write};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use workload::lua::Voice;
+
+/// How important a line is; the number is the least verbosity that shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    Fatal = 0,
+    Alert = 1,
+    Warning = 2,
+    Notice = 3,
+    Info = 4,
+    Debug = 5,
+}
+
+impl Level {
+    fn prefix(self) -> &'static str {
+        match self {
+            Self::Fatal => "FATAL: ",
+            Self::Alert => "ALERT: ",
+            Self::Warning => "WARNING: ",
+            Self::Notice | Self::Info => "",
+            Self::Debug => "DEBUG: ",
+        }
+    }
+}
+
+/// The log. Until it has a verbosity it shows everything.
+#[derive(Debug)]
+pub struct Log<W: Write = Stdout> {
+    lines: Arc<Mutex<Lines<W>>>,
+}
+
+impl Log {
+    pub fn stdout() -> Self {
+        Self::to(io::stdout())
+    }
+
+    /// What scripts speak through, in whichever thread.
+    pub fn voice(&self) -> Arc<dyn Voice> {
+        Arc::new(Log { lines: Arc::clone(&self.lines) })
+    }
+}
+
+impl<W: Write> Log<W> {
+    pub fn to(out: W) -> Self {
+        let lines = Lines { out, verbosity: None, last: None, repeated: 0, is_aside: false };
+        Self { lines: Arc::new(Mutex::new(lines)) }
+    }
+
+    /// From now on, lines of higher levels are left out and repetitions are counted instead of shown.
+    pub fn limit(&mut self, verbosity: i64) {
+        self.lines().verbosity = Some(verbosity);
+    }
+
+    /// From now on standard output belongs to something else: what is important goes to standard error, the rest nowhere.
+    pub fn stand_aside(&mut self) {
+        self.lines().is_aside = true;
+    }
+
+    /// Writes a text and a line feed. The same text again is only counted; the count is told before the next other one.
+    pub fn text(&mut self, level: Level, text: impl Display) {
+        self.lines().text(level, text);
+    }
+
+    /// Writes a text and a line feed, even if it is the same as before.
+    pub fn always(&mut self, level: Level, text: impl Display) {
+        self.lines().always(level, text);
+    }
+
+    /// Writes a notice that begins with the time since the start of the run, even if it is the same as before.
+    pub fn timed(&mut self, seconds: f64, text: impl Display) {
+        self.always(Level::Notice, format_args!("[ {seconds:.0}s ] {text}"));
+    }
+
+    /// Writes a text as it is, whatever the verbosity.
+    pub fn raw(&mut self, text: &str) {
+        self.lines().print(Level::Notice, format_args!("{text}"));
+    }
+
+    fn lines(&self) -> MutexGuard<'_, Lines<W>> {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+impl Log<Vec<u8>> {
+    /// What has been written.
+    pub fn written(self) -> Vec<u8> {
+        self.lines().out.clone()
+    }
+}
+
+/// What all who write to a log share.
+#[derive(Debug)]
+struct Lines<W: Write> {
+    out: W,
+    verbosity: Option<i64>,
+    /// `None` before the first line, which no line repeats.
+    last: Option<String>,
+    /// How often the last line came again.
+    repeated: u32,
+    /// Whether standard output belongs to something else.
+    is_aside: bool,
+}
+
+impl Voice for Log {
+    fn say(&self, is_fatal: bool, text: &str) {
+        let level = if is_fatal { Level::Fatal } else { Level::Alert };
+        self.lines().text(level, text);
+    }
+
+    fn print(&self, text: &[u8]) {
+        let mut lines = self.lines();
+        let _ = if lines.is_aside {
+            io::stderr().write_all(text)
+        } else {
+            lines.out.write_all(text).and_then(|()| lines.out.flush())
+        };
+    }
+}
+
+impl<W: Write> Lines<W> {
+    fn shows(&self, level: Level) -> bool {
+        self.verbosity.is_none_or(|verbosity| level as i64 <= verbosity)
+    }
+
+    fn text(&mut self, level: Level, text: impl Display) {
+        if !self.shows(level) {
+            return;
+        }
+        let text = text.to_string();
+        if self.verbosity.is_some() {
+            if self.last.as_ref() == Some(&text) {
+                self.repeated += 1;
+                return;
+            }
+            let repeated = std::mem::take(&mut self.repeated);
+            if repeated > 0 {
+                self.print(level, format_args!("(last message repeated {repeated} times)\n"));
+            }
+        }
+        self.print(level, format_args!("{}{text}\n", level.prefix()));
+        self.last = Some(text);
+    }
+
+    fn always(&mut self, level: Level, text: impl Display) {
+        if self.shows(level) {
+            self.print(level, format_args!("{}{text}\n", level.prefix()));
+        }
+    }
+
+    /// That nobody reads it is no reason to stop.
+    fn print(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
+        if !self.is_aside {
+            let _ = self.out.write_fmt(text).and_then(|()| self.out.flush());
+        } else if level <= Level::Warning {
+            let _ = io::stderr().write_fmt(text);
+        }
+    }
+}
+
+/// Writes on standard output as it is, whatever the verbosity. That nobody reads it is no reason to fail.
+pub fn print(text: &str) {
+    let mut out = io::stdout();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+/// The same on standard error.
+pub fn print_aside(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(act: impl Fn(&mut Log<Vec<u8>>)) -> String {
+        let mut log = Log::to(Vec::new());
+        act(&mut log);
+        String::from_utf8(log.written()).unwrap()
+    }
+
+    #[test]
+    fn levels_have_prefixes_and_are_left_out_above_the_verbosity() {
+        let text = written(|log| {
+            log.text(Level::Debug, "before");
+            log.limit(2);
+            log.text(Level::Fatal, "a");
+            log.text(Level::Warning, "b");
+            log.text(Level::Notice, "c");
+            log.always(Level::Info, "d");
+        });
+        assert_eq!(text, "DEBUG: before\nFATAL: a\nWARNING: b\n");
+    }
+
+    #[test]
+    fn repetitions_are_counted() {
+        let text = written(|log| {
+            log.limit(3);
+            for word in ["", "a", "a", "a", "b"] {
+                log.text(Level::Notice, word);
+            }
+            log.always(Level::Notice, "b");
+        });
+        assert_eq!(text, "\na\n(last message repeated 2 times)\nb\nb\n");
+    }
+}

@@ -1,0 +1,116 @@
+//! The sysbench front end: sysbench's options in, sysbench's lines out.
+
+mod commands;
+mod config;
+mod help;
+mod log;
+pub mod measured;
+mod options;
+mod plan;
+mod refusal;
+mod report;
+mod test;
+
+use std::io::IsTerminal;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use commands::Context;
+use ground::clock::Clock;
+use log::{Level, Log};
+use options::{Chosen, CommandLine, Declared, Unknown, checks};
+use refusal::{Refusal, tell};
+use test::{Kind, Test};
+use workload::lua::Invocation;
+use workload::settings::{OptionValue, Settings};
+
+/// The version of sysbench whose behaviour this front end has.
+pub const SYSBENCH_VERSION: &str = "1.0.20";
+
+/// Runs sysbench with `args` (without the program's name); the exit status is sysbench's: 0, 1 for what it refuses and
+/// for what went wrong.
+pub fn main(args: Vec<String>) -> ExitCode {
+    let mut log = Log::stdout();
+    match invoke(&args, &mut log) {
+        Ok(status) => ExitCode::from(status),
+        Err(refusal) => {
+            refusal.tell(&mut log);
+            ExitCode::from(1)
+        }
+    }
+}
+
+fn invoke(args: &[String], log: &mut Log) -> Result<u8, Refusal> {
+    let clock = Clock::start();
+    let line = CommandLine::read(args, &|name| std::fs::read(name), &mut tell)?;
+    if line.is_on("help") {
+        log::print(&help::text());
+        return Ok(0);
+    }
+    if line.is_on("version") {
+        let ours = env!("CARGO_PKG_VERSION");
+        log::print(&format!("sysbench {SYSBENCH_VERSION} (pgtrial {ours})\n"));
+        return Ok(0);
+    }
+    let checked = checks::check(&line, &mut |text| log.text(Level::Warning, text))?;
+    log.limit(checked.int("verbosity"));
+    if line.is_text("jsonl", "-") {
+        log.stand_aside();
+    }
+    log.text(Level::Notice, banner());
+
+    let invocation = invocation(args, &line);
+    if invocation.test.is_none() && std::io::stdin().is_terminal() {
+        log.text(Level::Notice, "Reading the script from the standard input:\n");
+    }
+    let test = Test::load(&invocation, log.voice(), &mut |text| log.text(Level::Warning, text))?;
+    let Some(command) = command(&test, &invocation)? else {
+        return Ok(0);
+    };
+    let chosen = settle(&line, &checked, &test)?;
+    for option in &chosen.ignored {
+        log.text(Level::Warning, format_args!("the test '{}' has no option {option}", test.name));
+    }
+    if let Kind::Script(script) = &test.kind {
+        script.configure(Arc::new(chosen.script), plan::shard(&chosen.all)?)?;
+    }
+    Context { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
+}
+
+/// The line at the head of everything.
+fn banner() -> String {
+    let ours = env!("CARGO_PKG_VERSION");
+    format!("sysbench {SYSBENCH_VERSION} (pgtrial {ours}, using bundled LuaJIT 2.1)\n")
+}
+
+/// What scripts see of the command line; `-` is the script on standard input.
+fn invocation(args: &[String], line: &CommandLine) -> Invocation {
+    Invocation {
+        argv: std::iter::once("sysbench".to_owned()).chain(args.iter().cloned()).collect(),
+        test: line.test.clone().filter(|name| name != "-"),
+        command: line.command.clone(),
+    }
+}
+
+/// The command that is to be executed. Scripts may be loaded without one, and one from standard input has none.
+fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, Refusal> {
+    match (&test.kind, &invocation.command) {
+        (Kind::Native(native), None) => Err(Refusal::fatal(format_args!(
+            "Command is required. Supported commands: {}",
+            Test::commands(native).join(", ")
+        ))),
+        (_, None) => Ok(None),
+        (_, Some(command)) => Ok(invocation.test.is_some().then(|| command.clone())),
+    }
+}
+
+/// All options, now that the test is known. Scripts that declare no options see the test's name among them.
+fn settle(line: &CommandLine, checked: &Settings, test: &Test) -> Result<Chosen, Refusal> {
+    let (options, unknown) = (test.options(), test.unknown_options());
+    let declared = Declared { options: &options, unknown, sizes: matches!(test.kind, Kind::Script(_)) };
+    let mut chosen = line.settle(checked, declared)?;
+    if unknown == Unknown::Taken {
+        chosen.script.set("test", OptionValue::Text(line.test.clone()));
+    }
+    Ok(chosen)
+}

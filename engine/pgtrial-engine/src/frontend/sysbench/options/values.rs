@@ -1,0 +1,273 @@
+//! Kinds of options, and the values that their texts stand for.
+
+use workload::settings::OptionValue;
+
+/// What an option takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Bool,
+    Int,
+    /// Bytes, with K, M, G or T for powers of 1024.
+    Size,
+    Double,
+    Text,
+    List,
+    /// The name of a file with more options.
+    File,
+}
+
+impl Kind {
+    /// The kind of an option with this default.
+    pub fn of(default: &OptionValue) -> Self {
+        match default {
+            OptionValue::Bool(_) => Self::Bool,
+            OptionValue::Int(_) => Self::Int,
+            OptionValue::Double(_) => Self::Double,
+            OptionValue::Text(_) => Self::Text,
+            OptionValue::List(_) => Self::List,
+        }
+    }
+
+    /// How the value is shown behind an option's name.
+    pub fn placeholder(self) -> &'static str {
+        match self {
+            Self::Bool => "[=on|off]",
+            Self::Int | Self::Double => "=N",
+            Self::Size => "=SIZE",
+            Self::Text => "=STRING",
+            Self::List => "=[LIST,...]",
+            Self::File => "=FILENAME",
+        }
+    }
+}
+
+/// What was written for an option.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Written {
+    /// The name alone: `--debug`.
+    Nothing,
+    /// What follows the first equals sign on the command line.
+    Text(String),
+    /// The words of a line in a file.
+    Words(Vec<String>),
+}
+
+impl Written {
+    /// As a message shows it.
+    pub fn shown(&self) -> String {
+        match self {
+            Self::Nothing => String::new(),
+            Self::Text(text) => text.clone(),
+            Self::Words(words) => words.join(","),
+        }
+    }
+
+    /// The one word that it is, empty for nothing; `None` if there are several.
+    fn single(&self) -> Option<&str> {
+        match self {
+            Self::Nothing => Some(""),
+            Self::Text(text) => Some(text),
+            Self::Words(words) => match words.as_slice() {
+                [] => Some(""),
+                [word] => Some(word),
+                _ => None,
+            },
+        }
+    }
+
+    /// The elements of a list; a text is split at commas, and empty elements are none.
+    fn list(&self) -> Vec<String> {
+        match self {
+            Self::Nothing => Vec::new(),
+            Self::Text(text) => text.split(',').filter(|item| !item.is_empty()).map(str::to_owned).collect(),
+            Self::Words(words) => words.clone(),
+        }
+    }
+}
+
+/// The value of an option of this kind; `None` if this is none.
+pub fn evaluate(kind: Kind, written: &Written) -> Option<OptionValue> {
+    if kind == Kind::List {
+        return Some(OptionValue::List(written.list()));
+    }
+    let text = written.single()?;
+    match kind {
+        Kind::Bool if *written == Written::Nothing => Some(OptionValue::Bool(true)),
+        Kind::Bool => switch(text).map(OptionValue::Bool),
+        Kind::Int => integer(text).map(OptionValue::Int),
+        Kind::Size => size(text).map(OptionValue::Int),
+        Kind::Double => double(text).map(OptionValue::Double),
+        Kind::Text | Kind::List | Kind::File => Some(OptionValue::Text((!text.is_empty()).then(|| text.to_owned()))),
+    }
+}
+
+/// The value of a test's option, whose numbers may be written in any way as long as they are of their kind: sysbench's own
+/// tests take them as doubles, so that `1e6` is a number of rows. With `sizes` a whole number may have a unit.
+pub fn evaluate_for_test(default: &OptionValue, written: &Written, sizes: bool) -> Option<OptionValue> {
+    evaluate(Kind::of(default), written).or_else(|| match default {
+        OptionValue::Int(_) => match double(written.single()?) {
+            Some(number) => whole(number).map(OptionValue::Int),
+            None => sizes.then(|| evaluate(Kind::Size, written))?,
+        },
+        _ => None,
+    })
+}
+
+fn switch(text: &str) -> Option<bool> {
+    match text {
+        "on" | "true" | "1" => Some(true),
+        "off" | "false" | "0" => Some(false),
+        _ => None,
+    }
+}
+
+/// A whole number as C reads it, white space before it included, of 32 bits.
+fn integer(text: &str) -> Option<i64> {
+    let digits = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
+    digits.parse::<i32>().ok().map(i64::from)
+}
+
+fn double(text: &str) -> Option<f64> {
+    text.trim_start().parse::<f64>().ok().filter(|number| number.is_finite())
+}
+
+/// The whole number that a double is, below 2^53.
+fn whole(number: f64) -> Option<i64> {
+    (number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0).then_some(number as i64)
+}
+
+/// Digits and perhaps one letter of K, M, G and T, which may be small.
+fn size(text: &str) -> Option<i64> {
+    let (digits, shift) = match text.chars().last()?.to_ascii_uppercase() {
+        'K' => (&text[..text.len() - 1], 10),
+        'M' => (&text[..text.len() - 1], 20),
+        'G' => (&text[..text.len() - 1], 30),
+        'T' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<i64>().ok()?.checked_mul(1 << shift)
+}
+
+/// A value as it would be written, for help texts; `None` for a text that is not there.
+pub fn show(value: &OptionValue) -> Option<String> {
+    match value {
+        OptionValue::Bool(true) => Some("on".to_owned()),
+        OptionValue::Bool(false) => Some("off".to_owned()),
+        OptionValue::Int(number) => Some(number.to_string()),
+        OptionValue::Double(number) => Some(number.to_string()),
+        OptionValue::Text(text) => text.clone(),
+        OptionValue::List(items) => Some(items.join(",")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn text(text: &str) -> Written {
+        Written::Text(text.to_owned())
+    }
+
+    fn words(words: &[&str]) -> Written {
+        Written::Words(words.iter().map(|word| (*word).to_owned()).collect())
+    }
+
+    fn list(items: &[&str]) -> Option<OptionValue> {
+        Some(OptionValue::List(items.iter().map(|item| (*item).to_owned()).collect()))
+    }
+
+    #[test]
+    fn switches_take_the_words_of_the_original_and_no_others() {
+        for on in [Written::Nothing, text("on"), text("true"), text("1"), words(&["on"])] {
+            assert_eq!(evaluate(Kind::Bool, &on), Some(OptionValue::Bool(true)), "{on:?}");
+        }
+        for off in ["off", "false", "0"] {
+            assert_eq!(evaluate(Kind::Bool, &text(off)), Some(OptionValue::Bool(false)), "{off}");
+        }
+        for wrong in [text(""), text("yes"), text("ON"), text("TRUE"), words(&[]), words(&["on", "off"])] {
+            assert_eq!(evaluate(Kind::Bool, &wrong), None, "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn whole_numbers_are_of_32_bits() {
+        assert_eq!(evaluate(Kind::Int, &text(" +5")), Some(OptionValue::Int(5)));
+        assert_eq!(evaluate(Kind::Int, &text("-2147483648")), Some(OptionValue::Int(-2_147_483_648)));
+        for wrong in ["", "x", "5 ", "2147483648", "1.5", "0x1", "1K"] {
+            assert_eq!(evaluate(Kind::Int, &text(wrong)), None, "{wrong}");
+        }
+        assert_eq!(evaluate(Kind::Int, &Written::Nothing), None);
+    }
+
+    #[test]
+    fn sizes_take_a_letter() {
+        for (written, bytes) in [("64K", 65_536), ("5k", 5_120), ("1M", 1 << 20), ("5G", 5 << 30), ("7", 7)] {
+            assert_eq!(evaluate(Kind::Size, &text(written)), Some(OptionValue::Int(bytes)), "{written}");
+        }
+        for wrong in ["", "K", "x", "64Q", "5kB", "-1", "+1", "9999999999T", "é"] {
+            assert_eq!(evaluate(Kind::Size, &text(wrong)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn doubles_are_finite() {
+        assert_eq!(evaluate(Kind::Double, &text("1e3")), Some(OptionValue::Double(1000.0)));
+        for wrong in ["", "x", "1x", "inf", "nan"] {
+            assert_eq!(evaluate(Kind::Double, &text(wrong)), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn lists_are_split_at_commas_unless_they_came_as_words() {
+        assert_eq!(evaluate(Kind::List, &text(",a,,b c,")), list(&["a", "b c"]));
+        assert_eq!(evaluate(Kind::List, &words(&["a,b", "c"])), list(&["a,b", "c"]));
+        assert_eq!(evaluate(Kind::List, &Written::Nothing), list(&[]));
+    }
+
+    #[test]
+    fn an_empty_text_is_none() {
+        assert_eq!(evaluate(Kind::Text, &text("")), Some(OptionValue::Text(None)));
+        assert_eq!(evaluate(Kind::Text, &text("a=b")), Some(OptionValue::Text(Some("a=b".to_owned()))));
+        assert_eq!(evaluate(Kind::Text, &words(&["a", "b"])), None);
+    }
+
+    #[test]
+    fn a_tests_whole_numbers_may_be_written_as_doubles() {
+        let int = OptionValue::Int(1);
+        assert_eq!(evaluate_for_test(&int, &text("1e6"), false), Some(OptionValue::Int(1_000_000)));
+        assert_eq!(evaluate_for_test(&int, &text("3000000000"), false), Some(OptionValue::Int(3_000_000_000)));
+        for wrong in ["x", "", "1.5", "1e30", "inf"] {
+            assert_eq!(evaluate_for_test(&int, &text(wrong), true), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_scripts_whole_numbers_may_be_sizes() {
+        let int = OptionValue::Int(1);
+        assert_eq!(evaluate_for_test(&int, &text("4K"), true), Some(OptionValue::Int(4096)));
+        assert_eq!(evaluate_for_test(&int, &text("4K"), false), None);
+    }
+
+    fn kind() -> impl Strategy<Value = Kind> {
+        prop::sample::select(vec![Kind::Bool, Kind::Int, Kind::Size, Kind::Double, Kind::Text, Kind::List, Kind::File])
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_value_or_none(kind in kind(), written in "[-+ 0-9a-zA-Zé.,]{0,12}") {
+            let _ = evaluate(kind, &text(&written));
+        }
+
+        #[test]
+        fn a_shown_value_reads_as_itself(number in any::<i32>(), double in -1e9..1e9f64, on in any::<bool>()) {
+            for value in [OptionValue::Int(number.into()), OptionValue::Double(double), OptionValue::Bool(on)] {
+                let shown = text(&show(&value).unwrap_or_default());
+                prop_assert_eq!(evaluate(Kind::of(&value), &shown), Some(value));
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! From options to what the reactor runs: the server, and the plan of a load or of a command.
+
+use std::sync::Arc;
+use std::thread::available_parallelism;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use super::refusal::Refusal;
+use crate::frontend::sharing;
+use drive::plan::{Limit, Plan, StartAt};
+use ground::shard::{Part, Shard};
+use wire::params;
+use wire::params::{Given, Password, ProcessEnvironment};
+use wire::statement::QueryMode;
+use wire::target::Target;
+use workload::Workload;
+use workload::seeds::Seeds;
+use workload::settings::Settings;
+
+/// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
+/// Lines that libpq would print on standard error come with it.
+pub fn target(settings: &Settings) -> Result<(Arc<Target>, Vec<String>), Refusal> {
+    let text = |name| settings.text(name).map(str::to_owned);
+    let given = Given {
+        host: text("pgsql_host"),
+        port: Some(settings.int("pgsql_port").to_string()),
+        user: text("pgsql_user"),
+        // Without a name it is libpq's default and not pgbench's.
+        dbname: Some(text("pgsql_db").unwrap_or_default()),
+        password: settings.text("pgsql_password").map(Password::new),
+        sslmode: text("pgsql_sslmode"),
+        fallback_application_name: "sysbench".to_owned(),
+    };
+    let params = params::resolve(&given, &ProcessEnvironment)
+        .map_err(|error| Refusal::fatal(format_args!("Connection to database failed: {error}\n")))?;
+    let warnings = params.warnings.clone();
+    Ok((Arc::new(Target::resolve(params)), warnings))
+}
+
+/// Which of several engines this is.
+pub fn shard(settings: &Settings) -> Result<Shard, Refusal> {
+    settings.text("shard").map_or(Ok(Shard::WHOLE), sharing::shard).map_err(Refusal::fatal)
+}
+
+/// The part of the load that is this engine's.
+pub fn part(settings: &Settings) -> Result<Part, Refusal> {
+    let shard = shard(settings)?;
+    let clients = clients(settings, true);
+    sharing::check_enough(shard, clients, "threads").map_err(Refusal::fatal)?;
+    if shard.is_part() && settings.int("rand_seed") == 0 {
+        return Err(Refusal::fatal(sharing::needs_seed("--rand-seed")));
+    }
+    Ok(Part::of_clients(shard, clients))
+}
+
+/// The plan of a load, or of a part of it.
+pub fn load(
+    settings: &Settings,
+    part: Part,
+    target: Arc<Target>,
+    workload: Arc<dyn Workload>,
+    mode: QueryMode,
+) -> Result<Plan, Refusal> {
+    let seconds = |name| Duration::from_secs(count(settings, name));
+    let (events, time) = (count(settings, "events"), seconds("time"));
+    let rate = settings.double("rate");
+    let start = settings.text("start_at").map(StartAt::read).transpose().map_err(Refusal::fatal)?;
+    let total = (events > 0).then(|| part.transactions(events));
+    Ok(Plan {
+        limit: Limit::Events { total, time: (!time.is_zero()).then_some(time) },
+        warmup: seconds("warmup_time"),
+        interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
+        exit_on_abort: true,
+        start,
+        ..of_part(settings, part, target, workload, mode)
+    })
+}
+
+/// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
+pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<Part, Refusal> {
+    if parallel { part(settings) } else { Ok(Part::of_clients(shard(settings)?, clients(settings, false))) }
+}
+
+/// The plan of a command, or of a part of it. One client's end is not the others'.
+pub fn command(
+    settings: &Settings,
+    part: Part,
+    target: Arc<Target>,
+    workload: Arc<dyn Workload>,
+    mode: QueryMode,
+) -> Plan {
+    of_part(settings, part, target, workload, mode)
+}
+
+fn clients(settings: &Settings, parallel: bool) -> usize {
+    if parallel { usize::try_from(settings.int("threads")).unwrap_or(1).max(1) } else { 1 }
+}
+
+fn of_part(settings: &Settings, part: Part, target: Arc<Target>, workload: Arc<dyn Workload>, mode: QueryMode) -> Plan {
+    let clients = part.clients();
+    let jobs = match usize::try_from(settings.int("jobs")) {
+        Ok(jobs @ 1..) => jobs,
+        _ => available_parallelism().map_or(1, usize::from),
+    }
+    .min(clients);
+    let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
+    Plan { jobs, mode, staged: true, ..Plan::plain(target, workload, part, seeds) }
+}
+
+fn count(settings: &Settings, name: &str) -> u64 {
+    u64::try_from(settings.int(name)).unwrap_or(0)
+}
+
+/// `--rand-seed`; for 0 it is the time, in nanoseconds.
+fn seed(settings: &Settings) -> u64 {
+    match settings.int("rand_seed") {
+        0 => SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64,
+        seed => seed as u64,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use ground::random::Random;
+    use wire::params::SslMode;
+    use workload::settings::OptionValue;
+    use workload::{Program, ScriptInfo};
+
+    /// A workload that is never run.
+    struct Nothing;
+
+    impl Workload for Nothing {
+        fn scripts(&self) -> Vec<ScriptInfo> {
+            Vec::new()
+        }
+
+        fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
+            unreachable!("it is never run")
+        }
+    }
+
+    fn settings(options: &[(&str, i64)]) -> Settings {
+        let mut settings = Settings::default();
+        settings.set("pgsql_host", OptionValue::Text(Some("/nowhere".to_owned())));
+        settings.set("pgsql_port", OptionValue::Int(5432));
+        settings.set("pgsql_user", OptionValue::Text(Some("me".to_owned())));
+        settings.set("rand_seed", OptionValue::Int(7));
+        for (name, number) in options {
+            settings.set(name, OptionValue::Int(*number));
+        }
+        settings
+    }
+
+    fn loaded(options: &[(&str, i64)]) -> Plan {
+        let settings = settings(options);
+        load_of(&settings)
+    }
+
+    fn load_of(settings: &Settings) -> Plan {
+        let (target, _) = target(settings).unwrap();
+        load(settings, part(settings).unwrap(), target, Arc::new(Nothing), QueryMode::Prepared).unwrap()
+    }
+
+    #[test]
+    fn a_load_ends_by_events_or_time_or_never() {
+        let limit = |events, time| loaded(&[("threads", 1), ("events", events), ("time", time)]).limit;
+        let seconds = |seconds| Some(Duration::from_secs(seconds));
+        assert_eq!(limit(5, 10), Limit::Events { total: Some(5), time: seconds(10) });
+        assert_eq!(limit(0, 10), Limit::Events { total: None, time: seconds(10) });
+        assert_eq!(limit(0, 0), Limit::Events { total: None, time: None });
+    }
+
+    #[test]
+    fn a_rate_is_an_interval() {
+        assert_eq!(loaded(&[("threads", 1), ("rate", 4)]).interval, Some(Duration::from_millis(250)));
+        assert_eq!(loaded(&[("threads", 1), ("rate", 0)]).interval, None);
+    }
+
+    #[test]
+    fn jobs_are_at_most_as_many_as_clients() {
+        let plan = loaded(&[("threads", 3), ("jobs", 2)]);
+        assert_eq!((plan.clients, plan.jobs, plan.seeds.clients.len()), (3, 2, 3));
+        assert_eq!(loaded(&[("threads", 3), ("jobs", 8)]).jobs, 3);
+        assert!((1..=3).contains(&loaded(&[("threads", 3)]).jobs));
+    }
+
+    #[test]
+    fn commands_run_in_all_clients_or_in_one() {
+        let clients = |settings: &Settings, parallel| {
+            let (part, (target, _)) = (part_of_command(settings, parallel).unwrap(), target(settings).unwrap());
+            command(settings, part, target, Arc::new(Nothing), QueryMode::Simple).clients
+        };
+        let whole = settings(&[("threads", 3)]);
+        assert_eq!([clients(&whole, true), clients(&whole, false)], [3, 1]);
+        for (text, expected) in [("1/2", [2, 1]), ("2/2", [1, 0])] {
+            let shard = of_shard(text, &[("threads", 3)]);
+            assert_eq!([true, false].map(|parallel| part_of_command(&shard, parallel).unwrap().clients()), expected);
+        }
+    }
+
+    fn of_shard(text: &str, options: &[(&str, i64)]) -> Settings {
+        let mut settings = settings(options);
+        settings.set("shard", OptionValue::Text(Some(text.to_owned())));
+        settings
+    }
+
+    #[test]
+    fn a_part_has_its_threads_and_what_these_take_of_the_events() {
+        let plans = ["1/2", "2/2"].map(|text| load_of(&of_shard(text, &[("threads", 3), ("events", 10)])));
+        let totals = plans.each_ref().map(|plan| plan.limit);
+        assert_eq!(totals, [6, 4].map(|total| Limit::Events { total: Some(total), time: None }));
+        assert_eq!(plans.each_ref().map(|plan| (plan.clients, plan.part.number(0))), [(2, 0), (1, 2)]);
+    }
+
+    #[test]
+    fn parts_that_could_not_be_shared_out_are_refused() {
+        for (text, seed, message) in [("1/4", 7, "3 threads cannot be shared out among 4"), ("1/2", 0, "--rand-seed")] {
+            let refused = part(&of_shard(text, &[("threads", 3), ("rand_seed", seed)])).unwrap_err();
+            assert!(matches!(&refused, Refusal::Fatal(lines) if lines[0].contains(message)), "{refused:?}");
+        }
+    }
+
+    #[test]
+    fn the_server_is_the_one_of_the_options() {
+        let mut settings = settings(&[("pgsql_port", 7)]);
+        for (name, text) in [("pgsql_db", "base"), ("pgsql_password", "secret"), ("pgsql_sslmode", "require")] {
+            settings.set(name, OptionValue::Text(Some(text.to_owned())));
+        }
+        let params = target(&settings).unwrap().0.params.clone();
+        assert_eq!((params.user.as_str(), params.dbname.as_str()), ("me", "base"));
+        assert_eq!((params.endpoints[0].port, params.tls.mode), (7, SslMode::Require));
+        assert_eq!(params.endpoints[0].password.as_ref().map(Password::reveal), Some("secret"));
+    }
+
+    #[test]
+    fn a_wrong_port_is_a_failed_connection() {
+        let refused = target(&settings(&[("pgsql_port", 99_999)])).err();
+        let expected = "Connection to database failed: invalid port number: \"99999\"\n".to_owned();
+        assert_eq!(refused, Some(Refusal::Fatal(vec![expected])));
+    }
+}

@@ -1,0 +1,110 @@
+//! What the options say of the reports.
+
+use crate::frontend::events::Events;
+use workload::settings::{OptionValue, Settings};
+
+/// The options of the reports. Times are in seconds.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Choice {
+    /// Between reports on intervals.
+    pub interval: Option<u64>,
+    /// In ascending order.
+    pub checkpoints: Vec<u64>,
+    /// The one that all reports have; 0 for none.
+    pub percentile: u32,
+    /// Those that the report on the whole has beside it, as given.
+    pub percentiles: Vec<String>,
+    pub histogram: bool,
+    pub debug: bool,
+    /// With a rate, reports have a line on the queue.
+    pub paced: bool,
+    /// How long clients may go on after the end before they are stopped.
+    pub grace: Option<u64>,
+    /// How long clients may take to be ready.
+    pub init_timeout: Option<u64>,
+    pub events: Option<Events>,
+    /// Whether the user has asked for something that only we have.
+    pub uses_additions: bool,
+}
+
+impl Choice {
+    /// Reads what has been checked before.
+    pub fn read(settings: &Settings) -> Self {
+        let number = |name| u64::try_from(settings.int(name)).unwrap_or(0);
+        let some = |name| Some(number(name)).filter(|number| *number > 0);
+        let mut checkpoints: Vec<u64> =
+            list(settings, "report_checkpoints").iter().filter_map(|point| point.parse().ok()).collect();
+        checkpoints.sort_unstable();
+        let events = settings.text("jsonl").map(Events::named);
+        let percentiles = list(settings, "percentiles").to_vec();
+        Self {
+            interval: some("report_interval"),
+            checkpoints,
+            percentile: u32::try_from(number("percentile")).unwrap_or(0),
+            histogram: settings.is_on("histogram"),
+            debug: settings.is_on("debug"),
+            paced: settings.double("rate") > 0.0,
+            grace: grace(settings, number("time")),
+            init_timeout: some("thread_init_timeout"),
+            uses_additions: events.is_some()
+                || !percentiles.is_empty()
+                || settings.int("jobs") > 0
+                || ["shard", "start_at"].iter().any(|name| settings.text(name).is_some()),
+            events,
+            percentiles,
+        }
+    }
+}
+
+fn list<'a>(settings: &'a Settings, name: &str) -> &'a [String] {
+    match settings.get(name) {
+        Some(OptionValue::List(items)) => items,
+        _ => &[],
+    }
+}
+
+/// `--forced-shutdown`: seconds, a share of the run's `time` in percent, or a twentieth of it where there is no value.
+fn grace(settings: &Settings, time: u64) -> Option<u64> {
+    if time == 0 {
+        return None;
+    }
+    match settings.get("forced_shutdown")? {
+        OptionValue::Text(None) => Some(time / 20),
+        OptionValue::Text(Some(text)) => match text.strip_suffix('%') {
+            Some(percent) => Some(percent.parse::<u64>().ok()? * time / 100),
+            // `off` is no number.
+            None => text.parse().ok(),
+        },
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn graced(value: Option<&str>, time: i64) -> Option<u64> {
+        let mut settings = Settings::default();
+        settings.set("time", OptionValue::Int(time));
+        settings.set("forced-shutdown", OptionValue::Text(value.map(str::to_owned)));
+        Choice::read(&settings).grace
+    }
+
+    #[test]
+    fn the_grace_is_seconds_or_a_share_of_the_time() {
+        assert_eq!(graced(Some("7"), 60), Some(7));
+        assert_eq!(graced(Some("0"), 60), Some(0));
+        assert_eq!(graced(Some("15%"), 60), Some(9));
+        assert_eq!(graced(None, 60), Some(3));
+        assert_eq!(graced(Some("off"), 60), None);
+        assert_eq!(graced(Some("7"), 0), None);
+    }
+
+    #[test]
+    fn checkpoints_are_sorted() {
+        let mut settings = Settings::default();
+        let points = ["10", "3"].map(str::to_owned).to_vec();
+        settings.set("report-checkpoints", OptionValue::List(points));
+        assert_eq!(Choice::read(&settings).checkpoints, [3, 10]);
+    }
+}

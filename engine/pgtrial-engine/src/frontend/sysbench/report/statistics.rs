@@ -1,0 +1,62 @@
+//! From our ledger to sysbench's statistics.
+
+use drive::ledger::{ClientTotals, Tally};
+use latency::Latencies;
+use workload::statistics::Statistics;
+
+/// What happened in a part of the run; `time_interval` and `time_total` are in seconds. The percentile is not rounded to a
+/// bucket of sysbench's histogram: it is within a thousandth.
+pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interval: f64, total: f64) -> Statistics {
+    let moments = &tally.counts.moments;
+    Statistics {
+        threads_running,
+        time_interval: interval,
+        time_total: total,
+        latency_pct: percentile_ms(tally, percentile) / 1e3,
+        latency_min: moments.min / 1e6,
+        latency_max: moments.max / 1e6,
+        latency_avg: moments.mean() / 1e6,
+        latency_sum: moments.sum / 1e6,
+        events: moments.count,
+        queries: tally.counts.queries,
+        queue_length: 0,
+        concurrency: 0,
+    }
+}
+
+/// A percentile of the latency, milliseconds; 0 without latencies, or for the percentile 0. None is above the longest
+/// latency.
+pub fn percentile_ms(tally: &Tally, percentile: f64) -> f64 {
+    let found = |latencies: &Latencies| latencies.percentile(percentile).unwrap_or(0) as f64;
+    if percentile > 0.0 { found(&tally.latencies).min(tally.counts.moments.max) / 1e3 } else { 0.0 }
+}
+
+/// How evenly the work is shared by clients: means and deviations (divisor n) of their transactions and of their time in
+/// transactions, seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Fairness {
+    pub events: f64,
+    pub events_stddev: f64,
+    pub time: f64,
+    pub time_stddev: f64,
+}
+
+impl Fairness {
+    /// Of `clients` clients.
+    pub fn of(tally: &Tally, clients: usize) -> Self {
+        let (events, events_stddev) = spread(clients, tally, |totals| totals.transactions as f64);
+        let (time, time_stddev) = spread(clients, tally, |totals| totals.busy_ns as f64 / 1e9);
+        Self { events, events_stddev, time, time_stddev }
+    }
+}
+
+fn spread(clients: usize, tally: &Tally, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
+    let n = clients.max(1) as f64;
+    let values: Vec<_> = tally.clients.totals().iter().map(value).collect();
+    // Not the sum of none, which is -0.
+    let mean = values.iter().fold(0.0, |sum, value| sum + value) / n;
+    // A client that no page of the ledger knows has done nothing.
+    let unknown = clients.saturating_sub(values.len()) as f64 * mean * mean;
+    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() + unknown;
+    (mean, (squares / n).sqrt())
+}

@@ -1,0 +1,32 @@
+//! What is printed, line for line.
+
+mod texts;
+mod watching;
+
+use super::choice::Choice;
+use crate::frontend::sysbench::log::Log;
+use drive::ledger::{Clients, Tally};
+use workload::statistics::Queries;
+
+/// What is written to a log of this verbosity.
+fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
+    let mut log = Log::to(Vec::new());
+    log.limit(verbosity);
+    act(&mut log);
+    String::from_utf8(log.written()).unwrap()
+}
+
+/// Two clients: one with 3 transactions of 1, 2 and 3 ms, one with a transaction of 10 ms.
+fn tally() -> Tally {
+    let mut tally = Tally { clients: Clients::new(0, 2), ..Tally::default() };
+    for (client, ms) in [(0, 1), (0, 2), (0, 3), (1, 10)] {
+        tally.commit(ms * 1_000_000);
+        tally.clients.add(client, ms * 1_000_000);
+    }
+    tally.counts.queries = Queries { reads: 12, writes: 4, others: 8, errors: 1, reconnects: 2 };
+    tally
+}
+
+fn usual() -> Choice {
+    Choice { percentile: 95, ..Choice::default() }
+}

@@ -1,0 +1,290 @@
+//! The watcher, told of a run second by second.
+
+use std::cell::RefCell;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::super::watcher::Watcher;
+use super::super::*;
+use super::{logged, tally, usual};
+use drive::ledger::{Pace, Tally};
+use drive::{Abortion, Cause, Observer, Tick};
+use ground::clock::Phase;
+use ground::random::Random;
+use ground::shard::{Part, Shard};
+use wire::params;
+use wire::params::{Given, ProcessEnvironment};
+use wire::statement::QueryMode;
+use wire::target::Target;
+use workload::seeds::Seeds;
+use workload::settings::OptionValue;
+use workload::{Program, ScriptInfo, Trouble, Workload};
+
+struct Nothing;
+
+impl Workload for Nothing {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        Vec::new()
+    }
+
+    fn client(&self, _: usize, _: Random) -> Box<dyn Program> {
+        unreachable!("a report needs no client")
+    }
+}
+
+impl Hooks for Nothing {}
+
+/// A test that reports on everything itself, or fails to.
+#[derive(Default)]
+struct Own {
+    reports: RefCell<Vec<Statistics>>,
+    fails: bool,
+}
+
+impl Own {
+    fn report(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        self.reports.borrow_mut().push(*statistics);
+        if self.fails { Err(Fatal::new("the hook failed")) } else { Ok(true) }
+    }
+}
+
+impl Hooks for Own {
+    fn intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        self.report(statistics)
+    }
+
+    fn cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        self.report(statistics)
+    }
+}
+
+fn plan() -> Plan {
+    let given = Given { host: Some("/tmp".to_owned()), ..Given::default() };
+    let target = Target::resolve(params::resolve(&given, &ProcessEnvironment).unwrap());
+    let part = Part::whole(2);
+    let seeds = Seeds::derive(1, &part, 0, 1, None);
+    Plan {
+        mode: QueryMode::Prepared,
+        limit: Limit::Events { total: None, time: Some(Duration::from_secs(2)) },
+        warmup: Duration::from_secs(1),
+        staged: true,
+        exit_on_abort: true,
+        ..Plan::plain(Arc::new(target), Arc::new(Nothing), part, seeds)
+    }
+}
+
+fn tick(phase: Phase, second: u32) -> Tick {
+    Tick { phase, second, seconds: 1.0, tally: tally() }
+}
+
+/// Whether the run was told to stop, and what was written.
+fn watched(choice: &Choice, test: &dyn Hooks, act: impl FnOnce(&mut Watcher<'_, Vec<u8>>)) -> (bool, String) {
+    let stop = AtomicBool::new(false);
+    let text = logged(3, |log| {
+        let run = Run { settings: &Settings::default(), plan: &plan(), clock: Clock::start(), test, log };
+        let mut watcher = Watcher::new(run, choice, None, None, &stop);
+        act(&mut watcher);
+    });
+    (stop.load(Ordering::Relaxed), text)
+}
+
+/// The lines that begin with one of these, without what follows the first number.
+fn lines(text: &str, beginnings: &[&str]) -> Vec<String> {
+    let wanted = text.lines().filter(|line| beginnings.iter().any(|beginning| line.starts_with(beginning)));
+    wanted.map(|line| line.split(" tps").next().unwrap_or_default().trim().to_owned()).collect()
+}
+
+#[test]
+fn intervals_come_before_checkpoints_and_checkpoints_begin_anew() {
+    let choice = Choice { interval: Some(1), checkpoints: vec![1], ..usual() };
+    let (_, text) = watched(&choice, &Nothing, |watcher| {
+        watcher.connected(2, 0.1);
+        watcher.phase(Phase::Warmup, None);
+        watcher.tick(&tick(Phase::Warmup, 0));
+        watcher.phase(Phase::Measure, None);
+        watcher.tick(&tick(Phase::Measure, 0));
+        watcher.tick(&tick(Phase::Measure, 1));
+        watcher.phase(Phase::Drain, None);
+        watcher.tick(&Tick { seconds: 0.5, ..tick(Phase::Drain, 0) });
+        watcher.report_whole(&Outcome { elapsed_s: 2.5, ..Outcome::default() });
+    });
+    let told = lines(&text, &["Threads", "Warming", "[", "    total", "    transactions"]);
+    let expected = [
+        "Threads started!",
+        "Warming up for 1 seconds...",
+        "[ 1s ] thds: 2",
+        "[ 1s ] Checkpoint report:",
+        "transactions:                        4      (4.00 per sec.)",
+        "total time:                          1.0000s",
+        "total number of events:              4",
+        "Threads fairness:",
+        "[ 2s ] thds: 2",
+        "transactions:                        8      (5.33 per sec.)",
+        "total time:                          2.5000s",
+        "total number of events:              8",
+        "Threads fairness:",
+    ];
+    assert_eq!(told, expected, "{text}");
+}
+
+#[test]
+fn an_interval_of_several_seconds_is_told_when_it_is_full() {
+    let choice = Choice { interval: Some(2), paced: true, ..usual() };
+    let (_, text) = watched(&choice, &Nothing, |watcher| {
+        for second in 0..3 {
+            let mut tick = tick(Phase::Measure, second);
+            let backlog = u64::from(second);
+            tick.tally.pace = Some(Box::new(Pace { backlog, busy: 2, ..Pace::default() }));
+            watcher.tick(&tick);
+        }
+    });
+    let expected = "\
+[ 2s ] thds: 2 tps: 4.00 qps: 24.00 (r/w/o: 12.00/4.00/8.00) lat (ms,95%): 10.00 err/s: 1.00 reconn/s: 2.00
+[ 2s ] queue length: 1, concurrency: 2
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn the_run_is_stopped_when_the_grace_is_over() {
+    let choice = Choice { grace: Some(1), ..usual() };
+    let mut status = 0;
+    let begin = |watcher: &mut Watcher<'_, Vec<u8>>| {
+        watcher.tick(&tick(Phase::Measure, 0));
+        watcher.phase(Phase::Drain, None);
+    };
+    assert!(!watched(&choice, &Nothing, begin).0);
+    let (stopped, text) = watched(&choice, &Nothing, |watcher| {
+        begin(watcher);
+        watcher.tick(&tick(Phase::Drain, 0));
+        let outcome = Outcome { unfinished: 1, interrupted: true, ..Outcome::default() };
+        status = watcher.status(&outcome);
+        watcher.report_whole(&outcome);
+    });
+    assert_eq!((stopped, status), (true, OVERDUE));
+    assert!(text.contains("\n\nNumber of unfinished transactions on forced shutdown: 1\n\nGeneral"), "{text}");
+}
+
+#[test]
+fn without_a_grace_nothing_is_waited_for() {
+    let (stopped, _) =
+        watched(&Choice { grace: Some(0), ..usual() }, &Nothing, |watcher| watcher.phase(Phase::Drain, None));
+    assert!(stopped);
+}
+
+#[test]
+fn a_run_has_the_status_of_how_it_ended() {
+    let mut statuses = Vec::new();
+    watched(&usual(), &Nothing, |watcher| {
+        for (aborted, interrupted) in [(0, false), (0, true), (1, true)] {
+            statuses.push(watcher.status(&Outcome { aborted, interrupted, ..Outcome::default() }));
+        }
+    });
+    assert_eq!(statuses, [0, 130, 1]);
+}
+
+#[test]
+fn fatal_lines_are_told_as_they_are_and_other_causes_in_a_sentence() {
+    let abortion = |client, trouble| Abortion { client, script: 0, command: None, cause: Cause::Program(trouble) };
+    let (_, text) = watched(&usual(), &Nothing, |watcher| {
+        let lines = ["PQexec() failed: 7 no", "failed query was: SELECT"].map(str::to_owned).to_vec();
+        watcher.aborted(&abortion(0, Trouble::Fatal(lines)));
+        watcher.aborted(&abortion(1, Trouble::Script { reason: "it is stuck".to_owned() }));
+    });
+    let expected = "\
+FATAL: PQexec() failed: 7 no
+FATAL: failed query was: SELECT
+FATAL: thread 1 cannot go on: it is stuck
+";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn a_test_reports_in_its_own_way() {
+    let choice = Choice { interval: Some(1), checkpoints: vec![1], ..usual() };
+    let own = Own::default();
+    let (_, text) = watched(&choice, &own, |watcher| watcher.tick(&tick(Phase::Measure, 0)));
+    assert_eq!(text, "[ 1s ] Checkpoint report:\n");
+    let reports = own.reports.borrow();
+    assert_eq!((reports.len(), reports[0].events, reports[1].events), (2, 4, 4));
+    assert_eq!((reports[1].latency_max, reports[1].latency_pct, reports[1].time_interval), (0.01, 0.01, 1.0));
+}
+
+#[test]
+fn a_report_of_the_tests_own_that_fails_is_told_and_the_run_goes_on() {
+    let own = Own { fails: true, ..Own::default() };
+    let (stopped, text) = watched(&Choice { interval: Some(1), ..usual() }, &own, |watcher| {
+        watcher.tick(&tick(Phase::Measure, 0));
+        watcher.tick(&tick(Phase::Measure, 1));
+        watcher.report_whole(&Outcome::default());
+    });
+    assert_eq!((stopped, text.as_str(), own.reports.borrow().len()), (false, "FATAL: the hook failed\n", 3));
+}
+
+#[test]
+fn the_opening_names_every_option() {
+    let mut settings = Settings::default();
+    for (name, number) in [("threads", 2), ("warmup_time", 3), ("rate", 50), ("rand_seed", 5), ("time", 60)] {
+        settings.set(name, OptionValue::Int(number));
+    }
+    settings.set("validate", OptionValue::Bool(true));
+    let choice =
+        Choice { interval: Some(10), checkpoints: vec![20, 40], debug: true, paced: true, grace: Some(3), ..usual() };
+    let expected = "\
+Running the test with following options:
+Number of threads: 2
+Warmup time: 3s
+Target transaction rate: 50/sec
+Report intermediate results every 10 second(s)
+Report checkpoint(s) at 20, 40 seconds
+Debug mode enabled.
+
+Validation checks: on.
+
+Initializing random number generator from seed (5).
+
+Forcing shutdown in 63 seconds
+
+DEBUG: Event generating thread started
+Initializing worker threads...
+
+DEBUG: Reporting thread started
+DEBUG: Checkpoints report thread started
+DEBUG: Worker thread (#0) started
+DEBUG: Worker thread (#1) started
+";
+    assert_eq!(logged(5, |log| opening::describe(log, &settings, &Part::whole(2), &choice)), expected);
+}
+
+#[test]
+fn a_shard_of_a_run_says_which_it_is() {
+    let mut settings = Settings::default();
+    settings.set("threads", OptionValue::Int(5));
+    let part = Part::of_clients(Shard { index: 1, of: 2 }, 5);
+    let text = logged(5, |log| opening::describe(log, &settings, &part, &usual()));
+    let told = lines(&text, &["Number", "Shard", "DEBUG: Worker"]);
+    let expected = [
+        "Number of threads: 5",
+        "Shard 2/2 of the run: 2 threads, from #3",
+        "DEBUG: Worker thread (#3) started",
+        "DEBUG: Worker thread (#4) started",
+    ];
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn clients_say_why_they_ended() {
+    let told = |total, done: u64, elapsed_s| {
+        let mut measure = Tally::default();
+        (0..done).for_each(|_| measure.commit(1000));
+        let outcome = Outcome { measure, elapsed_s, ..Outcome::default() };
+        let limit = Limit::Events { total, time: Some(Duration::from_secs(2)) };
+        logged(4, |log| {
+            tell_limits(&Plan { limit, ..plan() }, &outcome, log);
+            log.text(Level::Info, "Done.\n");
+        })
+    };
+    assert_eq!(told(Some(3), 3, 1.0), "Event limit exceeded, exiting...\n(last message repeated 1 times)\nDone.\n\n");
+    assert_eq!(told(Some(3), 2, 1.0), "Done.\n\n");
+    assert_eq!(told(Some(3), 2, 2.0), "Time limit exceeded, exiting...\n(last message repeated 1 times)\nDone.\n\n");
+}

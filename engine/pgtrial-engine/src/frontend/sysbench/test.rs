@@ -1,0 +1,273 @@
+//! The test that a run names: one of the built-in ones, or a script, which is looked for where sysbench looks.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::options::Unknown;
+use super::refusal::Refusal;
+use super::report::Hooks;
+use workload::Fatal;
+use workload::lua::{Invocation, Script, Source, Voice};
+use workload::oltp;
+use workload::settings::OptionSpec;
+use workload::statistics::Statistics;
+
+/// sysbench's tests of the machine, which are not here.
+const SYSTEM_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+
+/// Where installed scripts are.
+const INSTALLED: [&str; 2] = ["/usr/share/sysbench/?.lua", "/usr/local/share/sysbench/?.lua"];
+
+/// A test, by the name that messages use.
+pub struct Test {
+    pub name: String,
+    pub kind: Kind,
+}
+
+/// What kind of test it is.
+pub enum Kind {
+    Native(oltp::Test),
+    Script(Box<Script>),
+}
+
+impl Test {
+    /// Loads the test that the command line names, or else the script on standard input. A script's top level is run.
+    /// It speaks through `voice`; `warn` is told of what is taken for something else.
+    pub fn load(invocation: &Invocation, voice: Arc<dyn Voice>, warn: &mut dyn FnMut(&str)) -> Result<Self, Refusal> {
+        let Some(name) = &invocation.test else {
+            let script = Script::load(Source::Stdin, invocation, voice)?;
+            return Ok(Self { name: "<stdin>".to_owned(), kind: Kind::Script(Box::new(script)) });
+        };
+        let kind = match find(name, &Machine::this()) {
+            Found::System => {
+                return Err(Refusal::fatal(format_args!(
+                    "pgtrial is for PostgreSQL: for the '{name}' test of the machine use sysbench itself"
+                )));
+            }
+            Found::Nothing => {
+                return Err(Refusal::fatal(format_args!(
+                    "Cannot find benchmark '{name}': no such built-in test, file or module"
+                )));
+            }
+            Found::Native(test) => Kind::Native(test),
+            Found::InPlaceOf(test) => {
+                warn(&format!("there is no file '{name}', using the built-in test '{}'", test.name()));
+                Kind::Native(test)
+            }
+            Found::Script(path) => Kind::Script(Box::new(Script::load(Source::Path(path), invocation, voice)?)),
+        };
+        Ok(Self { name: base_name(name).to_owned(), kind })
+    }
+
+    /// The options that the test declares.
+    pub fn options(&self) -> Vec<OptionSpec> {
+        match &self.kind {
+            Kind::Native(test) => test.options(),
+            Kind::Script(script) => script.options().unwrap_or_default(),
+        }
+    }
+
+    /// Whether there are options to be described.
+    pub fn declares_options(&self) -> bool {
+        match &self.kind {
+            Kind::Native(test) => !test.options().is_empty(),
+            Kind::Script(script) => script.options().is_some(),
+        }
+    }
+
+    /// What becomes of options that neither the test nor sysbench declares.
+    pub fn unknown_options(&self) -> Unknown {
+        match &self.kind {
+            Kind::Script(script) if script.options().is_none() => Unknown::Taken,
+            Kind::Native(test) if !is_modern(test) => Unknown::Ignored,
+            _ => Unknown::Refused,
+        }
+    }
+
+    /// The commands of a built-in test.
+    pub fn commands(test: &oltp::Test) -> &'static [&'static str] {
+        match test.kind() {
+            oltp::Kind::BulkInsert => &["prepare", "run", "cleanup"],
+            oltp::Kind::Legacy => &["prepare", "run", "cleanup", "help"],
+            _ => &["prepare", "prewarm", "run", "cleanup", "help"],
+        }
+    }
+}
+
+impl Hooks for Test {
+    fn intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        match &self.kind {
+            Kind::Native(_) => Ok(false),
+            Kind::Script(script) => script.report_intermediate(statistics),
+        }
+    }
+
+    fn cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        match &self.kind {
+            Kind::Native(_) => Ok(false),
+            Kind::Script(script) => script.report_cumulative(statistics),
+        }
+    }
+
+    fn uses_sql(&self) -> bool {
+        match &self.kind {
+            Kind::Native(_) => true,
+            Kind::Script(script) => script.uses_sql(),
+        }
+    }
+
+    fn end_intervals(&self) {
+        if let Kind::Script(script) = &self.kind {
+            script.end_intermediate_reports();
+        }
+    }
+
+    fn done(&self) -> Result<(), Fatal> {
+        match &self.kind {
+            Kind::Native(_) => Ok(()),
+            Kind::Script(script) => script.done(),
+        }
+    }
+}
+
+/// Whether a built-in test is written for sysbench 1.0: its commands run in all threads, and it takes only the options that
+/// it declares.
+pub fn is_modern(test: &oltp::Test) -> bool {
+    !matches!(test.kind(), oltp::Kind::BulkInsert | oltp::Kind::Legacy)
+}
+
+/// The last part of a path.
+fn base_name(name: &str) -> &str {
+    let trimmed = name.trim_end_matches('/');
+    match trimmed.rsplit('/').next() {
+        Some(base) if !base.is_empty() => base,
+        _ => name,
+    }
+}
+
+/// What a name stands for.
+enum Found {
+    Native(oltp::Test),
+    /// A script was named that is not there, but is one of those that are built in.
+    InPlaceOf(oltp::Test),
+    Script(PathBuf),
+    System,
+    Nothing,
+}
+
+/// What the search depends on.
+struct Machine<'a> {
+    is_file: &'a dyn Fn(&Path) -> bool,
+    /// `HOME` and `LUA_PATH`.
+    home: Option<String>,
+    lua_path: Option<String>,
+}
+
+impl Machine<'_> {
+    fn this() -> Self {
+        Self { is_file: &Path::is_file, home: std::env::var("HOME").ok(), lua_path: std::env::var("LUA_PATH").ok() }
+    }
+}
+
+/// Looks for a test in sysbench's order: the tests of the machine, a file, a module. Built-in tests stand in the place of
+/// sysbench's installed scripts: a script of the same name in the working directory comes before them.
+fn find(name: &str, machine: &Machine<'_>) -> Found {
+    if SYSTEM_TESTS.contains(&name) {
+        return Found::System;
+    }
+    let path = Path::new(name);
+    if (machine.is_file)(path) {
+        return Found::Script(path.to_owned());
+    }
+    let module = name.replace('.', "/");
+    let exists = |template: &str| {
+        let path = PathBuf::from(template.replace('?', &module));
+        (machine.is_file)(&path).then_some(path)
+    };
+    if let Some(path) = templates(machine).iter().find_map(|template| exists(template)) {
+        return Found::Script(path);
+    }
+    if let Some(test) = oltp::find(name) {
+        return Found::Native(test);
+    }
+    if let Some(path) = INSTALLED.into_iter().find_map(exists) {
+        return Found::Script(path);
+    }
+    match base_name(name).strip_suffix(".lua").and_then(oltp::find) {
+        Some(test) => Found::InPlaceOf(test),
+        None => Found::Nothing,
+    }
+}
+
+/// Where modules are looked for before the installed ones, as Lua's `package.path` would have it; `;;` in `LUA_PATH` stands
+/// for the usual places.
+fn templates(machine: &Machine<'_>) -> Vec<String> {
+    let mut usual: Vec<_> = ["./?.lua", "./?/init.lua", "./src/lua/?.lua"].map(str::to_owned).into();
+    if let Some(home) = &machine.home {
+        let places = ["lua/5.1/?.lua", "lua/5.1/?/init.lua", "lua/?.lua", "lua/?/init.lua"];
+        usual.extend(places.map(|place| format!("{home}/.luarocks/share/{place}")));
+    }
+    match &machine.lua_path {
+        None => usual,
+        Some(path) => {
+            let path = path.replace(";;", &format!(";{};", usual.join(";")));
+            path.split(';').filter(|template| !template.is_empty()).map(str::to_owned).collect()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(name: &str, files: &[&str], lua_path: Option<&str>) -> String {
+        let is_file = |path: &Path| files.iter().any(|file| Path::new(file) == path);
+        let machine =
+            Machine { is_file: &is_file, home: Some("/home/me".to_owned()), lua_path: lua_path.map(str::to_owned) };
+        match find(name, &machine) {
+            Found::Native(test) => format!("native {}", test.name()),
+            Found::InPlaceOf(test) => format!("in place of {}", test.name()),
+            Found::Script(path) => path.display().to_string(),
+            Found::System => "system".to_owned(),
+            Found::Nothing => "nothing".to_owned(),
+        }
+    }
+
+    #[test]
+    fn built_in_tests_come_after_files_and_modules_of_the_user() {
+        assert_eq!(found("oltp_read_only", &[], None), "native oltp_read_only");
+        assert_eq!(found("oltp_read_only", &["/usr/share/sysbench/oltp_read_only.lua"], None), "native oltp_read_only");
+        assert_eq!(found("oltp_read_only", &["./oltp_read_only.lua"], None), "./oltp_read_only.lua");
+        assert_eq!(found("oltp_read_only", &["oltp_read_only"], None), "oltp_read_only");
+    }
+
+    #[test]
+    fn scripts_are_found_as_files_and_as_modules() {
+        assert_eq!(found("dir/a.lua", &["dir/a.lua"], None), "dir/a.lua");
+        assert_eq!(found("dir.a", &["./dir/a.lua"], None), "./dir/a.lua");
+        let rock = "/home/me/.luarocks/share/lua/5.1/a.lua";
+        assert_eq!(found("a", &[rock], None), rock);
+        assert_eq!(found("tpcc", &["/usr/share/sysbench/tpcc.lua"], None), "/usr/share/sysbench/tpcc.lua");
+        assert_eq!(found("a", &["./a.lua"], Some("/x/?.lua")), "nothing");
+        assert_eq!(found("a", &["./a.lua"], Some("/x/?.lua;;")), "./a.lua");
+        assert_eq!(found("a", &[], None), "nothing");
+    }
+
+    #[test]
+    fn scripts_that_are_built_in_need_no_file() {
+        assert_eq!(found("/usr/share/doc/sysbench/tests/db/oltp.lua", &[], None), "in place of oltp");
+        assert_eq!(found("oltp_read_write.lua", &[], None), "in place of oltp_read_write");
+        assert_eq!(found("/x/oltp.lua", &["/x/oltp.lua"], None), "/x/oltp.lua");
+        assert_eq!(found("/x/foo.lua", &[], None), "nothing");
+    }
+
+    #[test]
+    fn tests_of_the_machine_are_known() {
+        assert_eq!(found("cpu", &["./cpu.lua"], None), "system");
+    }
+
+    #[test]
+    fn messages_name_the_last_part_of_a_path() {
+        assert_eq!([base_name("a/b.lua"), base_name("d/"), base_name("/"), base_name("x")], ["b.lua", "d", "/", "x"]);
+    }
+}

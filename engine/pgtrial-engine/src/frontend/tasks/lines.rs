@@ -1,0 +1,124 @@
+//! A line for each task: text as the published application wrote it, and CSV with more columns.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use crate::event::timestamp;
+use drive::ledger::tasks::Task;
+use ground::clock::Nanos;
+use ground::output::plain_io_message;
+
+/// The form of the lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    Text,
+    Csv,
+}
+
+/// A file of lines, or standard output.
+pub struct Lines {
+    form: Form,
+    out: BufWriter<Box<dyn Write>>,
+    name: String,
+    /// The origin of the run's clock.
+    origin: SystemTime,
+}
+
+impl Lines {
+    /// Lines on standard output.
+    pub fn stdout(origin: SystemTime) -> Self {
+        let out = BufWriter::new(Box::new(io::stdout()) as Box<dyn Write>);
+        Self { form: Form::Text, out, name: "standard output".to_owned(), origin }
+    }
+
+    /// Lines in a file, which is made anew before the run, so that a wrong name is refused in time.
+    pub fn file(form: Form, path: &Path, origin: SystemTime) -> Result<Self, String> {
+        let name = format!("\"{}\"", path.display());
+        let file =
+            File::create(path).map_err(|error| format!("could not open {name}: {}", plain_io_message(&error)))?;
+        Ok(Self { form, out: BufWriter::new(Box::new(file)), name, origin })
+    }
+
+    /// Writes the names of the columns.
+    pub fn begin(&mut self) -> Result<(), String> {
+        let header = match self.form {
+            Form::Text => "ApplicationId | Running Tasks | Task Duration | EndTime",
+            Form::Csv => "application,task,running_tasks,task_duration_s,end_time,queue_s,service_s,failure",
+        };
+        let written = writeln!(self.out, "{header}").and_then(|()| self.out.flush());
+        self.judge(written)
+    }
+
+    /// Writes tasks, and hands the lines on.
+    pub fn write(&mut self, tasks: &[Task]) -> Result<(), String> {
+        let mut write = || -> io::Result<()> {
+            for task in tasks {
+                let ended = timestamp(self.origin + Duration::from_nanos(task.ended()));
+                let line = match self.form {
+                    Form::Text => text(task, &ended),
+                    Form::Csv => csv(task, &ended),
+                };
+                writeln!(self.out, "{line}")?;
+            }
+            self.out.flush()
+        };
+        let written = write();
+        self.judge(written)
+    }
+
+    fn judge(&self, written: io::Result<()>) -> Result<(), String> {
+        written.map_err(|error| format!("could not write {}: {}", self.name, plain_io_message(&error)))
+    }
+}
+
+fn seconds(time: Nanos) -> String {
+    format!("{:.6}", time as f64 / 1e9)
+}
+
+/// The duration is -1 where there was no connection; another failure stands in its place with its kind.
+fn text(task: &Task, ended: &str) -> String {
+    let duration = match &task.failure {
+        None => seconds(task.response()),
+        Some(_) if task.got_no_connection() => "-1".to_owned(),
+        Some(kind) => format!("failed {kind}"),
+    };
+    format!("{} | {} | {duration} | {ended}", task.app + 1, task.running)
+}
+
+fn csv(task: &Task, ended: &str) -> String {
+    let (app, number, running) = (task.app + 1, task.number + 1, task.running);
+    let (duration, service) = if task.got_no_connection() {
+        ("-1".to_owned(), String::new())
+    } else {
+        (seconds(task.response()), seconds(task.served))
+    };
+    let (queue, failure) = (seconds(task.waited), task.failure.as_deref().unwrap_or_default());
+    format!("{app},{number},{running},{duration},{ended},{queue},{service},{failure}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drive::ledger::tasks::POOL_TIMEOUT;
+
+    #[test]
+    fn a_line_is_the_published_one() {
+        let task = |failure: Option<&str>| Task {
+            app: 1,
+            number: 6,
+            arrived: 0,
+            waited: 250_000_000,
+            served: if failure == Some(POOL_TIMEOUT) { 0 } else { 500_000 },
+            running: 100,
+            failure: failure.map(Into::into),
+        };
+        assert_eq!(text(&task(None), "T"), "2 | 100 | 0.250500 | T");
+        assert_eq!(text(&task(Some(POOL_TIMEOUT)), "T"), "2 | 100 | -1 | T");
+        assert_eq!(text(&task(Some("57014")), "T"), "2 | 100 | failed 57014 | T");
+        assert_eq!(csv(&task(None), "T"), "2,7,100,0.250500,T,0.250000,0.000500,");
+        assert_eq!(csv(&task(Some(POOL_TIMEOUT)), "T"), "2,7,100,-1,T,0.250000,,pool-timeout");
+        assert_eq!(csv(&task(Some("57014")), "T"), "2,7,100,0.250500,T,0.250000,0.000500,57014");
+    }
+}

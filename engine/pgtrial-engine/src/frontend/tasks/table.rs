@@ -1,0 +1,235 @@
+//! table_a: made as published, by one engine or by several, and found again.
+
+use std::time::Instant;
+
+use super::options::Options;
+use ground::output::tell;
+use ground::shard::Shard;
+use wire::error::ConnectionError;
+use wire::session::Session;
+
+/// How many rows the table has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shape {
+    /// Values of thread_id, from 1.
+    pub threads: u32,
+    /// Rows of each, with values of a_value from 1.
+    pub rows: u32,
+}
+
+impl Shape {
+    /// That of the published study.
+    pub const PUBLISHED: Shape = Shape { threads: 10, rows: 100_000 };
+
+    /// A comment by which a table is known as one of ours.
+    fn comment(self, begin: &str) -> String {
+        format!("{begin}{} x {}", self.threads, self.rows)
+    }
+
+    fn from_comment(begin: &str, text: &str) -> Option<Self> {
+        let (threads, rows) = text.strip_prefix(begin)?.split_once(" x ")?;
+        Some(Self { threads: threads.parse().ok()?, rows: rows.parse().ok()? })
+    }
+}
+
+const MADE: &str = "pgtrial tasks: ";
+const UNFINISHED: &str = "pgtrial tasks, unfinished: ";
+
+/// What the catalog says of a table of this name.
+#[derive(PartialEq, Eq)]
+enum Present {
+    No,
+    Ours(Shape),
+    /// It lacks rows, or VACUUM.
+    Unfinished(Shape),
+    /// Not made here, or no longer marked.
+    Other,
+}
+
+/// What is done to make the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Steps {
+    /// The table and its index; one that was made here is replaced.
+    pub create: bool,
+    /// Its rows, or some of them.
+    pub generate: bool,
+    /// VACUUM ANALYZE; from then on it is finished.
+    pub vacuum: bool,
+}
+
+impl Steps {
+    pub const ALL: Steps = Steps { create: true, generate: true, vacuum: true };
+    pub const ROWS: Steps = Steps { create: false, generate: true, vacuum: false };
+
+    /// Those that the letters stand for, each once and in this order: `t`, `g`, `v`.
+    pub fn read(letters: &str) -> Option<Self> {
+        let steps =
+            Steps { create: letters.contains('t'), generate: letters.contains('g'), vacuum: letters.contains('v') };
+        let in_order: String = [(steps.create, 't'), (steps.generate, 'g'), (steps.vacuum, 'v')]
+            .into_iter()
+            .filter_map(|(is_wanted, letter)| is_wanted.then_some(letter))
+            .collect();
+        (!letters.is_empty() && in_order == letters).then_some(steps)
+    }
+}
+
+/// The server must be one that takes writes.
+pub fn refuse_read_only(session: &mut Session) -> Result<(), String> {
+    const SQL: &str = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+    let rows = session.query(SQL).map_err(|error| error.to_string())?;
+    match rows.first().map(|row| row.iter().map(Option::as_deref).collect::<Vec<_>>()).as_deref() {
+        Some([Some("t"), _]) => {
+            Err("the server is a read-only standby, and tasks update a table; name the primary".to_owned())
+        }
+        Some([_, Some("on")]) => {
+            Err("transactions of this user are read-only (default_transaction_read_only), and tasks update a table"
+                .to_owned())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Makes the table, its index and its rows, as published: rows by generate_series, one statement for each thread_id. A
+/// table of that name is replaced only if it was made here. An engine of several makes the rows of its share of the
+/// values of thread_id.
+pub fn make(session: &mut Session, shape: Shape, steps: Steps, shard: Shard, dbname: &str) -> Result<(), String> {
+    let began = Instant::now();
+    if steps.create {
+        create(session, shape, dbname)?;
+    } else if present(session)? != Present::Unfinished(shape) {
+        let Shape { threads, rows } = shape;
+        return Err(format!(
+            "there is no unfinished table_a of {threads} x {rows} rows in database \"{dbname}\"; begin with --init-steps=t"
+        ));
+    }
+    if steps.generate {
+        generate(session, shape, shard, began)?;
+    }
+    let made = since(began);
+    if steps.vacuum {
+        let began = Instant::now();
+        execute(session, "vacuum analyze table_a")?;
+        execute(session, &format!("comment on table table_a is '{}'", shape.comment(MADE)))?;
+        let created = if steps == Steps::ALL { format!("created in {made:.0} ms, ") } else { String::new() };
+        let Shape { threads, rows } = shape;
+        tell(format_args!("table_a: {threads} x {rows} rows {created}vacuumed in {:.0} ms\n", since(began)));
+    }
+    Ok(())
+}
+
+/// The empty table and its index, marked in the same transaction: what breaks off is known for what it is.
+fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), String> {
+    let before = present(session)?;
+    if before == Present::Other {
+        return Err(format!(
+            "database \"{dbname}\" has a table_a that was not made by {}; rename it, or name another database",
+            super::NAME
+        ));
+    }
+    execute(session, "begin")?;
+    if before != Present::No {
+        execute(session, "drop table table_a")?;
+    }
+    execute(session, "create table table_a (thread_id int, a_value int)")?;
+    execute(session, "create index table_a_thread_id on table_a (thread_id)")?;
+    execute(session, &format!("comment on table table_a is '{}'", shape.comment(UNFINISHED)))?;
+    execute(session, "commit")
+}
+
+fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -> Result<(), String> {
+    let own = shard.range(shape.threads.into());
+    let (first, all) = (own.start, (own.end - own.start) * u64::from(shape.rows));
+    for thread in own {
+        let rows = format!("select {}, pg_catalog.generate_series(1, {})", thread + 1, shape.rows);
+        execute(session, &format!("insert into table_a {rows}"))?;
+        let made = (thread + 1 - first) * u64::from(shape.rows);
+        tell(format_args!("{made} of {all} rows of table_a made ({:.1} s)\n", since(began) / 1000.0));
+    }
+    Ok(())
+}
+
+/// Milliseconds.
+fn since(start: Instant) -> f64 {
+    start.elapsed().as_secs_f64() * 1000.0
+}
+
+/// The table's shape: as it was made here, else as the options have it.
+pub fn find(session: &mut Session, options: &Options, dbname: &str) -> Result<Shape, String> {
+    let shape = match present(session)? {
+        Present::No => {
+            return Err(format!(
+                "there is no table_a in database \"{dbname}\"; make it with \"{} --initialize\"",
+                super::NAME
+            ));
+        }
+        Present::Unfinished(_) => {
+            return Err(format!(
+                "table_a in database \"{dbname}\" was not finished; make it anew with \"{} --initialize\"",
+                super::NAME
+            ));
+        }
+        Present::Other => return Ok(options.shape()),
+        Present::Ours(shape) => shape,
+    };
+    for (option, given, made) in
+        [("--threads-in-table", options.threads_in_table, shape.threads), ("--rows", options.rows, shape.rows)]
+    {
+        if let Some(given) = given.filter(|given| *given != made) {
+            return Err(format!(
+                "{option} is {given}, but table_a was made with {made}; leave the option out, or make the table anew with --initialize"
+            ));
+        }
+    }
+    Ok(shape)
+}
+
+fn present(session: &mut Session) -> Result<Present, String> {
+    const SQL: &str = "select pg_catalog.obj_description(oid, 'pg_class') \
+        from pg_catalog.pg_class where oid = pg_catalog.to_regclass('table_a')";
+    let rows = session.query(SQL).map_err(|error| error.to_string())?;
+    let Some(row) = rows.into_iter().next() else { return Ok(Present::No) };
+    let comment = row.into_iter().next().flatten().unwrap_or_default();
+    let finished = Shape::from_comment(MADE, &comment).map(Present::Ours);
+    Ok(finished
+        .or_else(|| Shape::from_comment(UNFINISHED, &comment).map(Present::Unfinished))
+        .unwrap_or(Present::Other))
+}
+
+fn execute(session: &mut Session, sql: &str) -> Result<(), String> {
+    session.query(sql).map(drop).map_err(|error| describe(&error))
+}
+
+/// Why the table could not be made.
+fn describe(error: &ConnectionError) -> String {
+    const DENIED: &str = "42501";
+    match error {
+        ConnectionError::Server(server) if server.sqlstate == DENIED => format!(
+            "could not make table_a: {}; name a database in which this user may create tables, or grant that right",
+            server.message
+        ),
+        other => format!("could not make table_a: {other}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_table_of_ours_says_how_large_it_is() {
+        let shape = Shape { threads: 3, rows: 50 };
+        assert_eq!(Shape::from_comment(MADE, &shape.comment(MADE)), Some(shape));
+        assert_eq!(Shape::from_comment(MADE, &shape.comment(UNFINISHED)), None);
+        for text in ["", "pgtrial tasks: ", "pgtrial tasks: 3 x", "accounts", "pgtrial tasks: a x b"] {
+            assert_eq!(Shape::from_comment(MADE, text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn steps_are_letters_in_their_order() {
+        assert_eq!([Steps::read("tgv"), Steps::read("g")], [Some(Steps::ALL), Some(Steps::ROWS)]);
+        for letters in ["", "vt", "gg", "tx", "t g"] {
+            assert_eq!(Steps::read(letters), None, "{letters}");
+        }
+    }
+}

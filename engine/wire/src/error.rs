@@ -1,0 +1,221 @@
+//! What can go wrong between a client and its server, and how it is said.
+
+use std::io;
+
+use super::cursor;
+use super::tls::handshake_failure;
+use ground::output::plain_io_message;
+
+/// An error that the server reported.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ServerError {
+    /// `ERROR`, `FATAL` or `PANIC`, as the server says it.
+    pub severity: String,
+    /// Five characters, e.g. `40001`.
+    pub sqlstate: String,
+    pub message: String,
+    pub detail: Option<String>,
+    pub hint: Option<String>,
+    /// Where in the server's functions it happened.
+    pub context: Option<String>,
+    /// Where in the statement it is, in characters, counted from 1.
+    pub position: Option<usize>,
+    /// The statement that `position` counts in, if it was sent with this request.
+    pub statement: Option<String>,
+    /// The same for a statement of the server's own, e.g. of a function.
+    pub internal_position: Option<usize>,
+    pub internal_statement: Option<String>,
+}
+
+impl ServerError {
+    /// From the body of an ErrorResponse or NoticeResponse: fields of a type byte and a zero-terminated text.
+    pub fn parse(body: &[u8]) -> Self {
+        let mut error = Self::default();
+        for field in body.split(|byte| *byte == 0) {
+            let Some((kind, text)) = field.split_first() else { continue };
+            let text = String::from_utf8_lossy(text).into_owned();
+            match kind {
+                b'S' => error.severity = text,
+                b'C' => error.sqlstate = text,
+                b'M' => error.message = text,
+                b'D' => error.detail = Some(text),
+                b'H' => error.hint = Some(text),
+                b'W' => error.context = Some(text),
+                b'P' => error.position = text.parse().ok(),
+                b'p' => error.internal_position = text.parse().ok(),
+                b'q' => error.internal_statement = Some(text),
+                _ => {}
+            }
+        }
+        error
+    }
+
+    /// With the statement that it speaks of, which is kept only if there is a place in it to show.
+    pub fn of(mut self, statement: Option<&str>) -> Self {
+        self.statement = statement.filter(|_| self.position.is_some()).map(str::to_owned);
+        self
+    }
+}
+
+/// As libpq at its default verbosity, without the last line's end.
+impl std::fmt::Display for ServerError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:  {}", self.severity, self.message)?;
+        let (position, statement) = match self.position {
+            Some(_) => (self.position, &self.statement),
+            None => (self.internal_position, &self.internal_statement),
+        };
+        match (position, statement) {
+            (Some(position), Some(statement)) => {
+                if let Some(marked) = cursor::mark(statement, position) {
+                    write!(f, "\n{marked}")?;
+                }
+            }
+            (Some(position), None) => write!(f, " at character {position}")?,
+            (None, _) => {}
+        }
+        let lines = [
+            ("DETAIL", &self.detail),
+            ("HINT", &self.hint),
+            ("QUERY", &self.internal_statement),
+            ("CONTEXT", &self.context),
+        ];
+        for (name, text) in lines {
+            if let Some(text) = text {
+                write!(f, "\n{name}:  {text}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Why a connection failed or ended.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectionError {
+    /// The host's name leads nowhere.
+    #[error("{0}")]
+    Unresolved(String),
+    /// The socket could not be connected.
+    #[error("{}", plain_io_message(.0))]
+    Connect(io::Error),
+    #[error("could not receive data from server: {}", plain_io_message(.0))]
+    Receive(io::Error),
+    #[error("could not send data to server: {}", plain_io_message(.0))]
+    Send(io::Error),
+    /// The server refused or reported a fatal error.
+    #[error("{0}")]
+    Server(Box<ServerError>),
+    /// The server closed the connection without a word.
+    #[error(
+        "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally\n\tbefore or while processing the request."
+    )]
+    Closed,
+    /// No message of protocol 3 begins like this.
+    #[error("lost synchronization with server: got message type \"{}\", length {length}", .kind.escape_ascii())]
+    LostSync { kind: u8, length: usize },
+    /// Something that protocol 3 does not allow, or that we do not speak.
+    #[error("{0}")]
+    Protocol(String),
+    /// A script's statement that copies data, for which a client has no means.
+    #[error("COPY is not supported in pgbench, aborting")]
+    Copy,
+    /// TLS could not be agreed on.
+    #[error("{0}")]
+    Tls(String),
+    /// Authentication cannot be done.
+    #[error("{0}")]
+    Authentication(String),
+    /// The server wants a password and none is known.
+    #[error("fe_sendauth: no password supplied")]
+    NoPassword,
+    /// The server is not of the kind that `target_session_attrs` asks for.
+    #[error("{0}")]
+    WrongSession(&'static str),
+    /// `connect_timeout` passed.
+    #[error("timeout expired")]
+    Timeout,
+}
+
+impl ConnectionError {
+    /// From an error while reading.
+    pub fn receiving(error: io::Error) -> Self {
+        Self::from_ended(error, Self::Receive)
+    }
+
+    /// What the system calls a broken connection has one name here, and TLS its own words.
+    fn from_ended(error: io::Error, otherwise: impl FnOnce(io::Error) -> Self) -> Self {
+        if let Some(tls) = error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
+            return Self::Tls(handshake_failure(tls));
+        }
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof | io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe => Self::Closed,
+            _ => otherwise(error),
+        }
+    }
+
+    /// SQLSTATE, if the server gave one; else class 08, connection exceptions, or 28, invalid authorization.
+    pub fn sqlstate(&self) -> &str {
+        use ConnectionError::*;
+        match self {
+            Server(error) => &error.sqlstate,
+            Unresolved(_) | Connect(_) | Timeout | Tls(_) | WrongSession(_) => "08001",
+            Receive(_) | Send(_) | Closed => "08006",
+            LostSync { .. } | Protocol(_) => "08P01",
+            Copy => "0A000",
+            Authentication(_) => "28000",
+            NoPassword => "28P01",
+        }
+    }
+}
+
+/// From an error while writing.
+impl From<io::Error> for ConnectionError {
+    fn from(error: io::Error) -> Self {
+        Self::from_ended(error, Self::Send)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn fields_of_an_error_response() {
+        let error =
+            ServerError::parse(b"SERROR\0VERROR\0C40001\0Mcould not serialize\0DReason.\0HRetry.\0WSQL function\0\0");
+        assert_eq!(error.sqlstate, "40001");
+        assert_eq!(
+            error.to_string(),
+            "ERROR:  could not serialize\nDETAIL:  Reason.\nHINT:  Retry.\nCONTEXT:  SQL function"
+        );
+    }
+
+    #[test]
+    fn a_position_is_shown_in_the_statement_if_that_is_known() {
+        let error = ServerError::parse(b"SERROR\0C42P01\0Mno such relation\0P15\0\0");
+        assert_eq!(error.to_string(), "ERROR:  no such relation at character 15");
+        assert_eq!(
+            error.of(Some("select 1 from t")).to_string(),
+            "ERROR:  no such relation\nLINE 1: select 1 from t\n                      ^"
+        );
+        let inner = ServerError::parse(b"SERROR\0Mdivision\0p8\0qSELECT 1/0\0Wf()\0\0");
+        assert_eq!(
+            inner.of(Some("select f()")).to_string(),
+            "ERROR:  division\nLINE 1: SELECT 1/0\n               ^\nQUERY:  SELECT 1/0\nCONTEXT:  f()"
+        );
+    }
+
+    #[test]
+    fn rubbish_is_no_panic() {
+        assert_eq!(ServerError::parse(b""), ServerError::default());
+        assert_eq!(ServerError::parse(&[0, 0, 0xff, 0xfe]).message, "");
+    }
+
+    proptest! {
+        #[test]
+        fn any_body_is_shown(body in prop::collection::vec(any::<u8>(), 0..200), statement in ".{0,40}") {
+            let _ = ServerError::parse(&body).of(Some(&statement)).to_string();
+        }
+    }
+}

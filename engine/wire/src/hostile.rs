@@ -1,0 +1,326 @@
+//! Sessions with servers that are broken, hostile or no PostgreSQL at all: each ends with a sentence, none hangs.
+
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixListener;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use mio::event::Event;
+use mio::{Events, Poll, Token};
+use proptest::prelude::*;
+
+use super::session::{Fill, Session};
+use super::target::Target;
+use super::{BUFFER_SIZE, Connection, Progress};
+use crate::params;
+use crate::params::{Environment, Given};
+
+/// A machine without variables and files.
+struct Bare;
+
+impl Environment for Bare {
+    fn var(&self, _name: &str) -> Option<String> {
+        None
+    }
+    fn user_name(&self) -> Option<String> {
+        Some("user".to_owned())
+    }
+    fn home(&self) -> Option<PathBuf> {
+        None
+    }
+}
+
+/// A server whose every connection is one call of `behave`; the receiver gets what the client had sent when that is
+/// over, one item for each connection.
+fn serve(behave: impl Fn(&mut TcpStream) + Send + 'static) -> (u16, Receiver<Vec<u8>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let (heard, hears) = channel();
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            behave(&mut stream);
+            // The client may be gone by now; what it said is there nevertheless.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let mut said = Vec::new();
+            let _ = stream.read_to_end(&mut said);
+            if heard.send(said).is_err() {
+                return;
+            }
+        }
+    });
+    (port, hears)
+}
+
+fn target(port: u16, options: &str) -> Arc<Target> {
+    let dbname = format!("host=127.0.0.1 port={port} user=u dbname=d password=secret {options}");
+    let given = Given { dbname: Some(dbname), ..Given::default() };
+    Arc::new(Target::resolve(params::resolve(&given, &Bare).unwrap()))
+}
+
+fn open(port: u16, options: &str) -> Result<Session, String> {
+    let prefix = format!("connection to server at \"127.0.0.1\", port {port} failed: ");
+    Session::open(&target(port, options)).map_err(|error| error.message.replace(&prefix, ""))
+}
+
+/// The error of a session with a server that writes these bytes, whatever it is told.
+fn error_of(bytes: impl Into<Vec<u8>>, options: &str) -> String {
+    let bytes = bytes.into();
+    let (port, _heard) = serve(move |stream| stream.write_all(&bytes).unwrap());
+    open(port, options).err().unwrap_or_else(|| "no error".to_owned())
+}
+
+fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+    [&[kind], &(body.len() as u32 + 4).to_be_bytes()[..], body].concat()
+}
+
+fn welcome() -> Vec<u8> {
+    [message(b'R', &[0; 4]), message(b'S', b"server_version\x0018.6\0"), message(b'Z', b"I")].concat()
+}
+
+#[test]
+fn an_answer_to_the_tls_request_that_is_none() {
+    assert_eq!(error_of(b"X", "sslmode=require"), "received invalid response to SSL negotiation: X");
+    assert_eq!(error_of(b"N", "sslmode=require"), "server does not support SSL, but SSL was required");
+    assert_eq!(error_of(b"EFATAL", "sslmode=require"), "server sent an error response during SSL exchange");
+    let garbage = error_of(b"S and then no TLS at all, but so much text that it cannot be", "sslmode=require");
+    assert!(garbage.starts_with("SSL error: "), "{garbage}");
+    assert_eq!(error_of(b"S", "sslmode=require"), "SSL SYSCALL error: EOF detected");
+    assert!(error_of(b"HTTP/1.1 400", "sslmode=require sslnegotiation=direct").starts_with("SSL error: "));
+}
+
+#[test]
+fn a_server_that_says_nothing() {
+    let closed = "server closed the connection unexpectedly\n\tThis probably means the server terminated abnormally\n\t\
+                  before or while processing the request.";
+    assert_eq!(error_of(b"", "sslmode=disable"), closed);
+    assert_eq!(error_of(b"", "sslmode=require"), closed);
+    assert_eq!(error_of(b"R\0\0\0\x08\0\0", "sslmode=disable"), closed);
+    assert_eq!(error_of(b"E\0\0\0\xffSFATAL\0", "sslmode=disable"), closed);
+}
+
+#[test]
+fn a_server_that_keeps_silent_is_given_up_when_the_time_is_over() {
+    let (port, _heard) = serve(|_| thread::sleep(Duration::from_secs(600)));
+    assert_eq!(open(port, "sslmode=disable connect_timeout=1").err().unwrap(), "timeout expired");
+}
+
+#[test]
+fn an_answer_in_time_counts_even_if_it_is_read_late() {
+    let (port, _heard) = serve(|stream| stream.write_all(&welcome()).unwrap());
+    let mut connection = Connection::open(&target(port, "sslmode=disable connect_timeout=1")).unwrap();
+    let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(4));
+    connection.register(poll.registry(), Token(0)).unwrap();
+    while !events.iter().any(Event::is_readable) {
+        poll.poll(&mut events, None).unwrap();
+    }
+    thread::sleep(connection.deadline().unwrap().saturating_duration_since(Instant::now()));
+    let progress = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap();
+    assert!(matches!(&progress, Progress::Ready(server) if server.version == "18.6"), "{progress:?}");
+}
+
+/// A server on a Unix socket, where one that is gone is noticed by the first write. It ends its only session, which was
+/// `welcomed` or not, with a word when it is told to, and tells when it has.
+fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
+    let folder = tempfile::tempdir().unwrap();
+    let listener = UnixListener::bind(folder.path().join(".s.PGSQL.5432")).unwrap();
+    let ((told, tells), (left, leaves)) = (channel(), channel());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        if welcomed {
+            stream.write_all(&welcome()).unwrap();
+        }
+        tells.recv().unwrap();
+        stream.write_all(&message(b'E', b"SFATAL\0C57P01\0Mthe server leaves\0\0")).unwrap();
+        drop(stream);
+        left.send(()).unwrap();
+    });
+    let dbname = format!("host={} port=5432 user=u dbname=d", folder.path().display());
+    let given = Given { dbname: Some(dbname), ..Given::default() };
+    let target = Arc::new(Target::resolve(params::resolve(&given, &Bare).unwrap()));
+    let leave = move || {
+        told.send(()).unwrap();
+        leaves.recv().unwrap();
+    };
+    (folder, target, leave)
+}
+
+#[test]
+fn the_last_word_is_heard_even_if_the_socket_breaks_first() {
+    let (_folder, target, leave) = leaving(false);
+    let mut connection = Connection::open(&target).unwrap();
+    leave();
+    let poll = Poll::new().unwrap();
+    connection.register(poll.registry(), Token(0)).unwrap();
+    let error = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap_err();
+    assert!(error.message.ends_with("failed: FATAL:  the server leaves"), "{error}");
+
+    let (_folder, target, leave) = leaving(true);
+    let mut session = Session::open(&target).unwrap();
+    leave();
+    assert_eq!(session.query("select 1").unwrap_err().to_string(), "FATAL:  the server leaves");
+
+    let (_folder, target, leave) = leaving(true);
+    let mut session = Session::open(&target).unwrap();
+    leave();
+    let error = session.copy_in("copy t from stdin", |_| Fill::Done).unwrap_err();
+    assert_eq!(error.to_string(), "FATAL:  the server leaves");
+}
+
+#[test]
+fn an_error_instead_of_an_authentication_request() {
+    let error = message(b'E', b"SFATAL\0C53300\0Mtoo many clients already\0\0");
+    assert_eq!(error_of(error, "sslmode=disable"), "FATAL:  too many clients already");
+}
+
+#[test]
+fn a_server_of_another_kind() {
+    let unexpected = "expected authentication request from server, but received ";
+    assert_eq!(error_of(b"HTTP/1.1 400 Bad Request\r\n", "sslmode=disable"), format!("{unexpected}H"));
+    assert_eq!(error_of(b"SSH-2.0-OpenSSH_9.2\r\n", "sslmode=disable"), format!("{unexpected}S"));
+    assert_eq!(error_of(b"Z\0\0\0\x05I", "sslmode=disable"), format!("{unexpected}Z"));
+    assert_eq!(error_of(b"\xff\xff\xff\xff\xff\xff", "sslmode=disable"), format!("{unexpected}\\xff"));
+}
+
+#[test]
+fn a_length_beyond_all_measure() {
+    let invalid = "received invalid authentication request";
+    assert_eq!(error_of(b"R\x7f\xff\xff\xff\0\0\0\0", "sslmode=disable"), invalid);
+    assert_eq!(error_of(b"R\0\0\0\x04", "sslmode=disable"), invalid);
+    let after_welcome = b"R\0\0\0\x08\0\0\0\0S\x3f\xff\xff\xff";
+    assert_eq!(
+        error_of(after_welcome, "sslmode=disable"),
+        "lost synchronization with server: got message type \"S\", length 1073741823"
+    );
+}
+
+#[test]
+fn messages_in_single_bytes_are_messages() {
+    let (port, _heard) = serve(|stream| {
+        stream.set_nodelay(true).unwrap();
+        for byte in welcome() {
+            stream.write_all(&[byte]).unwrap();
+            thread::yield_now();
+        }
+    });
+    assert_eq!(open(port, "sslmode=disable").unwrap().server.version, "18.6");
+}
+
+#[test]
+fn a_server_without_tls_is_taken_on_the_same_socket() {
+    let (port, heard) = serve(|stream| {
+        let mut request = [0; 8];
+        stream.read_exact(&mut request).unwrap();
+        stream.write_all(b"N").unwrap();
+        stream.write_all(&welcome()).unwrap();
+    });
+    let session = open(port, "sslmode=prefer").unwrap();
+    drop(session);
+    let said = heard.recv().unwrap();
+    assert!(said.windows(4).any(|bytes| bytes == b"user"));
+    assert!(heard.try_recv().is_err());
+}
+
+#[test]
+fn the_password_goes_to_nobody_who_may_not_have_it() {
+    for (request, options, error) in [
+        (
+            &[0, 0, 0, 3][..],
+            "channel_binding=require",
+            "channel binding required but not supported by server's authentication request",
+        ),
+        (
+            &[0, 0, 0, 5, 1, 2, 3, 4],
+            "channel_binding=require",
+            "channel binding required but not supported by server's authentication request",
+        ),
+        (
+            &[0, 0, 0, 0],
+            "channel_binding=require",
+            "channel binding required, but server authenticated client without channel binding",
+        ),
+        (
+            &[0, 0, 0, 3],
+            "require_auth=scram-sha-256",
+            "authentication method requirement \"scram-sha-256\" failed: server requested a cleartext password",
+        ),
+        (
+            &[0, 0, 0, 5, 1, 2, 3, 4],
+            "require_auth=!md5",
+            "authentication method requirement \"!md5\" failed: server requested a hashed password",
+        ),
+        (
+            &[0, 0, 0, 0],
+            "require_auth=scram-sha-256",
+            "authentication method requirement \"scram-sha-256\" failed: server did not complete authentication",
+        ),
+        (&[0, 0, 0, 7], "", "GSSAPI authentication not supported"),
+        (&[0, 0, 0, 99], "", "authentication method 99 not supported"),
+        (b"\0\0\0\x0aOAUTHBEARER\0\0", "", "none of the server's SASL authentication mechanisms are supported"),
+        (&[0, 0, 0, 12], "", "SASL end without a start"),
+    ] {
+        let bytes = message(b'R', request);
+        let (port, heard) = serve(move |stream| stream.write_all(&bytes).unwrap());
+        assert_eq!(open(port, &format!("sslmode=disable {options}")).err().unwrap(), error);
+        let said = String::from_utf8_lossy(&heard.recv().unwrap()).into_owned();
+        assert!(!said.contains("secret") && !said.contains("md5"), "{said}");
+    }
+}
+
+#[test]
+fn a_server_that_skips_the_proof_of_its_identity_is_refused() {
+    let (port, _heard) = serve(|stream| {
+        stream.write_all(&message(b'R', b"\0\0\0\x0aSCRAM-SHA-256\0\0")).unwrap();
+        stream.write_all(&message(b'R', &[0; 4])).unwrap();
+    });
+    assert_eq!(open(port, "sslmode=disable").err().unwrap(), "server did not complete authentication");
+}
+
+#[test]
+fn a_row_that_is_shorter_than_it_says_is_an_error() {
+    let (port, _heard) = serve(|stream| {
+        stream.write_all(&welcome()).unwrap();
+        stream.write_all(&message(b'D', b"\0\x02\0\0\0\x09x")).unwrap();
+    });
+    let error = open(port, "sslmode=disable").unwrap().query("select 1").unwrap_err();
+    assert_eq!(error.to_string(), "a row of the server's answer is shorter than it says");
+}
+
+/// Messages that a server might send, and some that it would not.
+fn messages() -> impl Strategy<Value = Vec<u8>> {
+    let kind = prop::sample::select(b"REZSKNDTC1v2GWHdc\0".to_vec());
+    let body = prop_oneof![
+        prop::collection::vec(any::<u8>(), 0..12),
+        (0u8..14, prop::collection::vec(any::<u8>(), 0..12))
+            .prop_map(|(code, rest)| [&[0, 0, 0, code], &rest[..]].concat()),
+        Just(b"\0\0\0\x0aSCRAM-SHA-256\0\0".to_vec()),
+    ];
+    prop::collection::vec((kind, body), 0..8)
+        .prop_map(|list| list.iter().flat_map(|(kind, body)| message(*kind, body)).collect())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+
+    #[test]
+    fn whatever_a_server_sends_a_session_ends(
+        welcomed: bool,
+        mut bytes in prop_oneof![messages(), prop::collection::vec(any::<u8>(), 0..100)],
+        mode in prop::sample::select(vec!["disable", "prefer", "allow", "require"]),
+        wanted in prop::sample::select(vec!["any", "read-write", "prefer-standby"]),
+    ) {
+        if welcomed {
+            bytes = [welcome(), bytes].concat();
+        }
+        let (port, _heard) = serve(move |stream| {
+            let _ = stream.write_all(&bytes);
+        });
+        if let Ok(mut session) = open(port, &format!("sslmode={mode} target_session_attrs={wanted}")) {
+            let _ = session.query("select 1");
+        }
+    }
+}

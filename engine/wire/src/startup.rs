@@ -1,0 +1,313 @@
+//! From an open socket to a session ready for statements: TLS, start-up message, parameters of the server.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+
+use bytes::BytesMut;
+use postgres_protocol::message::frontend;
+
+use super::authentication::Authentication;
+use super::error::{ConnectionError, ServerError};
+use super::frames::{Flow, Rest, Sink};
+use super::params::{Password, SslMode, TargetSessionAttrs};
+use super::reply::notice;
+use super::session::parse_row;
+use super::session_kind::SessionKind;
+use super::stream::Stream;
+use super::target::{Attempt, Target};
+use super::tls;
+
+/// SQLSTATE of a wrong password.
+pub const INVALID_PASSWORD: &str = "28P01";
+
+/// What the server says of itself while a session starts.
+#[derive(Debug, Default, Clone)]
+pub struct ServerInfo {
+    /// As in `SHOW server_version`, e.g. `18.6` or `15.20 (Debian 15.20-0+deb12u1)`.
+    pub version: String,
+}
+
+/// The state of one session's start.
+pub struct Startup {
+    target: Arc<Target>,
+    attempt: Attempt,
+    state: State,
+    authentication: Authentication,
+    /// Messages for the server that are not yet sent.
+    out: BytesMut,
+    server: ServerInfo,
+    kind: SessionKind,
+    wanted: TargetSessionAttrs,
+    plain_after_all: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Connecting,
+    AwaitTlsAnswer,
+    TlsHandshake,
+    AwaitReady,
+    Ready,
+}
+
+impl Startup {
+    /// The start of a session over a socket that is being connected as `attempt` says; the server must be as `wanted`.
+    pub fn new(target: Arc<Target>, attempt: Attempt, wanted: TargetSessionAttrs) -> Self {
+        Self {
+            target,
+            attempt,
+            state: State::Connecting,
+            authentication: Authentication::default(),
+            out: BytesMut::new(),
+            server: ServerInfo::default(),
+            kind: SessionKind::default(),
+            wanted,
+            plain_after_all: false,
+        }
+    }
+
+    /// Goes on as far as the socket allows; `Some` when the session is ready.
+    pub fn advance(
+        &mut self,
+        stream: &mut Stream,
+        rest: &mut Rest,
+        buffer: &mut [u8],
+    ) -> Result<Option<ServerInfo>, ConnectionError> {
+        if self.state == State::Connecting {
+            if !stream.is_connected().map_err(ConnectionError::Connect)? {
+                return Ok(None);
+            }
+            self.begin(stream)?;
+        }
+        // A server that closes the socket before it has read everything may have said why.
+        let flushed = self.flush(stream);
+        if self.state == State::AwaitTlsAnswer && !self.answer_tls(stream)? {
+            return flushed.map(|()| None);
+        }
+        if self.state == State::TlsHandshake {
+            if !stream.handshake().map_err(handshake_error)? {
+                return Ok(None);
+            }
+            self.finish_tls(stream)?;
+        }
+        loop {
+            let flushed = self.flush(stream);
+            let flow = rest.receive(stream, buffer, self).map_err(|error| self.explain(error))?;
+            flushed?;
+            if self.state == State::Ready {
+                return Ok(Some(std::mem::take(&mut self.server)));
+            }
+            if flow == Flow::Continue {
+                return Ok(None);
+            }
+        }
+    }
+
+    /// Whether messages wait for the socket to take them.
+    pub fn wants_write(&self) -> bool {
+        self.state == State::Connecting || !self.out.is_empty()
+    }
+
+    /// Whether the server has let us in.
+    pub fn is_authenticated(&self) -> bool {
+        self.authentication.is_done()
+    }
+
+    /// Whether the server has no TLS and the session, which may do without, went on in this attempt.
+    pub fn went_on_without_tls(&self) -> bool {
+        self.plain_after_all
+    }
+
+    /// The file that holds the password, if that is what the server rejected.
+    pub fn rejected_password_file(&self, error: &ConnectionError) -> Option<&Path> {
+        match error {
+            ConnectionError::Server(refusal)
+                if refusal.sqlstate == INVALID_PASSWORD && self.authentication.has_used_password() =>
+            {
+                self.target.password(&self.attempt).and_then(Password::file)
+            }
+            _ => None,
+        }
+    }
+
+    fn begin(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+        if !self.attempt.tls {
+            self.say_hello()
+        } else if self.target.params.tls.direct {
+            self.start_tls(stream)
+        } else {
+            frontend::ssl_request(&mut self.out);
+            self.state = State::AwaitTlsAnswer;
+            Ok(())
+        }
+    }
+
+    fn say_hello(&mut self) -> Result<(), ConnectionError> {
+        let params = &self.target.params;
+        let mut settings = vec![("user", params.user.as_str()), ("database", params.dbname.as_str())];
+        let optional = [
+            ("application_name", &params.application_name),
+            ("options", &params.options),
+            ("client_encoding", &params.client_encoding),
+        ];
+        settings.extend(optional.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
+        settings.extend(params.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())));
+        frontend::startup_message(settings, &mut self.out)?;
+        self.state = State::AwaitReady;
+        Ok(())
+    }
+
+    /// The server's one byte on our wish for TLS; false while it has not come. Only that byte is read, so that nothing
+    /// can be slipped in before the encryption.
+    fn answer_tls(&mut self, stream: &mut Stream) -> Result<bool, ConnectionError> {
+        let mut answer = [0u8; 1];
+        match stream.read(&mut answer) {
+            Ok(0) => return Err(ConnectionError::Closed),
+            Ok(_) => {}
+            Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {
+                return Ok(false);
+            }
+            Err(error) => return Err(ConnectionError::receiving(error)),
+        }
+        match answer[0] {
+            b'S' => self.start_tls(stream)?,
+            b'N' if self.target.params.tls.mode == SslMode::Prefer => {
+                self.plain_after_all = true;
+                self.say_hello()?;
+            }
+            b'N' => {
+                return Err(ConnectionError::Tls("server does not support SSL, but SSL was required".to_owned()));
+            }
+            // What the error says is not to be trusted before the encryption.
+            b'E' => {
+                return Err(ConnectionError::Protocol("server sent an error response during SSL exchange".to_owned()));
+            }
+            other => {
+                return Err(ConnectionError::Protocol(format!(
+                    "received invalid response to SSL negotiation: {}",
+                    other.escape_ascii()
+                )));
+            }
+        }
+        Ok(true)
+    }
+
+    fn start_tls(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+        let tls_error = |error: &dyn std::fmt::Display| ConnectionError::Tls(error.to_string());
+        let name = tls::server_name(self.target.endpoint(&self.attempt)).map_err(|error| tls_error(&error))?;
+        stream.start_tls(self.target.tls_config()?, name).map_err(|error| tls_error(&error))?;
+        self.state = State::TlsHandshake;
+        Ok(())
+    }
+
+    fn finish_tls(&mut self, stream: &Stream) -> Result<(), ConnectionError> {
+        if self.target.params.tls.direct && stream.alpn_protocol() != Some(tls::ALPN_PROTOCOL) {
+            return Err(ConnectionError::Tls(
+                "direct SSL connection was established without ALPN protocol negotiation extension".to_owned(),
+            ));
+        }
+        self.authentication.bind_to(stream.peer_certificate().and_then(|der| tls::server_end_point(der)));
+        self.say_hello()
+    }
+
+    fn flush(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
+        while !self.out.is_empty() {
+            match stream.write(&self.out) {
+                Ok(written) => drop(self.out.split_to(written)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(stream.flush()?)
+    }
+
+    /// The session is ready if the server is of the kind that is wanted; an old server must be asked for that.
+    fn judge(&mut self) -> Result<(), ConnectionError> {
+        match self.kind.question(self.wanted) {
+            Some(sql) => Ok(frontend::query(sql, &mut self.out)?),
+            None => {
+                self.kind.check(self.wanted).map_err(ConnectionError::WrongSession)?;
+                self.state = State::Ready;
+                Ok(())
+            }
+        }
+    }
+
+    /// What is not even a message comes from no PostgreSQL server.
+    fn explain(&self, error: ConnectionError) -> ConnectionError {
+        match error {
+            ConnectionError::LostSync { kind: b'R', .. } => {
+                ConnectionError::Protocol("received invalid authentication request".to_owned())
+            }
+            ConnectionError::LostSync { kind, .. } if !self.is_authenticated() => unexpected(kind),
+            other => other,
+        }
+    }
+}
+
+impl Sink for Startup {
+    /// Whoever is not yet known to be a server does not get more memory than that.
+    const LONGEST: usize = 1 << 20;
+
+    fn wants(&self, _kind: u8) -> bool {
+        true
+    }
+
+    fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        match kind {
+            b'R' => {
+                let target = Arc::clone(&self.target);
+                self.authentication.request(body, &target.params, target.password(&self.attempt), &mut self.out)?;
+                return Ok(if self.out.is_empty() { Flow::Continue } else { Flow::Stop });
+            }
+            b'E' => return Err(ConnectionError::Server(Box::new(ServerError::parse(body)))),
+            b'v' => {}
+            other if !self.is_authenticated() => return Err(unexpected(other)),
+            b'N' => notice(body, None),
+            b'S' => {
+                let mut fields = body.split(|byte| *byte == 0);
+                let name = fields.next().unwrap_or_default();
+                let value = fields.next().unwrap_or_default();
+                if name == b"server_version" {
+                    self.server.version = String::from_utf8_lossy(value).into_owned();
+                }
+                self.kind.note_parameter(name, value);
+            }
+            b'D' => {
+                let row = parse_row(body).unwrap_or_default();
+                self.kind.note_answer(row.first().and_then(Option::as_deref).unwrap_or_default());
+            }
+            b'K' | b'T' | b'C' => {}
+            b'Z' => {
+                self.judge()?;
+                return Ok(Flow::Stop);
+            }
+            other => {
+                return Err(ConnectionError::Protocol(format!(
+                    "unexpected message 0x{other:02x} from the server while the session started"
+                )));
+            }
+        }
+        Ok(Flow::Continue)
+    }
+}
+
+fn unexpected(kind: u8) -> ConnectionError {
+    ConnectionError::Protocol(format!(
+        "expected authentication request from server, but received {}",
+        kind.escape_ascii()
+    ))
+}
+
+/// A handshake's failure; libpq has other words for its sockets than later.
+fn handshake_error(error: io::Error) -> ConnectionError {
+    match ConnectionError::receiving(error) {
+        ConnectionError::Closed => ConnectionError::Tls("SSL SYSCALL error: EOF detected".to_owned()),
+        ConnectionError::Receive(error) => {
+            ConnectionError::Tls(format!("SSL SYSCALL error: {}", ground::output::plain_io_message(&error)))
+        }
+        other => other,
+    }
+}

@@ -1,0 +1,202 @@
+//! The server to connect to: its parameters with names resolved, and the route of attempts that each connection makes.
+
+use std::fs::File;
+use std::io;
+use std::net::ToSocketAddrs;
+use std::sync::{Arc, OnceLock};
+
+use rustls::ClientConfig;
+
+use super::error::ConnectionError;
+use super::params::{Address, Endpoint, Params, Password, SslMode};
+use super::stream::SocketAddress;
+use crate::tls;
+use crate::tls::TlsError;
+use ground::random::Random;
+
+/// Everything that a connection needs to know; resolved once, shared by all clients.
+pub struct Target {
+    pub params: Params,
+    /// For each endpoint where it is, or why that is unknown.
+    places: Vec<Result<Vec<SocketAddress>, String>>,
+    /// The attempts in the order given.
+    route: Arc<[Attempt]>,
+    tls_config: Option<Result<Arc<ClientConfig>, TlsError>>,
+    /// What the user typed in.
+    typed_password: OnceLock<Password>,
+}
+
+/// One way to reach one of the servers.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Attempt {
+    /// Index into the parameters' endpoints.
+    pub endpoint: usize,
+    /// The address, or why there is none.
+    pub place: Result<SocketAddress, String>,
+    /// Whether to ask for TLS in this attempt.
+    pub tls: bool,
+}
+
+impl Target {
+    /// Resolves names and prepares TLS. What is wrong with either is told by the attempts that need it, as libpq does.
+    pub fn resolve(mut params: Params) -> Self {
+        let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
+        let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));
+        let mut tls_config =
+            (has_network && params.tls.mode != SslMode::Disable).then(|| tls::client_config(&params.tls));
+        if params.tls.mode < SslMode::Require && matches!(tls_config, Some(Err(_))) {
+            // The session may do without; each connection would find that out anew.
+            params.tls.mode = SslMode::Disable;
+            tls_config = None;
+        }
+        let route = route(params.tls.mode, places.iter().enumerate());
+        Self { params, places, route, tls_config, typed_password: OnceLock::new() }
+    }
+
+    /// The attempts for one connection, in the order given or, to balance the load, in a fresh random one.
+    pub fn route(&self) -> Arc<[Attempt]> {
+        if !self.params.load_balance_random {
+            return Arc::clone(&self.route);
+        }
+        let mut random = Random::seeded(entropy());
+        let mut places: Vec<_> = self.places.iter().cloned().enumerate().collect();
+        shuffle(&mut places, &mut random);
+        for (_, addresses) in &mut places {
+            if let Ok(addresses) = addresses {
+                shuffle(addresses, &mut random);
+            }
+        }
+        route(self.params.tls.mode, places.iter().map(|(endpoint, addresses)| (*endpoint, addresses)))
+    }
+
+    /// The endpoint of an attempt.
+    pub fn endpoint(&self, attempt: &Attempt) -> &Endpoint {
+        &self.params.endpoints[attempt.endpoint]
+    }
+
+    /// The configuration for attempts with TLS.
+    pub fn tls_config(&self) -> Result<Arc<ClientConfig>, ConnectionError> {
+        match &self.tls_config {
+            Some(Ok(config)) => Ok(Arc::clone(config)),
+            Some(Err(error)) => Err(ConnectionError::Tls(error.to_string())),
+            None => Err(ConnectionError::Tls("TLS was asked for without a TLS configuration".to_owned())),
+        }
+    }
+
+    /// The password for an attempt, if one is known.
+    pub fn password(&self, attempt: &Attempt) -> Option<&Password> {
+        self.endpoint(attempt).password.as_ref().or_else(|| self.typed_password.get())
+    }
+
+    /// Asks for the password, once, if none is known: at the terminal or, where there is none, on standard input; true if
+    /// there was one.
+    pub fn ask_for_password(&self) -> bool {
+        let is_known =
+            self.typed_password.get().is_some() || self.params.endpoints.iter().any(|e| e.password.is_some());
+        if is_known {
+            return false;
+        }
+        match prompt("Password: ") {
+            Ok(text) if !text.is_empty() => self.typed_password.set(Password::new(text)).is_ok(),
+            _ => false,
+        }
+    }
+
+    /// libpq's line on a failed attempt.
+    pub fn describe_failure(&self, attempt: &Attempt, error: &ConnectionError) -> String {
+        let endpoint = self.endpoint(attempt);
+        let (place, question) = match &attempt.place {
+            Err(reason) => return reason.clone(),
+            Ok(SocketAddress::Unix(path)) => (
+                format!("on socket \"{}\"", path.display()),
+                "\n\tIs the server running locally and accepting connections on that socket?",
+            ),
+            Ok(SocketAddress::Tcp(address)) => {
+                let (name, ip) = (&endpoint.host_name, address.ip().to_string());
+                // With `hostaddr` the address was given, whatever name was given with it.
+                let at = if endpoint.address == Address::Tcp(name.clone()) && *name != ip {
+                    format!("at \"{name}\" ({ip}), port {}", endpoint.port)
+                } else {
+                    format!("at \"{ip}\", port {}", endpoint.port)
+                };
+                (at, "\n\tIs the server running on that host and accepting TCP/IP connections?")
+            }
+        };
+        let question = if matches!(error, ConnectionError::Connect(_)) { question } else { "" };
+        format!("connection to server {place} failed: {error}{question}")
+    }
+}
+
+/// Reads a line that is not shown.
+fn prompt(text: &str) -> io::Result<String> {
+    if File::open("/dev/tty").is_ok() {
+        return rpassword::prompt_password(text);
+    }
+    eprint!("{text}");
+    let mut line = String::new();
+    let read = io::stdin().read_line(&mut line);
+    // The line that was typed in is not shown, nor is its end.
+    eprintln!();
+    read?;
+    Ok(line.trim_end_matches(['\r', '\n']).to_owned())
+}
+
+fn addresses(endpoint: &Endpoint) -> Result<Vec<SocketAddress>, String> {
+    match &endpoint.address {
+        Address::Unix(path) => Ok(vec![SocketAddress::Unix(path.clone())]),
+        Address::Tcp(host) => match (host.as_str(), endpoint.port).to_socket_addrs() {
+            Ok(found) => Ok(found.map(SocketAddress::Tcp).collect()),
+            Err(error) => {
+                let text = error.to_string();
+                let reason = text.rsplit("information: ").next().unwrap_or(&text);
+                Err(format!("could not translate host name \"{host}\" to address: {reason}"))
+            }
+        },
+    }
+}
+
+/// All attempts: each endpoint, each of its addresses, each choice of encryption.
+fn route<'a>(
+    mode: SslMode,
+    places: impl Iterator<Item = (usize, &'a Result<Vec<SocketAddress>, String>)>,
+) -> Arc<[Attempt]> {
+    let mut attempts = Vec::new();
+    for (endpoint, addresses) in places {
+        match addresses {
+            Err(reason) => attempts.push(Attempt { endpoint, place: Err(reason.clone()), tls: false }),
+            Ok(addresses) => {
+                for address in addresses {
+                    let choices = tls_choices(mode, address);
+                    attempts.extend(choices.iter().map(|tls| Attempt {
+                        endpoint,
+                        place: Ok(address.clone()),
+                        tls: *tls,
+                    }));
+                }
+            }
+        }
+    }
+    attempts.into()
+}
+
+/// Whether to try with TLS, without, or one after the other. Unix sockets never have TLS, as in libpq.
+fn tls_choices(mode: SslMode, address: &SocketAddress) -> &'static [bool] {
+    match (address, mode) {
+        (SocketAddress::Unix(_), _) | (_, SslMode::Disable) => &[false],
+        (_, SslMode::Allow) => &[false, true],
+        (_, SslMode::Prefer) => &[true, false],
+        (_, SslMode::Require | SslMode::VerifyCa | SslMode::VerifyFull) => &[true],
+    }
+}
+
+fn shuffle<T>(items: &mut [T], random: &mut Random) {
+    for last in (1..items.len()).rev() {
+        items.swap(last, random.range(0, last as i64) as usize);
+    }
+}
+
+/// A seed from the system; the standard library seeds its hashers from it.
+fn entropy() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::collections::hash_map::RandomState::new().build_hasher().finish()
+}

@@ -1,0 +1,353 @@
+//! A client: the coroutine that is its life, and what it asks for as actions of its program.
+
+use std::sync::Arc;
+
+use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
+
+use super::natives::Kind;
+use super::script::Shared;
+use super::state::State;
+use super::statements::Statements;
+use crate::lua::random;
+use crate::lua::random::Generator;
+use crate::{Action, Outcome, Program, Trouble};
+use ground::random::Random;
+use wire::error::{ConnectionError, ServerError};
+use wire::value::Value;
+use wire::{Answered, Rows};
+
+/// What a client lives for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Life {
+    Events,
+    /// Without printing what the script's top level prints, where that has been done already.
+    Command {
+        name: String,
+        is_quiet: bool,
+    },
+}
+
+/// A script's client.
+pub struct LuaClient {
+    life: Thread,
+    /// Lives as long as the life, which is part of it.
+    state: State,
+    generator: Option<Generator>,
+    /// What the life is resumed with.
+    answer: Answer,
+    /// A request that waits for its turn.
+    waiting: Option<Request>,
+    /// Whether there is to be a transaction, if that has been said since the last one.
+    granted: Option<bool>,
+    is_stopped: bool,
+    /// The connection in use.
+    current: Option<usize>,
+    statements: Statements,
+    /// The last query's text, and the last execution's values.
+    text: String,
+    values: Vec<Value>,
+    fatal: Vec<String>,
+}
+
+/// A request as it comes: its kind and what belongs to it.
+type Yielded = (LuaValue, LuaValue, LuaValue, LuaValue, LuaValue, MultiValue);
+
+/// What a life asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Request {
+    Connect(usize),
+    /// Closed first, then made again.
+    Reconnect(usize),
+    Disconnect(usize),
+    Query {
+        connection: usize,
+    },
+    Rollback {
+        connection: usize,
+    },
+    Prepare {
+        connection: usize,
+        statement: usize,
+    },
+    Execute {
+        connection: usize,
+        statement: usize,
+    },
+    /// The client's beginning is over, and it goes on with its first transaction.
+    Ready,
+    Begin,
+    /// Whether there is another transaction.
+    More,
+    /// It wants no more of them; the one under way may be complete.
+    Left {
+        is_complete: bool,
+    },
+    Fatal,
+    /// The life is over.
+    Finished,
+    /// Something that is done already.
+    Nothing,
+}
+
+/// What becomes of a request.
+#[derive(Debug, Default)]
+enum Answer {
+    #[default]
+    Nothing,
+    Truth(bool),
+    /// Rows, and how many columns they have, if that was said: of a prepared statement it is when it is prepared.
+    Done {
+        rows: u64,
+        columns: Option<u16>,
+    },
+    /// SQLSTATE, message, and all that the server says.
+    Failed {
+        sqlstate: String,
+        message: String,
+        whole: String,
+    },
+}
+
+impl LuaClient {
+    /// Client `tid` of a script.
+    pub fn new(shared: &Arc<Shared>, life: &Life, tid: usize, generator: Generator) -> mlua::Result<Self> {
+        let state = State::new(shared, tid)?;
+        let script = state.script(shared)?;
+        let argument = shared.chunk.module.as_deref();
+        let function: Function = match life {
+            Life::Events => state.function("events")?.call((script, argument))?,
+            Life::Command { name, is_quiet } => {
+                state.function("command")?.call((script, argument, name.as_str(), *is_quiet))?
+            }
+        };
+        Ok(Self {
+            life: state.lua.create_thread(function)?,
+            state,
+            generator: Some(generator),
+            answer: Answer::default(),
+            waiting: None,
+            granted: None,
+            is_stopped: false,
+            current: None,
+            statements: Statements::default(),
+            text: String::new(),
+            values: Vec::new(),
+            fatal: Vec::new(),
+        })
+    }
+
+    /// Lets the life go on with the last answer, up to its next request.
+    fn resume(&mut self) -> Request {
+        random::exchange(&mut self.generator);
+        let yielded: mlua::Result<Yielded> = match std::mem::take(&mut self.answer) {
+            Answer::Nothing => self.life.resume(()),
+            Answer::Truth(truth) => self.life.resume(truth),
+            Answer::Done { rows, columns } => self.life.resume((rows as f64, columns)),
+            Answer::Failed { sqlstate, message, whole } => self.life.resume((false, sqlstate, message, whole)),
+        };
+        random::exchange(&mut self.generator);
+        match yielded {
+            Ok(yielded) => self.understand(yielded),
+            Err(error) => self.fail(error.to_string()),
+        }
+    }
+
+    fn fail(&mut self, reason: String) -> Request {
+        self.fatal = vec![reason];
+        Request::Fatal
+    }
+
+    fn understand(&mut self, (kind, first, second, third, fourth, rest): Yielded) -> Request {
+        let Some(kind) = Kind::from_lua(&kind) else {
+            return match self.life.status() {
+                ThreadStatus::Finished => Request::Finished,
+                _ => self.fail("the script yields what is no request".to_owned()),
+            };
+        };
+        let number = |value: &LuaValue| value.as_usize().unwrap_or(0);
+        let (connection, statement) = (number(&first), number(&second));
+        match kind {
+            Kind::Execute => {
+                let given = [third, fourth].into_iter().chain(rest).chain(std::iter::repeat(LuaValue::Nil));
+                self.values.resize(self.statements.holes(statement), Value::Unset);
+                self.values.iter_mut().zip(given).for_each(|(value, given)| take_value(value, &given));
+                Request::Execute { connection, statement }
+            }
+            Kind::More => Request::More,
+            Kind::Query => self.take_text(connection, &second),
+            Kind::Rollback => Request::Rollback { connection },
+            Kind::Prepare => {
+                let text = third.as_string().map(|text| text.as_bytes().to_vec()).unwrap_or_default();
+                let types: Vec<u32> = [fourth].iter().chain(&rest).filter_map(LuaValue::as_u32).collect();
+                self.statements.add(statement, &text, &types);
+                Request::Prepare { connection, statement }
+            }
+            Kind::Close => {
+                self.statements.remove(connection);
+                Request::Nothing
+            }
+            Kind::Connect => Request::Connect(connection),
+            Kind::Reconnect => Request::Reconnect(connection),
+            Kind::Disconnect => Request::Disconnect(connection),
+            Kind::Ready => Request::Ready,
+            Kind::Left => Request::Left { is_complete: first == LuaValue::Boolean(true) },
+            Kind::Fatal => {
+                self.fatal = first.as_string().map(|line| line.to_string_lossy()).into_iter().collect();
+                Request::Fatal
+            }
+        }
+    }
+
+    /// Takes a query's text over, up to a zero, as C does.
+    fn take_text(&mut self, connection: usize, text: &LuaValue) -> Request {
+        self.text.clear();
+        let LuaValue::String(text) = text else { return Request::Query { connection } };
+        let bytes = text.as_bytes();
+        let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        match std::str::from_utf8(bytes) {
+            Ok(text) => {
+                self.text.push_str(text);
+                Request::Query { connection }
+            }
+            Err(_) => {
+                self.answer = failed("22021", "the query's text is not valid UTF-8");
+                Request::Nothing
+            }
+        }
+    }
+
+    /// Keeps what the script may fetch.
+    fn done(&mut self, answered: &Answered) -> Answer {
+        let count = |description: &Vec<u8>| description.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
+        let columns = answered.columns.as_ref().map(count);
+        if let Some(number) = self.current {
+            self.state.fetched.borrow_mut().keep(number, answered);
+        }
+        Answer::Done { rows: answered.rows, columns }
+    }
+}
+
+impl Program for LuaClient {
+    fn begin(&mut self, _choose: &mut Random) -> usize {
+        self.granted = Some(true);
+        0
+    }
+
+    fn retry(&mut self) {}
+
+    fn next(&mut self) -> Action<'_> {
+        loop {
+            let request = match self.waiting.take() {
+                Some(request) => request,
+                None => self.resume(),
+            };
+            if let Request::Query { connection }
+            | Request::Rollback { connection }
+            | Request::Prepare { connection, .. }
+            | Request::Execute { connection, .. } = request
+            {
+                if self.current != Some(connection) {
+                    self.current = Some(connection);
+                    self.waiting = Some(request);
+                    return Action::Use { number: connection };
+                }
+            }
+            match request {
+                Request::Nothing => {}
+                Request::Connect(number) => {
+                    self.current = Some(number);
+                    return Action::Connect { number };
+                }
+                Request::Reconnect(number) => {
+                    self.waiting = Some(Request::Connect(number));
+                    self.current = None;
+                    return Action::Disconnect { number };
+                }
+                Request::Disconnect(number) => {
+                    self.current = None;
+                    self.state.fetched.borrow_mut().forget(number);
+                    return Action::Disconnect { number };
+                }
+                Request::Query { .. } => return Action::Text { sql: &self.text, rows: Rows::Handed },
+                Request::Rollback { .. } => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
+                Request::Prepare { statement, .. } if self.statements.has(statement) => {
+                    match self.statements.get(statement) {
+                        Some(statement) => return Action::Prepare { statement },
+                        None => return Action::End,
+                    }
+                }
+                Request::Execute { statement, .. } if self.statements.has(statement) => {
+                    match self.statements.get(statement) {
+                        Some(statement) => {
+                            let (values, rows) = (&self.values[..], Rows::Handed);
+                            return Action::Query { command: 0, statement, values, rows, last: false };
+                        }
+                        None => return Action::End,
+                    }
+                }
+                Request::Prepare { .. } | Request::Execute { .. } => {
+                    self.answer = failed("26000", "there is no such statement");
+                }
+                Request::Ready => {
+                    self.waiting = Some(Request::Begin);
+                    return Action::End;
+                }
+                Request::Begin => {}
+                Request::More => match self.granted.take() {
+                    Some(more) => self.answer = Answer::Truth(more),
+                    None => {
+                        self.waiting = Some(Request::More);
+                        return Action::End;
+                    }
+                },
+                Request::Left { .. } if self.is_stopped => {}
+                Request::Left { is_complete: true } => {
+                    self.waiting = Some(Request::Left { is_complete: false });
+                    return Action::End;
+                }
+                Request::Left { is_complete: false } => {
+                    self.is_stopped = true;
+                    return Action::Leave;
+                }
+                Request::Fatal => return Action::Abort(Trouble::Fatal(std::mem::take(&mut self.fatal))),
+                Request::Finished => {
+                    self.waiting = Some(Request::Finished);
+                    return Action::End;
+                }
+            }
+        }
+    }
+
+    fn take(&mut self, outcome: Outcome<'_>) {
+        self.answer = match outcome {
+            Outcome::Done(answered) => self.done(answered),
+            Outcome::Failed(error) => refused(error),
+            Outcome::Lost(ConnectionError::Server(error)) => refused(error),
+            Outcome::Lost(error) => failed(error.sqlstate(), &error.to_string()),
+            Outcome::Refused(error) => failed(&error.message, &error.message),
+        };
+    }
+
+    fn stop(&mut self) {
+        self.granted = Some(false);
+        self.is_stopped = true;
+    }
+}
+
+fn failed(sqlstate: &str, message: &str) -> Answer {
+    Answer::Failed { sqlstate: sqlstate.to_owned(), message: message.to_owned(), whole: message.to_owned() }
+}
+
+fn refused(error: &ServerError) -> Answer {
+    Answer::Failed { sqlstate: error.sqlstate.clone(), message: error.message.clone(), whole: error.to_string() }
+}
+
+/// A parameter's value.
+fn take_value(value: &mut Value, given: &LuaValue) {
+    match given {
+        LuaValue::Integer(number) => *value = Value::Int(*number),
+        LuaValue::Number(number) => value.set_text(number.to_string().as_bytes()),
+        LuaValue::String(text) => value.set_text(&text.as_bytes()),
+        _ => *value = Value::Unset,
+    }
+}

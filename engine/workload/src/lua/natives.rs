@@ -1,0 +1,144 @@
+//! What the prelude has from Rust: the kinds of requests, functions, and the tables that scripts find at their start.
+
+use std::cell::RefCell;
+use std::ptr;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use mlua::{LightUserData, Lua, String as LuaString, Table, Value};
+
+use super::fetched::Fetched;
+use super::script::Shared;
+use super::{options, random, search};
+use crate::random::skewed;
+
+/// sysbench's version whose interface scripts find.
+const VERSION: &str = "1.0.20";
+
+/// Modules of sysbench that scripts require, where no file of that name is found.
+const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("prelude/oltp_common.lua"))];
+
+/// The kinds of requests. In Lua they are light userdata, which no script can make.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(usize)]
+pub enum Kind {
+    Connect = 1,
+    Reconnect,
+    Disconnect,
+    Query,
+    Rollback,
+    Prepare,
+    Execute,
+    Close,
+    Ready,
+    More,
+    Left,
+    Fatal,
+}
+
+impl Kind {
+    const ALL: [(&str, Kind); 12] = [
+        ("connect", Kind::Connect),
+        ("reconnect", Kind::Reconnect),
+        ("disconnect", Kind::Disconnect),
+        ("query", Kind::Query),
+        ("rollback", Kind::Rollback),
+        ("prepare", Kind::Prepare),
+        ("execute", Kind::Execute),
+        ("close", Kind::Close),
+        ("ready", Kind::Ready),
+        ("more", Kind::More),
+        ("left", Kind::Left),
+        ("fatal", Kind::Fatal),
+    ];
+
+    fn to_lua(self) -> LightUserData {
+        LightUserData(ptr::without_provenance_mut(self as usize))
+    }
+
+    /// The kind of the request that begins with `value`, if it is one.
+    pub fn from_lua(value: &Value) -> Option<Self> {
+        let Value::LightUserData(LightUserData(number)) = value else { return None };
+        Self::ALL.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
+    }
+}
+
+/// Fills a new state; returns the table that only the prelude sees.
+pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell<Fetched>>) -> mlua::Result<Table> {
+    set_paths(lua)?;
+    lua.globals().set("sysbench", sysbench(lua, shared, tid)?)?;
+    let native = lua.create_table()?;
+    native.set("kind", lua.create_table_from(Kind::ALL.map(|(name, kind)| (name, kind.to_lua())))?)?;
+    native.set("functions", lua.create_table_from(random::functions())?)?;
+    native.set("modules", lua.create_table_from(MODULES)?)?;
+    native.set("statements", 0)?;
+    native.set("connections", 0)?;
+    native.set("rand_string", lua.create_function(rand_string)?)?;
+    native.set("rand_varstring", lua.create_function(rand_varstring)?)?;
+    let mine = fetched.clone();
+    native.set("rows", lua.create_function(move |lua, number| lua.create_string(mine.borrow().rows(number)))?)?;
+    let mine = fetched.clone();
+    native.set("columns", lua.create_function(move |lua, number| lua.create_string(mine.borrow().columns(number)))?)?;
+    let mine = shared.clone();
+    let say = move |_: &Lua, (is_fatal, text): (bool, LuaString)| {
+        mine.voice.say(is_fatal, &text.to_string_lossy());
+        Ok(())
+    };
+    native.set("say", lua.create_function(say)?)?;
+    let mine = shared.clone();
+    let write = move |_: &Lua, text: LuaString| {
+        mine.voice.print(&text.as_bytes());
+        Ok(())
+    };
+    native.set("write", lua.create_function(write)?)?;
+    let mine = shared.clone();
+    native.set(
+        "use_sql",
+        lua.create_function(move |_, ()| {
+            mine.uses_sql.store(true, Ordering::Relaxed);
+            Ok(())
+        })?,
+    )?;
+    let mine = shared.clone();
+    native.set("export_options", lua.create_function(move |lua, ()| options::export(lua, &mine))?)?;
+    Ok(native)
+}
+
+fn set_paths(lua: &Lua) -> mlua::Result<()> {
+    let package: Table = lua.globals().get("package")?;
+    package.set("path", search::module_path())?;
+    package.set("cpath", search::library_path())
+}
+
+/// The global table `sysbench`, as far as it is no code.
+fn sysbench(lua: &Lua, shared: &Shared, tid: usize) -> mlua::Result<Table> {
+    let invocation = &shared.invocation;
+    let argv = lua.create_table()?;
+    for (index, word) in invocation.argv.iter().enumerate() {
+        argv.set(index, word.as_str())?;
+    }
+    let cmdline = lua.create_table()?;
+    cmdline.set("argv", argv)?;
+    cmdline.set("command", invocation.command.as_deref())?;
+    cmdline.set("script_path", invocation.test.as_deref())?;
+    let sysbench = lua.create_table()?;
+    sysbench.set("tid", tid)?;
+    sysbench.set("version", VERSION)?;
+    sysbench.set("version_string", format!("sysbench {VERSION}"))?;
+    sysbench.set("cmdline", cmdline)?;
+    Ok(sysbench)
+}
+
+fn rand_string(lua: &Lua, template: LuaString) -> mlua::Result<LuaString> {
+    let template = template.as_bytes();
+    let mut text = Vec::with_capacity(template.len());
+    random::draw((), |_, random| skewed::string(random, &template, &mut text));
+    lua.create_string(text)
+}
+
+fn rand_varstring(lua: &Lua, (min, max): (u32, u32)) -> mlua::Result<LuaString> {
+    let mut text = Vec::new();
+    random::draw((), |_, random| skewed::varstring(random, min, max, &mut text));
+    lua.create_string(text)
+}

@@ -1,0 +1,322 @@
+//! A script as the front end knows it: what it declares, and the functions of it that are called once.
+
+use std::cell::RefCell;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+
+use mlua::{Function, IntoLua, Lua, Table, Value};
+
+use super::declared;
+use super::search::{Chunk, Source};
+use super::state::State;
+use super::voice::Voice;
+use crate::lua::random;
+use crate::lua::random::Generator;
+use crate::lua::workload;
+use crate::lua::workload::Role;
+use crate::random::skewed;
+use crate::random::skewed::Distributions;
+use crate::settings::{OptionSpec, Settings};
+use crate::statistics::Statistics;
+use crate::{Fatal, Workload};
+use ground::shard::Shard;
+
+/// How sysbench was called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Invocation {
+    /// The program's name, then its arguments.
+    pub argv: Vec<String>,
+    /// The test as it was named; none if the script is read from standard input.
+    pub test: Option<String>,
+    pub command: Option<String>,
+}
+
+/// How a command of a script is executed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CommandKind {
+    /// By every client at once; by one otherwise.
+    pub parallel: bool,
+}
+
+/// What all states of a script share.
+pub struct Shared {
+    pub invocation: Invocation,
+    pub chunk: Chunk,
+    pub voice: Arc<dyn Voice>,
+    /// Not known to a script's top level.
+    pub settings: OnceLock<Arc<Settings>>,
+    pub distributions: OnceLock<Arc<Distributions>>,
+    /// Whether any state has asked for a driver.
+    pub uses_sql: AtomicBool,
+}
+
+impl Shared {
+    /// As in messages: a file's name without its path.
+    pub fn name(&self) -> &str {
+        let path = self.invocation.test.as_deref().unwrap_or("<stdin>");
+        Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
+    }
+}
+
+/// A script, loaded into a state of the main thread that takes no part in a run.
+pub struct Script {
+    shared: Arc<Shared>,
+    main: State,
+    generator: RefCell<Option<Generator>>,
+    declared: Option<Vec<OptionSpec>>,
+    /// The state of the hooks that report intervals, from the first report on.
+    reports: RefCell<Option<State>>,
+}
+
+impl Script {
+    /// Reads a script and runs its top level.
+    pub fn load(source: Source, invocation: &Invocation, voice: Arc<dyn Voice>) -> Result<Self, Fatal> {
+        let chunk = Chunk::read(&source, invocation.test.as_deref())?;
+        let shared = Arc::new(Shared {
+            invocation: invocation.clone(),
+            chunk,
+            voice,
+            settings: OnceLock::new(),
+            distributions: OnceLock::new(),
+            uses_sql: AtomicBool::new(false),
+        });
+        let nothing_chosen = Settings::default();
+        let distributions = Arc::new(Distributions::new(&nothing_chosen)?);
+        let generator = Some(Generator { random: skewed::generator(&nothing_chosen), distributions });
+        let main = State::new(&shared, 0).map_err(broken)?;
+        let script =
+            Self { shared, main, generator: RefCell::new(generator), declared: None, reports: RefCell::default() };
+        let declared = script.with_generator(|| {
+            run_top_level(&script.main, &script.shared).and_then(|()| declared_options(&script.main))
+        })?;
+        Ok(Self { declared, ..script })
+    }
+
+    /// As in messages.
+    pub fn name(&self) -> &str {
+        self.shared.name()
+    }
+
+    /// The options that the script declares. One that declares none takes any option.
+    pub fn options(&self) -> Option<Vec<OptionSpec>> {
+        self.declared.clone()
+    }
+
+    /// A command of the script's own.
+    pub fn command(&self, name: &str) -> Option<CommandKind> {
+        let ask = |question: &str| -> mlua::Result<bool> {
+            let cmdline: Table = self.sysbench()?.get("cmdline")?;
+            cmdline.get::<Function>(question)?.call(name)
+        };
+        let is_defined = ask("command_defined").unwrap_or(false);
+        is_defined.then(|| CommandKind { parallel: ask("command_parallel").unwrap_or(false) })
+    }
+
+    /// Whether the script has a global function of this name: `event`, `prepare`, `cleanup`, `help`.
+    pub fn has(&self, function: &str) -> bool {
+        matches!(self.main.lua.globals().get(function), Ok(Value::Function(_)))
+    }
+
+    /// Whether any client of the script has used the database so far: reports tell of queries then.
+    pub fn uses_sql(&self) -> bool {
+        self.shared.uses_sql.load(Ordering::Relaxed)
+    }
+
+    /// Sets the options that were chosen, and which part of the run is the engine's, once.
+    pub fn configure(&self, settings: Arc<Settings>, shard: Shard) -> Result<(), Fatal> {
+        let distributions = Arc::new(Distributions::new(&settings)?.of_shard(shard));
+        let random = skewed::generator(&settings);
+        *self.generator.borrow_mut() = Some(Generator { random, distributions: distributions.clone() });
+        // Both are set together, and the first time counts.
+        let _ = (self.shared.settings.set(settings), self.shared.distributions.set(distributions));
+        self.main.function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)
+    }
+
+    /// Has the script print its help.
+    pub fn help(&self) -> Result<(), Fatal> {
+        self.call_global("help")
+    }
+
+    /// What is to be done before a run: calls `init`, and sees to it that there are events.
+    pub fn init(&self) -> Result<(), Fatal> {
+        self.call_global("init")?;
+        if self.has("event") {
+            return Ok(());
+        }
+        Err(Fatal::new(format!("cannot find the event() function in {}", self.name())))
+    }
+
+    /// What is to be done after a run: calls `done`.
+    pub fn done(&self) -> Result<(), Fatal> {
+        self.call_global("done")
+    }
+
+    /// The clients' programs: their events, or a command.
+    pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
+        let is_parallel = match &role {
+            Role::Events => true,
+            Role::Command(name) => self.command(name).is_some_and(|kind| kind.parallel),
+        };
+        workload::new(&self.shared, role, is_parallel)
+    }
+
+    /// Reports an interval by the script's hook; false if there is none.
+    pub fn report_intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        const HOOK: &str = "report_intermediate";
+        if !self.has_hook(HOOK) {
+            return Ok(false);
+        }
+        let mut reports = self.reports.borrow_mut();
+        if reports.is_none() {
+            let state = State::new(&self.shared, statistics.threads_running).map_err(broken)?;
+            self.with_generator(|| run_top_level(&state, &self.shared))?;
+            state.function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)?;
+            *reports = Some(state);
+        }
+        match &*reports {
+            Some(state) => self.call_hook(state, HOOK, statistics),
+            None => Ok(false),
+        }
+    }
+
+    /// No further interval will be reported: what the hook has to say last, it says now.
+    pub fn end_intermediate_reports(&self) {
+        self.reports.borrow_mut().take();
+    }
+
+    /// Reports the whole run, or the time up to a checkpoint, by the script's hook; false if there is none.
+    pub fn report_cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        const HOOK: &str = "report_cumulative";
+        if !self.has_hook(HOOK) {
+            return Ok(false);
+        }
+        self.call_hook(&self.main, HOOK, statistics)
+    }
+
+    fn sysbench(&self) -> mlua::Result<Table> {
+        self.main.lua.globals().get("sysbench")
+    }
+
+    fn has_hook(&self, name: &str) -> bool {
+        hook(&self.main, name).is_ok_and(|hook| hook.is_some())
+    }
+
+    /// A hook that fails is told of, and the run goes on.
+    fn call_hook(&self, state: &State, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
+        let found = hook(state, name).map_err(broken)?;
+        let Some(function) = found else { return Ok(false) };
+        let table = statistics_table(&state.lua, statistics, name == "report_cumulative").map_err(broken)?;
+        if let Some(failure) = self.with_generator(|| alone(state, "call", (name, function, table)))? {
+            self.shared.voice.say(true, &failure);
+        }
+        Ok(true)
+    }
+
+    /// Calls a global function, if there is one.
+    fn call_global(&self, name: &str) -> Result<(), Fatal> {
+        match self.main.lua.globals().get(name).map_err(broken)? {
+            Value::Nil => Ok(()),
+            function => match self.with_generator(|| alone(&self.main, "call", (name, function)))? {
+                Some(failure) => Err(Fatal::new(failure)),
+                None => Ok(()),
+            },
+        }
+    }
+
+    fn with_generator<T>(&self, work: impl FnOnce() -> T) -> T {
+        let mut generator = self.generator.borrow_mut();
+        random::exchange(&mut generator);
+        let done = work();
+        random::exchange(&mut generator);
+        done
+    }
+}
+
+/// Runs the script's top level in a state that takes no part in a run.
+fn run_top_level(state: &State, shared: &Shared) -> Result<(), Fatal> {
+    let chunk = &shared.chunk;
+    let script = state.script(shared).map_err(|error| match (error, &chunk.module) {
+        (mlua::Error::SyntaxError { message, .. }, Some(module)) => {
+            let path = chunk.name.trim_start_matches('@');
+            Fatal::new(format!("error loading module '{module}' from file '{path}':\n\t{message}"))
+        }
+        (mlua::Error::SyntaxError { message, .. }, None) => Fatal::new(message),
+        (error, _) => broken(error),
+    })?;
+    match alone(state, "load", (script, chunk.module.as_deref()))? {
+        Some(failure) => Err(Fatal::new(failure)),
+        None => Ok(()),
+    }
+}
+
+/// The options that the script's top level has declared.
+fn declared_options(state: &State) -> Result<Option<Vec<OptionSpec>>, Fatal> {
+    let failed = |error: mlua::Error| {
+        let reason = match error {
+            mlua::Error::RuntimeError(reason) => reason.lines().next().unwrap_or_default().to_owned(),
+            error => error.to_string(),
+        };
+        Fatal::new(format!("`sysbench.cmdline.read_cmdline_options' function failed: {reason}"))
+    };
+    let definitions: Option<Table> =
+        state.function("option_definitions").and_then(|read| read.call(())).map_err(failed)?;
+    definitions.map(|definitions| declared::take_over(&definitions).map_err(failed)).transpose()
+}
+
+/// Calls a function of the prelude where there is no reactor: whatever it asks the server for is refused. What went wrong
+/// is returned.
+fn alone(state: &State, function: &str, arguments: impl mlua::IntoLuaMulti) -> Result<Option<String>, Fatal> {
+    const REASON: &str = "a script reaches the server in thread_init, event, thread_done and commands only";
+    let thread = state.function(function).and_then(|function| state.lua.create_thread(function)).map_err(broken)?;
+    let mut answer: Value = thread.resume(arguments).map_err(broken)?;
+    while thread.status() == mlua::ThreadStatus::Resumable {
+        answer = thread.resume((false, REASON, REASON, REASON)).map_err(broken)?;
+    }
+    Ok(match answer {
+        Value::String(failure) => Some(failure.to_string_lossy()),
+        _ => None,
+    })
+}
+
+fn hook(state: &State, name: &str) -> mlua::Result<Option<Function>> {
+    let sysbench: Table = state.lua.globals().get("sysbench")?;
+    Ok(match sysbench.get::<Table>("hooks")?.get(name)? {
+        Value::Function(function) => Some(function),
+        _ => None,
+    })
+}
+
+fn statistics_table(lua: &Lua, statistics: &Statistics, is_cumulative: bool) -> mlua::Result<Table> {
+    let table = lua.create_table()?;
+    let queries = &statistics.queries;
+    for (name, value) in [
+        ("threads_running", statistics.threads_running.into_lua(lua)?),
+        ("time_interval", statistics.time_interval.into_lua(lua)?),
+        ("time_total", statistics.time_total.into_lua(lua)?),
+        ("latency_pct", statistics.latency_pct.into_lua(lua)?),
+        ("events", statistics.events.into_lua(lua)?),
+        ("reads", queries.reads.into_lua(lua)?),
+        ("writes", queries.writes.into_lua(lua)?),
+        ("other", queries.others.into_lua(lua)?),
+        ("errors", queries.errors.into_lua(lua)?),
+        ("reconnects", queries.reconnects.into_lua(lua)?),
+    ] {
+        table.set(name, value)?;
+    }
+    if is_cumulative {
+        table.set("latency_min", statistics.latency_min)?;
+        table.set("latency_max", statistics.latency_max)?;
+        table.set("latency_avg", statistics.latency_avg)?;
+        table.set("latency_sum", statistics.latency_sum)?;
+    } else {
+        table.set("queue_length", statistics.queue_length)?;
+        table.set("concurrency", statistics.concurrency)?;
+    }
+    Ok(table)
+}
+
+/// What is wrong with Lua itself, e.g. that there is no memory.
+pub fn broken(error: mlua::Error) -> Fatal {
+    Fatal::new(format!("Lua: {error}"))
+}

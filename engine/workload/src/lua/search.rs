@@ -1,0 +1,104 @@
+//! Where scripts and their modules are found.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use crate::Fatal;
+
+/// Where a script comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Source {
+    Path(PathBuf),
+    Stdin,
+}
+
+/// A script's text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Chunk {
+    /// As Lua's errors call it: `@` and the file's path, or `=stdin`.
+    pub name: String,
+    pub source: Vec<u8>,
+    /// The module's name, with which its top level is called, if the script was found by one.
+    pub module: Option<String>,
+}
+
+impl Chunk {
+    /// Reads a script that was named `test`. A name that is not its path is a module's.
+    pub fn read(source: &Source, test: Option<&str>) -> Result<Self, Fatal> {
+        let (name, text, module) = match source {
+            Source::Stdin => {
+                let mut text = Vec::new();
+                let read = std::io::stdin().read_to_end(&mut text).map(|_| text);
+                ("=stdin".to_owned(), read, None)
+            }
+            Source::Path(path) => {
+                let module = test.filter(|name| Path::new(name) != path);
+                (format!("@{}", path.display()), std::fs::read(path), module.map(str::to_owned))
+            }
+        };
+        match text {
+            Ok(text) => Ok(Self { source: without_first_comment(text), name, module }),
+            Err(error) => Err(Fatal::new(format!("cannot read {}: {error}", name.trim_start_matches(['@', '='])))),
+        }
+    }
+}
+
+/// A first line that starts with `#` is none of Lua's. Lines keep their numbers.
+fn without_first_comment(text: Vec<u8>) -> Vec<u8> {
+    if text.first() != Some(&b'#') {
+        return text;
+    }
+    let end = text.iter().position(|byte| *byte == b'\n').unwrap_or(text.len());
+    text[end..].to_vec()
+}
+
+/// Lua's `package.path`.
+pub fn module_path() -> String {
+    let mut path = "./?.lua;./?/init.lua;./src/lua/?.lua;".to_owned();
+    if let Ok(home) = std::env::var("HOME") {
+        for place in ["5.1/?", "5.1/?/init", "?", "?/init"] {
+            path += &format!("{home}/.luarocks/share/lua/{place}.lua;");
+        }
+    }
+    path += "/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;";
+    path += "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua;";
+    with_default("LUA_PATH", path)
+}
+
+/// Lua's `package.cpath`.
+pub fn library_path() -> String {
+    let mut path = "./?.so;".to_owned();
+    if let Ok(home) = std::env::var("HOME") {
+        for place in ["5.1/?", "?"] {
+            path += &format!("{home}/.luarocks/lib/lua/{place}.so;");
+        }
+    }
+    path += "/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so;";
+    with_default("LUA_CPATH", path)
+}
+
+/// What a variable of the environment makes of a path: `;;` in it stands for the default one.
+fn with_default(variable: &str, default: String) -> String {
+    match std::env::var(variable) {
+        Ok(chosen) => chosen.replace(";;", &format!(";{default};")),
+        Err(_) => default,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_for_the_shell_is_left_out_and_lines_keep_their_numbers() {
+        assert_eq!(without_first_comment(b"#!/usr/bin/env sysbench\nx = 1".to_vec()), b"\nx = 1");
+        assert_eq!(without_first_comment(b"#!sysbench".to_vec()), b"");
+        assert_eq!(without_first_comment(b"x = #t".to_vec()), b"x = #t");
+    }
+
+    #[test]
+    fn a_script_that_cannot_be_read_is_named() {
+        let missing = Chunk::read(&Source::Path("./no_such.lua".into()), None).unwrap_err();
+        assert!(missing.lines[0].starts_with("cannot read ./no_such.lua: "), "{missing:?}");
+    }
+}

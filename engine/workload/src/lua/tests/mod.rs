@@ -1,0 +1,165 @@
+//! Scripts driven by hand: the actions that they ask for, with made-up answers.
+
+mod declarations;
+mod errors;
+mod lives;
+mod queries;
+
+use std::sync::Arc;
+
+use super::{Invocation, Role, Script, Source, Voice};
+use crate::settings::{OptionValue, Settings};
+use crate::{Action, Fatal, Outcome, Program, Trouble};
+use ground::random::Random;
+use ground::shard::Shard;
+use wire::error::ServerError;
+use wire::value::Value;
+use wire::{Answered, QueryKind};
+
+/// An action as tests name it.
+#[derive(Debug, Clone, PartialEq)]
+enum Seen {
+    Connect(usize),
+    Use(usize),
+    Disconnect(usize),
+    Text(String),
+    /// Of a statement its name.
+    Prepare(String),
+    Query(String, Vec<Value>),
+    Leave,
+    End,
+    Abort(Vec<String>),
+}
+
+fn text(sql: &str) -> Seen {
+    Seen::Text(sql.to_owned())
+}
+
+/// A script's client in the hands of a test.
+struct Hand {
+    program: Box<dyn Program>,
+    /// The script's file lives as long.
+    _directory: tempfile::TempDir,
+}
+
+/// Loads a script from its text, called `t.lua` in a directory of its own.
+fn load(source: &str, command: &str) -> (Result<Script, Fatal>, tempfile::TempDir) {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("t.lua");
+    std::fs::write(&path, source).unwrap();
+    let invocation = Invocation {
+        argv: ["sysbench", "t.lua", command].map(str::to_owned).to_vec(),
+        test: Some(path.to_str().unwrap().to_owned()),
+        command: Some(command.to_owned()),
+    };
+    (Script::load(Source::Path(path), &invocation, Arc::new(Silence)), directory)
+}
+
+/// Nobody listens.
+struct Silence;
+
+impl Voice for Silence {
+    fn say(&self, _is_fatal: bool, _text: &str) {}
+    fn print(&self, _text: &[u8]) {}
+}
+
+fn settings() -> Arc<Settings> {
+    let mut settings = Settings::default();
+    settings.set("threads", OptionValue::Int(1));
+    settings.set("table_size", OptionValue::Int(100));
+    settings.set("tables", OptionValue::Int(1));
+    settings.set("db_ps_mode", OptionValue::Text(Some("auto".to_owned())));
+    Arc::new(settings)
+}
+
+impl Hand {
+    fn of_role(source: &str, role: Role) -> Self {
+        let (script, directory) = load(source, "run");
+        let script = script.unwrap();
+        script.configure(settings(), Shard::WHOLE).unwrap();
+        let program = script.workload(role).unwrap().client(0, Random::seeded(1));
+        Self { program, _directory: directory }
+    }
+
+    /// A client of a script's events.
+    fn events(source: &str) -> Self {
+        Self::of_role(source, Role::Events)
+    }
+
+    /// A client that executes the command `prepare`, whose function has this body.
+    fn body(body: &str) -> Self {
+        let source = format!("function prepare()\n{body}\nend");
+        Self::of_role(&source, Role::Command("prepare".to_owned()))
+    }
+
+    fn next(&mut self) -> Seen {
+        match self.program.next() {
+            Action::Connect { number } => Seen::Connect(number),
+            Action::Use { number } => Seen::Use(number),
+            Action::Disconnect { number } => Seen::Disconnect(number),
+            Action::Text { sql, .. } => Seen::Text(sql.to_owned()),
+            Action::Prepare { statement } => Seen::Prepare(statement.name().to_owned()),
+            Action::Query { statement, values, .. } => Seen::Query(statement.name().to_owned(), values.to_vec()),
+            Action::Leave => Seen::Leave,
+            Action::End => Seen::End,
+            Action::Abort(Trouble::Fatal(lines)) => Seen::Abort(lines),
+            other => panic!("no script asks for {other:?}"),
+        }
+    }
+
+    /// All actions up to the end, each but `Use` and `Disconnect` answered by an empty success.
+    fn rest(&mut self) -> Vec<Seen> {
+        let mut seen = Vec::new();
+        loop {
+            let next = self.next();
+            seen.push(next.clone());
+            match next {
+                Seen::End | Seen::Abort(_) => return seen,
+                Seen::Use(_) | Seen::Disconnect(_) | Seen::Leave => {}
+                _ => self.done(&Answered::default()),
+            }
+        }
+    }
+
+    fn begin(&mut self) {
+        assert_eq!(self.program.begin(&mut Random::seeded(1)), 0);
+    }
+
+    fn done(&mut self, answered: &Answered) {
+        self.program.take(Outcome::Done(answered));
+    }
+
+    fn fail(&mut self, sqlstate: &str, message: &str) {
+        let error = ServerError {
+            severity: "ERROR".to_owned(),
+            sqlstate: sqlstate.to_owned(),
+            message: message.to_owned(),
+            ..ServerError::default()
+        };
+        self.program.take(Outcome::Failed(&error));
+    }
+
+    /// Goes on after the connection of a script that begins with one.
+    fn connected(mut self) -> Self {
+        assert_eq!(self.next(), Seen::Connect(0));
+        self.done(&Answered::default());
+        self
+    }
+}
+
+/// Rows of one text column each.
+fn rows(values: &[Option<&str>]) -> Answered {
+    let mut data = Vec::new();
+    for value in values {
+        let body = match value {
+            Some(text) => [&(text.len() as i32).to_be_bytes()[..], text.as_bytes()].concat(),
+            None => (-1i32).to_be_bytes().to_vec(),
+        };
+        data.push(b'D');
+        data.extend_from_slice(&(body.len() as u32 + 6).to_be_bytes());
+        data.extend_from_slice(&[0, 1]);
+        data.extend_from_slice(&body);
+    }
+    let columns = [&[0, 1][..], b"name\0", &[0; 18]].concat();
+    Answered { kind: QueryKind::Read, rows: values.len() as u64, columns: Some(columns), data }
+}

@@ -1,0 +1,67 @@
+//! The clients' programs of a script.
+
+use std::sync::Arc;
+
+use super::client::{Life, LuaClient};
+use super::random::Generator;
+use super::script::{Shared, broken};
+use crate::random::skewed::Distributions;
+use crate::{Action, Fatal, Program, ScriptInfo, Trouble, Workload};
+use ground::random::Random;
+
+/// What clients of a script do.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Role {
+    /// One event after another.
+    Events,
+    /// A command, before which there is nothing and after which nothing follows.
+    Command(String),
+}
+
+struct LuaWorkload {
+    shared: Arc<Shared>,
+    life: Life,
+    distributions: Arc<Distributions>,
+}
+
+/// The workload of a script that has been configured. A command that one client executes alone is executed by the state
+/// that has loaded the script in sysbench; here that client's state repeats the top level and prints nothing of it.
+pub fn new(shared: &Arc<Shared>, role: Role, is_parallel: bool) -> Result<Arc<dyn Workload>, Fatal> {
+    let (Some(settings), Some(distributions)) = (shared.settings.get(), shared.distributions.get()) else {
+        return Err(Fatal::new("the script has not been configured"));
+    };
+    let life = match role {
+        Role::Events => Life::Events,
+        Role::Command(name) => Life::Command { name, is_quiet: !is_parallel || settings.int("threads") <= 1 },
+    };
+    Ok(Arc::new(LuaWorkload { shared: shared.clone(), life, distributions: distributions.clone() }))
+}
+
+impl Workload for LuaWorkload {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        vec![ScriptInfo { description: self.shared.name().to_owned(), weight: 1, commands: Vec::new() }]
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+        let generator = Generator { random, distributions: self.distributions.clone() };
+        match LuaClient::new(&self.shared, &self.life, client, generator) {
+            Ok(client) => Box::new(client),
+            Err(error) => Box::new(Stillborn(broken(error))),
+        }
+    }
+}
+
+/// A client whose state could not be made.
+struct Stillborn(Fatal);
+
+impl Program for Stillborn {
+    fn begin(&mut self, _choose: &mut Random) -> usize {
+        0
+    }
+
+    fn retry(&mut self) {}
+
+    fn next(&mut self) -> Action<'_> {
+        Action::Abort(Trouble::Fatal(self.0.lines.clone()))
+    }
+}

@@ -1,0 +1,145 @@
+//! `bulk_insert`: each event adds a row to a statement, which is sent when it is long enough.
+
+use std::fmt::Write;
+use std::mem;
+
+use crate::oltp::failure;
+use crate::oltp::failure::SqlError;
+use crate::{Action, CommandInfo, Outcome, Program, ScriptInfo, Trouble, Workload};
+use ground::random::Random;
+use wire::Rows;
+
+const TEST: &str = "bulk_insert";
+
+/// The longest statement, bytes, with the zero that ends it.
+const LONGEST: usize = 512 * 1024;
+
+/// The workload.
+pub struct BulkInsert;
+
+impl Workload for BulkInsert {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        let commands = vec![CommandInfo { line: TEST.to_owned(), is_sql: true }];
+        vec![ScriptInfo { description: TEST.to_owned(), weight: 1, commands }]
+    }
+
+    fn client(&self, client: usize, _random: Random) -> Box<dyn Program> {
+        let sql = format!("INSERT INTO sbtest{} VALUES", client + 1);
+        let (prefix, row, stage) = (sql.len(), String::new(), Stage::Connect);
+        Box::new(Client { prefix, sql, row, last: 0, stage, stops: false, trouble: Vec::new() })
+    }
+}
+
+/// A client, which fills a table of its own.
+struct Client {
+    /// The statement, and how long it is without rows.
+    sql: String,
+    prefix: usize,
+    /// A row that is not in the statement yet.
+    row: String,
+    /// The number of the last row.
+    last: u64,
+    stage: Stage,
+    /// There will be no further event.
+    stops: bool,
+    trouble: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Connect,
+    /// Nothing is to be done now.
+    Idle,
+    /// A row is to be added.
+    Row,
+    /// The statement is to be sent; it is on its way.
+    Send,
+    Sent,
+    RollBack,
+    Failed,
+}
+
+impl Client {
+    fn has_rows(&self) -> bool {
+        self.sql.len() > self.prefix
+    }
+
+    /// Adds the event's row, if there is room for it and a comma.
+    fn add_row(&mut self) -> bool {
+        let comma = if self.has_rows() { "," } else { "" };
+        if self.sql.len() + self.row.len() + comma.len() >= LONGEST {
+            return false;
+        }
+        self.sql.push_str(comma);
+        self.sql.push_str(&self.row);
+        true
+    }
+
+    fn fail(&mut self, lines: Vec<String>) {
+        self.trouble = lines;
+        self.stage = Stage::Failed;
+    }
+
+    fn fail_query(&mut self, error: &SqlError) {
+        let function = if self.stops { "thread_done" } else { "thread_run" };
+        self.fail(failure::not_done(function, TEST, &self.sql, error));
+    }
+}
+
+impl Program for Client {
+    fn begin(&mut self, _choose: &mut Random) -> usize {
+        self.last += 1;
+        self.row.clear();
+        // A String takes whatever is written.
+        let _ = write!(self.row, "({0},{0})", self.last);
+        self.stage = Stage::Row;
+        0
+    }
+
+    fn retry(&mut self) {}
+
+    fn next(&mut self) -> Action<'_> {
+        match self.stage {
+            Stage::Connect => return Action::Connect { number: 0 },
+            Stage::Failed => return Action::Abort(Trouble::Fatal(mem::take(&mut self.trouble))),
+            Stage::RollBack => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
+            Stage::Row => self.stage = if self.add_row() { Stage::Idle } else { Stage::Send },
+            // It is done if nothing else has been heard of it.
+            Stage::Sent => {
+                self.sql.truncate(self.prefix);
+                if !self.stops {
+                    self.add_row();
+                }
+                self.stage = Stage::Idle;
+            }
+            Stage::Idle | Stage::Send => {}
+        }
+        if self.stage == Stage::Idle {
+            return Action::End;
+        }
+        self.stage = Stage::Sent;
+        Action::Text { sql: &self.sql, rows: Rows::Counted }
+    }
+
+    fn take(&mut self, outcome: Outcome<'_>) {
+        match (self.stage, outcome) {
+            (_, Outcome::Refused(error)) => self.fail(failure::not_connected("thread_init", TEST, &error.message)),
+            (Stage::Sent, Outcome::Failed(error)) if failure::is_ignorable(&error.sqlstate) => {
+                self.stage = Stage::RollBack;
+            }
+            // As in sysbench, the event counts without its row, and the next one sends the same statement again.
+            (Stage::RollBack, Outcome::Done(_) | Outcome::Failed(_)) if !self.stops => self.stage = Stage::Idle,
+            (Stage::RollBack, Outcome::Done(_) | Outcome::Failed(_)) => {
+                self.fail(vec![failure::function_failed("thread_done", TEST, "db_bulk_insert_done() failed")]);
+            }
+            (_, Outcome::Failed(error)) => self.fail_query(&error.into()),
+            (_, Outcome::Lost(error)) => self.fail_query(&error.into()),
+            (_, Outcome::Done(_)) => self.stage = Stage::Idle,
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stops = true;
+        self.stage = if self.has_rows() { Stage::Send } else { Stage::Idle };
+    }
+}

@@ -1,0 +1,212 @@
+//! One client of a test.
+
+use std::mem;
+use std::sync::Arc;
+
+use super::event::{Draw, Event};
+use super::statements::Slot;
+use crate::oltp::failure;
+use crate::oltp::failure::SqlError;
+use crate::random::skewed::{Skewed, fill_groups};
+use crate::{Action, Outcome, Program, Trouble};
+use ground::random::Random;
+use wire::Rows;
+use wire::message::Message;
+use wire::statement::QueryMode;
+use wire::value::Value;
+
+/// A client of a run.
+pub struct Client {
+    event: Arc<Event>,
+    values: Box<[Value]>,
+    random: Random,
+    ids: Skewed,
+    /// The part of the event that is next, and how often it has been done.
+    part: usize,
+    done: u64,
+    /// An INSERT follows its DELETE.
+    inserts: bool,
+    /// Counted from 0.
+    table: usize,
+    /// The statement that was sent last.
+    sent: usize,
+    stage: Stage,
+    trouble: Vec<String>,
+}
+
+/// How far a client has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Connect,
+    Prepare,
+    Ready,
+    Load,
+    /// An event is in the way of others, and will start again.
+    RollBack,
+    Failed,
+}
+
+impl Client {
+    /// A client before it connects.
+    pub fn new(event: Arc<Event>, client: usize, random: Random) -> Self {
+        let (values, ids) = (event.values(), event.ids(client));
+        let stage = Stage::Connect;
+        let trouble = Vec::new();
+        Self { event, values, random, ids, part: 0, done: 0, inserts: false, table: 0, sent: 0, stage, trouble }
+    }
+
+    fn start_event(&mut self) {
+        self.part = 0;
+        self.done = 0;
+        self.inserts = false;
+        self.stage = Stage::Load;
+    }
+
+    /// The next query of an event, with new values.
+    #[inline]
+    fn query(&mut self) -> Action<'_> {
+        let Some(part) = self.event.parts.get(self.part) else { return Action::End };
+        let mut first = part.first;
+        match part.draw {
+            Draw::Replacement { insert } if self.inserts => first = insert,
+            _ => {
+                if part.chooses && self.done == 0 {
+                    self.table = self.random.range(0, self.event.parameters.tables as i64 - 1) as usize;
+                }
+                draw(part.draw, &self.event, &self.ids, &mut self.random, &mut self.values);
+            }
+        }
+        self.sent = first + if part.is_per_table { self.table } else { 0 };
+        self.inserts = matches!(part.draw, Draw::Replacement { .. }) && !self.inserts;
+        self.done += u64::from(!self.inserts);
+        if self.done == part.times {
+            self.done = 0;
+            self.part += 1;
+        }
+        Action::Query {
+            command: 0,
+            statement: &self.event.statements[self.sent],
+            values: &self.values,
+            rows: Rows::Counted,
+            last: self.part == self.event.parts.len(),
+        }
+    }
+
+    /// Everything but the load.
+    #[cold]
+    fn act(&mut self) -> Action<'_> {
+        match self.stage {
+            Stage::Connect => Action::Connect { number: 0 },
+            Stage::Prepare => Action::PrepareAll { statements: &self.event.statements },
+            Stage::RollBack => Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
+            Stage::Failed => Action::Abort(Trouble::Fatal(mem::take(&mut self.trouble))),
+            Stage::Ready | Stage::Load => Action::End,
+        }
+    }
+
+    fn fail(&mut self, lines: Vec<String>) {
+        self.trouble = lines;
+        self.stage = Stage::Failed;
+    }
+
+    /// The lines about the statement that was sent last.
+    fn failed_query(&self, error: &SqlError) -> Vec<String> {
+        let test = self.event.test.name();
+        if self.event.mode == QueryMode::Prepared {
+            return failure::not_executed("thread_run", test, error);
+        }
+        let mut message = Message::default();
+        self.event.statements[self.sent].encode(QueryMode::Simple, false, &self.values, &mut message);
+        // The text is what is between the header and the zero at the end.
+        let text = message.as_bytes().get(5..message.as_bytes().len().saturating_sub(1)).unwrap_or_default();
+        failure::not_done("thread_run", test, &String::from_utf8_lossy(text), error)
+    }
+}
+
+impl Program for Client {
+    #[inline]
+    fn begin(&mut self, _choose: &mut Random) -> usize {
+        self.start_event();
+        0
+    }
+
+    fn retry(&mut self) {
+        self.start_event();
+    }
+
+    #[inline]
+    fn next(&mut self) -> Action<'_> {
+        if self.stage == Stage::Load { self.query() } else { self.act() }
+    }
+
+    fn take(&mut self, outcome: Outcome<'_>) {
+        let test = self.event.test.name();
+        match (self.stage, outcome) {
+            (Stage::Connect, Outcome::Done(_)) => {
+                let is_prepared = self.event.mode == QueryMode::Prepared;
+                self.stage = if is_prepared { Stage::Prepare } else { Stage::Ready };
+            }
+            (_, Outcome::Refused(error)) => self.fail(failure::not_connected("thread_init", test, &error.message)),
+            (Stage::Prepare, Outcome::Done(_)) => self.stage = Stage::Ready,
+            (Stage::Prepare, Outcome::Failed(error)) => self.fail(failure::not_prepared(test, error)),
+            // As in sysbench, it does not matter what the server says to ROLLBACK.
+            (Stage::RollBack, Outcome::Done(_) | Outcome::Failed(_)) => self.start_event(),
+            (_, Outcome::Failed(error)) if failure::is_ignorable(&error.sqlstate) => self.stage = Stage::RollBack,
+            (_, Outcome::Failed(error)) => self.fail(self.failed_query(&error.into())),
+            (_, Outcome::Lost(error)) => self.fail(self.failed_query(&error.into())),
+            (_, Outcome::Done(_)) => {}
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stage = Stage::Ready;
+    }
+}
+
+/// Draws a statement's values.
+#[inline]
+fn draw(what: Draw, event: &Event, ids: &Skewed, random: &mut Random, values: &mut [Value]) {
+    let [id, end] = [Slot::Id, Slot::End].map(Slot::place);
+    match what {
+        Draw::Nothing => {}
+        Draw::Id => values[id] = Value::Int(ids.draw(random)),
+        Draw::Range => {
+            let begin = ids.draw(random);
+            values[id] = Value::Int(begin);
+            values[end] = Value::Int(begin.wrapping_add(event.parameters.range_size).wrapping_sub(1));
+        }
+        Draw::Text => {
+            draw_text(Slot::C, random, values);
+            values[id] = Value::Int(ids.draw(random));
+        }
+        Draw::Replacement { .. } => {
+            values[id] = Value::Int(ids.draw(random));
+            draw_row(ids, random, values);
+        }
+        Draw::Row => draw_row(ids, random, values),
+        Draw::NewRow => {
+            values[id] = Value::Int(i64::from(event.distributions.unique()) + i64::from(i32::MIN));
+            draw_row(ids, random, values);
+        }
+        Draw::Points => values.iter_mut().for_each(|value| *value = Value::Int(ids.draw(random))),
+        Draw::Ranges => {
+            for range in values.chunks_exact_mut(2) {
+                let begin = ids.draw(random);
+                range[0] = Value::Int(begin);
+                range[1] = Value::Int(begin.wrapping_add(event.parameters.delta));
+            }
+        }
+    }
+
+    fn draw_row(ids: &Skewed, random: &mut Random, values: &mut [Value]) {
+        values[Slot::K.place()] = Value::Int(ids.draw(random));
+        draw_text(Slot::C, random, values);
+        draw_text(Slot::Pad, random, values);
+    }
+
+    fn draw_text(slot: Slot, random: &mut Random, values: &mut [Value]) {
+        if let Value::Text(text) = &mut values[slot.place()] {
+            fill_groups(random, text);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! What an event of a test consists of, compiled once for all clients.
+
+use std::sync::Arc;
+
+use super::client::Client;
+use super::parameters::Parameters;
+use super::{Kind, Test};
+use crate::oltp::statements;
+use crate::oltp::statements::Slot;
+use crate::random::skewed::{Distributions, Skewed};
+use crate::{CommandInfo, Program, ScriptInfo, Workload};
+use ground::random::Random;
+use wire::statement::{QueryMode, Statement};
+use wire::value::Value;
+
+/// A part of an event: a statement, or two together, a number of times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Part {
+    pub draw: Draw,
+    /// At least once.
+    pub times: u64,
+    /// Whether it chooses a table; otherwise it stays with the former part's.
+    pub chooses: bool,
+    /// The statement; where there is one for each table, that of the first one.
+    pub first: usize,
+    pub is_per_table: bool,
+}
+
+/// Which values are drawn anew for a statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Draw {
+    Nothing,
+    Id,
+    /// An id, and the end of the range that begins there.
+    Range,
+    /// An id and `c`.
+    Text,
+    /// All columns, for a DELETE; the INSERT with the same id follows, whose first statement is this.
+    Replacement {
+        insert: usize,
+    },
+    /// All columns but the id.
+    Row,
+    /// All columns, and an id that was never used.
+    NewRow,
+    /// Every value by itself.
+    Points,
+    /// Pairs of values: ranges.
+    Ranges,
+}
+
+/// A test with its options.
+pub struct Event {
+    pub test: Test,
+    pub mode: QueryMode,
+    pub parameters: Parameters,
+    pub distributions: Distributions,
+    /// In the order in which they are prepared; a statement's id is its index.
+    pub statements: Vec<Statement>,
+    pub parts: Vec<Part>,
+}
+
+impl Event {
+    pub fn new(test: Test, parameters: Parameters, mode: QueryMode, distributions: Distributions) -> Self {
+        let compiler = Compiler { test, mode, parameters: &parameters, statements: Vec::new(), parts: Vec::new() };
+        let (statements, mut parts) = compiler.compile();
+        parts.retain(|part| part.times > 0);
+        if test.kind == Kind::Legacy {
+            // One table for the whole of an event.
+            let mut tables = parts.iter_mut().filter(|part| part.chooses).skip(1);
+            tables.by_ref().for_each(|part| part.chooses = false);
+        }
+        Self { test, mode, parameters, distributions, statements, parts }
+    }
+
+    /// What a client draws ids from. Those of `select_random_*` have each their own part of the table, of which
+    /// sysbench cuts what is behind the point.
+    pub fn ids(&self, client: usize) -> Skewed {
+        let size = self.parameters.table_size;
+        match self.test.kind {
+            Kind::RandomPoints | Kind::RandomRanges => {
+                let threads = self.parameters.threads;
+                let length = size as f64 / threads as f64;
+                let start = length * (client % threads) as f64;
+                self.distributions.over(start as i64, (start + length) as i64)
+            }
+            _ => self.distributions.over(1, size),
+        }
+    }
+
+    /// A client's values before it has drawn any.
+    pub fn values(&self) -> Box<[Value]> {
+        let numbers = match self.test.kind {
+            Kind::RandomPoints => self.parameters.random_points,
+            Kind::RandomRanges => 2 * self.parameters.number_of_ranges,
+            _ => {
+                let text = |length| Value::Text(vec![0; length].into());
+                return Box::new([Value::Int(0), Value::Int(0), text(C_LENGTH), text(PAD_LENGTH)]);
+            }
+        };
+        vec![Value::Int(0); numbers].into()
+    }
+}
+
+/// Lengths of the values of `c` and `pad`, bytes: ten and five groups of eleven digits with dashes between them.
+pub const C_LENGTH: usize = 119;
+pub const PAD_LENGTH: usize = 59;
+
+impl Workload for Arc<Event> {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        let commands = vec![CommandInfo { line: self.test.name.to_owned(), is_sql: true }];
+        vec![ScriptInfo { description: self.test.name.to_owned(), weight: 1, commands }]
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+        Box::new(Client::new(Arc::clone(self), client, random))
+    }
+}
+
+struct Compiler<'a> {
+    test: Test,
+    mode: QueryMode,
+    parameters: &'a Parameters,
+    statements: Vec<Statement>,
+    parts: Vec<Part>,
+}
+
+impl Compiler<'_> {
+    fn compile(mut self) -> (Vec<Statement>, Vec<Part>) {
+        let parameters = self.parameters;
+        match self.test.kind {
+            Kind::ReadOnly => self.read_only(),
+            Kind::ReadWrite | Kind::Legacy => self.read_write(true),
+            Kind::WriteOnly => self.read_write(false),
+            Kind::PointSelect => self.points(),
+            Kind::UpdateIndex => self.index_updates(),
+            Kind::UpdateNonIndex => self.non_index_updates(),
+            Kind::Delete => self.each(1, Draw::Id, statements::DELETE, &[Slot::Id]),
+            Kind::Insert if parameters.auto_inc => {
+                self.each(1, Draw::Row, statements::INSERT_WITHOUT_ID, &[Slot::K, Slot::C, Slot::Pad]);
+            }
+            Kind::Insert => {
+                self.each(1, Draw::NewRow, statements::INSERT, &[Slot::Id, Slot::K, Slot::C, Slot::Pad]);
+            }
+            Kind::RandomPoints => {
+                let count = parameters.random_points;
+                self.numbers(Draw::Points, &statements::random_points(count), count);
+            }
+            Kind::RandomRanges => {
+                let count = parameters.number_of_ranges;
+                self.numbers(Draw::Ranges, &statements::random_ranges(count), 2 * count);
+            }
+            Kind::BulkInsert => {}
+        }
+        (self.statements, self.parts)
+    }
+
+    /// sysbench prepares the points before the ends of the transaction here, and only here.
+    fn read_only(&mut self) {
+        self.points();
+        let ends = self.transaction();
+        self.ranges();
+        self.enclose(ends);
+    }
+
+    fn read_write(&mut self, reads: bool) {
+        let ends = self.transaction();
+        if reads {
+            self.points();
+            self.ranges();
+        }
+        self.index_updates();
+        self.non_index_updates();
+        self.delete_inserts();
+        self.enclose(ends);
+    }
+
+    fn points(&mut self) {
+        self.each(self.parameters.point_selects, Draw::Id, statements::POINT, &[Slot::Id]);
+    }
+
+    fn ranges(&mut self) {
+        let parameters = self.parameters;
+        if !parameters.range_selects {
+            return;
+        }
+        let is_legacy = self.test.kind == Kind::Legacy;
+        let sum = if is_legacy { statements::LEGACY_SUM_RANGE } else { statements::SUM_RANGE };
+        for (times, text) in [
+            (parameters.simple_ranges, statements::SIMPLE_RANGE),
+            (parameters.sum_ranges, sum),
+            (parameters.order_ranges, statements::ORDER_RANGE),
+            (parameters.distinct_ranges, statements::DISTINCT_RANGE),
+        ] {
+            self.each(times, Draw::Range, text, &[Slot::Id, Slot::End]);
+        }
+    }
+
+    fn index_updates(&mut self) {
+        self.each(self.parameters.index_updates, Draw::Id, statements::INDEX_UPDATE, &[Slot::Id]);
+    }
+
+    fn non_index_updates(&mut self) {
+        let times = self.parameters.non_index_updates;
+        self.each(times, Draw::Text, statements::NON_INDEX_UPDATE, &[Slot::C, Slot::Id]);
+    }
+
+    fn delete_inserts(&mut self) {
+        let first = self.add_each(statements::DELETE, &[Slot::Id]);
+        let insert = self.add_each(statements::INSERT, &[Slot::Id, Slot::K, Slot::C, Slot::Pad]);
+        let (draw, times) = (Draw::Replacement { insert }, self.parameters.delete_inserts);
+        self.parts.push(Part { draw, times, chooses: true, first, is_per_table: true });
+    }
+
+    /// The statements around the others, unless there are to be none.
+    fn transaction(&mut self) -> Option<[Part; 2]> {
+        if self.parameters.skip_trx {
+            return None;
+        }
+        Some(["BEGIN", "COMMIT"].map(|text| {
+            let first = self.add(text, &[]);
+            Part { draw: Draw::Nothing, times: 1, chooses: false, first, is_per_table: false }
+        }))
+    }
+
+    fn enclose(&mut self, ends: Option<[Part; 2]>) {
+        if let Some([begin, commit]) = ends {
+            self.parts.insert(0, begin);
+            self.parts.push(commit);
+        }
+    }
+
+    /// A statement for each table.
+    fn each(&mut self, times: u64, draw: Draw, text: &str, slots: &[Slot]) {
+        let first = self.add_each(text, slots);
+        self.parts.push(Part { draw, times, chooses: true, first, is_per_table: true });
+    }
+
+    /// A statement with so many numbers.
+    fn numbers(&mut self, draw: Draw, text: &str, count: usize) {
+        let slots: Vec<_> = (0..count).map(Slot::Point).collect();
+        let first = self.add(text, &slots);
+        self.parts.push(Part { draw, times: 1, chooses: false, first, is_per_table: false });
+    }
+
+    fn add_each(&mut self, text: &str, slots: &[Slot]) -> usize {
+        let first = self.statements.len();
+        for table in 1..=self.parameters.tables {
+            self.add(&text.replace("{}", &table.to_string()), slots);
+        }
+        first
+    }
+
+    fn add(&mut self, text: &str, slots: &[Slot]) -> usize {
+        let id = self.statements.len();
+        self.statements.push(statements::compile(id, self.mode, text, slots));
+        id
+    }
+}

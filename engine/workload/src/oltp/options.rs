@@ -1,0 +1,103 @@
+//! The options that each test declares, as its `help` prints them.
+
+use super::Kind;
+use crate::settings::{OptionSpec, OptionValue};
+
+#[derive(Clone, Copy)]
+enum Preset {
+    Bool(bool),
+    Int(i64),
+    Text(Option<&'static str>),
+}
+
+use Preset::{Bool, Int, Text};
+
+type Declared = (&'static str, &'static str, Preset);
+
+/// The options that all tests share but `bulk_insert`.
+const COMMON: [Declared; 18] = [
+    (
+        "auto_inc",
+        "Use AUTO_INCREMENT column as Primary Key (for MySQL), or its alternatives in other DBMS. When disabled, use \
+         client-generated IDs",
+        Bool(true),
+    ),
+    ("create_secondary", "Create a secondary index in addition to the PRIMARY KEY", Bool(true)),
+    ("delete_inserts", "Number of DELETE/INSERT combinations per transaction", Int(1)),
+    ("distinct_ranges", "Number of SELECT DISTINCT queries per transaction", Int(1)),
+    ("index_updates", "Number of UPDATE index queries per transaction", Int(1)),
+    ("mysql_storage_engine", "Storage engine, if MySQL is used", Text(Some("innodb"))),
+    ("non_index_updates", "Number of UPDATE non-index queries per transaction", Int(1)),
+    ("order_ranges", "Number of SELECT ORDER BY queries per transaction", Int(1)),
+    (
+        "pgsql_variant",
+        "Use this PostgreSQL variant when running with the PostgreSQL driver. The only currently supported variant is \
+         'redshift'. When enabled, create_secondary is automatically disabled, and delete_inserts is set to 0",
+        Text(None),
+    ),
+    ("point_selects", "Number of point SELECT queries per transaction", Int(10)),
+    ("range_selects", "Enable/disable all range SELECT queries", Bool(true)),
+    ("range_size", "Range size for range SELECT queries", Int(100)),
+    ("secondary", "Use a secondary index in place of the PRIMARY KEY", Bool(false)),
+    ("simple_ranges", "Number of simple range SELECT queries per transaction", Int(1)),
+    ("skip_trx", "Don't start explicit transactions and execute all queries in the AUTOCOMMIT mode", Bool(false)),
+    ("sum_ranges", "Number of SELECT SUM() queries per transaction", Int(1)),
+    ("table_size", "Number of rows per table", Int(10_000)),
+    ("tables", "Number of tables", Int(1)),
+];
+
+const POINTS: [Declared; 1] =
+    [("random_points", "Number of random points in the IN() clause in generated SELECTs", Int(10))];
+
+const RANGES: [Declared; 2] = [
+    ("delta", "Size of BETWEEN ranges", Int(5)),
+    ("number_of_ranges", "Number of random BETWEEN ranges per SELECT", Int(10)),
+];
+
+/// The options of 0.5, which has no help for them.
+const LEGACY: [Declared; 19] = [
+    ("oltp_auto_inc", "Let the server number the rows", Bool(true)),
+    ("oltp_create_secondary", "Create an index on k", Bool(true)),
+    ("oltp_delete_inserts", "Number of DELETE/INSERT combinations per transaction", Int(1)),
+    ("oltp_distinct_ranges", "Number of SELECT DISTINCT queries per transaction", Int(1)),
+    ("oltp_index_updates", "Number of UPDATE index queries per transaction", Int(1)),
+    ("oltp_non_index_updates", "Number of UPDATE non-index queries per transaction", Int(1)),
+    ("oltp_order_ranges", "Number of SELECT ORDER BY queries per transaction", Int(1)),
+    ("oltp_point_selects", "Number of point SELECT queries per transaction", Int(10)),
+    ("oltp_range_selects", "Whether there are range SELECT queries", Bool(true)),
+    ("oltp_range_size", "Range size for range SELECT queries", Int(100)),
+    ("oltp_read_only", "No UPDATE, DELETE and INSERT queries", Bool(false)),
+    ("oltp_secondary", "Use a secondary index in place of the PRIMARY KEY", Bool(false)),
+    ("oltp_simple_ranges", "Number of simple range SELECT queries per transaction", Int(1)),
+    ("oltp_skip_trx", "Don't start explicit transactions", Bool(false)),
+    ("oltp_sum_ranges", "Number of SELECT SUM() queries per transaction", Int(1)),
+    ("oltp_table_size", "Number of rows per table", Int(10_000)),
+    ("oltp_tables_count", "Number of tables", Int(1)),
+    ("oltp_write_only", "No SELECT queries", Bool(false)),
+    ("pgsql_variant", "With 'redshift' there is no index on k, and no DELETE/INSERT combination", Text(None)),
+];
+
+/// A test's options in the order of their names.
+pub fn of(kind: Kind) -> Vec<OptionSpec> {
+    let declared = match kind {
+        Kind::BulkInsert => Vec::new(),
+        Kind::Legacy => LEGACY.to_vec(),
+        Kind::RandomPoints => [&COMMON[..], &POINTS].concat(),
+        Kind::RandomRanges => [&COMMON[..], &RANGES].concat(),
+        _ => COMMON.to_vec(),
+    };
+    let mut options: Vec<_> = declared
+        .into_iter()
+        .map(|(name, description, default)| OptionSpec {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            default: match default {
+                Bool(is_on) => OptionValue::Bool(is_on),
+                Int(number) => OptionValue::Int(number),
+                Text(text) => OptionValue::Text(text.map(str::to_owned)),
+            },
+        })
+        .collect();
+    options.sort_by(|a, b| a.name.cmp(&b.name));
+    options
+}

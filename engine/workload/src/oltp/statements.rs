@@ -1,0 +1,75 @@
+//! The texts of the statements, and how they become [`Statement`]s.
+
+use wire::statement::{Hole, QueryMode, Statement};
+
+/// What goes into a statement, and where it is among a client's values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    Id,
+    /// The end of a range that begins at the id.
+    End,
+    K,
+    C,
+    Pad,
+    /// One of the many numbers of `select_random_points` and `select_random_ranges`.
+    Point(usize),
+}
+
+/// The types that sysbench declares: it binds whole numbers as `bigint`, and strings as `varchar`.
+const BIGINT: u32 = 20;
+const VARCHAR: u32 = 1043;
+
+impl Slot {
+    /// Its place among the values.
+    pub fn place(self) -> usize {
+        match self {
+            Slot::Id => 0,
+            Slot::End | Slot::K => 1,
+            Slot::C => 2,
+            Slot::Pad => 3,
+            Slot::Point(place) => place,
+        }
+    }
+
+    fn is_text(self) -> bool {
+        matches!(self, Slot::C | Slot::Pad)
+    }
+}
+
+pub const POINT: &str = "SELECT c FROM sbtest{} WHERE id=?";
+pub const SIMPLE_RANGE: &str = "SELECT c FROM sbtest{} WHERE id BETWEEN ? AND ?";
+pub const SUM_RANGE: &str = "SELECT SUM(k) FROM sbtest{} WHERE id BETWEEN ? AND ?";
+pub const LEGACY_SUM_RANGE: &str = "SELECT SUM(K) FROM sbtest{} WHERE id BETWEEN ? AND ?";
+pub const ORDER_RANGE: &str = "SELECT c FROM sbtest{} WHERE id BETWEEN ? AND ? ORDER BY c";
+pub const DISTINCT_RANGE: &str = "SELECT DISTINCT c FROM sbtest{} WHERE id BETWEEN ? AND ? ORDER BY c";
+pub const INDEX_UPDATE: &str = "UPDATE sbtest{} SET k=k+1 WHERE id=?";
+pub const NON_INDEX_UPDATE: &str = "UPDATE sbtest{} SET c=? WHERE id=?";
+pub const DELETE: &str = "DELETE FROM sbtest{} WHERE id=?";
+pub const INSERT: &str = "INSERT INTO sbtest{} (id, k, c, pad) VALUES (?, ?, ?, ?)";
+pub const INSERT_WITHOUT_ID: &str = "INSERT INTO sbtest{} (k, c, pad) VALUES (?, ?, ?)";
+
+/// The statement of `select_random_points` with so many points.
+pub fn random_points(count: usize) -> String {
+    let points = vec!["?"; count].join(", ");
+    format!("        SELECT id, k, c, pad\n          FROM sbtest1\n          WHERE k IN ({points})\n        ")
+}
+
+/// The statement of `select_random_ranges` with so many ranges.
+pub fn random_ranges(count: usize) -> String {
+    let ranges = vec!["k BETWEEN ? AND ?"; count].join(" OR ");
+    format!("        SELECT count(k)\n          FROM sbtest1\n          WHERE {ranges}")
+}
+
+/// A statement from its text, with `?` for each of `slots`; strings in a text that is sent as it is have quotes.
+pub fn compile(id: usize, mode: QueryMode, text: &str, slots: &[Slot]) -> Statement {
+    let mut pieces: Vec<Vec<u8>> = text.split('?').map(|piece| piece.as_bytes().to_vec()).collect();
+    if mode == QueryMode::Simple {
+        for (place, _) in slots.iter().enumerate().filter(|(_, slot)| slot.is_text()) {
+            pieces[place].push(b'\'');
+            pieces[place + 1].insert(0, b'\'');
+        }
+    }
+    let holes = slots.iter().map(|slot| Hole { slot: slot.place(), name: String::new() }).collect();
+    let types: Vec<u32> = slots.iter().map(|slot| if slot.is_text() { VARCHAR } else { BIGINT }).collect();
+    Statement::typed(id, &format!("s{id}"), pieces, holes, &types)
+}

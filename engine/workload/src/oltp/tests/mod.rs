@@ -1,0 +1,107 @@
+mod bulk;
+mod events;
+mod failures;
+mod legacy;
+mod options;
+
+use std::sync::Arc;
+
+use super::client::Client;
+use super::event::Event;
+use super::*;
+use crate::settings::OptionValue;
+use crate::{Action, Outcome, Program};
+use ground::random::Random;
+use wire::message::Message;
+use wire::statement::Statement;
+use wire::value::Value;
+use wire::{Answered, Rows};
+
+fn settings(options: &[(&str, OptionValue)]) -> Settings {
+    let mut settings = Settings::default();
+    settings.set("rand_seed", OptionValue::Int(1));
+    options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
+    settings
+}
+
+fn number(number: i64) -> OptionValue {
+    OptionValue::Int(number)
+}
+
+fn switch(is_on: bool) -> OptionValue {
+    OptionValue::Bool(is_on)
+}
+
+fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<Event> {
+    let (test, settings) = (find(name).unwrap(), settings(options));
+    let parameters = Parameters::read(test.kind(), &settings).unwrap();
+    Arc::new(Event::new(test, parameters, test.mode(&settings), Distributions::new(&settings).unwrap()))
+}
+
+/// A client that is connected and has prepared its statements.
+fn client(event: &Arc<Event>, number: usize) -> Client {
+    let mut client = Client::new(Arc::clone(event), number, Random::seeded(77));
+    loop {
+        match client.next() {
+            Action::Connect { number: 0 } | Action::PrepareAll { .. } => {}
+            Action::End => return client,
+            other => panic!("{other:?}"),
+        }
+        client.take(Outcome::Done(&Answered::default()));
+    }
+}
+
+fn text_of(statement: &Statement) -> String {
+    let parse = statement.parse_message();
+    let text = parse[5..].split(|byte| *byte == 0).nth(1).unwrap();
+    String::from_utf8(text.to_vec()).unwrap()
+}
+
+/// The text that is sent where statements are not prepared.
+fn sent_text(statement: &Statement, values: &[Value]) -> String {
+    let mut message = Message::default();
+    statement.encode(QueryMode::Simple, false, values, &mut message);
+    String::from_utf8(message.as_bytes()[5..message.as_bytes().len() - 1].to_vec()).unwrap()
+}
+
+/// A query of an event.
+struct Query {
+    /// The statement as it is prepared, and as it is sent where it is not.
+    parsed: String,
+    sent: String,
+    last: bool,
+}
+
+/// The queries of one event.
+fn queries(client: &mut Client) -> Vec<Query> {
+    client.begin(&mut Random::seeded(1));
+    let mut queries = Vec::new();
+    loop {
+        match client.next() {
+            Action::Query { statement, values, rows: Rows::Counted, last, .. } => {
+                queries.push(Query { parsed: text_of(statement), sent: sent_text(statement, values), last });
+                if last {
+                    return queries;
+                }
+            }
+            Action::End => return queries,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// The texts that are sent, with `T` for each string and `N` for each number that is drawn.
+fn shapes(queries: &[Query]) -> Vec<String> {
+    let shape = |query: &Query| {
+        let pieces = query.sent.split('\'').enumerate();
+        let text: String = pieces.map(|(number, piece)| if number % 2 == 1 { "T" } else { piece }).collect();
+        let words = text.split_inclusive([' ', '=', '(', ',', ')']);
+        words
+            .map(|word| match word.trim_end_matches([' ', '=', ',', ')']) {
+                number if !number.is_empty() && number.bytes().all(|c| c.is_ascii_digit()) => word.replace(number, "N"),
+                _ => word.to_owned(),
+            })
+            .collect()
+    };
+    queries.iter().map(shape).collect()
+}

@@ -1,0 +1,105 @@
+//! Evaluates expressions.
+
+use std::io::Write;
+
+use super::super::symbols::Symbols;
+use super::functions::MAX_ARGUMENTS;
+use super::{Expression, Function, Scalar, Tree};
+use crate::pgbench::expression::scalar;
+use crate::pgbench::expression::scalar::{Evaluated, EvaluationError};
+use ground::random::Random;
+use wire::value::{Value, write_double};
+
+/// What an evaluation happens in.
+#[derive(Debug)]
+pub struct Context<'a> {
+    pub values: &'a [Value],
+    pub symbols: &'a Symbols,
+    pub random: &'a mut Random,
+    /// The script's index and the command's, for `debug()`.
+    pub script: usize,
+    pub command: usize,
+}
+
+impl Expression {
+    /// The value; variables get their types here.
+    pub fn evaluate(&self, context: &mut Context) -> Evaluated {
+        match self {
+            Tree::Constant(scalar) => Ok(*scalar),
+            Tree::Variable(slot) => {
+                scalar::of_variable(&context.values[*slot], || context.symbols.name(*slot).to_owned())
+            }
+            Tree::Call(function, arguments) => match &**arguments {
+                [left, right] => {
+                    let left = left.evaluate(context)?;
+                    call(*function, &[left, right.evaluate(context)?], context)
+                }
+                [only] => call(*function, &[only.evaluate(context)?], context),
+                arguments => call_with_many(*function, arguments, context),
+            },
+            Tree::And(operands) => connect(operands, false, context),
+            Tree::Or(operands) => connect(operands, true, context),
+            Tree::Case(branches) => {
+                let mut pairs = branches.chunks_exact(2);
+                for pair in &mut pairs {
+                    if pair[0].evaluate(context)?.truth() {
+                        return pair[1].evaluate(context);
+                    }
+                }
+                pairs.remainder().first().map_or(Ok(Scalar::Null), |otherwise| otherwise.evaluate(context))
+            }
+        }
+    }
+}
+
+/// `AND` and `OR`: the right side is not looked at when the left one is NULL or `decides`.
+fn connect(operands: &[Expression; 2], decides: bool, context: &mut Context) -> Evaluated {
+    for operand in operands {
+        match operand.evaluate(context)? {
+            Scalar::Null => return Ok(Scalar::Null),
+            scalar if scalar.bool()? == decides => return Ok(Scalar::Bool(decides)),
+            _ => {}
+        }
+    }
+    Ok(Scalar::Bool(!decides))
+}
+
+fn call_with_many(function: Function, arguments: &[Expression], context: &mut Context) -> Evaluated {
+    let mut values = [Scalar::Null; MAX_ARGUMENTS];
+    for (value, argument) in values.iter_mut().zip(arguments) {
+        *value = argument.evaluate(context)?;
+    }
+    match values.get(..arguments.len()) {
+        Some(values) => call(function, values, context),
+        None => Err(EvaluationError::new(format!("too many function arguments, maximum is {MAX_ARGUMENTS}"))),
+    }
+}
+
+/// Calls a function; NULL among the arguments makes the result NULL.
+#[inline]
+fn call(function: Function, arguments: &[Scalar], context: &mut Context) -> Evaluated {
+    if arguments.contains(&Scalar::Null) && !function.takes_null() {
+        return Ok(Scalar::Null);
+    }
+    if function == Function::Debug {
+        tell(arguments[0], context);
+    }
+    function.apply(arguments, context.random)
+}
+
+/// The line that `debug()` writes on standard error. That nobody reads it is no reason to stop.
+#[cold]
+fn tell(scalar: Scalar, context: &Context) {
+    let mut line = format!("debug(script={},command={}): ", context.script, context.command + 1).into_bytes();
+    match scalar {
+        Scalar::Null => line.extend_from_slice(b"null"),
+        Scalar::Bool(truth) => line.extend_from_slice(if truth { b"boolean true" } else { b"boolean false" }),
+        Scalar::Int(number) => line.extend_from_slice(format!("int {number}").as_bytes()),
+        Scalar::Double(number) => {
+            line.extend_from_slice(b"double ");
+            write_double(number, &mut line);
+        }
+    }
+    line.push(b'\n');
+    let _ = std::io::stderr().write_all(&line);
+}

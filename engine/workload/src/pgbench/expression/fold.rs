@@ -1,0 +1,66 @@
+//! Resolves the names of a parsed expression and evaluates in advance what cannot change while the load runs.
+
+use std::collections::HashMap;
+
+use super::super::symbols::Symbols;
+use super::evaluate::Context;
+use super::{Expression, Function, Scalar, Syntax, Tree};
+use ground::random::Random;
+
+/// What is known of variables when scripts are linked.
+#[derive(Debug)]
+pub struct Resolver<'a> {
+    pub symbols: &'a mut Symbols,
+    /// Variables that no command assigns.
+    pub constants: &'a HashMap<String, Scalar>,
+}
+
+impl Resolver<'_> {
+    /// The expression with slots for names. What is constant is folded, but not what would be an error: that has to come
+    /// when the command is executed, if it ever is.
+    pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
+        let tree = match syntax {
+            Tree::Constant(scalar) => return Tree::Constant(*scalar),
+            Tree::Variable(name) => {
+                return match self.constants.get(name) {
+                    Some(scalar) => Tree::Constant(*scalar),
+                    None => Tree::Variable(self.symbols.slot(name)),
+                };
+            }
+            Tree::Call(function, arguments) => Tree::Call(*function, self.resolve_all(arguments)),
+            Tree::And(operands) => Tree::And(Box::new([self.resolve(&operands[0]), self.resolve(&operands[1])])),
+            Tree::Or(operands) => Tree::Or(Box::new([self.resolve(&operands[0]), self.resolve(&operands[1])])),
+            Tree::Case(branches) => Tree::Case(self.resolve_all(branches)),
+        };
+        if !is_foldable(&tree) {
+            return tree;
+        }
+        let random = &mut Random::seeded(0);
+        let mut context = Context { values: &[], symbols: self.symbols, random, script: 0, command: 0 };
+        match tree.evaluate(&mut context) {
+            Ok(scalar) => Tree::Constant(scalar),
+            Err(_) => tree,
+        }
+    }
+
+    fn resolve_all(&mut self, trees: &[Syntax]) -> Box<[Expression]> {
+        trees.iter().map(|tree| self.resolve(tree)).collect()
+    }
+}
+
+/// Whether a tree whose parts are folded has always the same value.
+fn is_foldable(tree: &Expression) -> bool {
+    let constant = |tree: &Expression| matches!(tree, Tree::Constant(_));
+    match tree {
+        Tree::Constant(_) => true,
+        Tree::Variable(_) => false,
+        // A range of one number costs no draw.
+        Tree::Call(Function::Random, arguments) => {
+            matches!(&**arguments, [Tree::Constant(low), Tree::Constant(high)]
+                if low.int().is_ok_and(|low| high.int() == Ok(low)))
+        }
+        Tree::Call(function, arguments) => function.is_pure() && arguments.iter().all(constant),
+        Tree::And(operands) | Tree::Or(operands) => operands.iter().all(constant),
+        Tree::Case(branches) => branches.iter().all(constant),
+    }
+}

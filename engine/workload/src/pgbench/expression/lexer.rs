@@ -1,0 +1,264 @@
+//! The words of an expression. It ends with its line; a backslash before the line's end continues it.
+
+use super::super::symbols::is_name;
+use crate::pgbench::numbers;
+use crate::pgbench::numbers::NumberError;
+
+/// One word of an expression.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Token {
+    /// A sign, e.g. `<=`.
+    Sign(&'static str),
+    Keyword(Keyword),
+    Bool(bool),
+    Int(i64),
+    /// 9223372036854775808, which is an integer only behind a minus.
+    IntLimit,
+    Double(f64),
+    Variable(String),
+    /// Any other word: a function's name.
+    Name(String),
+    End,
+}
+
+/// Words that are no names, in upper or lower case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keyword {
+    And,
+    Or,
+    Not,
+    Null,
+    Is,
+    IsNull,
+    NotNull,
+    Case,
+    When,
+    Then,
+    Else,
+    End,
+}
+
+const KEYWORDS: [(&str, Keyword); 12] = [
+    ("and", Keyword::And),
+    ("or", Keyword::Or),
+    ("not", Keyword::Not),
+    ("null", Keyword::Null),
+    ("is", Keyword::Is),
+    ("isnull", Keyword::IsNull),
+    ("notnull", Keyword::NotNull),
+    ("case", Keyword::Case),
+    ("when", Keyword::When),
+    ("then", Keyword::Then),
+    ("else", Keyword::Else),
+    ("end", Keyword::End),
+];
+
+/// Longer signs before those that they begin with.
+const SIGNS: [&str; 21] =
+    ["<>", "!=", "<=", ">=", "<<", ">>", "+", "-", "*", "/", "%", "=", "<", ">", "|", "&", "#", "~", "(", ")", ","];
+
+/// A mistake in an expression: pgbench's sentence, the words in question, and the offset after the word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Mistake {
+    pub message: &'static str,
+    pub more: Option<String>,
+    pub at: usize,
+}
+
+/// Reads one word after another.
+#[derive(Debug)]
+pub struct Lexer<'a> {
+    text: &'a [u8],
+    at: usize,
+    ended: bool,
+}
+
+impl<'a> Lexer<'a> {
+    /// Starts at byte `at` of a script.
+    pub fn new(text: &'a [u8], at: usize) -> Self {
+        Self { text, at, ended: false }
+    }
+
+    /// The offset after the last word.
+    pub fn position(&self) -> usize {
+        self.at
+    }
+
+    /// The next word; after the last one `End` for ever.
+    pub fn next(&mut self) -> Result<Token, Mistake> {
+        if self.ended {
+            return Ok(Token::End);
+        }
+        self.skip_space();
+        let rest = &self.text[self.at..];
+        match rest {
+            [] => {
+                self.ended = true;
+                Ok(Token::End)
+            }
+            [b'\n', ..] => {
+                self.ended = true;
+                self.at += 1;
+                Ok(Token::End)
+            }
+            [b':', c, ..] if is_name(*c) => {
+                self.at += 1;
+                Ok(Token::Variable(self.take(is_name)))
+            }
+            [b'0'..=b'9', ..] | [b'.', b'0'..=b'9', ..] => self.number(),
+            [c, ..] if is_name(*c) => Ok(word(self.take(is_name))),
+            [c, ..] => self.sign(*c),
+        }
+    }
+
+    /// Reads on to the end of the line after a mistake. A word that cannot be read is a mistake too, and the last one
+    /// is told of, as in pgbench.
+    pub fn finish(&mut self, mut mistake: Mistake) -> Mistake {
+        loop {
+            match self.next() {
+                Ok(Token::End) => return mistake,
+                Ok(_) => {}
+                Err(later) => mistake = later,
+            }
+        }
+    }
+
+    /// A mistake at the last word.
+    pub fn mistake(&self, message: &'static str, more: Option<String>) -> Mistake {
+        Mistake { message, more, at: self.at }
+    }
+
+    fn skip_space(&mut self) {
+        loop {
+            match &self.text[self.at..] {
+                [b' ' | b'\t' | b'\r' | 0x0b | 0x0c, ..] => self.at += 1,
+                rest => match continuation(rest) {
+                    0 => return,
+                    length => self.at += length,
+                },
+            }
+        }
+    }
+
+    fn take(&mut self, wanted: impl Fn(u8) -> bool) -> String {
+        let rest = &self.text[self.at..];
+        let length = rest.iter().take_while(|c| wanted(**c)).count();
+        self.at += length;
+        String::from_utf8_lossy(&rest[..length]).into_owned()
+    }
+
+    fn sign(&mut self, first: u8) -> Result<Token, Mistake> {
+        let rest = &self.text[self.at..];
+        if let Some(sign) = SIGNS.into_iter().find(|sign| rest.starts_with(sign.as_bytes())) {
+            self.at += sign.len();
+            return Ok(Token::Sign(sign));
+        }
+        self.at += 1;
+        Err(self.mistake("unexpected character", Some(char::from(first).to_string())))
+    }
+
+    fn number(&mut self) -> Result<Token, Mistake> {
+        let rest = &self.text[self.at..];
+        let digits = |from: usize| rest[from..].iter().take_while(|c| c.is_ascii_digit()).count();
+        let whole = digits(0);
+        let mut length = whole;
+        if rest.get(length) == Some(&b'.') {
+            length += 1;
+            length += digits(length);
+        }
+        if matches!(rest.get(length), Some(b'e' | b'E')) {
+            let sign = usize::from(matches!(rest.get(length + 1), Some(b'+' | b'-')));
+            let exponent = rest.get(length + 1 + sign..).map_or(0, |_| digits(length + 1 + sign));
+            if exponent > 0 {
+                length += 1 + sign + exponent;
+            }
+        }
+        let text = &rest[..length];
+        self.at += length;
+        if text == b"9223372036854775808" {
+            return Ok(Token::IntLimit);
+        }
+        let token = if length == whole {
+            numbers::integer(text).map(Token::Int)
+        } else {
+            numbers::double(text).map(Token::Double)
+        };
+        token.map_err(|_: NumberError| {
+            let message = if length == whole { "bigint constant overflow" } else { "double constant overflow" };
+            self.mistake(message, Some(String::from_utf8_lossy(text).into_owned()))
+        })
+    }
+}
+
+fn word(text: String) -> Token {
+    if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
+        return Token::Bool(text.eq_ignore_ascii_case("true"));
+    }
+    match KEYWORDS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)) {
+        Some((_, keyword)) => Token::Keyword(*keyword),
+        None => Token::Name(text),
+    }
+}
+
+/// The length of the continuation mark that `text` begins with: a backslash and the line's end; 0 if there is none.
+pub fn continuation(text: &[u8]) -> usize {
+    match text {
+        [b'\\', b'\n', ..] => 2,
+        [b'\\', b'\r', b'\n', ..] => 3,
+        _ => 0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(text: &str) -> Vec<Token> {
+        let mut lexer = Lexer::new(text.as_bytes(), 0);
+        let mut found = Vec::new();
+        loop {
+            match lexer.next().unwrap() {
+                Token::End => return found,
+                token => found.push(token),
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_are_integers_unless_they_have_a_point_or_an_exponent() {
+        assert_eq!(
+            tokens("1 2. .5 1e3 1.5E-2"),
+            [Token::Int(1), Token::Double(2.0), Token::Double(0.5), Token::Double(1000.0), Token::Double(0.015),]
+        );
+        assert_eq!(tokens("1e"), [Token::Int(1), Token::Name("e".into())]);
+        assert_eq!(tokens("9223372036854775808"), [Token::IntLimit]);
+    }
+
+    #[test]
+    fn words_and_signs_need_no_space_between() {
+        assert_eq!(
+            tokens(":a<=b!=TRUE"),
+            [
+                Token::Variable("a".into()),
+                Token::Sign("<="),
+                Token::Name("b".into()),
+                Token::Sign("!="),
+                Token::Bool(true),
+            ]
+        );
+    }
+
+    #[test]
+    fn a_backslash_continues_the_line() {
+        assert_eq!(tokens("1 \\\n 2\\\r\n3\n4"), [Token::Int(1), Token::Int(2), Token::Int(3)]);
+    }
+
+    #[test]
+    fn the_last_unreadable_word_of_a_line_is_told_of() {
+        let mut lexer = Lexer::new(b"$ 99999999999999999999 @ 1\n!", 0);
+        let first = lexer.next().unwrap_err();
+        assert_eq!(first.more.as_deref(), Some("$"));
+        assert_eq!(lexer.finish(first).more.as_deref(), Some("@"));
+        assert_eq!(lexer.position(), 27);
+    }
+}

@@ -1,0 +1,337 @@
+//! From text to tree, with the precedences of pgbench's grammar (lowest first): `OR`; `AND`; `NOT`; `IS`; comparisons,
+//! which do not chain; bit operators and `~`; sums; products; signs.
+
+use super::lexer::{Keyword, Lexer, Mistake, Token};
+use super::{Scalar, Syntax, Tree};
+use crate::pgbench::expression::functions;
+use crate::pgbench::expression::functions::{Arity, Function};
+
+/// An expression that cannot be parsed: the mistake, and where its line ends.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParseError {
+    pub mistake: Mistake,
+    pub end: usize,
+}
+
+/// Parses the expression that starts at byte `at` of a script and ends with its line; also returns the offset after the
+/// line. Trees are at most [`MAX_HEIGHT`] high, so that walking over them cannot exhaust the stack.
+pub fn parse(text: &[u8], at: usize) -> Result<(Syntax, usize), ParseError> {
+    let mut parser = Parser { lexer: Lexer::new(text, at), token: Token::End, nesting: 0 };
+    match parser.whole() {
+        Ok(tree) => Ok((tree, parser.lexer.position())),
+        Err(mistake) => {
+            let mistake = parser.lexer.finish(mistake);
+            Err(ParseError { mistake, end: parser.lexer.position() })
+        }
+    }
+}
+
+/// The greatest height of a tree.
+pub const MAX_HEIGHT: usize = 3000;
+
+/// How deep parentheses and prefixes may be nested.
+const MAX_NESTING: usize = 200;
+
+/// Binding strengths.
+const OR: u8 = 1;
+const AND: u8 = 2;
+const NOT: u8 = 3;
+const IS: u8 = 4;
+const COMPARISON: u8 = 5;
+const BITS: u8 = 6;
+const SUM: u8 = 7;
+const PRODUCT: u8 = 8;
+const SIGN: u8 = 9;
+
+/// A tree and its height.
+struct Node {
+    tree: Syntax,
+    height: usize,
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The word that comes next; it has been read already.
+    token: Token,
+    nesting: usize,
+}
+
+impl Parser<'_> {
+    fn whole(&mut self) -> Result<Syntax, Mistake> {
+        self.advance()?;
+        let node = self.expression(OR)?;
+        if self.token == Token::End { Ok(node.tree) } else { Err(self.unexpected()) }
+    }
+
+    /// Operands joined by operators that bind at least as strong as `least`.
+    fn expression(&mut self, least: u8) -> Result<Node, Mistake> {
+        self.nesting += 1;
+        if self.nesting > MAX_NESTING {
+            return Err(self.lexer.mistake("memory exhausted", None));
+        }
+        let mut left = self.operand()?;
+        while let Some(operator) = self.operator().filter(|operator| operator.strength() >= least) {
+            left = match operator {
+                Infix::Is => self.postfix(left)?,
+                _ => {
+                    self.advance()?;
+                    let right = self.expression(operator.strength() + 1)?;
+                    if operator.strength() == COMPARISON && self.comes_comparison() {
+                        return Err(self.unexpected());
+                    }
+                    self.join(operator, left, right)?
+                }
+            };
+        }
+        self.nesting -= 1;
+        Ok(left)
+    }
+
+    fn comes_comparison(&self) -> bool {
+        self.operator().is_some_and(|operator| operator.strength() == COMPARISON)
+    }
+
+    /// The operator that comes next.
+    fn operator(&self) -> Option<Infix> {
+        use Infix::{And, Call, Is, Or, Swapped};
+        Some(match self.token {
+            Token::Keyword(Keyword::Or) => Or,
+            Token::Keyword(Keyword::And) => And,
+            Token::Keyword(Keyword::Is | Keyword::IsNull | Keyword::NotNull) => Is,
+            Token::Sign(sign) => match sign {
+                "+" => Call(Function::Add, SUM),
+                "-" => Call(Function::Subtract, SUM),
+                "*" => Call(Function::Multiply, PRODUCT),
+                "/" => Call(Function::Divide, PRODUCT),
+                "%" => Call(Function::Modulo, PRODUCT),
+                "=" => Call(Function::Equal, COMPARISON),
+                "<>" | "!=" => Call(Function::NotEqual, COMPARISON),
+                "<=" => Call(Function::LessOrEqual, COMPARISON),
+                "<" => Call(Function::Less, COMPARISON),
+                ">=" => Swapped(Function::LessOrEqual),
+                ">" => Swapped(Function::Less),
+                "&" => Call(Function::BitAnd, BITS),
+                "|" => Call(Function::BitOr, BITS),
+                "#" => Call(Function::BitXor, BITS),
+                "<<" => Call(Function::ShiftLeft, BITS),
+                ">>" => Call(Function::ShiftRight, BITS),
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    fn join(&self, operator: Infix, left: Node, right: Node) -> Result<Node, Mistake> {
+        let height = left.height.max(right.height);
+        let (left, right) = (left.tree, right.tree);
+        self.node(
+            height,
+            match operator {
+                Infix::Or => Tree::Or(Box::new([left, right])),
+                Infix::And => Tree::And(Box::new([left, right])),
+                Infix::Call(function, _) => Tree::Call(function, Box::new([left, right])),
+                // pgbench evaluates the right side first where it has only the opposite comparison.
+                Infix::Swapped(function) => Tree::Call(function, Box::new([right, left])),
+                Infix::Is => left,
+            },
+        )
+    }
+
+    /// A tree above others of at most `height`.
+    fn node(&self, height: usize, tree: Syntax) -> Result<Node, Mistake> {
+        let height = height + 1;
+        if height > MAX_HEIGHT { Err(self.lexer.mistake("memory exhausted", None)) } else { Ok(Node { tree, height }) }
+    }
+
+    /// `ISNULL`, `NOTNULL`, `IS [NOT] NULL` or `IS [NOT]` a boolean.
+    fn postfix(&mut self, operand: Node) -> Result<Node, Mistake> {
+        let keyword = self.token.clone();
+        self.advance()?;
+        let (negated, wanted) = match keyword {
+            Token::Keyword(Keyword::IsNull) => (false, Scalar::Null),
+            Token::Keyword(Keyword::NotNull) => (true, Scalar::Null),
+            _ => {
+                let negated = self.eat(&Token::Keyword(Keyword::Not))?;
+                let wanted = match self.token {
+                    Token::Keyword(Keyword::Null) => Scalar::Null,
+                    Token::Bool(truth) => Scalar::Bool(truth),
+                    _ => return Err(self.unexpected()),
+                };
+                self.advance()?;
+                (negated, wanted)
+            }
+        };
+        let is =
+            self.node(operand.height, Tree::Call(Function::Is, Box::new([operand.tree, Tree::Constant(wanted)])))?;
+        if negated { self.call(Function::Not, is) } else { Ok(is) }
+    }
+
+    fn call(&self, function: Function, argument: Node) -> Result<Node, Mistake> {
+        self.node(argument.height, Tree::Call(function, Box::new([argument.tree])))
+    }
+
+    fn operand(&mut self) -> Result<Node, Mistake> {
+        let constant = |scalar| Node { tree: Tree::Constant(scalar), height: 1 };
+        let token = self.token.clone();
+        let node = match token {
+            Token::Bool(truth) => constant(Scalar::Bool(truth)),
+            Token::Int(number) => constant(Scalar::Int(number)),
+            Token::Double(number) => constant(Scalar::Double(number)),
+            Token::Keyword(Keyword::Null) => constant(Scalar::Null),
+            Token::Variable(name) => Node { tree: Tree::Variable(name), height: 1 },
+            Token::Name(name) => return self.function(&name),
+            Token::Keyword(Keyword::Case) => return self.case(),
+            Token::Keyword(Keyword::Not) => {
+                self.advance()?;
+                let operand = self.expression(NOT)?;
+                return self.call(Function::Not, operand);
+            }
+            Token::Sign(sign) => return self.prefix(sign),
+            _ => return Err(self.unexpected()),
+        };
+        self.advance()?;
+        Ok(node)
+    }
+
+    /// A sign, `~` or a parenthesis.
+    fn prefix(&mut self, sign: &str) -> Result<Node, Mistake> {
+        let with = |number, function, operand: Node| {
+            (operand.height, Tree::Call(function, Box::new([Tree::Constant(Scalar::Int(number)), operand.tree])))
+        };
+        if !matches!(sign, "(" | "+" | "-" | "~") {
+            return Err(self.unexpected());
+        }
+        self.advance()?;
+        match sign {
+            "(" => {
+                let inner = self.expression(OR)?;
+                self.expect_sign(")")?;
+                Ok(inner)
+            }
+            "+" => self.expression(SIGN),
+            "-" if self.token == Token::IntLimit => {
+                self.advance()?;
+                Ok(Node { tree: Tree::Constant(Scalar::Int(i64::MIN)), height: 1 })
+            }
+            "-" => {
+                let operand = self.expression(SIGN)?;
+                let (height, tree) = with(0, Function::Subtract, operand);
+                self.node(height, tree)
+            }
+            _ => {
+                let operand = self.expression(BITS + 1)?;
+                let (height, tree) = with(-1, Function::BitXor, operand);
+                self.node(height, tree)
+            }
+        }
+    }
+
+    fn function(&mut self, name: &str) -> Result<Node, Mistake> {
+        let Some((name, arity, function)) = functions::find(name) else {
+            return Err(self.lexer.mistake("unexpected function name", Some(name.to_owned())));
+        };
+        self.advance()?;
+        self.expect_sign("(")?;
+        let (mut arguments, mut height) = (Vec::new(), 0);
+        // A comma may come before the first argument: the grammar has it so.
+        if self.token != Token::Sign(")") && self.token != Token::Sign(",") {
+            self.argument(&mut arguments, &mut height)?;
+        }
+        while self.token == Token::Sign(",") {
+            self.advance()?;
+            self.argument(&mut arguments, &mut height)?;
+        }
+        if self.token != Token::Sign(")") {
+            return Err(self.unexpected());
+        }
+        let wrong = |message| Err(self.lexer.mistake(message, Some(name.to_owned())));
+        match arity {
+            Arity::AtLeastOne if arguments.is_empty() => return wrong("at least one argument expected"),
+            Arity::AtLeastOne => {}
+            Arity::Seeded(count) if arguments.len() == count => {
+                arguments.push(Tree::Variable("default_seed".to_owned()));
+            }
+            Arity::Seeded(count) if arguments.len() == count + 1 => {}
+            Arity::Exactly(count) if arguments.len() == count => {}
+            Arity::Seeded(_) | Arity::Exactly(_) => return wrong("unexpected number of arguments"),
+        }
+        self.advance()?;
+        self.node(height, Tree::Call(function, arguments.into()))
+    }
+
+    fn argument(&mut self, arguments: &mut Vec<Syntax>, height: &mut usize) -> Result<(), Mistake> {
+        let node = self.expression(OR)?;
+        *height = node.height.max(*height);
+        arguments.push(node.tree);
+        Ok(())
+    }
+
+    fn case(&mut self) -> Result<Node, Mistake> {
+        self.advance()?;
+        let (mut branches, mut height) = (Vec::new(), 1);
+        loop {
+            self.expect_keyword(Keyword::When)?;
+            self.argument(&mut branches, &mut height)?;
+            self.expect_keyword(Keyword::Then)?;
+            self.argument(&mut branches, &mut height)?;
+            if self.token != Token::Keyword(Keyword::When) {
+                break;
+            }
+        }
+        if self.eat(&Token::Keyword(Keyword::Else))? {
+            self.argument(&mut branches, &mut height)?;
+        } else {
+            branches.push(Tree::Constant(Scalar::Null));
+        }
+        self.expect_keyword(Keyword::End)?;
+        self.node(height, Tree::Case(branches.into()))
+    }
+
+    fn advance(&mut self) -> Result<(), Mistake> {
+        self.token = self.lexer.next()?;
+        Ok(())
+    }
+
+    fn eat(&mut self, wanted: &Token) -> Result<bool, Mistake> {
+        let found = self.token == *wanted;
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn expect_sign(&mut self, sign: &'static str) -> Result<(), Mistake> {
+        if self.eat(&Token::Sign(sign))? { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn expect_keyword(&mut self, keyword: Keyword) -> Result<(), Mistake> {
+        if self.eat(&Token::Keyword(keyword))? { Ok(()) } else { Err(self.unexpected()) }
+    }
+
+    fn unexpected(&self) -> Mistake {
+        self.lexer.mistake("syntax error", None)
+    }
+}
+
+/// An operator behind its first operand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Infix {
+    Or,
+    And,
+    Is,
+    Call(Function, u8),
+    /// A comparison that is done with its sides exchanged.
+    Swapped(Function),
+}
+
+impl Infix {
+    fn strength(self) -> u8 {
+        match self {
+            Infix::Or => OR,
+            Infix::And => AND,
+            Infix::Is => IS,
+            Infix::Call(_, strength) => strength,
+            Infix::Swapped(_) => COMPARISON,
+        }
+    }
+}

@@ -1,0 +1,134 @@
+//! A script as it is read: statements and backslash commands, checked as far as that goes without other scripts.
+
+use super::error::ScriptError;
+use super::lexer::{Ending, Scanner};
+use super::numbers::trim_start;
+use crate::pgbench::commands;
+use crate::pgbench::commands::{Meta, Place};
+
+/// A script that has been read.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    pub description: String,
+    pub weight: u64,
+    pub commands: Vec<Command>,
+}
+
+/// A command of a script.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Command {
+    Sql(Sql),
+    /// With its text.
+    Meta(Meta, String),
+}
+
+/// A statement.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sql {
+    pub text: Vec<u8>,
+    pub store: Option<Store>,
+}
+
+/// Where a statement's results go.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Store {
+    pub prefix: String,
+    /// Those of all queries of the statement, and not of the last one only.
+    pub all: bool,
+}
+
+/// Reads a script. `description` is what errors call it: the file's name as it was given, or that of a built-in script.
+pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, ScriptError> {
+    let mut scanner = Scanner::new(text);
+    let mut commands = Vec::new();
+    let mut lines = Lines { text: scanner.text(), at: 0, line: 1 };
+    loop {
+        let (sql, ending) = scanner.scan();
+        if let Some(text) = without_comments(&sql) {
+            commands.push(Command::Sql(Sql { text: text.to_vec(), store: None }));
+        }
+        match ending {
+            Ending::Semicolon => {}
+            Ending::End => break,
+            Ending::Backslash => {
+                let start = scanner.at - 1;
+                let line = lines.line_of(start);
+                let place = Place { script: description, text: scanner.text(), line, start };
+                match commands::parse(place, &mut scanner.at)? {
+                    None => {}
+                    Some((Meta::Store { prefix, all }, _)) => attach(&mut commands, Store { prefix, all }, place)?,
+                    Some((meta, line)) => commands.push(Command::Meta(meta, line)),
+                }
+            }
+        }
+    }
+    if commands.is_empty() {
+        return Err(ScriptError::new(format!("empty command list for script \"{description}\"")));
+    }
+    check_conditions(description, &commands)?;
+    Ok(Parsed { description: description.to_owned(), weight, commands })
+}
+
+/// A statement without the space and line comments before it; `None` if there is nothing else.
+fn without_comments(sql: &[u8]) -> Option<&[u8]> {
+    let mut rest = trim_start(sql);
+    while rest.starts_with(b"--") {
+        let length = rest.iter().position(|c| *c == b'\n')?;
+        rest = trim_start(&rest[length..]);
+    }
+    (!rest.is_empty()).then_some(rest)
+}
+
+/// `\gset` and `\aset` belong to the statement before them.
+fn attach(commands: &mut [Command], store: Store, place: Place) -> Result<(), ScriptError> {
+    let refuse = |more| Err(place.error(None, "\\gset must follow an SQL command", more));
+    match commands.last_mut() {
+        Some(Command::Sql(sql)) if sql.store.is_none() => {
+            sql.store = Some(store);
+            Ok(())
+        }
+        Some(Command::Meta(_, line)) => refuse(Some(line)),
+        _ => refuse(None),
+    }
+}
+
+/// Every `\if` has its `\endif`, and what is between them is in order.
+fn check_conditions(description: &str, commands: &[Command]) -> Result<(), ScriptError> {
+    // For each open \if whether its \else has been seen.
+    let mut open = Vec::new();
+    let refuse = |index: usize, message: &str| {
+        Err(ScriptError::new(format!("condition error in script \"{description}\" command {}: {message}", index + 1)))
+    };
+    for (index, command) in commands.iter().enumerate() {
+        let Command::Meta(meta, _) = command else { continue };
+        match (meta, open.last_mut()) {
+            (Meta::If(_), _) => open.push(false),
+            (Meta::Elif(_), None) => return refuse(index, "\\elif without matching \\if"),
+            (Meta::Elif(_), Some(true)) => return refuse(index, "\\elif after \\else"),
+            (Meta::Else, None) => return refuse(index, "\\else without matching \\if"),
+            (Meta::Else, Some(true)) => return refuse(index, "\\else after \\else"),
+            (Meta::Else, Some(seen)) => *seen = true,
+            (Meta::EndIf, None) => return refuse(index, "\\endif without matching \\if"),
+            (Meta::EndIf, Some(_)) => {
+                open.pop();
+            }
+            _ => {}
+        }
+    }
+    if open.is_empty() { Ok(()) } else { refuse(commands.len(), "\\if without matching \\endif") }
+}
+
+/// Counts lines while offsets grow.
+struct Lines<'a> {
+    text: &'a [u8],
+    at: usize,
+    line: usize,
+}
+
+impl Lines<'_> {
+    fn line_of(&mut self, offset: usize) -> usize {
+        self.line += self.text[self.at..offset].iter().filter(|c| **c == b'\n').count();
+        self.at = offset;
+        self.line
+    }
+}

@@ -1,0 +1,149 @@
+//! The scripts of a run: linked with one table of variables, shared by all clients.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::client::Client;
+use super::commands::Meta;
+use super::error::ScriptError;
+use super::expression::{Scalar, scalar};
+use super::script::{Command, Parsed};
+use super::steps::{Compiler, Operation, Script};
+use super::symbols::Symbols;
+use crate::{Program, ScriptInfo, Workload};
+use ground::random::Random;
+use wire::statement::QueryMode;
+use wire::value::Value;
+
+/// What scripts are linked with.
+#[derive(Debug, Clone)]
+pub struct Environment {
+    pub mode: QueryMode,
+    /// Whether clients report commands that need no server, so that they can be timed.
+    pub timed: bool,
+    /// What every client starts with. `client_id` is each client's number unless it is given.
+    pub variables: Vec<(String, Value)>,
+    /// The variable `default_seed` unless it is given: the seed of hash functions.
+    pub default_seed: i64,
+}
+
+/// Scripts with their weights and the variables every client starts with.
+#[derive(Debug)]
+pub struct Scripts {
+    pub scripts: Vec<Script>,
+    pub symbols: Symbols,
+    pub timed: bool,
+    pub mode: QueryMode,
+    initial: Vec<Value>,
+    /// The slot that takes each client's number.
+    client_id: Option<usize>,
+    total_weight: u64,
+}
+
+impl Scripts {
+    /// Links scripts in the order of their indexes.
+    pub fn link(parsed: Vec<Parsed>, environment: &Environment) -> Result<Self, ScriptError> {
+        let mut variables = environment.variables.clone();
+        let given = |name: &str| environment.variables.iter().any(|(given, _)| given == name);
+        if !given("default_seed") {
+            variables.push(("default_seed".to_owned(), Value::Int(environment.default_seed)));
+        }
+        let assigned = Assigned::find(&parsed);
+        let constants = constants(&variables, &assigned);
+        let mut symbols = Symbols::default();
+        let mut scripts: Vec<Script> = Vec::new();
+        let mut statements = 0;
+        for parsed in parsed {
+            let script = Compiler::new(&mut symbols, &constants, environment.mode, statements).compile(parsed)?;
+            statements += script.statements.len();
+            scripts.push(script);
+        }
+        let slots: Vec<_> = variables.into_iter().map(|(name, value)| (symbols.slot(&name), value)).collect();
+        let client_id = (!given("client_id")).then(|| symbols.slot("client_id"));
+        let mut initial = vec![Value::Unset; symbols.names().len()];
+        for (slot, value) in slots {
+            initial[slot] = value;
+        }
+        scripts.iter_mut().for_each(|script| connect_stores(script, &symbols));
+        let total_weight = scripts.iter().map(|script| script.info.weight).sum();
+        let Environment { timed, mode, .. } = *environment;
+        Ok(Self { scripts, symbols, timed, mode, initial, client_id, total_weight })
+    }
+
+    /// A script's index, drawn by weight; a single script costs no draw, as in pgbench.
+    #[inline]
+    pub fn choose(&self, random: &mut Random) -> usize {
+        if self.scripts.len() == 1 {
+            return 0;
+        }
+        let mut left = random.range(0, self.total_weight as i64 - 1) as u64;
+        let chosen = self.scripts.iter().position(|script| {
+            let chosen = left < script.info.weight;
+            left = left.wrapping_sub(script.info.weight);
+            chosen
+        });
+        chosen.unwrap_or(0)
+    }
+}
+
+impl Workload for Arc<Scripts> {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        self.scripts.iter().map(|script| script.info.clone()).collect()
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+        let mut values = self.initial.clone();
+        if let Some(slot) = self.client_id {
+            values[slot] = Value::Int(client as i64);
+        }
+        Box::new(Client::new(Arc::clone(self), values, random))
+    }
+}
+
+/// The variables that commands of any script may assign.
+struct Assigned {
+    names: HashSet<String>,
+    /// Beginnings of names: which columns a query has is not known before it runs.
+    prefixes: Vec<String>,
+}
+
+impl Assigned {
+    fn find(parsed: &[Parsed]) -> Self {
+        let mut found = Self { names: HashSet::new(), prefixes: Vec::new() };
+        for command in parsed.iter().flat_map(|script| &script.commands) {
+            match command {
+                Command::Sql(sql) => found.prefixes.extend(sql.store.iter().map(|store| store.prefix.clone())),
+                Command::Meta(Meta::Set { name, .. } | Meta::SetShell { name, .. }, _) => {
+                    found.names.insert(name.clone());
+                }
+                Command::Meta(..) => {}
+            }
+        }
+        found
+    }
+
+    fn has(&self, name: &str) -> bool {
+        self.names.contains(name) || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
+    }
+}
+
+/// Variables that keep the value they start with. What cannot be typed is left: an expression that uses it is an error
+/// of the client that evaluates it.
+fn constants(variables: &[(String, Value)], assigned: &Assigned) -> HashMap<String, Scalar> {
+    let unassigned = variables.iter().filter(|(name, _)| !assigned.has(name));
+    let typed =
+        |(name, value): &(String, Value)| Some((name.clone(), scalar::of_variable(value, || name.clone()).ok()?));
+    unassigned.filter_map(typed).collect()
+}
+
+/// Gives `\gset` and `\aset` the slots of all variables that they may set.
+fn connect_stores(script: &mut Script, symbols: &Symbols) {
+    for step in &mut script.steps {
+        let Operation::Query { store: Some(store), .. } = &mut step.operation else { continue };
+        for (slot, name) in symbols.names().iter().enumerate() {
+            if let Some(column) = name.strip_prefix(store.prefix.as_str()) {
+                store.slots.insert(column.as_bytes().to_vec(), slot);
+            }
+        }
+    }
+}

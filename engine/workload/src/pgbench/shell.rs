@@ -1,0 +1,158 @@
+//! Shell commands of `\shell` and `\setshell`.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+
+use super::symbols::Symbols;
+use super::words::Word;
+use crate::pgbench::numbers;
+use crate::pgbench::numbers::is_space;
+use wire::value::Value;
+
+/// The room for a command in pgbench.
+const MAX_COMMAND: usize = 255;
+
+/// How much of the output's first line is read.
+const MAX_RESULT: usize = 63;
+
+/// A shell command with holes for variables.
+#[derive(Debug)]
+pub struct ShellCommand {
+    /// The first word as it is written: errors begin with it.
+    name: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Debug)]
+enum Part {
+    Text(Vec<u8>),
+    Variable { slot: usize, written: String },
+}
+
+impl ShellCommand {
+    /// Of `:name` the value is used; of `::name` one colon falls off.
+    pub fn new(words: &[Word], symbols: &mut Symbols) -> Self {
+        let part = |word: &Word| match word.text.as_slice() {
+            [b':', rest @ ..] if rest.starts_with(b":") => Part::Text(rest.to_vec()),
+            [b':', name @ ..] => {
+                Part::Variable { slot: symbols.slot(&String::from_utf8_lossy(name)), written: word.shown() }
+            }
+            text => Part::Text(text.to_vec()),
+        };
+        Self { name: words.first().map(Word::shown).unwrap_or_default(), parts: words.iter().map(part).collect() }
+    }
+
+    /// Runs the command; its status has to be 0.
+    pub fn run(&self, values: &[Value]) -> Result<(), String> {
+        let status = self.command(values)?.status();
+        if status.is_ok_and(|status| status.success()) {
+            Ok(())
+        } else {
+            Err(self.error("could not launch shell command"))
+        }
+    }
+
+    /// Runs the command and reads the integer that is the first line of its output; only its low 32 bits count.
+    pub fn result(&self, values: &[Value]) -> Result<i64, String> {
+        let launched = self.command(values)?.stdout(Stdio::piped()).spawn();
+        let mut child = launched.map_err(|_| self.error("could not launch shell command"))?;
+        let line = child.stdout.take().map(first_line).unwrap_or_default();
+        let waited = child.wait();
+        if line.is_empty() {
+            return Err(self.error("could not read result of shell command"));
+        }
+        waited.map_err(|error| self.error(&format!("could not run shell command: {error}")))?;
+        let (number, rest) = numbers::integer_prefix(&line);
+        if rest.iter().all(|c| is_space(*c)) {
+            return Ok(i64::from(number.unwrap_or(0) as i32));
+        }
+        let shown = String::from_utf8_lossy(&line);
+        Err(self.error(&format!("shell command must return an integer (not \"{shown}\")")))
+    }
+
+    fn command(&self, values: &[Value]) -> Result<Command, String> {
+        let mut text = Vec::new();
+        for (index, part) in self.parts.iter().enumerate() {
+            if index > 0 {
+                text.push(b' ');
+            }
+            match part {
+                Part::Text(word) => text.extend_from_slice(word),
+                Part::Variable { slot, written } => match &values[*slot] {
+                    Value::Unset => return Err(self.error(&format!("undefined variable \"{written}\""))),
+                    value => value.write_text(&mut text),
+                },
+            }
+            if text.len() >= MAX_COMMAND {
+                return Err(self.error("shell command is too long"));
+            }
+        }
+        let mut command = Command::new("/bin/sh");
+        // As C's system(): the shell's own errors begin with its name.
+        command.arg0("sh").arg("-c").arg(OsStr::from_bytes(&text));
+        Ok(command)
+    }
+
+    fn error(&self, reason: &str) -> String {
+        format!("{}: {reason}", self.name)
+    }
+}
+
+/// The beginning of an output up to its first line feed, which belongs to it.
+fn first_line(mut output: impl Read) -> Vec<u8> {
+    let mut line = Vec::new();
+    let mut byte = [0];
+    while line.len() < MAX_RESULT && matches!(output.read(&mut byte), Ok(1)) {
+        line.push(byte[0]);
+        if byte[0] == b'\n' {
+            break;
+        }
+    }
+    line
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::pgbench::words;
+
+    fn result(text: &str, values: &[Value]) -> Result<i64, String> {
+        let mut at = 0;
+        let words: Vec<_> = std::iter::from_fn(|| words::next(text.as_bytes(), &mut at)).collect();
+        let mut symbols = Symbols::default();
+        symbols.slot("v");
+        symbols.slot("unset");
+        ShellCommand::new(&words, &mut symbols).result(values)
+    }
+
+    #[test]
+    fn the_first_line_is_the_result() {
+        let values = [Value::Int(40), Value::Unset];
+        assert_eq!(result("expr :v + 2", &values), Ok(42));
+        assert_eq!(result("printf '7 \\n8\\n'", &values), Ok(7));
+        assert_eq!(result("echo", &values), Ok(0));
+        assert_eq!(result("echo 4294967297", &values), Ok(1));
+    }
+
+    #[test]
+    fn what_goes_wrong_is_told_in_pgbenchs_words() {
+        let values = [Value::Int(1), Value::Unset];
+        let refused = |text: &str| result(text, &values).unwrap_err();
+        assert_eq!(refused("echo ::v"), "echo: shell command must return an integer (not \":v\n\")");
+        assert_eq!(refused("true"), "true: could not read result of shell command");
+        assert_eq!(refused("echo :unset"), "echo: undefined variable \":unset\"");
+        assert_eq!(refused(&format!("echo {}", "1".repeat(250))), "echo: shell command is too long");
+    }
+
+    #[test]
+    fn a_failing_command_could_not_be_launched() {
+        let word = |text: &str| Word { text: text.into(), at: 0 };
+        let mut symbols = Symbols::default();
+        assert_eq!(ShellCommand::new(&[word("true")], &mut symbols).run(&[]), Ok(()));
+        let failing = ShellCommand::new(&[word("exit"), word("3")], &mut symbols);
+        assert_eq!(failing.run(&[]).unwrap_err(), "exit: could not launch shell command");
+    }
+}

@@ -1,0 +1,147 @@
+//! Tests of the script language as a whole. The files in `reference/` hold what pgbench 18 says with `--random-seed=5`:
+//! on each line what it was given, a tab, and its answer; `\n`, `\t`, `\r`, `\v`, `\f` and `\\` are escapes.
+
+mod clients;
+mod properties;
+mod reference;
+
+use std::sync::Arc;
+
+use super::error::ScriptError;
+use super::expression::evaluate::Context;
+use super::expression::fold::Resolver;
+use super::expression::{Expression, Scalar, Syntax, parse as parse_expression};
+use super::symbols::Symbols;
+use super::*;
+use crate::seeds::Seeds;
+use crate::{Action, Program, Trouble, Workload};
+use ground::random::Random;
+use ground::shard::Part;
+use wire::Rows;
+use wire::message::Message;
+use wire::statement::QueryMode;
+use wire::value::Value;
+
+/// The variables that pgbench sets in a run with this seed at scale 1.
+const SEED: u64 = 5;
+
+fn seeds() -> Seeds {
+    Seeds::derive(SEED, &Part::whole(1), 0, 1, None)
+}
+
+fn environment(mode: QueryMode) -> Environment {
+    let variables = vec![("scale".to_owned(), Value::Int(1)), ("random_seed".to_owned(), Value::Int(SEED as i64))];
+    Environment { mode, timed: false, variables, default_seed: seeds().hashes as i64 }
+}
+
+fn link(text: &str, environment: &Environment) -> Result<Arc<Scripts>, ScriptError> {
+    Ok(Arc::new(Scripts::link(vec![parse("script.sql", 1, text.as_bytes())?], environment)?))
+}
+
+/// A client in its first transaction.
+fn client(text: &str, environment: &Environment) -> Box<dyn Program> {
+    let mut client = link(text, environment).unwrap().client(0, seeds().clients[0].clone());
+    client.begin(&mut Random::seeded(1));
+    client
+}
+
+/// What a client does with a script until it ends: the statements it sends, and errors, in pgbench's words.
+fn transcript(program: &mut dyn Program) -> Vec<String> {
+    let mut lines = Vec::new();
+    loop {
+        match program.next() {
+            Action::Query { statement, values, .. } => {
+                let mut out = Message::default();
+                statement.encode(QueryMode::Simple, false, values, &mut out);
+                lines.push(format!("> {}", String::from_utf8_lossy(&out.as_bytes()[5..out.as_bytes().len() - 1])));
+            }
+            Action::StartPipeline { statements, .. } => lines.push(format!("start {}", statements.len())),
+            Action::SyncPipeline { .. } => lines.push("sync".to_owned()),
+            Action::EndPipeline { .. } => lines.push("end".to_owned()),
+            Action::Sleep { .. } => {}
+            Action::Local { command } => lines.push(format!("local {command}")),
+            Action::End => return lines,
+            Action::Abort(Trouble::Command { command, word, reason, detail }) => {
+                lines.extend(detail.map(|detail| format!("error: {detail}")));
+                lines.push(format!("error: client 0 aborted in command {command} ({word}) of script 0; {reason}"));
+                return lines;
+            }
+            action @ (Action::Text { .. }
+            | Action::Prepare { .. }
+            | Action::PrepareAll { .. }
+            | Action::Connect { .. }
+            | Action::Use { .. }
+            | Action::Disconnect { .. }
+            | Action::Leave) => panic!("no script of pgbench asks for {action:?}"),
+            Action::Abort(trouble) => {
+                lines.push(format!("error: client 0 aborted: {trouble}"));
+                return lines;
+            }
+        }
+    }
+}
+
+/// Everything that pgbench would say and send for a script in simple mode.
+fn said(text: &str) -> String {
+    match link(text, &environment(QueryMode::Simple)) {
+        Err(error) => format!("error: {error}"),
+        Ok(scripts) => {
+            let mut client = scripts.client(0, seeds().clients[0].clone());
+            client.begin(&mut Random::seeded(1));
+            transcript(client.as_mut()).join("\n")
+        }
+    }
+}
+
+/// An expression whose variables have `variables` as constants, or as values of slots when `fold` is not set.
+fn resolve(syntax: &Syntax, variables: &[(&str, Value)], fold: bool) -> (Expression, Symbols, Vec<Value>) {
+    let mut symbols = Symbols::default();
+    let constants = variables
+        .iter()
+        .filter(|_| fold)
+        .filter_map(|(name, value)| {
+            Some(((*name).to_owned(), expression::scalar::of_variable(value, String::new).ok()?))
+        })
+        .collect();
+    let expression = Resolver { symbols: &mut symbols, constants: &constants }.resolve(syntax);
+    let given = |name: &String| variables.iter().find(|(given, _)| given == name);
+    let values = symbols.names().iter().map(|name| given(name).map_or(Value::Unset, |(_, v)| v.clone())).collect();
+    (expression, symbols, values)
+}
+
+fn evaluate(
+    (expression, symbols, values): &(Expression, Symbols, Vec<Value>),
+    random: &mut Random,
+) -> Result<Scalar, Option<String>> {
+    let mut context = Context { values, symbols, random, script: 0, command: 0 };
+    expression.evaluate(&mut context).map_err(|error| error.into_sentence())
+}
+
+/// The lines of a reference file: what was given, and the answer.
+fn reference(file: &str) -> Vec<(String, String)> {
+    let unescape = |text: &str| {
+        let mut out = String::new();
+        let mut chars = text.chars();
+        while let Some(c) = chars.next() {
+            out.push(match (c, if c == '\\' { chars.next() } else { None }) {
+                (_, Some('n')) => '\n',
+                (_, Some('t')) => '\t',
+                (_, Some('r')) => '\r',
+                (_, Some('v')) => '\u{b}',
+                (_, Some('f')) => '\u{c}',
+                (_, Some(other)) => other,
+                (c, None) => c,
+            });
+        }
+        out
+    };
+    let lines: Vec<_> = file
+        .lines()
+        .map(|line| {
+            let (given, answer) = line.split_once('\t').unwrap();
+            (unescape(given), unescape(answer))
+        })
+        .collect();
+    assert!(lines.len() > 10, "a reference file is not empty");
+    lines
+}

@@ -1,0 +1,4 @@
+//! Distributions of random numbers: pgbench's and sysbench's.
+
+pub mod permute;
+pub mod skewed;

@@ -1,0 +1,63 @@
+//! What is counted of statements, and a run in sysbench's terms.
+
+use serde::Serialize;
+use wire::QueryKind;
+
+/// What became of the statements that are counted one by one ([`wire::Rows::Counted`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Queries {
+    pub reads: u64,
+    pub writes: u64,
+    pub others: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Connections made anew after the first.
+    pub reconnects: u64,
+}
+
+impl Queries {
+    /// Counts a statement that the server has done.
+    #[inline]
+    pub fn add(&mut self, kind: QueryKind) {
+        match kind {
+            QueryKind::Read => self.reads += 1,
+            QueryKind::Write => self.writes += 1,
+            QueryKind::Other => self.others += 1,
+        }
+    }
+
+    /// All that the server has done.
+    pub fn total(&self) -> u64 {
+        self.reads + self.writes + self.others
+    }
+
+    /// Adds other statements.
+    pub fn merge(&mut self, other: &Queries) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.others += other.others;
+        self.errors += other.errors;
+        self.reconnects += other.reconnects;
+    }
+}
+
+/// A run, or a part of it, in sysbench's terms: what its reports are made of. Times are in seconds.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Statistics {
+    pub threads_running: usize,
+    /// Length of the part.
+    pub time_interval: f64,
+    /// Since the run began.
+    pub time_total: f64,
+    /// The percentile that was asked for.
+    pub latency_pct: f64,
+    pub latency_min: f64,
+    pub latency_max: f64,
+    pub latency_avg: f64,
+    pub latency_sum: f64,
+    pub events: u64,
+    pub queries: Queries,
+    /// With a rate: events that wait for a client, and clients that are at one.
+    pub queue_length: u64,
+    pub concurrency: u64,
+}
