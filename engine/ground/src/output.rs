@@ -1,21 +1,23 @@
-//! What the programs write for people. That nobody reads it is no reason to stop.
+//! Standard output and standard error of the program.
+//!
+//! Each call writes its text in one piece. An error (a closed pipe) does not end the run: it is ignored.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 
-/// Writes on standard error as it is, in one piece.
-pub fn tell(text: impl fmt::Display) {
-    let _ = std::io::stderr().write_all(text.to_string().as_bytes());
-}
-
-/// Writes on standard output as it is, before anything that follows on standard error.
-pub fn print(text: impl fmt::Display) {
-    let mut out = std::io::stdout();
+/// Writes results, reports and help to standard output, and flushes it.
+pub fn print_stdout(text: impl fmt::Display) {
+    let mut out = io::stdout();
     let _ = write!(out, "{text}").and_then(|()| out.flush());
 }
 
-/// The system's words without Rust's error number, as `strerror` gives them.
-pub fn plain_io_message(error: &std::io::Error) -> String {
+/// Writes messages and progress to standard error.
+pub fn print_stderr(text: impl fmt::Display) {
+    let _ = io::stderr().write_all(text.to_string().as_bytes());
+}
+
+/// The system's message without Rust's error number, as `strerror` returns it.
+pub fn plain_io_message(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or_default().to_owned()
 }

@@ -26,7 +26,7 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use answers::Answers;
 use ground::interrupt;
-use ground::output::{print, tell};
+use ground::output::{print_stderr, print_stdout};
 use listening::{Door, Listener};
 use options::{Command, Options};
 use serving::{Serving, Shared};
@@ -40,7 +40,7 @@ const FILES_OF_A_THREAD: u64 = 2;
 pub fn main(args: Vec<String>) -> ExitCode {
     let done = match options::parse(args) {
         Ok(Command::Help) => {
-            print(options::HELP);
+            print_stdout(options::HELP);
             Ok(())
         }
         Ok(Command::Serve(options)) => serve(options),
@@ -49,7 +49,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            tell(format_args!("null-server: {error}\n"));
+            print_stderr(format_args!("null-server: {error}\n"));
             ExitCode::from(1)
         }
     }

@@ -17,7 +17,7 @@ use socket2::{Domain, SockAddr, Type};
 use super::serving::{Accepted, Shared};
 use super::session::Session;
 use super::socket::Socket;
-use ground::output::tell;
+use ground::output::print_stderr;
 
 /// How many connections may wait for acceptance; systems cut it down to what they allow.
 const BACKLOG: i32 = 16_384;
@@ -144,7 +144,7 @@ pub fn accept(
                     Err(error) if is_of_one_client(&error) => continue,
                     Err(error) => {
                         if !complained {
-                            tell(format_args!("null-server: could not accept a connection: {error}\n"));
+                            print_stderr(format_args!("null-server: could not accept a connection: {error}\n"));
                             complained = true;
                         }
                         pause = Some(PAUSE);

@@ -8,7 +8,7 @@ pub mod measured;
 use std::path::Path;
 use std::process::ExitCode;
 
-use ground::output::{print, tell};
+use ground::output::{print_stderr, print_stdout};
 
 const USAGE: &str = "\
 pgtrial-engine makes a load on PostgreSQL and measures it.
@@ -41,22 +41,22 @@ pub fn main() -> ExitCode {
         Some("merge") => frontend::merge::main(args.collect()),
         Some("null-server") => null_server::main(args.collect()),
         Some("--help" | "-?" | "-h") => {
-            print(USAGE);
+            print_stdout(USAGE);
             ExitCode::SUCCESS
         }
         Some("--version" | "-V") => {
             let version = env!("CARGO_PKG_VERSION");
-            print(format_args!("pgtrial-engine {version} (events protocol {})\n", event::PROTOCOL));
+            print_stdout(format_args!("pgtrial-engine {version} (events protocol {})\n", event::PROTOCOL));
             ExitCode::SUCCESS
         }
         Some(other) => {
-            tell(format_args!(
+            print_stderr(format_args!(
                 "pgtrial-engine: unknown command \"{other}\"; there are: pgbench, sysbench, tasks, merge, null-server\n"
             ));
             ExitCode::from(1)
         }
         None => {
-            tell(USAGE);
+            print_stderr(USAGE);
             ExitCode::from(1)
         }
     }

@@ -4,7 +4,7 @@ use std::fmt::Display;
 use std::io::IsTerminal;
 use std::time::Instant;
 
-use ground::output::tell;
+use ground::output::print_stderr;
 
 /// Seconds between lines with `--quiet`.
 const QUIET_INTERVAL: f64 = 5.0;
@@ -29,7 +29,7 @@ pub enum Style {
 
 /// Writes a line on standard error.
 pub fn say(line: impl Display) {
-    tell(format_args!("{line}\n"));
+    print_stderr(format_args!("{line}\n"));
 }
 
 /// The progress of one table.
@@ -101,14 +101,14 @@ impl Progress {
     fn show(&mut self, line: &str) {
         // A shorter line is filled up with blanks to cover the former one, as pgbench does.
         let end = if self.terminal { '\r' } else { '\n' };
-        tell(format_args!("{line:<width$}{end}", width = self.shown));
+        print_stderr(format_args!("{line:<width$}{end}", width = self.shown));
         self.shown = line.len();
     }
 
     /// Removes the last line from a terminal.
     pub fn clear(&self) {
         if self.terminal && self.shown > 0 {
-            tell(format_args!("{:width$}\r", "", width = self.shown));
+            print_stderr(format_args!("{:width$}\r", "", width = self.shown));
         }
     }
 }

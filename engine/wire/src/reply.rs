@@ -7,7 +7,7 @@ use super::prepared::Prepared;
 use super::request::Request;
 use super::rows::ResultSet;
 use crate::Rows;
-use ground::output::tell;
+use ground::output::print_stderr;
 
 /// What the answer to Bind, Execute and Sync begins with.
 pub(super) const BIND_COMPLETE: [u8; HEADER] = [b'2', 0, 0, 0, 4];
@@ -133,7 +133,7 @@ impl Answer {
 pub fn notice(body: &[u8], statement: Option<&str>) {
     // The context is for errors only.
     let notice = ServerError { context: None, ..ServerError::parse(body).of(statement) };
-    tell(format_args!("{notice}\n"));
+    print_stderr(format_args!("{notice}\n"));
 }
 
 /// Reads up to the last ReadyForQuery.

@@ -22,7 +22,7 @@ fn ended(name: &str, done: Result<u8, String>) -> ExitCode {
     match done {
         Ok(status) => ExitCode::from(status),
         Err(message) => {
-            output::tell(format_args!("{name}: error: {message}\n"));
+            output::print_stderr(format_args!("{name}: error: {message}\n"));
             ExitCode::from(REFUSED)
         }
     }

@@ -12,7 +12,7 @@ use super::scripts::Scripts;
 use super::steps::{Amount, Operation, Script, Sleep, Step, Store, Target};
 use super::{numbers, symbols};
 use crate::{Action, Program, Query, Trouble};
-use ground::output::tell;
+use ground::output::print_stderr;
 use ground::random::Random;
 use wire::Rows;
 use wire::rows::ResultSet;
@@ -329,7 +329,7 @@ fn check_name(store: &Store, column: &[u8]) -> Result<(), String> {
     }
     let name = String::from_utf8_lossy(&name);
     // pgbench tells this before the line that the caller tells. That nobody reads it is no reason to stop.
-    tell(format_args!("pgbench: error: {}\n", invalid_name(store.word(), &name)));
+    print_stderr(format_args!("pgbench: error: {}\n", invalid_name(store.word(), &name)));
     Err(format!("error storing into variable {name}"))
 }
 

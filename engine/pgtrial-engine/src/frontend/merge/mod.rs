@@ -17,7 +17,7 @@ use std::process::ExitCode;
 
 use crate::event::EventWriter;
 use ground::output::plain_io_message;
-use ground::output::{print, tell};
+use ground::output::{print_stderr, print_stdout};
 use merger::{Event, Merger};
 use options::Command;
 
@@ -29,7 +29,7 @@ const NAME: &str = "pgtrial-engine merge";
 pub fn main(args: Vec<String>) -> ExitCode {
     let done = match options::parse(args) {
         Ok(Command::Print(text)) => {
-            print(text);
+            print_stdout(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::Live { machines }) => {
@@ -74,5 +74,5 @@ fn tell_of_loss(lost: &serde_json::Value) {
         (_, "") => "before its load began".to_owned(),
         (second, phase) => format!("in second {} of {phase}", second.unwrap_or_default()),
     };
-    tell(format_args!("{NAME}: warning: machine {} was lost {place}\n", text("machine")));
+    print_stderr(format_args!("{NAME}: warning: machine {} was lost {place}\n", text("machine")));
 }

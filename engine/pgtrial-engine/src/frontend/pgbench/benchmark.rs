@@ -105,7 +105,7 @@ fn finish(
         return status;
     }
     if to_stdout {
-        output::print(results::report(options, plan, facts, outcome));
+        output::print_stdout(results::report(options, plan, facts, outcome));
     }
     for warning in &warnings {
         messages::warning(&warning.message);

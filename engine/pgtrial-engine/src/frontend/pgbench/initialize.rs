@@ -65,7 +65,7 @@ fn describe(failed: Failed) -> Failure {
         }
         Failed::Refused(error) => Failure::error(format!("unexpected copy in result: {error}")),
         Failed::Copy(error) => {
-            output::tell(format_args!("{error}\n"));
+            output::print_stderr(format_args!("{error}\n"));
             Failure::error("PQendcopy failed")
         }
         Failed::Open(error) => Failure::lines(&[&error.message, "could not create connection for initialization"]),
@@ -87,9 +87,9 @@ fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, turn: &Turn) -
             let (target, backends, turn) = (Arc::clone(&target), backends.clone(), turn.clone());
             thread::spawn(move || {
                 turn.take(|| match backends.cancel(&target) {
-                    Ok(()) => output::tell("Cancel request sent\n"),
+                    Ok(()) => output::print_stderr("Cancel request sent\n"),
                     Err(reason) => {
-                        output::tell(format_args!("Could not send cancel request: {reason}\n"));
+                        output::print_stderr(format_args!("Could not send cancel request: {reason}\n"));
                         std::process::exit(INTERRUPTED);
                     }
                 });

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ground::output::tell;
+use ground::output::print_stderr;
 
 /// A refusal or a failure: one or more messages, each prefixed with the program's name, and what follows them.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,15 +59,15 @@ impl fmt::Display for Failure {
 
 /// Says something worth knowing on standard error.
 pub fn info(message: impl fmt::Display) {
-    tell(format_args!("pgbench: {message}\n"));
+    print_stderr(format_args!("pgbench: {message}\n"));
 }
 
 /// Warns on standard error.
 pub fn warning(message: impl fmt::Display) {
-    tell(format_args!("pgbench: warning: {message}\n"));
+    print_stderr(format_args!("pgbench: warning: {message}\n"));
 }
 
 /// Reports an error that does not end the run.
 pub fn error(message: impl fmt::Display) {
-    tell(format_args!("pgbench: error: {message}\n"));
+    print_stderr(format_args!("pgbench: error: {message}\n"));
 }

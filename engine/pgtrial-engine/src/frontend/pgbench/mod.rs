@@ -31,11 +31,11 @@ pub const PGBENCH_VERSION: &str = "18";
 pub fn main(args: Vec<String>) -> ExitCode {
     let failure = match options::parse(args) {
         Ok(Command::Print(text)) => {
-            output::print(text);
+            output::print_stdout(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::List(text)) => {
-            output::tell(text);
+            output::print_stderr(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::Initialize(options)) => initialize::run(&options),
@@ -45,7 +45,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
     match failure {
         Ok(status) => ExitCode::from(status),
         Err(failure) => {
-            output::tell(format_args!("{failure}\n"));
+            output::print_stderr(format_args!("{failure}\n"));
             ExitCode::from(1)
         }
     }
@@ -67,7 +67,7 @@ fn target(options: &Options, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let setup = |error: String| no_connection(&error, purpose);
     let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| setup(error.to_string()))?;
     for warning in &params.warnings {
-        output::tell(format_args!("{warning}\n"));
+        output::print_stderr(format_args!("{warning}\n"));
     }
     Ok(Arc::new(Target::resolve(params)))
 }

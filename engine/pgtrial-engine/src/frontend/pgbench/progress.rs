@@ -142,7 +142,7 @@ impl Observer for Watcher<'_> {
                 None => format!("{:.1}", self.elapsed_s),
             };
             let line = progress_line(&time, self.since_s, &self.since, self.columns);
-            output::tell(format_args!("{line}\n"));
+            output::print_stderr(format_args!("{line}\n"));
             self.forget();
         }
     }

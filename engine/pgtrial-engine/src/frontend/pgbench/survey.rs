@@ -21,9 +21,9 @@ pub struct Facts {
 pub fn print_version(server: &str) {
     let same = server.split('.').next() == Some(PGBENCH_VERSION);
     if same {
-        output::print(format_args!("pgbench ({PGBENCH_VERSION})\n"));
+        output::print_stdout(format_args!("pgbench ({PGBENCH_VERSION})\n"));
     } else {
-        output::print(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
+        output::print_stdout(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
     }
 }
 
@@ -83,15 +83,15 @@ pub fn vacuum(session: &mut Session, options: &Options) {
         }
     };
     if !options.no_vacuum {
-        output::tell("starting vacuum...");
+        output::print_stderr("starting vacuum...");
         for sql in ["vacuum pgbench_branches", "vacuum pgbench_tellers", "truncate pgbench_history"] {
             try_to(sql);
         }
-        output::tell("end.\n");
+        output::print_stderr("end.\n");
         if options.vacuum_all {
-            output::tell("starting vacuum pgbench_accounts...");
+            output::print_stderr("starting vacuum pgbench_accounts...");
             try_to("vacuum analyze pgbench_accounts");
-            output::tell("end.\n");
+            output::print_stderr("end.\n");
         }
     }
 }

@@ -47,5 +47,5 @@ impl From<Fatal> for Refusal {
 
 /// Writes a line on standard error.
 pub fn tell(line: &str) {
-    output::tell(format_args!("{line}\n"));
+    output::print_stderr(format_args!("{line}\n"));
 }

@@ -12,7 +12,7 @@ mod watcher;
 use std::process::ExitCode;
 use std::sync::Arc;
 
-use ground::output::{print, tell};
+use ground::output::{print_stderr, print_stdout};
 use options::{Command, Options};
 use wire::params;
 use wire::params::{Given, ProcessEnvironment};
@@ -27,7 +27,7 @@ const NAME: &str = "pgtrial-engine tasks";
 pub fn main(args: Vec<String>) -> ExitCode {
     let done = match options::parse(args) {
         Ok(Command::Print(text)) => {
-            print(text);
+            print_stdout(text);
             return ExitCode::SUCCESS;
         }
         Ok(Command::Run(options)) => perform(&options),
@@ -63,7 +63,7 @@ fn target(options: &Options) -> Result<Arc<Target>, String> {
     };
     let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| error.to_string())?;
     for warning in &params.warnings {
-        tell(format_args!("{warning}\n"));
+        print_stderr(format_args!("{warning}\n"));
     }
     Ok(Arc::new(Target::resolve(params)))
 }

@@ -17,7 +17,7 @@ use drive::Outcome;
 use drive::plan::{Limit, Plan};
 use ground::clock::Clock;
 use ground::interrupt;
-use ground::output::{print, tell};
+use ground::output::{print_stderr, print_stdout};
 use wire::session::Session;
 use wire::target::Target;
 use workload::Workload;
@@ -64,14 +64,14 @@ fn finish(outcome: &Outcome, watcher: &mut Watcher<'_>, status: u8, only_events:
     let status = if watcher.has_lost() { OUTPUT_LOST } else { status };
     watcher.done(outcome, status, &warnings);
     if !only_events {
-        print(summary(outcome));
+        print_stdout(summary(outcome));
     }
     for warning in &warnings {
-        tell(format_args!("{NAME}: warning: {}\n", warning.message));
+        print_stderr(format_args!("{NAME}: warning: {}\n", warning.message));
     }
     if outcome.interrupted {
         let seconds = outcome.elapsed_s;
-        tell(format_args!("{NAME}: interrupted after {seconds:.1} s; the results are of that time\n"));
+        print_stderr(format_args!("{NAME}: interrupted after {seconds:.1} s; the results are of that time\n"));
     }
     if watcher.has_lost() { OUTPUT_LOST } else { status }
 }

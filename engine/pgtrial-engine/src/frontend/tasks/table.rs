@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use super::options::Options;
-use ground::output::tell;
+use ground::output::print_stderr;
 use ground::shard::Shard;
 use wire::error::ConnectionError;
 use wire::session::Session;
@@ -112,7 +112,7 @@ pub fn make(session: &mut Session, shape: Shape, steps: Steps, shard: Shard, dbn
         execute(session, &format!("comment on table table_a is '{}'", shape.comment(MADE)))?;
         let created = if steps == Steps::ALL { format!("created in {made:.0} ms, ") } else { String::new() };
         let Shape { threads, rows } = shape;
-        tell(format_args!("table_a: {threads} x {rows} rows {created}vacuumed in {:.0} ms\n", since(began)));
+        print_stderr(format_args!("table_a: {threads} x {rows} rows {created}vacuumed in {:.0} ms\n", since(began)));
     }
     Ok(())
 }
@@ -143,7 +143,7 @@ fn generate(session: &mut Session, shape: Shape, shard: Shard, began: Instant) -
         let rows = format!("select {}, pg_catalog.generate_series(1, {})", thread + 1, shape.rows);
         execute(session, &format!("insert into table_a {rows}"))?;
         let made = (thread + 1 - first) * u64::from(shape.rows);
-        tell(format_args!("{made} of {all} rows of table_a made ({:.1} s)\n", since(began) / 1000.0));
+        print_stderr(format_args!("{made} of {all} rows of table_a made ({:.1} s)\n", since(began) / 1000.0));
     }
     Ok(())
 }

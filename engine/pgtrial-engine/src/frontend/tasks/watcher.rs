@@ -9,7 +9,7 @@ use crate::frontend::self_check::Warning;
 use drive::{Abortion, Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::output::plain_io_message;
-use ground::output::tell;
+use ground::output::print_stderr;
 
 /// Watches a run for the tasks front end.
 pub struct Watcher<'a> {
@@ -49,7 +49,7 @@ impl<'a> Watcher<'a> {
         let clock = self.clock;
         let Some(events) = &mut self.events else { return };
         if let Err(error) = write(events, clock) {
-            tell(format_args!("{NAME}: error: could not write events: {}\n", plain_io_message(&error)));
+            print_stderr(format_args!("{NAME}: error: could not write events: {}\n", plain_io_message(&error)));
             self.events = None;
             self.has_lost = true;
             if self.only_events {
@@ -64,7 +64,7 @@ impl<'a> Watcher<'a> {
         self.lines.retain_mut(|lines| {
             let written = write(lines);
             if let Err(message) = &written {
-                tell(format_args!("{NAME}: error: {message}\n"));
+                print_stderr(format_args!("{NAME}: error: {message}\n"));
             }
             written.is_ok()
         });
@@ -97,6 +97,6 @@ impl Observer for Watcher<'_> {
     }
 
     fn note(&mut self, text: &str) {
-        tell(format_args!("{NAME}: {text}\n"));
+        print_stderr(format_args!("{NAME}: {text}\n"));
     }
 }
