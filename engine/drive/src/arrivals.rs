@@ -3,7 +3,7 @@
 use crate::plan::{Arrival, PoolPlan};
 use ground::clock::Nanos;
 use ground::random::Random;
-use ground::shard::Deal;
+use ground::shard::TaskShare;
 
 const SECOND: f64 = 1e9;
 
@@ -11,7 +11,7 @@ const SECOND: f64 = 1e9;
 pub struct Arrivals {
     arrival: Arrival,
     random: Random,
-    deal: Deal,
+    deal: TaskShare,
     start: Nanos,
     /// The next one's number in the whole run, and its time, seconds since the start.
     number: u32,
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
     use ground::shard::Shard;
 
-    fn arrivals(arrival: Arrival, deal: Deal, start: Nanos) -> Arrivals {
+    fn arrivals(arrival: Arrival, deal: TaskShare, start: Nanos) -> Arrivals {
         let (tasks, size) = (deal.own_tasks(), deal.own_slots());
         let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout: Duration::from_secs(1), lifetime: None, deal };
         let mut arrivals = Arrivals::new(&plan, Random::seeded(1));
@@ -88,13 +88,13 @@ mod tests {
         arrivals
     }
 
-    fn all(arrival: Arrival, deal: Deal) -> Vec<(u32, Nanos)> {
+    fn all(arrival: Arrival, deal: TaskShare) -> Vec<(u32, Nanos)> {
         let mut arrivals = arrivals(arrival, deal, 1000);
         std::iter::from_fn(|| arrivals.take(Nanos::MAX)).collect()
     }
 
     fn times(arrival: Arrival, tasks: u32) -> Vec<Nanos> {
-        let deal = Deal { shard: Shard::WHOLE, tasks, size: 1 };
+        let deal = TaskShare { shard: Shard::WHOLE, tasks, size: 1 };
         all(arrival, deal).into_iter().map(|(_, at)| at).collect()
     }
 
@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn none_arrives_before_its_time() {
-        let deal = Deal { shard: Shard::WHOLE, tasks: 2, size: 1 };
+        let deal = TaskShare { shard: Shard::WHOLE, tasks: 2, size: 1 };
         let mut arrivals = arrivals(Arrival::Rate(1.0), deal, 0);
         assert_eq!((arrivals.take(5), arrivals.take(5)), (Some((0, 0)), None));
         assert_eq!(arrivals.next(), Some(1_000_000_000));
@@ -132,9 +132,9 @@ mod tests {
             kind in 0..3usize,
         ) {
             let arrival = [Arrival::AtOnce, Arrival::Rate(700.0), Arrival::Poisson(700.0)][kind];
-            let deal = Deal { shard: Shard::WHOLE, tasks, size: of + more };
+            let deal = TaskShare { shard: Shard::WHOLE, tasks, size: of + more };
             let mut dealt: Vec<_> =
-                (0..of).flat_map(|index| all(arrival, Deal { shard: Shard { index, of }, ..deal })).collect();
+                (0..of).flat_map(|index| all(arrival, TaskShare { shard: Shard { index, of }, ..deal })).collect();
             dealt.sort_unstable();
             prop_assert_eq!(dealt, all(arrival, deal));
         }

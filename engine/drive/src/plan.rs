@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use crate::ledger::log::LogPlan;
-use ground::shard::{Deal, Part};
+use ground::shard::{ClientShare, TaskShare};
 pub use start::{StartAt, instant};
 use wire::statement::QueryMode;
 use wire::target::Target;
@@ -19,7 +19,7 @@ pub struct Plan {
     pub workload: Arc<dyn Workload>,
     /// The clients of this engine, and which of the whole run's they are.
     pub clients: usize,
-    pub part: Part,
+    pub part: ClientShare,
     /// When the load begins, if not as soon as the clients are ready.
     pub start: Option<StartAt>,
     /// Threads; at most as many as clients.
@@ -55,7 +55,7 @@ pub struct Plan {
 
 impl Plan {
     /// The plainest load: one thread, no end, and nothing of what a front end may offer beside.
-    pub fn plain(target: Arc<Target>, workload: Arc<dyn Workload>, part: Part, seeds: Seeds) -> Self {
+    pub fn plain(target: Arc<Target>, workload: Arc<dyn Workload>, part: ClientShare, seeds: Seeds) -> Self {
         Self {
             target,
             workload,
@@ -98,7 +98,7 @@ pub struct PoolPlan {
     /// A connection that is older is replaced before it is used again.
     pub lifetime: Option<Duration>,
     /// Which tasks and connections of the whole run these are.
-    pub deal: Deal,
+    pub deal: TaskShare,
 }
 
 impl PoolPlan {

@@ -199,14 +199,14 @@ mod tests {
 
     use super::*;
     use crate::plan::Arrival;
-    use ground::shard::{Deal, Shard};
+    use ground::shard::{Shard, TaskShare};
 
     const MS: Nanos = 1_000_000;
 
     fn pool(tasks: u32, arrival: Arrival, size: usize, timeout_ms: u64, lifetime_ms: Option<u64>) -> Pool {
         let timeout = Duration::from_millis(timeout_ms);
         let lifetime = lifetime_ms.map(Duration::from_millis);
-        let deal = Deal { shard: Shard::WHOLE, tasks, size };
+        let deal = TaskShare { shard: Shard::WHOLE, tasks, size };
         let plan = PoolPlan { apps: 1, tasks, arrival, size, timeout, lifetime, deal };
         let mut pool = Pool::new(&plan, Random::seeded(3));
         pool.start(0);

@@ -1,51 +1,51 @@
-//! The run's clock: its unit, its reading, and the parts of a run that it separates.
+//! The monotonic clock of a run, its unit, and the phases of a run.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustix::time::{ClockId, clock_gettime};
 use serde::{Deserialize, Serialize};
 
-/// Nanoseconds since the engine started; cheap to compare and subtract.
+/// A time or a duration in nanoseconds. A time counts from the start of its [`Clock`], unless a function says otherwise.
 pub type Nanos = u64;
 
-/// The engine's clock: the system's monotonic one from an origin of our own.
+/// The system's monotonic clock, counted from the start of this clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
     origin: Nanos,
 }
 
 impl Clock {
-    /// A clock that starts now.
+    /// Starts a clock now.
     pub fn start() -> Self {
         Self { origin: monotonic() }
     }
 
-    /// Time since the start.
+    /// Returns the time since the start.
     #[inline]
     pub fn now(&self) -> Nanos {
         monotonic().wrapping_sub(self.origin)
     }
 
-    /// Waits for `time` on the processor of others.
+    /// Sleeps until `time`; returns at once if `time` is past.
     pub fn sleep_until(&self, time: Nanos) {
         while let Some(left) = time.checked_sub(self.now()).filter(|left| *left > 0) {
             std::thread::sleep(Duration::from_nanos(left));
         }
     }
 
-    /// The time since 1970 that `time` is on the system's other clock, as that one runs now.
+    /// Converts `time` to the system's wall clock: the time since 1970-01-01 00:00 UTC. The two clocks are compared now.
     pub fn since_1970(&self, time: Nanos) -> Duration {
         let (now, wall) = self.both();
         if time > now { wall + Duration::from_nanos(time - now) } else { wall - Duration::from_nanos(now - time) }
     }
 
-    /// The reverse; what is past is now.
+    /// Converts a wall clock time (since 1970) to this clock. Returns the current time if `time` is past.
     pub fn at_since_1970(&self, time: Duration) -> Nanos {
         let (now, wall) = self.both();
         now.saturating_add(nanos(time.saturating_sub(wall)))
     }
 
-    /// Both clocks read at one moment: of a few attempts the one that took the least time.
+    /// Reads both clocks at the same time. Of three attempts it keeps the fastest, which is the most exact.
     fn both(&self) -> (Nanos, Duration) {
         let read = || {
             let before = self.now();
@@ -56,30 +56,32 @@ impl Clock {
         (before + took / 2, wall)
     }
 
-    /// A time as the system's monotonic clock has it.
+    /// Converts `time` to the system's monotonic clock ([`monotonic`]).
     pub fn moment(&self, time: Nanos) -> Nanos {
         self.origin.saturating_add(time)
     }
 }
 
-/// The system's monotonic clock. Unlike `Instant` it is plain nanoseconds: no checks, no splitting.
+/// Reads the system's monotonic clock. Unlike `Instant` it returns plain nanoseconds, which are cheap to compare and
+/// subtract.
 #[inline]
 pub fn monotonic() -> Nanos {
     let time = clock_gettime(ClockId::Monotonic);
     time.tv_sec as Nanos * 1_000_000_000 + time.tv_nsec as Nanos
 }
 
-/// A part of the run.
+/// A phase of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Phase {
     Warmup,
     Measure,
-    /// After the end of the measured part: transactions under way are finished.
+    /// After the measured phase: the clients finish the transactions that they have begun.
     Drain,
 }
 
-/// A length of time in the clock's unit.
+/// Converts a duration to nanoseconds. Durations that do not fit become a quarter of the largest [`Nanos`] (146 years),
+/// so that they can still be added to a time.
 pub fn nanos(duration: Duration) -> Nanos {
     Nanos::try_from(duration.as_nanos()).unwrap_or(Nanos::MAX / 4)
 }
@@ -96,8 +98,8 @@ mod tests {
         for ahead in [0, 1_000_000, 40 * SECOND] {
             let time = clock.now() + ahead;
             let back = clock.at_since_1970(clock.since_1970(time));
-            // A clock that is being adjusted runs at most some parts in a thousand faster or slower. What is past by now,
-            // as anything may be that was a moment ahead, is now.
+            // A clock that is being adjusted runs at most some parts in a thousand faster or slower. A time that has passed
+            // meanwhile is converted to the current time.
             let (least, most) = (time.saturating_sub(SECOND), time.max(clock.now()) + SECOND);
             assert!((least..most).contains(&back), "{back} {time}");
         }

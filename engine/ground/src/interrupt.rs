@@ -1,4 +1,4 @@
-//! Interrupts: SIGINT and SIGTERM.
+//! Interrupts of a run: SIGINT and SIGTERM.
 
 use std::io;
 use std::sync::Arc;
@@ -11,8 +11,8 @@ use signal_hook::flag::{register, register_conditional_shutdown};
 /// Exit status of a run that an interrupt ended.
 pub const STATUS: u8 = 130;
 
-/// The first Ctrl-C sets the flag, which ends the run with what was measured so far; the second one kills as usual. The
-/// error is a whole sentence.
+/// Sets the handlers of a run and returns its flag. The first signal sets the flag: the run ends and reports what it has
+/// measured so far. The second signal ends the program with [`STATUS`].
 pub fn catch() -> Result<Arc<AtomicBool>, String> {
     let flag = Arc::new(AtomicBool::new(false));
     set_handlers(|| {
@@ -25,8 +25,8 @@ pub fn catch() -> Result<Arc<AtomicBool>, String> {
     Ok(flag)
 }
 
-/// Has `set` set handlers. An interrupt that comes meanwhile waits until all is set: it would be lost between two steps.
-/// Called while there is no other thread.
+/// Calls `set`, which sets signal handlers. Signals that arrive meanwhile are blocked until all handlers are set, so that
+/// none is lost. Must be called before the program starts further threads.
 pub fn set_handlers<T>(set: impl FnOnce() -> io::Result<T>) -> io::Result<T> {
     let interrupts: SigSet = [Signal::SIGINT, Signal::SIGTERM].into_iter().collect();
     interrupts.thread_block()?;

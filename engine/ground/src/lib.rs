@@ -1,5 +1,12 @@
-//! What several crates need and none owns: the clock and its unit, readiness of sockets, interrupts, command lines, text
-//! for people, random numbers, and the arithmetic of runs that several engines share.
+//! Ground rooms: what several crates need. They use no other crate of the engine.
+//!
+//! - `clock`: the monotonic clock, its unit (nanoseconds), and the phases of a run
+//! - `getopt`: command lines as GNU `getopt_long` reads them
+//! - `interrupt`: SIGINT and SIGTERM
+//! - `output`: standard output and standard error
+//! - `random`: the random number generator and the distributions of pgbench
+//! - `readiness`: waits until a socket is readable or writable, or until a time
+//! - `shard`: the share that each of several engines has of one run
 
 pub mod clock;
 pub mod getopt;

@@ -1,9 +1,9 @@
-//! The pseudo-random generator of PostgreSQL and pgbench: xoroshiro128** seeded by splitmix64, so that a seed draws the
-//! same values here as there (source of the algorithm: Blackman and Vigna, <https://prng.di.unimi.it/>).
+//! The pseudo-random number generator of PostgreSQL and pgbench (`common/pg_prng.c`): xoroshiro128** seeded by
+//! splitmix64. The same seed draws the same values as in pgbench. Source: Blackman and Vigna, <https://prng.di.unimi.it/>.
 
 pub mod distributions;
 
-/// A generator's state; sixteen bytes, never all zero.
+/// The state of a generator: sixteen bytes, never all zero.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
     s0: u64,
@@ -11,18 +11,18 @@ pub struct Random {
 }
 
 impl Random {
-    /// A generator whose stream is determined by `seed`.
+    /// Creates a generator whose stream is determined by `seed`.
     pub fn seeded(seed: u64) -> Self {
         let mut state = seed;
         let (s0, s1) = (splitmix64(&mut state), splitmix64(&mut state));
         if s0 == 0 && s1 == 0 {
-            // The one state the generator cannot leave; PostgreSQL replaces it by these constants.
+            // The generator cannot leave the state 0; PostgreSQL replaces it by these constants.
             return Self { s0: 0x5851_F42D_4C95_7F2D, s1: 0x1405_7B7E_F767_814F };
         }
         Self { s0, s1 }
     }
 
-    /// The next 64 bits.
+    /// Draws 64 bits.
     #[inline]
     pub fn next_u64(&mut self) -> u64 {
         let s0 = self.s0;
@@ -33,18 +33,19 @@ impl Random {
         value
     }
 
-    /// Uniform in [0, 1): 53 bits.
+    /// Draws a double, uniform in [0, 1), with 53 bits.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         (self.next_u64() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// A new generator seeded from this one, as pgbench derives its clients' states.
+    /// Creates a generator seeded from this one, as pgbench does for its threads and clients.
     pub fn derive(&mut self) -> Self {
         Self::seeded(self.next_u64())
     }
 
-    /// Uniform in `min..=max`, by rejection below the next power of two; `min` if the range is empty.
+    /// Draws an integer, uniform in `min..=max`, by rejection below the next power of two. Returns `min` if the range is
+    /// empty.
     #[inline]
     pub fn range(&mut self, min: i64, max: i64) -> i64 {
         if min >= max {
@@ -54,7 +55,7 @@ impl Random {
     }
 }
 
-/// A range of integers that is drawn from often: what a draw needs is worked out once.
+/// A range of integers, prepared for many draws.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
     min: u64,
@@ -63,13 +64,13 @@ pub struct Span {
 }
 
 impl Span {
-    /// `min..=max`, which has more than one number.
+    /// Prepares the range `min..=max`; `max` must be greater than `min`.
     pub fn new(min: i64, max: i64) -> Self {
         let size = (max as u64).wrapping_sub(min as u64);
         Self { min: min as u64, size, shift: size.leading_zeros() & 63 }
     }
 
-    /// A number of the span; all are equally likely.
+    /// Draws an integer, uniform in the range.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> i64 {
         loop {

@@ -1,5 +1,6 @@
-//! Which sockets can be read or written, and the moment at which the wait for them is to end. Registration is mio's; on
-//! Linux the waiting is the system's own call, without the C library around it.
+//! Waits until sockets can be read or written, or until a given time.
+//!
+//! Sockets are registered with mio. On Linux the wait is a direct system call (rustix), without the C library around it.
 
 use std::io;
 use std::time::Duration;
@@ -8,37 +9,37 @@ use mio::{Poll, Registry};
 
 use crate::clock::Nanos;
 
-/// How many sockets are told of at a time.
+/// The most sockets that one wait reports.
 const AT_ONCE: usize = 256;
 
-/// A thread's sockets.
+/// The sockets of one thread.
 pub struct Readiness {
     poll: Poll,
     alarm: Alarm,
 }
 
 impl Readiness {
-    /// Without any socket yet.
+    /// Creates the poll, without sockets.
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
         let alarm = Alarm::new(poll.registry())?;
         Ok(Self { poll, alarm })
     }
 
-    /// Where sockets are registered.
+    /// Returns the registry in which sockets are registered.
     #[inline]
     pub fn registry(&self) -> &Registry {
         self.poll.registry()
     }
 
-    /// Has waits end at the moment `at` of the system's monotonic clock, until another one is named.
+    /// Sets the time at which a wait ends, on the system's monotonic clock. It holds until another time is set.
     #[inline]
     pub fn wake_at(&mut self, at: Nanos) -> io::Result<()> {
         self.alarm.set(at)
     }
 
-    /// Waits until a socket is ready or `timeout` is over, whole milliseconds, and returns the number of `ready` ones; an
-    /// interrupting signal ends the wait with none.
+    /// Waits until a socket is ready, the set time has come, or `timeout` (whole milliseconds) is over. Returns the number
+    /// of tokens in `ready`; a signal ends the wait with 0.
     #[inline(always)]
     pub fn wait(&mut self, ready: &mut Ready, timeout: Duration) -> io::Result<usize> {
         match ready.wait(&mut self.poll, &self.alarm, timeout) {
@@ -71,12 +72,12 @@ mod linux {
 
     use super::{AT_ONCE, Nanos};
 
-    /// The token of the alarm, which no client has.
+    /// The token of the alarm. No socket uses it.
     const ALARM: Token = Token(usize::MAX - 1);
 
-    /// The moment at which waits are to end: a timer beside the sockets. The wait's own timeout knows milliseconds, too
-    /// coarse for a schedule, and the system may delay it by 50 us to wake several at a time. A timer is set only where
-    /// its moment changes, and not for each wait.
+    /// A kernel timer that ends waits, registered like a socket. The timeout of the wait itself has a resolution of 1 ms,
+    /// too coarse for a schedule, and the kernel may delay it by 50 us to wake several threads at once. The timer is set
+    /// only when its time changes, not for each wait.
     pub struct Alarm {
         timer: OwnedFd,
         at: Nanos,
@@ -85,7 +86,7 @@ mod linux {
     impl Alarm {
         pub(super) fn new(registry: &Registry) -> io::Result<Self> {
             let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-            // Edges are told of, so that the timer needs no reading.
+            // mio registers for edges, so the timer never has to be read.
             registry.register(&mut SourceFd(&timer.as_raw_fd()), ALARM, Interest::READABLE)?;
             Ok(Self { timer, at: 0 })
         }
@@ -103,13 +104,12 @@ mod linux {
         }
     }
 
-    /// The sockets that are ready.
+    /// The events of one wait.
     pub struct Ready {
         events: Box<[Event; AT_ONCE]>,
     }
 
     impl Default for Ready {
-        /// None yet.
         fn default() -> Self {
             let nothing = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
             Self { events: Box::new([nothing; AT_ONCE]) }
@@ -122,10 +122,11 @@ mod linux {
             Ok(epoll::wait(poll.registry().as_fd(), &mut self.events[..], Some(&timespec(timeout)))?)
         }
 
-        /// The tokens of the first `count` that are ready; those of no client are to be passed over.
+        /// Returns the tokens of the first `count` events. The token of the alarm is among them: the caller skips tokens
+        /// that it does not know.
         #[inline(always)]
         pub fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
-            // mio's tokens are the events' data.
+            // mio stores the token in the data of the event.
             self.events[..count.min(AT_ONCE)].iter().map(|event| event.data.u64() as usize)
         }
     }
@@ -146,7 +147,7 @@ mod others {
     use super::{AT_ONCE, Nanos};
     use crate::clock::monotonic;
 
-    /// The moment at which waits are to end.
+    /// The time at which waits end, on the system's monotonic clock.
     pub struct Alarm {
         at: Option<Nanos>,
     }
@@ -162,14 +163,13 @@ mod others {
         }
     }
 
-    /// The sockets that are ready.
+    /// The events of one wait.
     pub struct Ready {
         events: Events,
         tokens: Vec<usize>,
     }
 
     impl Default for Ready {
-        /// None yet.
         fn default() -> Self {
             Self { events: Events::with_capacity(AT_ONCE), tokens: Vec::with_capacity(AT_ONCE) }
         }
@@ -178,7 +178,7 @@ mod others {
     impl Ready {
         pub(super) fn wait(&mut self, poll: &mut Poll, alarm: &Alarm, timeout: Duration) -> io::Result<usize> {
             let left = alarm.at.map(|at| Duration::from_nanos(at.saturating_sub(monotonic())));
-            // A moment that is past has ended a wait already.
+            // A time that is past has ended a wait already.
             let left = left.filter(|left| !left.is_zero()).unwrap_or(timeout);
             poll.poll(&mut self.events, Some(left.min(timeout)))?;
             self.tokens.clear();
@@ -186,7 +186,7 @@ mod others {
             Ok(self.tokens.len())
         }
 
-        /// The tokens of the first `count` that are ready.
+        /// Returns the tokens of the first `count` ready sockets.
         pub fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
             self.tokens.iter().take(count).copied()
         }
@@ -202,7 +202,7 @@ mod tests {
     use std::io::Write;
 
     #[test]
-    fn a_socket_is_told_of_when_there_is_something_to_read() {
+    fn a_socket_is_reported_when_there_is_something_to_read() {
         let (mut readiness, mut ready) = (Readiness::new().unwrap(), Ready::default());
         let (mut near, mut far) = UnixStream::pair().unwrap();
         readiness.registry().register(&mut far, Token(7), Interest::READABLE).unwrap();
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wait_ends_at_the_moment_that_was_named_and_not_before() {
+    fn a_wait_ends_at_the_time_that_was_set_and_not_before() {
         let (mut readiness, mut ready) = (Readiness::new().unwrap(), Ready::default());
         for time in [1_234_567, 300_001, 0] {
             let at = monotonic() + time;

@@ -1,156 +1,151 @@
-//! Parts of a run: what each of several engines does of it, so that together they do what one would do alone.
+//! Arithmetic of runs that several engines share: which clients, transactions and tasks each engine has.
 //!
-//! Clients go to the engines in contiguous ranges, and with them, in proportion, all that clients share: the rate and a
-//! common number of transactions. Of a pool of connections and its tasks the engines take turns instead, so that tasks
-//! that arrive one after another go to different ones.
+//! Clients go to the engines in contiguous ranges. What clients share (the rate, a common number of transactions) is
+//! divided in proportion to the clients. The slots of a pool and its tasks are dealt in turn instead, so that tasks that
+//! arrive one after another go to different engines.
 
+use std::fmt;
 use std::ops::Range;
 use std::time::Duration;
 
-/// The number of an engine among those of a run.
+/// The number of an engine among the engines of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shard {
     /// From 0.
     pub index: usize,
-    /// How many there are, at least one.
+    /// The number of engines, at least 1.
     pub of: usize,
 }
 
 impl Shard {
-    /// The one engine of a run that is not shared out.
+    /// The only engine of a run.
     pub const WHOLE: Shard = Shard { index: 0, of: 1 };
 
-    /// Whether there are others.
+    /// Returns whether the run has further engines.
     pub fn is_part(self) -> bool {
         self.of > 1
     }
 
-    /// The first one does what is to be done once.
+    /// Returns whether this is the first engine, which does the work that is done once for a run.
     pub fn is_first(self) -> bool {
         self.index == 0
     }
 
-    /// How many of `total` clients come before those of this engine. The shares are as even as they can be: the first
+    /// Returns the contiguous range of `0..total` that this engine has. The ranges are as even as possible: the first
     /// engines have one more.
-    fn before(self, total: usize) -> usize {
-        self.range(total as u64).start as usize
-    }
-
-    /// Which of `total` things in a row are this engine's; shares are as even as they can be, the first engines have one
-    /// more.
     pub fn range(self, total: u64) -> Range<u64> {
         let of = self.of as u64;
-        let before = |index: u64| total / of * index + index.min(total % of);
-        before(self.index as u64)..before(self.index as u64 + 1)
+        let start = |index: u64| total / of * index + index.min(total % of);
+        start(self.index as u64)..start(self.index as u64 + 1)
     }
 
-    /// Whether it is this engine's turn at the `number`-th of several things, from 0.
+    /// Returns whether this engine has item `number`, counted from 0, of items that are dealt in turn.
     pub fn has_turn(self, number: u64) -> bool {
         number % self.of as u64 == self.index as u64
     }
 
-    /// How many of `total` fall to this engine if they take turns.
+    /// Returns how many of `total` items this engine has if they are dealt in turn.
     pub fn turns(self, total: usize) -> usize {
         total / self.of + usize::from(self.index < total % self.of)
     }
 }
 
-/// As the option has it, from 1.
-impl std::fmt::Display for Shard {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+/// `INDEX/OF`, counted from 1, as the option `--shard` reads it.
+impl fmt::Display for Shard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}", self.index + 1, self.of)
     }
 }
 
-/// The clients that an engine has of those of the whole run.
+/// The share of an engine of the clients of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct ClientShare {
     pub shard: Shard,
-    /// All clients of the run.
+    /// The number of clients of the whole run.
     pub whole: usize,
-    /// The whole size of a pool, if clients are the slots of pools.
+    /// The size of a pool in the whole run, if the clients are the slots of pools.
     pool: Option<usize>,
 }
 
-impl Part {
-    /// All of so many clients.
+impl ClientShare {
+    /// All of `clients` clients.
     pub fn whole(clients: usize) -> Self {
         Self::of_clients(Shard::WHOLE, clients)
     }
 
-    /// A shard's part of so many clients.
+    /// The share of `shard` of `clients` clients.
     pub fn of_clients(shard: Shard, clients: usize) -> Self {
         Self { shard, whole: clients, pool: None }
     }
 
-    /// A shard's part of the slots of `apps` pools, each of this size.
+    /// The share of `shard` of the slots of `apps` pools, each with `size` slots.
     pub fn of_pools(shard: Shard, apps: usize, size: usize) -> Self {
         Self { shard, whole: apps * size, pool: Some(size) }
     }
 
-    /// How many clients the engine has.
+    /// Returns the number of clients of this engine.
     pub fn clients(&self) -> usize {
         match self.pool {
             Some(size) => self.whole / size * self.shard.turns(size),
-            None => {
-                let own = self.shard.range(self.whole as u64);
-                (own.end - own.start) as usize
-            }
+            None => self.range().len(),
         }
     }
 
-    /// How many clients come before its own.
-    fn first(&self) -> usize {
-        self.shard.before(self.whole)
-    }
-
-    /// The number in the whole run of the client that has the number `index` here.
+    /// Returns the number, in the whole run, of client `index` of this engine. Both count from 0.
     pub fn number(&self, index: usize) -> usize {
         match self.pool {
             Some(size) => {
                 let own = self.shard.turns(size);
                 index / own * size + index % own * self.shard.of + self.shard.index
             }
-            None => self.first() + index,
+            None => self.range().start + index,
         }
     }
 
-    /// Its part of a number of transactions that all clients share.
-    pub fn transactions(&self, total: u64) -> u64 {
-        let before = |clients: usize| (u128::from(total) * clients as u128 / self.whole.max(1) as u128) as u64;
-        before(self.first() + self.clients()) - before(self.first())
+    /// The contiguous range of clients of this engine; meaningless for pools.
+    fn range(&self) -> Range<usize> {
+        let own = self.shard.range(self.whole as u64);
+        own.start as usize..own.end as usize
     }
 
-    /// The mean time between two transactions here, nanoseconds, if it is `interval` in the whole run.
+    /// Returns the share of this engine of `total` transactions that all clients of the run share.
+    pub fn transactions(&self, total: u64) -> u64 {
+        let before = |clients: usize| (u128::from(total) * clients as u128 / self.whole.max(1) as u128) as u64;
+        let first = self.range().start;
+        before(first + self.clients()) - before(first)
+    }
+
+    /// Returns the mean time between two transactions of this engine, in nanoseconds, if it is `interval` in the whole
+    /// run.
     pub fn mean_ns(&self, interval: Duration) -> f64 {
         interval.as_nanos() as f64 * (self.whole as f64 / self.clients() as f64)
     }
 }
 
-/// How the tasks of an application and the slots of its pool are dealt: slot `s` is the `s`-th turn's, and task `t` goes
-/// where slot `t` modulo the size is.
+/// The share of an engine of the tasks and slots of one application. Slot `s` goes to engine `s` modulo the number of
+/// engines; task `t` goes to the engine that has slot `t` modulo the size of the pool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Deal {
+pub struct TaskShare {
     pub shard: Shard,
-    /// The tasks of an application in the whole run.
+    /// The number of tasks of the application in the whole run.
     pub tasks: u32,
-    /// The size of its pool.
+    /// The size of its pool in the whole run.
     pub size: usize,
 }
 
-impl Deal {
-    /// Whether the task with this number, from 0, is one of this engine's.
+impl TaskShare {
+    /// Returns whether this engine has task `task`, counted from 0.
     pub fn is_own(&self, task: u32) -> bool {
         self.shard.has_turn(u64::from(task) % self.size as u64)
     }
 
-    /// How many tasks the engine has.
+    /// Returns the number of tasks of this engine.
     pub fn own_tasks(&self) -> u32 {
         let (rounds, rest) = (self.tasks as usize / self.size, self.tasks as usize % self.size);
         (rounds * self.own_slots() + self.shard.turns(rest)) as u32
     }
 
-    /// How many slots of the pool.
+    /// Returns the number of slots of this engine.
     pub fn own_slots(&self) -> usize {
         self.shard.turns(self.size)
     }
@@ -166,29 +161,29 @@ mod tests {
         (0..of).map(move |index| Shard { index, of })
     }
 
-    fn numbers(part: Part) -> impl Iterator<Item = usize> {
+    fn numbers(part: ClientShare) -> impl Iterator<Item = usize> {
         (0..part.clients()).map(move |index| part.number(index))
     }
 
     #[test]
     fn the_first_shards_take_the_rest() {
-        let clients: Vec<_> = shards(4).map(|shard| Part::of_clients(shard, 10).clients()).collect();
+        let clients: Vec<_> = shards(4).map(|shard| ClientShare::of_clients(shard, 10).clients()).collect();
         assert_eq!(clients, [3, 3, 2, 2]);
-        assert_eq!(numbers(Part::of_clients(Shard { index: 2, of: 4 }, 10)).collect::<Vec<_>>(), [6, 7]);
+        assert_eq!(numbers(ClientShare::of_clients(Shard { index: 2, of: 4 }, 10)).collect::<Vec<_>>(), [6, 7]);
     }
 
     #[test]
     fn the_slots_of_each_pool_take_turns() {
-        let part = Part::of_pools(Shard { index: 1, of: 2 }, 2, 5);
+        let part = ClientShare::of_pools(Shard { index: 1, of: 2 }, 2, 5);
         assert_eq!(numbers(part).collect::<Vec<_>>(), [1, 3, 6, 8]);
     }
 
     #[test]
     fn a_run_that_is_not_shared_out_has_everything() {
-        let whole = Part::whole(7);
+        let whole = ClientShare::whole(7);
         assert!(numbers(whole).eq(0..7));
         assert_eq!((whole.transactions(11), whole.mean_ns(Duration::from_micros(3))), (11, 3000.0));
-        let deal = Deal { shard: Shard::WHOLE, tasks: 9, size: 4 };
+        let deal = TaskShare { shard: Shard::WHOLE, tasks: 9, size: 4 };
         assert_eq!((deal.own_tasks(), deal.own_slots(), (0..9).all(|task| deal.is_own(task))), (9, 4, true));
     }
 
@@ -196,9 +191,9 @@ mod tests {
         #[test]
         fn each_client_is_in_one_shard_and_the_numbers_continue(of in 1usize..40, more in 0usize..500) {
             let clients = of + more;
-            let all: Vec<_> = shards(of).flat_map(|shard| numbers(Part::of_clients(shard, clients))).collect();
+            let all: Vec<_> = shards(of).flat_map(|shard| numbers(ClientShare::of_clients(shard, clients))).collect();
             prop_assert_eq!(all, (0..clients).collect::<Vec<_>>());
-            let counts: Vec<_> = shards(of).map(|shard| Part::of_clients(shard, clients).clients()).collect();
+            let counts: Vec<_> = shards(of).map(|shard| ClientShare::of_clients(shard, clients).clients()).collect();
             prop_assert!(counts.iter().all(|count| *count >= 1) && counts.is_sorted_by(|one, next| one >= next));
             prop_assert!(counts[0] - counts[of - 1] <= 1);
         }
@@ -208,7 +203,7 @@ mod tests {
             let size = of + more;
             let mut all = Vec::new();
             for shard in shards(of) {
-                let part = Part::of_pools(shard, apps, size);
+                let part = ClientShare::of_pools(shard, apps, size);
                 let own = part.clients() / apps;
                 prop_assert!((0..part.clients()).all(|index| part.number(index) / size == index / own));
                 all.extend(numbers(part));
@@ -219,7 +214,7 @@ mod tests {
 
         #[test]
         fn what_clients_share_adds_up(of in 1usize..40, more in 0usize..500, total in any::<u64>(), us in 1u64..10_000_000) {
-            let parts: Vec<_> = shards(of).map(|shard| Part::of_clients(shard, of + more)).collect();
+            let parts: Vec<_> = shards(of).map(|shard| ClientShare::of_clients(shard, of + more)).collect();
             prop_assert_eq!(parts.iter().map(|part| u128::from(part.transactions(total))).sum::<u128>(), total.into());
             let interval = Duration::from_micros(us);
             let rate: f64 = parts.iter().map(|part| 1e9 / part.mean_ns(interval)).sum();
@@ -233,7 +228,7 @@ mod tests {
 
         #[test]
         fn each_task_is_dealt_once_and_nobody_is_without(of in 1usize..10, more in 0usize..30, tasks in 10u32..3000) {
-            let deals: Vec<_> = shards(of).map(|shard| Deal { shard, tasks, size: of + more }).collect();
+            let deals: Vec<_> = shards(of).map(|shard| TaskShare { shard, tasks, size: of + more }).collect();
             for task in 0..tasks {
                 prop_assert_eq!(deals.iter().filter(|deal| deal.is_own(task)).count(), 1);
             }
@@ -241,7 +236,7 @@ mod tests {
                 prop_assert_eq!(deal.own_tasks() as usize, (0..tasks).filter(|task| deal.is_own(*task)).count());
                 prop_assert!(deal.own_tasks() > 0 && deal.own_slots() > 0);
             }
-            prop_assert_eq!(deals.iter().map(Deal::own_slots).sum::<usize>(), of + more);
+            prop_assert_eq!(deals.iter().map(TaskShare::own_slots).sum::<usize>(), of + more);
         }
     }
 }

@@ -18,7 +18,7 @@ use drive::ledger::{Counts, Tally};
 use drive::plan::{Limit, Plan};
 use drive::{Abortion, Began, Outcome, Tick};
 use ground::clock::{Clock, Phase};
-use ground::shard::Part;
+use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
 
 /// Version of the protocol.
@@ -86,7 +86,7 @@ impl EventWriter {
             "transactions": total,
             "random_seed": hello.seed.to_string(),
         });
-        let Part { shard, whole, .. } = plan.part;
+        let ClientShare { shard, whole, .. } = plan.part;
         if shard.is_part() {
             let shard = json!({ "number": shard.index + 1, "of": shard.of, "clients": whole });
             extend(&mut described, json!({ "shard": shard }));

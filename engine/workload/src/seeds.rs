@@ -1,7 +1,7 @@
 //! The seeds of a run, derived from one in pgbench's order.
 
 use ground::random::Random;
-use ground::shard::Part;
+use ground::shard::ClientShare;
 
 /// The generators of an engine: those that its clients and threads would have in one whole run.
 #[derive(Debug, Clone)]
@@ -31,7 +31,7 @@ impl Seeds {
     /// clients, the default seed of hash functions, the applications' arrivals, then for each thread the choice of
     /// scripts, throttling and sampling. A seed that is given for `hashes` is not drawn. The engines' threads take turns,
     /// so that engines may have different numbers of them.
-    pub fn derive(seed: u64, part: &Part, apps: usize, jobs: usize, hashes: Option<u64>) -> Self {
+    pub fn derive(seed: u64, part: &ClientShare, apps: usize, jobs: usize, hashes: Option<u64>) -> Self {
         let mut base = Random::seeded(seed);
         let all: Vec<_> = (0..part.whole).map(|_| base.derive()).collect();
         let clients = (0..part.clients()).map(|index| all[part.number(index)].clone()).collect();
@@ -69,9 +69,9 @@ mod tests {
             jobs in 1usize..5,
         ) {
             let clients = of + more;
-            let whole = Seeds::derive(seed, &Part::whole(clients), 0, jobs * of, None);
+            let whole = Seeds::derive(seed, &ClientShare::whole(clients), 0, jobs * of, None);
             let parts: Vec<_> = (0..of)
-                .map(|index| Seeds::derive(seed, &Part::of_clients(Shard { index, of }, clients), 0, jobs, None))
+                .map(|index| Seeds::derive(seed, &ClientShare::of_clients(Shard { index, of }, clients), 0, jobs, None))
                 .collect();
             let joined: Vec<_> = parts.iter().flat_map(|part| words(&part.clients)).collect();
             prop_assert_eq!(joined, words(&whole.clients));
@@ -86,7 +86,7 @@ mod tests {
         #[test]
         fn engines_with_other_numbers_of_threads_share_no_seed(of in 2usize..6, jobs in prop::collection::vec(1usize..9, 6)) {
             let parts = (0..of).flat_map(|index| {
-                of_threads(&Seeds::derive(1, &Part::of_clients(Shard { index, of }, 60), 0, jobs[index], None))
+                of_threads(&Seeds::derive(1, &ClientShare::of_clients(Shard { index, of }, 60), 0, jobs[index], None))
             });
             let mut all: Vec<_> = parts.collect();
             let count = all.len();
@@ -97,9 +97,9 @@ mod tests {
 
         #[test]
         fn all_engines_draw_the_same_arrivals(of in 1usize..6, apps in 1usize..4, jobs in 1usize..5) {
-            let whole = Seeds::derive(7, &Part::of_pools(Shard::WHOLE, apps, 9), apps, jobs, None);
+            let whole = Seeds::derive(7, &ClientShare::of_pools(Shard::WHOLE, apps, 9), apps, jobs, None);
             for index in 0..of {
-                let part = Part::of_pools(Shard { index, of }, apps, 9);
+                let part = ClientShare::of_pools(Shard { index, of }, apps, 9);
                 prop_assert_eq!(words(&Seeds::derive(7, &part, apps, 1, None).arrivals), words(&whole.arrivals));
             }
         }

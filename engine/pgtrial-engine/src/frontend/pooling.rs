@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::sharing::check_enough;
 use drive::plan::{Arrival, PoolPlan};
-use ground::shard::{Deal, Shard};
+use ground::shard::{Shard, TaskShare};
 use wire::session::Session;
 
 /// The most tasks of an application, and the most connections of all pools.
@@ -46,7 +46,7 @@ impl Pooling {
         }
         check_enough(shard, size, "connections of a pool (--pool)")?;
         check_enough(shard, tasks as usize, "tasks of an application (--tasks)")?;
-        let deal = Deal { shard, tasks, size };
+        let deal = TaskShare { shard, tasks, size };
         Ok(PoolPlan {
             apps,
             tasks: deal.own_tasks(),

@@ -20,7 +20,7 @@ use drive::{Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
 use ground::output;
-use ground::shard::Part;
+use ground::shard::ClientShare;
 use wire::session::Session;
 use wire::target::Target;
 use wire::value::Value;
@@ -46,7 +46,12 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let parsed = std::mem::take(&mut options.scripts);
     // What is wrong with the scripts is told before a server is asked for its scale.
-    link(parsed.clone(), &options, &Facts::default(), &Seeds::derive(options.seed, &Part::whole(0), 0, 0, None))?;
+    link(
+        parsed.clone(),
+        &options,
+        &Facts::default(),
+        &Seeds::derive(options.seed, &ClientShare::whole(0), 0, 0, None),
+    )?;
     let target = target(&options, PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     if options.events != Some(Events::Stdout) {

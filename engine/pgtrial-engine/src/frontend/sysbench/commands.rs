@@ -13,7 +13,7 @@ use crate::frontend::sysbench::report::Run;
 use drive;
 use drive::{Abortion, Began, Observer, RunError, Tick};
 use ground::clock::{Clock, Phase};
-use ground::shard::Part;
+use ground::shard::ClientShare;
 use tables::sbtest;
 use wire::statement::QueryMode;
 use wire::target::Target;
@@ -157,7 +157,7 @@ impl Context<'_> {
         Ok(target)
     }
 
-    fn run(&mut self, part: Part, target: Arc<Target>, workload: Arc<dyn Workload>) -> Result<u8, Refusal> {
+    fn run(&mut self, part: ClientShare, target: Arc<Target>, workload: Arc<dyn Workload>) -> Result<u8, Refusal> {
         let mode = self.mode();
         let plan = plan::load(&self.settings, part, target, workload, mode)?;
         let (settings, clock, test) = (&self.settings, self.clock, self.test);

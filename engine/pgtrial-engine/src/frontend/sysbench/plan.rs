@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use super::refusal::Refusal;
 use crate::frontend::sharing;
 use drive::plan::{Limit, Plan, StartAt};
-use ground::shard::{Part, Shard};
+use ground::shard::{ClientShare, Shard};
 use wire::params;
 use wire::params::{Given, Password, ProcessEnvironment};
 use wire::statement::QueryMode;
@@ -42,20 +42,20 @@ pub fn shard(settings: &Settings) -> Result<Shard, Refusal> {
 }
 
 /// The part of the load that is this engine's.
-pub fn part(settings: &Settings) -> Result<Part, Refusal> {
+pub fn part(settings: &Settings) -> Result<ClientShare, Refusal> {
     let shard = shard(settings)?;
     let clients = clients(settings, true);
     sharing::check_enough(shard, clients, "threads").map_err(Refusal::fatal)?;
     if shard.is_part() && settings.int("rand_seed") == 0 {
         return Err(Refusal::fatal(sharing::needs_seed("--rand-seed")));
     }
-    Ok(Part::of_clients(shard, clients))
+    Ok(ClientShare::of_clients(shard, clients))
 }
 
 /// The plan of a load, or of a part of it.
 pub fn load(
     settings: &Settings,
-    part: Part,
+    part: ClientShare,
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
@@ -76,14 +76,14 @@ pub fn load(
 }
 
 /// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
-pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<Part, Refusal> {
-    if parallel { part(settings) } else { Ok(Part::of_clients(shard(settings)?, clients(settings, false))) }
+pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShare, Refusal> {
+    if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, clients(settings, false))) }
 }
 
 /// The plan of a command, or of a part of it. One client's end is not the others'.
 pub fn command(
     settings: &Settings,
-    part: Part,
+    part: ClientShare,
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
@@ -95,7 +95,13 @@ fn clients(settings: &Settings, parallel: bool) -> usize {
     if parallel { usize::try_from(settings.int("threads")).unwrap_or(1).max(1) } else { 1 }
 }
 
-fn of_part(settings: &Settings, part: Part, target: Arc<Target>, workload: Arc<dyn Workload>, mode: QueryMode) -> Plan {
+fn of_part(
+    settings: &Settings,
+    part: ClientShare,
+    target: Arc<Target>,
+    workload: Arc<dyn Workload>,
+    mode: QueryMode,
+) -> Plan {
     let clients = part.clients();
     let jobs = match usize::try_from(settings.int("jobs")) {
         Ok(jobs @ 1..) => jobs,

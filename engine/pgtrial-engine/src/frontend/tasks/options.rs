@@ -11,7 +11,7 @@ use crate::frontend::pooling::Pooling;
 use crate::frontend::{open_files, sharing};
 use drive::plan::{PoolPlan, StartAt};
 use ground::getopt::{Getopt, LongOption, ShortOption};
-use ground::shard::{Part, Shard};
+use ground::shard::{ClientShare, Shard};
 use wire::statement::QueryMode;
 
 /// The published application's numbers: three applications of 5000 tasks, and the pool that its driver had unless told
@@ -47,7 +47,7 @@ pub struct Options {
     pub rows: Option<u32>,
     pub pools: PoolPlan,
     /// Which of the whole run's connections those of the pools are; whose rows of the table are made.
-    pub part: Part,
+    pub part: ClientShare,
     pub start: Option<StartAt>,
     pub jobs: usize,
     pub mode: QueryMode,
@@ -159,7 +159,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         threads_in_table: None,
         rows: None,
         pools: nothing,
-        part: Part::of_pools(Shard::WHOLE, APPS, POOL),
+        part: ClientShare::of_pools(Shard::WHOLE, APPS, POOL),
         start: None,
         jobs: 1,
         mode: QueryMode::Simple,
@@ -191,7 +191,7 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
     let (apps, size) = (pooling.apps.unwrap_or(APPS), pooling.size.unwrap_or(POOL));
     let share_of_run = if options.runs { shard } else { Shard::WHOLE };
     options.pools = pooling.plan(share_of_run, apps, pooling.tasks.unwrap_or(TASKS), size)?;
-    options.part = Part::of_pools(shard, apps, size);
+    options.part = ClientShare::of_pools(shard, apps, size);
     check_steps(&options)?;
     check_sharing(&options, is_seeded)?;
     options.jobs = options.jobs.min(options.pools.apps);

@@ -16,7 +16,7 @@ use super::*;
 use crate::seeds::Seeds;
 use crate::{Action, Program, Trouble, Workload};
 use ground::random::Random;
-use ground::shard::Part;
+use ground::shard::ClientShare;
 use wire::Rows;
 use wire::message::Message;
 use wire::statement::QueryMode;
@@ -26,7 +26,7 @@ use wire::value::Value;
 const SEED: u64 = 5;
 
 fn seeds() -> Seeds {
-    Seeds::derive(SEED, &Part::whole(1), 0, 1, None)
+    Seeds::derive(SEED, &ClientShare::whole(1), 0, 1, None)
 }
 
 fn environment(mode: QueryMode) -> Environment {

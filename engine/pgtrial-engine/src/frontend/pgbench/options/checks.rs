@@ -8,7 +8,7 @@ use crate::frontend::pgbench::scripts;
 use crate::frontend::pgbench::values::reserve_files;
 use crate::frontend::sharing::{check_enough, needs_seed};
 use drive::plan::StartAt;
-use ground::shard::{Part, Shard};
+use ground::shard::{ClientShare, Shard};
 use tables::PartitionMethod;
 
 impl Reader {
@@ -60,7 +60,7 @@ impl Reader {
         if options.start == Some(StartAt::Told) && self.reads_stdin {
             return Err(Failure::error("--start-at=- cannot be combined with --file=-: both read standard input"));
         }
-        options.part = Part::of_clients(shard, options.clients);
+        options.part = ClientShare::of_clients(shard, options.clients);
         if self.pooling.is_given() {
             self.settle_pools()?;
         } else {

@@ -14,7 +14,7 @@ use super::{PGBENCH_VERSION, help};
 use crate::frontend::events::Events;
 use drive::plan::{PoolPlan, StartAt};
 use ground::getopt::Getopt;
-use ground::shard::{Part, Shard};
+use ground::shard::{ClientShare, Shard};
 use reader::Reader;
 use table::{LONGS, SHORTS};
 use tables::PartitionMethod;
@@ -65,7 +65,7 @@ pub struct Options {
     pub variables: Vec<(String, String)>,
     /// Those of this engine, and which of the whole run's they are.
     pub clients: usize,
-    pub part: Part,
+    pub part: ClientShare,
     pub start: Option<StartAt>,
     pub jobs: usize,
     pub transactions: Option<u32>,
@@ -129,7 +129,7 @@ impl Default for Options {
             needs_tables: false,
             variables: Vec::new(),
             clients: 1,
-            part: Part::whole(1),
+            part: ClientShare::whole(1),
             start: None,
             jobs: 1,
             transactions: None,

@@ -4,7 +4,7 @@ use super::reader::Reader;
 use super::table::Id;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pooling;
-use ground::shard::{Part, Shard};
+use ground::shard::{ClientShare, Shard};
 
 /// What has no meaning where tasks share pools, and why.
 const EXCLUDED: [(Id, &str, &str); 9] = [
@@ -48,7 +48,7 @@ impl Reader {
         let (shard, apps) = (self.shard.unwrap_or(Shard::WHOLE), self.pooling.apps.unwrap_or(1));
         let plan = self.pooling.plan(shard, apps, tasks, size).map_err(Failure::error)?;
         let options = &mut self.options;
-        options.part = Part::of_pools(shard, apps, size);
+        options.part = ClientShare::of_pools(shard, apps, size);
         options.jobs = options.jobs.min(plan.apps);
         options.continue_on_error = true;
         options.pools = Some(plan);

@@ -11,7 +11,7 @@ use super::survey::Facts;
 use drive::Outcome;
 use drive::ledger::{Account, Counts, Tally};
 use drive::plan::{Limit, Plan};
-use ground::shard::Part;
+use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
 use workload::ScriptInfo;
 
@@ -69,7 +69,7 @@ impl Report<'_> {
             writeln!(out, "partition method: {method}\npartitions: {count}")?;
         }
         writeln!(out, "query mode: {}", self.plan.mode.name())?;
-        let Part { shard, whole, .. } = self.plan.part;
+        let ClientShare { shard, whole, .. } = self.plan.part;
         if shard.is_part() {
             let what = if self.plan.pools.is_some() { "connections" } else { "clients" };
             writeln!(out, "shard: {shard} of a run of {whole} {what}")?;

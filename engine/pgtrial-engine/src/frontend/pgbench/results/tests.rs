@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use drive::ledger::{Pace, ScriptAccount};
 use ground::random::Random;
-use ground::shard::Part;
+use ground::shard::ClientShare;
 use wire::params;
 use wire::params::{Given, ProcessEnvironment};
 use wire::statement::QueryMode;
@@ -38,7 +38,7 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
             commands: commands.clone(),
         })
         .collect();
-    let part = Part::whole(2);
+    let part = ClientShare::whole(2);
     let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
         mode: QueryMode::Prepared,

@@ -4,11 +4,11 @@ use std::io::Write;
 
 use super::choice::Choice;
 use crate::frontend::sysbench::log::{Level, Log};
-use ground::shard::Part;
+use ground::shard::ClientShare;
 use workload::settings::Settings;
 
 /// Says how the test is run, and that its clients are about to be made.
-pub fn describe<W: Write>(log: &mut Log<W>, settings: &Settings, part: &Part, choice: &Choice) {
+pub fn describe<W: Write>(log: &mut Log<W>, settings: &Settings, part: &ClientShare, choice: &Choice) {
     let number = |name| settings.int(name);
     let mut notice = |text: String| log.text(Level::Notice, text);
     notice("Running the test with following options:".to_owned());

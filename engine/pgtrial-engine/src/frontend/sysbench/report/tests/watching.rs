@@ -11,7 +11,7 @@ use drive::ledger::{Pace, Tally};
 use drive::{Abortion, Cause, Observer, Tick};
 use ground::clock::Phase;
 use ground::random::Random;
-use ground::shard::{Part, Shard};
+use ground::shard::{ClientShare, Shard};
 use wire::params;
 use wire::params::{Given, ProcessEnvironment};
 use wire::statement::QueryMode;
@@ -61,7 +61,7 @@ impl Hooks for Own {
 fn plan() -> Plan {
     let given = Given { host: Some("/tmp".to_owned()), ..Given::default() };
     let target = Target::resolve(params::resolve(&given, &ProcessEnvironment).unwrap());
-    let part = Part::whole(2);
+    let part = ClientShare::whole(2);
     let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
         mode: QueryMode::Prepared,
@@ -253,14 +253,14 @@ DEBUG: Checkpoints report thread started
 DEBUG: Worker thread (#0) started
 DEBUG: Worker thread (#1) started
 ";
-    assert_eq!(logged(5, |log| opening::describe(log, &settings, &Part::whole(2), &choice)), expected);
+    assert_eq!(logged(5, |log| opening::describe(log, &settings, &ClientShare::whole(2), &choice)), expected);
 }
 
 #[test]
 fn a_shard_of_a_run_says_which_it_is() {
     let mut settings = Settings::default();
     settings.set("threads", OptionValue::Int(5));
-    let part = Part::of_clients(Shard { index: 1, of: 2 }, 5);
+    let part = ClientShare::of_clients(Shard { index: 1, of: 2 }, 5);
     let text = logged(5, |log| opening::describe(log, &settings, &part, &usual()));
     let told = lines(&text, &["Number", "Shard", "DEBUG: Worker"]);
     let expected = [
