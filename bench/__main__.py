@@ -50,6 +50,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2, help="length of a run")
     parser.add_argument("--page", type=Path, default=PAGE, help="where to write (default: docs/benchmarks.md)")
+    parser.add_argument("--before", type=Path, help="an earlier build of the engine, measured in the same rounds")
     given = parser.parse_args()
     wanted = given.only.split(",") if given.only else list(MEASURES)
     if unknown := set(wanted) - set(MEASURES):
@@ -68,7 +69,7 @@ def main() -> None:
         arm.prepare(SCALE, say)
         target = stack.enter_context(arm.serve(SCALE, scratch / "server.log", {}))
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
-        programs = find_programs(server, build_floor(scratch), SCALE)
+        programs = find_programs(server, build_floor(scratch), SCALE, given.before)
         bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)
         for name in wanted:
             say(f"{name}:")

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from statistics import median
 
 from bench.measures import Bench, Figure, at_most
-from bench.programs import OURS, PGBENCH, SYSBENCH, Program, null_server
+from bench.programs import LIKE_PGBENCH, OURS, SYSBENCH, Program, null_server
 from pgtrial.arm.connect import Target
 
 MANY = 1_000
@@ -39,15 +39,16 @@ def _peak(program: Program, target: Target, clients: int, seconds: int) -> Calla
 
 def connecting(bench: Bench) -> Iterator[Figure]:
     """The start of many connections."""
-    yield _start(bench, bench.target, MANY, "a server", (OURS, PGBENCH))
+    yield _start(bench, bench.target, MANY, "a server", LIKE_PGBENCH)
     with null_server(bench.scratch) as target:
-        yield _start(bench, target, MANY, "the null server", (OURS, PGBENCH))
+        yield _start(bench, target, MANY, "the null server", LIKE_PGBENCH)
         yield _start(bench, target, MOST, "the null server", (OURS,))
 
 
 def _start(bench: Bench, target: Target, clients: int, where: str, names: tuple[str, ...]) -> Figure:
     args = ["-n", "-S", "-c", str(clients), "-j", "1", "-t", "1"]
-    contestants = {name: _connection_time(bench.programs[name], target, args) for name in names}
+    present = [name for name in names if name in bench.programs]
+    contestants = {name: _connection_time(bench.programs[name], target, args) for name in present}
     what = f"start of {clients:,} connections to {where}"
     values = bench.interleave(what, contestants)
     return Figure(what, "ms", values, f"pgtrial-engine pgbench {' '.join(args)}", places=1)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from bench.measures import Bench, Figure, ratio_to
-from bench.programs import OURS, PGBENCH, Program, Ran
+from bench.programs import LIKE_PGBENCH, PGBENCH, Program, Ran
 from pgtrial.arm.connect import Target
 
 SCALE = 100
@@ -23,7 +23,7 @@ def loading(bench: Bench) -> Iterator[Figure]:
         connection.execute(f"CREATE DATABASE {DATABASE}")
     target = replace(bench.target, dbname=DATABASE)
     try:
-        contestants = {name: _load(bench.programs[name], target) for name in (OURS, PGBENCH)}
+        contestants = {name: _load(bench.programs[name], target) for name in LIKE_PGBENCH if name in bench.programs}
         runs = bench.interleave(f"-i -s {SCALE}", contestants, min(bench.rounds, ROUNDS))
     finally:
         with bench.target.connect() as connection:

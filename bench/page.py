@@ -10,10 +10,10 @@ from statistics import median
 from typing import Any
 
 from bench.measures import Figure
-from bench.programs import FLOOR, OURS, PGBENCH, SYSBENCH
+from bench.programs import BEFORE, FLOOR, OURS, PGBENCH, SYSBENCH
 from bench.sysbench import MANY
 
-PROGRAMS = (PGBENCH, SYSBENCH, FLOOR, OURS)
+PROGRAMS = (PGBENCH, SYSBENCH, FLOOR, BEFORE, OURS)
 TITLES = {
     "instructions": "Instructions",
     "throughput": "A real server",
@@ -129,25 +129,26 @@ def _lines(conditions: Conditions, measures: Mapping[str, list[Figure]], skipped
 
 
 def _goals(figures: list[Figure]) -> Iterator[str]:
-    yield "| figure | pgbench | sysbench | floor | ours | target | met |"
-    yield "|---|---|---|---|---|---|---|"
+    programs = [name for name in PROGRAMS if any(name in figure.values for figure in figures)]
+    yield f"| figure | {' | '.join(programs)} | target | met |"
+    yield "|---" * (len(programs) + 3) + "|"
     for figure in figures:
         if figure.goal is not None:
-            cells = [_spread(figure, name) for name in PROGRAMS]
+            cells = [_spread(figure, name) for name in programs]
             met = "yes" if figure.goal.met(figure.values) else "**no**"
             yield f"| {_what(figure)} | {' | '.join(cells)} | {figure.goal.text} | {met} |"
 
 
 def _table(figures: list[Figure]) -> Iterator[str]:
     programs = [name for name in PROGRAMS if any(name in figure.values for figure in figures)]
-    other = next((name for name in (PGBENCH, SYSBENCH) if name in programs), None)
-    titles = [*programs, f"ours / {other}"] if other else programs
+    peer = next((name for name in (PGBENCH, SYSBENCH) if name in programs), None)
+    others = [name for name in (peer, BEFORE) if name in programs]
+    titles = [*programs, *(f"ours / {other}" for other in others)]
     yield f"| figure | {' | '.join(titles)} |"
     yield "|---" * (len(titles) + 1) + "|"
     for figure in figures:
         cells = [_spread(figure, name) for name in programs]
-        if other:
-            cells.append(_ratio(figure, other))
+        cells += [_ratio(figure, other) for other in others]
         yield f"| {_what(figure)} | {' | '.join(cells)} |"
 
 

@@ -17,7 +17,9 @@ from pgtrial.arm.connect import Target
 from pgtrial.arm.servers import ServerBinaries
 from pgtrial.engine import engine_path, environment
 
-OURS, PGBENCH, SYSBENCH, FLOOR = "ours", "pgbench", "sysbench", "floor"
+OURS, PGBENCH, SYSBENCH, FLOOR, BEFORE = "ours", "pgbench", "sysbench", "floor", "before"
+LIKE_PGBENCH = (OURS, BEFORE, PGBENCH)
+"""The programs that take pgbench's options."""
 ROWS_PER_SCALE = 100_000
 SYSBENCH_ROWS = 100_000
 _SAMPLE_S = 0.02
@@ -159,8 +161,8 @@ def pgbench_options(workload: str, clients: int, mode: str = "prepared") -> list
     return ["-n", "-b", workload, "-M", mode, "-c", str(clients), "-j", "1"]
 
 
-def find_programs(server: ServerBinaries, floor: Path, scale: int) -> dict[str, Program]:
-    """All programs that are here, ours first."""
+def find_programs(server: ServerBinaries, floor: Path, scale: int, before: Path | None) -> dict[str, Program]:
+    """All programs that are here, ours first; `before` is an earlier build of ours."""
     found = {
         OURS: (str(engine_path()), "pgbench"),
         PGBENCH: (str(server.bin / "pgbench"),),
@@ -168,6 +170,8 @@ def find_programs(server: ServerBinaries, floor: Path, scale: int) -> dict[str, 
     }
     if sysbench := shutil.which("sysbench"):
         found[SYSBENCH] = (sysbench,)
+    if before:
+        found[BEFORE] = (str(before), "pgbench")
     return {name: Program(name, command, scale) for name, command in found.items()}
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from bench.measures import Bench, Figure, Goal, at_most, both, ratio_to
 from bench.programs import (
     FLOOR,
+    LIKE_PGBENCH,
     OURS,
     PGBENCH,
     SYSBENCH,
@@ -48,8 +49,8 @@ def instructions(bench: Bench) -> Iterator[Figure]:
     script.write_text(EVERY_DISTRIBUTION)
     custom = ["-n", "-f", str(script), "-M", "prepared", "-c", "1", "-j", "1"]
     loads: tuple[tuple[str, list[str] | None, Goal | None], ...] = (
-        ("select-only", None, at_most(600)),
-        ("tpcb-like", pgbench_options("tpcb-like", 1), ratio_to(PGBENCH, high=0.125)),
+        ("select-only", None, at_most(800)),
+        ("tpcb-like", pgbench_options("tpcb-like", 1), at_most(4500)),
         ("a script with every distribution", custom, None),
     )
     for load, options, goal in loads:
@@ -89,7 +90,7 @@ def throughput(bench: Bench) -> Iterator[Figure]:
         for name, program in bench.programs.items():
             if load == "select-only":
                 contestants[name] = _runner(program, bench.target, program.select_only(clients, *limit))
-            elif name in (OURS, PGBENCH):
+            elif name in LIKE_PGBENCH:
                 contestants[name] = _runner(program, bench.target, [*pgbench_options(load, clients), *limit])
         what = f"{load}, {clients} client{'s' if clients > 1 else ''}"
         yield from _tps_and_cpu(what, bench.interleave(what, contestants), load, clients)

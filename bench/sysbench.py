@@ -8,10 +8,9 @@ from pathlib import Path
 from statistics import median
 
 from bench.measures import Bench, Figure, Goal, at_most, ratio_to
-from bench.programs import OURS, SYSBENCH, SYSBENCH_ROWS, Ran, execute, null_server, sysbench_address
+from bench.programs import BEFORE, OURS, SYSBENCH, SYSBENCH_ROWS, Ran, execute, null_server, sysbench_address
 from bench.speed import prepare_sysbench
 from pgtrial.arm.connect import Target
-from pgtrial.engine import engine_path
 
 SCRIPT = Path(__file__).with_name("point_select.lua")
 TABLE = ["--tables=1", f"--table-size={SYSBENCH_ROWS}"]
@@ -42,7 +41,7 @@ def tests(bench: Bench) -> Iterator[Figure]:
     for load, test, options, threads, of_rate, of_cpu in LOADS:
         args = [*options, f"--threads={threads}", f"--time={bench.seconds}", "--events=0", "run"]
         what = f"{load}, {threads} threads"
-        runs = bench.interleave(what, _contestants(bench.target, test, args))
+        runs = bench.interleave(what, _contestants(bench, bench.target, test, args))
         tps = {name: [run.tps for run in ran] for name, ran in runs.items()}
         cpu = {name: [run.cpu_us for run in ran] for name, ran in runs.items()}
         command = _shown(test, args)
@@ -59,7 +58,7 @@ def prepare(bench: Bench) -> Iterator[Figure]:
     args = [*PREPARED, "prepare"]
     contestants = {
         name: _in_a_new_database(bench.target, run)
-        for name, run in _contestants(target, "oltp_read_write", args).items()
+        for name, run in _contestants(bench, target, "oltp_read_write", args).items()
     }
     runs = bench.interleave("prepare", contestants, min(bench.rounds, PREPARE_ROUNDS))
     values = {name: [run.elapsed_s for run in ran] for name, ran in runs.items()}
@@ -80,7 +79,7 @@ def memory(bench: Bench) -> Iterator[Figure]:
             with null_server(bench.scratch) as target:
                 what = f"memory, {load}, {threads} threads"
                 peaks[threads] = bench.interleave(
-                    what, _contestants(target, test, args), min(bench.rounds, MEMORY_ROUNDS)
+                    what, _contestants(bench, target, test, args), min(bench.rounds, MEMORY_ROUNDS)
                 )
         values = {
             name: [
@@ -94,14 +93,16 @@ def memory(bench: Bench) -> Iterator[Figure]:
         yield Figure(f"memory per client, {load}", "KiB", values, command, places=1, goal=at_most(limit))
 
 
-def _contestants(target: Target, test: str, args: list[str]) -> dict[str, Callable[[], Ran]]:
+def _contestants(bench: Bench, target: Target, test: str, args: list[str]) -> dict[str, Callable[[], Ran]]:
     """Ours and sysbench with the same words."""
     same = [*sysbench_address(target), *args]
-    ours = [str(engine_path()), "sysbench", test, "--jobs=1", *same]
-    return {
-        OURS: lambda: execute(OURS, ours, target),
-        SYSBENCH: lambda: execute(SYSBENCH, [SYSBENCH, test, *same], target),
-    }
+
+    def ours(name: str) -> Callable[[], Ran]:
+        engine = bench.programs[name].command[0]
+        return lambda: execute(name, [engine, "sysbench", test, "--jobs=1", *same], target)
+
+    builds = {name: ours(name) for name in (OURS, BEFORE) if name in bench.programs}
+    return {**builds, SYSBENCH: lambda: execute(SYSBENCH, [SYSBENCH, test, *same], target)}
 
 
 def _in_a_new_database(server: Target, run: Callable[[], Ran]) -> Callable[[], Ran]:
