@@ -8,6 +8,7 @@
 //! - `readiness`: waits until a socket is readable or writable, or until a time
 //! - `shard`: the share that each of several engines has of one run
 
+pub mod c_numbers;
 pub mod clock;
 pub mod getopt;
 pub mod interrupt;

@@ -10,8 +10,9 @@ use super::expression::{Expression, Scalar};
 use super::legs::Leg;
 use super::scripts::Scripts;
 use super::steps::{Amount, Operation, Script, Sleep, Step, Store, Target};
-use super::{numbers, symbols};
+use super::symbols;
 use crate::{Action, Program, Query, Trouble};
+use ground::c_numbers;
 use ground::output::print_stderr;
 use ground::random::Random;
 use wire::Rows;
@@ -355,7 +356,7 @@ impl Sleep {
         }
         let mut text = Vec::new();
         value.write_text(&mut text);
-        match numbers::atoi(&text) {
+        match c_numbers::atoi(&text) {
             _ if *value == Value::Unset => Err(format!("{word}: undefined variable \"{name}\"")),
             0 if !text.first().is_some_and(u8::is_ascii_digit) => {
                 let shown = String::from_utf8_lossy(&text);

@@ -1,8 +1,8 @@
 //! Splits a script into statements and backslash commands as psql's scanner does: a semicolon ends a statement outside of
 //! quotes, comments, parentheses and the bodies of SQL functions; a backslash outside of quotes and comments ends it too.
 
-use super::numbers::is_space;
 use super::symbols::is_name;
+use ground::c_numbers::is_space;
 
 /// What ended a stretch of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,7 +8,6 @@ mod expression;
 mod hashes;
 mod legs;
 mod lexer;
-mod numbers;
 pub mod script;
 mod scripts;
 mod shell;

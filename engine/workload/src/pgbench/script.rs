@@ -2,9 +2,9 @@
 
 use super::error::ScriptError;
 use super::lexer::{Ending, Scanner};
-use super::numbers::trim_start;
 use crate::pgbench::commands;
 use crate::pgbench::commands::{Meta, Place};
+use ground::c_numbers::trim_start;
 
 /// A script that has been read.
 #[derive(Debug, Clone, PartialEq)]

@@ -8,8 +8,8 @@ use std::process::{Command, Stdio};
 
 use super::symbols::Symbols;
 use super::words::Word;
-use crate::pgbench::numbers;
-use crate::pgbench::numbers::is_space;
+use ground::c_numbers;
+use ground::c_numbers::is_space;
 use wire::value::Value;
 
 /// The room for a command in pgbench.
@@ -65,7 +65,7 @@ impl ShellCommand {
             return Err(self.error("could not read result of shell command"));
         }
         waited.map_err(|error| self.error(&format!("could not run shell command: {error}")))?;
-        let (number, rest) = numbers::integer_prefix(&line);
+        let (number, rest) = c_numbers::integer_prefix(&line);
         if rest.iter().all(|c| is_space(*c)) {
             return Ok(i64::from(number.unwrap_or(0) as i32));
         }

@@ -10,11 +10,12 @@ use super::expression::{Expression, Function, Scalar, Syntax, Tree};
 use super::legs::Legs;
 use super::script::{Command, Parsed, Sql};
 use super::shell::ShellCommand;
+use super::sql;
 use super::words::Word;
-use super::{numbers, sql};
 use crate::pgbench::symbols;
 use crate::pgbench::symbols::Symbols;
 use crate::{CommandInfo, ScriptInfo};
+use ground::c_numbers;
 use ground::random::Span;
 use wire::statement::{QueryMode, Statement};
 
@@ -238,7 +239,7 @@ impl<'a> Compiler<'a> {
                 let name = String::from_utf8_lossy(name).into_owned();
                 Amount::Variable { slot: self.symbols.slot(&name), name }
             }
-            None => Amount::Literal(numbers::atoi(&word.text)),
+            None => Amount::Literal(c_numbers::atoi(&word.text)),
         }
     }
 

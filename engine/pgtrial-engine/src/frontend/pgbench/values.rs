@@ -5,28 +5,21 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use crate::frontend::open_files;
 use crate::frontend::pgbench::messages;
 use crate::frontend::pgbench::messages::Failure;
+use ground::c_numbers;
 use tables::{PartitionMethod, Step};
 use wire::statement::QueryMode;
 use workload::pgbench::is_variable_name;
 
-/// A whole number within `min..=max`, with white space around it as C's `strtol` takes it; nothing counts as zero.
+/// A whole number within `min..=max`, as `strtol` reads it, with white space around it; an empty text is 0.
 pub fn integer(text: &str, option: &str, min: u32, max: u32) -> Result<u32, Failure> {
-    let digits = text.trim();
-    let number = match digits.parse::<i64>() {
-        Ok(number) => Some(number),
-        Err(_) if digits.is_empty() => Some(0),
-        Err(_) if is_whole_number(digits) => None,
-        Err(_) => return Err(Failure::error(format!("invalid value \"{text}\" for option {option}"))),
-    };
-    number
-        .and_then(|number| u32::try_from(number).ok())
+    let (number, rest) = c_numbers::integer_prefix(text.as_bytes());
+    if !c_numbers::trim_start(rest).is_empty() {
+        return Err(Failure::error(format!("invalid value \"{text}\" for option {option}")));
+    }
+    u32::try_from(number.unwrap_or(0))
+        .ok()
         .filter(|number| (min..=max).contains(number))
         .ok_or_else(|| Failure::error(format!("{option} must be in range {min}..{max}")))
-}
-
-fn is_whole_number(text: &str) -> bool {
-    let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
 /// A number from 1 to 2147483647.
@@ -95,8 +88,8 @@ pub fn definition(text: &str) -> Result<(String, String), Failure> {
 
 /// A weight after `@`, as C's `strtol` reads it.
 pub fn weight(text: &str) -> Result<u64, Failure> {
-    let digits = text.trim_start();
-    let number: i64 = digits.parse().map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;
+    let number = c_numbers::integer(text.as_bytes())
+        .map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;
     u64::try_from(number)
         .ok()
         .filter(|weight| *weight <= i32::MAX as u64)
@@ -127,32 +120,13 @@ pub fn sampling_rate(text: &str) -> Result<f64, Failure> {
 
 /// The number of tries; `None` for any number.
 pub fn max_tries(text: &str) -> Result<Option<u32>, Failure> {
-    let number = atoi(text);
-    let tries =
-        u32::try_from(number).map_err(|_| Failure::error(format!("invalid number of maximum tries: \"{text}\"")))?;
+    let tries = u32::try_from(c_numbers::atoi(text.as_bytes()))
+        .map_err(|_| Failure::error(format!("invalid number of maximum tries: \"{text}\"")))?;
     Ok((tries > 0).then_some(tries))
 }
 
 fn positive(text: &str) -> Option<f64> {
-    Some(atof(text)).filter(|number| *number > 0.0 && number.is_finite())
-}
-
-/// As C's `atof`: the longest beginning that is a decimal number; without one, zero.
-fn atof(text: &str) -> f64 {
-    let text = text.trim_start();
-    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
-    let mut numbers = ends.filter_map(|end| text[..end].parse().ok());
-    numbers.next().unwrap_or(0.0)
-}
-
-/// As C's `atoi`: leading digits; without any, zero; what does not fit is cut to 32 bits.
-fn atoi(text: &str) -> i32 {
-    let text = text.trim_start();
-    let sign = usize::from(text.starts_with(['-', '+']));
-    let digits = text[sign..].bytes().take_while(u8::is_ascii_digit).count();
-    let number = text[..sign + digits].parse::<i64>();
-    let too_much = if text.starts_with('-') { i64::MIN } else { i64::MAX };
-    number.unwrap_or(if digits == 0 { 0 } else { too_much }) as i32
+    Some(c_numbers::atof(text)).filter(|number| *number > 0.0 && number.is_finite())
 }
 
 /// The seed that an option or the environment asks for, which is told at once as pgbench does; without one, a seed of
@@ -168,7 +142,7 @@ pub fn random_seed(text: Option<&str>) -> Result<u64, Failure> {
             // The standard library seeds its hashers from the system's entropy.
             std::collections::hash_map::RandomState::new().build_hasher().finish()
         }
-        Some(number) => scan_u64(number).ok_or_else(|| {
+        Some(number) => c_numbers::unsigned(number).ok_or_else(|| {
             Failure::error(format!("unrecognized random seed option \"{number}\""))
                 .detail("Expecting an unsigned integer, \"time\" or \"rand\".")
         })?,
@@ -182,19 +156,6 @@ pub fn random_seed(text: Option<&str>) -> Result<u64, Failure> {
 /// Whether a seed that is none of the others has been asked for: one that is the same on every machine.
 pub fn is_number(seed: &str) -> bool {
     !matches!(seed, "time" | "rand")
-}
-
-/// As C's `scanf` reads `%lu`: white space before it, a sign that wraps, too much is the most.
-fn scan_u64(text: &str) -> Option<u64> {
-    let digits = text.trim_start();
-    is_whole_number(digits).then(|| {
-        let magnitude = digits.trim_start_matches(['-', '+']).parse().ok();
-        match magnitude {
-            Some(number) if digits.starts_with('-') => 0u64.wrapping_sub(number),
-            Some(number) => number,
-            None => u64::MAX,
-        }
-    })
 }
 
 #[cfg(test)]
@@ -211,26 +172,6 @@ mod tests {
         for text in ["x", "7x", "7.5", "-", "--7"] {
             let expected = format!("pgbench: error: invalid value \"{text}\" for option -x");
             assert_eq!(integer(text, "-x", 1, 9).unwrap_err().to_string(), expected);
-        }
-    }
-
-    #[test]
-    fn seeds_are_scanned_as_c_scans_them() {
-        assert_eq!(scan_u64(" 42"), Some(42));
-        assert_eq!(scan_u64("-1"), Some(u64::MAX));
-        assert_eq!(scan_u64("99999999999999999999999"), Some(u64::MAX));
-        for text in ["", "x", "42x", "42 ", "0x10", "-"] {
-            assert_eq!(scan_u64(text), None, "{text}");
-        }
-    }
-
-    #[test]
-    fn beginnings_of_numbers_are_numbers_as_in_c() {
-        for (text, number) in [("2.5ms", 2.5), (" 1e2x", 100.0), ("-3", -3.0), ("x", 0.0), ("", 0.0), (".5.5", 0.5)] {
-            assert_eq!(atof(text), number, "{text}");
-        }
-        for (text, number) in [("7x", 7), (" -3", -3), ("x", 0), ("", 0), ("-", 0), ("4294967297", 1), ("+2", 2)] {
-            assert_eq!(atoi(text), number, "{text}");
         }
     }
 

@@ -1,8 +1,8 @@
 //! The words of an expression. It ends with its line; a backslash before the line's end continues it.
 
 use super::super::symbols::is_name;
-use crate::pgbench::numbers;
-use crate::pgbench::numbers::NumberError;
+use ground::c_numbers;
+use ground::c_numbers::NumberError;
 
 /// One word of an expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -179,9 +179,9 @@ impl<'a> Lexer<'a> {
             return Ok(Token::IntLimit);
         }
         let token = if length == whole {
-            numbers::integer(text).map(Token::Int)
+            c_numbers::integer(text).map(Token::Int)
         } else {
-            numbers::double(text).map(Token::Double)
+            c_numbers::double(text).map(Token::Double)
         };
         token.map_err(|_: NumberError| {
             let message = if length == whole { "bigint constant overflow" } else { "double constant overflow" };

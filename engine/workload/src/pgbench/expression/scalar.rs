@@ -1,7 +1,7 @@
 //! Typed values inside of expressions, and the conversions between types.
 
-use crate::pgbench::numbers;
-use crate::pgbench::numbers::NumberError;
+use ground::c_numbers;
+use ground::c_numbers::NumberError;
 use wire::value::{Value, fixed};
 
 /// A value that an expression works on.
@@ -153,21 +153,21 @@ fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
         return Ok(Scalar::Bool(false));
     }
     if looks_like_int(text) {
-        return numbers::integer(text).map(Scalar::Int).map_err(|error| {
+        return c_numbers::integer(text).map(Scalar::Int).map_err(|error| {
             EvaluationError::new(match error {
                 NumberError::Range => format!("value \"{}\" is out of range for type bigint", shown()),
                 NumberError::Syntax => format!("invalid input syntax for type bigint: \"{}\"", shown()),
             })
         });
     }
-    numbers::double(text)
+    c_numbers::double(text)
         .map(Scalar::Double)
         .map_err(|_| EvaluationError::new(format!("malformed variable \"{}\" value: \"{}\"", name(), shown())))
 }
 
 /// Space, a sign and digits; that digits may be missing is pgbench's way.
 fn looks_like_int(text: &[u8]) -> bool {
-    let text = numbers::trim_start(text);
+    let text = c_numbers::trim_start(text);
     let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
     digits.iter().all(u8::is_ascii_digit)
 }

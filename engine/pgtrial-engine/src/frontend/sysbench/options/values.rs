@@ -1,5 +1,6 @@
 //! Kinds of options, and the values that their texts stand for.
 
+use ground::c_numbers;
 use workload::settings::OptionValue;
 
 /// What an option takes.
@@ -95,7 +96,7 @@ pub fn evaluate(kind: Kind, written: &Written) -> Option<OptionValue> {
         Kind::Bool if *written == Written::Nothing => Some(OptionValue::Bool(true)),
         Kind::Bool => switch(text).map(OptionValue::Bool),
         Kind::Int => integer(text).map(OptionValue::Int),
-        Kind::Size => size(text).map(OptionValue::Int),
+        Kind::Size => c_numbers::size(text).map(OptionValue::Int),
         Kind::Double => double(text).map(OptionValue::Double),
         Kind::Text | Kind::List | Kind::File => Some(OptionValue::Text((!text.is_empty()).then(|| text.to_owned()))),
     }
@@ -121,34 +122,19 @@ fn switch(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number as C reads it, white space before it included, of 32 bits.
+/// A whole number of 32 bits.
 fn integer(text: &str) -> Option<i64> {
-    let digits = text.trim_start_matches(|c: char| c.is_ascii_whitespace() || c == '\x0b');
-    digits.parse::<i32>().ok().map(i64::from)
+    let number = c_numbers::integer(text.as_bytes()).ok()?;
+    i32::try_from(number).ok().map(i64::from)
 }
 
 fn double(text: &str) -> Option<f64> {
-    text.trim_start().parse::<f64>().ok().filter(|number| number.is_finite())
+    c_numbers::double(text.as_bytes()).ok().filter(|number| number.is_finite())
 }
 
 /// The whole number that a double is, below 2^53.
 fn whole(number: f64) -> Option<i64> {
     (number.fract() == 0.0 && number.abs() < 9_007_199_254_740_992.0).then_some(number as i64)
-}
-
-/// Digits and perhaps one letter of K, M, G and T, which may be small.
-fn size(text: &str) -> Option<i64> {
-    let (digits, shift) = match text.chars().last()?.to_ascii_uppercase() {
-        'K' => (&text[..text.len() - 1], 10),
-        'M' => (&text[..text.len() - 1], 20),
-        'G' => (&text[..text.len() - 1], 30),
-        'T' => (&text[..text.len() - 1], 40),
-        _ => (text, 0),
-    };
-    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
 /// A value as it would be written, for help texts; `None` for a text that is not there.

@@ -1,6 +1,7 @@
-//! Numbers in text, read as the C library reads them: what pgbench takes and refuses hangs on its ways.
+//! Numbers in text, read as the C library reads them: `strtol`, `strtod`, `atoi`, `atof`, `sscanf`. Which values pgbench and
+//! sysbench accept follows from these functions.
 
-/// Why a text is no number.
+/// Why a text is not a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum NumberError {
     Syntax,
@@ -26,6 +27,47 @@ pub fn integer_prefix(text: &[u8]) -> (Option<i64>, &[u8]) {
 /// The integer that a text begins with, as `atoi` reads it: the low 32 bits; 0 if there is none.
 pub fn atoi(text: &[u8]) -> i32 {
     integer_prefix(text).0.unwrap_or(0) as i32
+}
+
+/// The decimal number that a text begins with, as `atof` reads it; 0 if there is none.
+pub fn atof(text: &str) -> f64 {
+    let text = text.trim_start();
+    let ends = (1..=text.len()).rev().filter(|end| text.is_char_boundary(*end));
+    let mut numbers = ends.filter_map(|end| text[..end].parse().ok());
+    numbers.next().unwrap_or(0.0)
+}
+
+/// A whole text as `sscanf` reads it by `%lu`: after a minus sign the value wraps, a number that does not fit becomes the
+/// largest one.
+pub fn unsigned(text: &str) -> Option<u64> {
+    let (negative, digits) = sign(trim_start(text.as_bytes()));
+    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
+        return None;
+    }
+    let number = digits.iter().try_fold(0u64, |sum, c| sum.checked_mul(10)?.checked_add(u64::from(c - b'0')));
+    Some(match number {
+        Some(number) if negative => number.wrapping_neg(),
+        Some(number) => number,
+        None => u64::MAX,
+    })
+}
+
+/// A size in bytes as sysbench reads it: digits and at most one of the letters K, M, G and T, in either case, for powers of
+/// 1024.
+pub fn size(text: &str) -> Option<i64> {
+    let letter = text.chars().last()?;
+    let shift = match letter.to_ascii_uppercase() {
+        'K' => 10,
+        'M' => 20,
+        'G' => 30,
+        'T' => 40,
+        _ => 0,
+    };
+    let digits = if shift == 0 { text } else { &text[..text.len() - 1] };
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
 fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
@@ -148,6 +190,36 @@ mod tests {
         assert_eq!(atoi(b"4294967297"), 1);
         assert_eq!(atoi(b"99999999999999999999"), -1);
         assert_eq!(atoi(b""), 0);
+    }
+
+    #[test]
+    fn beginnings_of_numbers_are_numbers_as_in_c() {
+        for (text, number) in [("2.5ms", 2.5), (" 1e2x", 100.0), ("-3", -3.0), ("x", 0.0), ("", 0.0), (".5.5", 0.5)] {
+            assert_eq!(atof(text), number, "{text}");
+        }
+        for (text, number) in [("7x", 7), (" -3", -3), ("x", 0), ("", 0), ("-", 0), ("4294967297", 1), ("+2", 2)] {
+            assert_eq!(atoi(text.as_bytes()), number, "{text}");
+        }
+    }
+
+    #[test]
+    fn seeds_are_scanned_as_c_scans_them() {
+        assert_eq!(unsigned(" 42"), Some(42));
+        assert_eq!(unsigned("-1"), Some(u64::MAX));
+        assert_eq!(unsigned("99999999999999999999999"), Some(u64::MAX));
+        for text in ["", "x", "42x", "42 ", "0x10", "-"] {
+            assert_eq!(unsigned(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn sizes_take_a_letter() {
+        for (written, bytes) in [("64K", 65_536), ("5k", 5_120), ("1M", 1 << 20), ("5G", 5 << 30), ("7", 7)] {
+            assert_eq!(size(written), Some(bytes), "{written}");
+        }
+        for wrong in ["", "K", "x", "64Q", "5kB", "-1", "+1", "9999999999T", "é"] {
+            assert_eq!(size(wrong), None, "{wrong}");
+        }
     }
 
     #[test]
