@@ -8,104 +8,74 @@ use std::collections::VecDeque;
 
 use thiserror::Error;
 
-/// An option of one letter: the letter, whether it takes a value, what it means.
-pub type ShortOption<Id> = (char, bool, Id);
+use crate::options::{OptionRow, Stop};
 
-/// An option with a long name.
-#[derive(Clone, Copy, Debug)]
-pub struct LongOption<Id> {
-    /// The name without its dashes.
-    pub name: &'static str,
-    /// Whether it takes a value.
-    pub value: bool,
-    /// What it means; two names with the same meaning do not make an abbreviation ambiguous.
-    pub id: Id,
-    /// Whether the original program lacks it: it never makes an abbreviation of the original's options ambiguous.
-    pub addition: bool,
-}
-
-/// A command line that names no known option or misuses one, in glibc's words.
+/// A command line that names no known option or misuses one. The message is glibc's without the program's name.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GetoptError {
-    /// A long option that is not known.
-    #[error("{program}: unrecognized option '--{option}'")]
-    Unrecognized {
-        /// The program's name.
-        program: String,
-        /// The option with its value, as it was written.
-        option: String,
-    },
-    /// A long option cut too short.
-    #[error("{program}: option '--{option}' is ambiguous; possibilities:{}", quoted(.possibilities))]
-    Ambiguous {
-        /// The program's name.
-        program: String,
-        /// The option with its value, as it was written.
-        option: String,
-        /// The names it may stand for.
-        possibilities: Vec<&'static str>,
-    },
-    /// A value for a long option that takes none.
-    #[error("{program}: option '--{option}' doesn't allow an argument")]
-    UnwantedValue {
-        /// The program's name.
-        program: String,
-        /// The option's full name.
-        option: &'static str,
-    },
-    /// A long option without its value.
-    #[error("{program}: option '--{option}' requires an argument")]
-    MissingValue {
-        /// The program's name.
-        program: String,
-        /// The option's full name.
-        option: &'static str,
-    },
-    /// A letter that is no option.
-    #[error("{program}: invalid option -- '{option}'")]
-    InvalidShort {
-        /// The program's name.
-        program: String,
-        /// The letter.
-        option: char,
-    },
-    /// A short option without its value.
-    #[error("{program}: option requires an argument -- '{option}'")]
-    MissingShortValue {
-        /// The program's name.
-        program: String,
-        /// The letter.
-        option: char,
-    },
+    /// The option with its value, as it was written.
+    #[error("unrecognized option '--{0}'")]
+    Unrecognized(String),
+    /// The option with its value, as it was written, and the names that it may stand for.
+    #[error("option '--{written}' is ambiguous; possibilities:{}", quoted(.possibilities))]
+    Ambiguous { written: String, possibilities: Vec<&'static str> },
+    #[error("option '--{0}' doesn't allow an argument")]
+    UnwantedValue(&'static str),
+    #[error("option '--{0}' requires an argument")]
+    MissingValue(&'static str),
+    #[error("invalid option -- '{0}'")]
+    InvalidShort(char),
+    #[error("option requires an argument -- '{0}'")]
+    MissingShortValue(char),
+}
+
+impl From<GetoptError> for String {
+    fn from(error: GetoptError) -> Self {
+        error.to_string()
+    }
 }
 
 fn quoted(names: &[&str]) -> String {
     names.iter().map(|name| format!(" '--{name}'")).collect()
 }
 
-/// The options of a command line, one at a time in the order given.
-pub struct Getopt<'a, Id> {
-    program: &'a str,
-    shorts: &'a [ShortOption<Id>],
-    longs: &'a [LongOption<Id>],
+/// Reads a command line, without the program's name in `args`, by a table of options. Returns the positional arguments.
+pub fn read<T, E: From<GetoptError>, G>(
+    table: &[OptionRow<T, E, G>],
+    args: Vec<String>,
+    target: &mut T,
+) -> Result<Vec<String>, Stop<E>> {
+    let mut getopt = Getopt::new(table, &[], args);
+    for option in getopt.by_ref() {
+        let (row, value) = option.map_err(E::from)?;
+        row.apply(target, &value)?;
+    }
+    Ok(getopt.into_positional())
+}
+
+/// The options of a command line, one at a time in the order given, each with its value; it is empty for an option without
+/// one.
+pub struct Getopt<'a, T, E, G> {
+    table: &'a [OptionRow<T, E, G>],
+    /// Names of the original program's long options in its order. Other options of the table never make one of these
+    /// ambiguous.
+    originals: &'a [&'static str],
     rest: VecDeque<String>,
     /// Letters of the current argument that are still to be read.
     letters: VecDeque<char>,
     positional: Vec<String>,
 }
 
-impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
-    /// Starts on a command line, without the program's name in `args`; `program` is for messages.
+impl<'a, T, E, G> Getopt<'a, T, E, G> {
+    /// Starts on a command line, without the program's name in `args`.
     pub fn new(
-        program: &'a str,
+        table: &'a [OptionRow<T, E, G>],
+        originals: &'a [&'static str],
         args: impl IntoIterator<Item = impl Into<String>>,
-        shorts: &'a [ShortOption<Id>],
-        longs: &'a [LongOption<Id>],
     ) -> Self {
         Self {
-            program,
-            shorts,
-            longs,
+            table,
+            originals,
             rest: args.into_iter().map(Into::into).collect(),
             letters: VecDeque::new(),
             positional: Vec::new(),
@@ -118,74 +88,57 @@ impl<'a, Id: Copy + PartialEq> Getopt<'a, Id> {
         self.positional
     }
 
-    fn short(&mut self, letter: char) -> Result<(Id, Option<String>), GetoptError> {
-        let known = self.shorts.iter().find(|(known, ..)| *known == letter);
-        let Some((_, takes_value, id)) = known else {
-            return Err(GetoptError::InvalidShort { program: self.program.to_owned(), option: letter });
-        };
-        if !takes_value {
-            return Ok((*id, None));
+    fn short(&mut self, letter: char) -> Found<'a, T, E, G> {
+        let row = self.table.iter().find(|row| row.short() == Some(letter));
+        let row = row.ok_or(GetoptError::InvalidShort(letter))?;
+        if !row.takes_value() {
+            return Ok((row, String::new()));
         }
         let value =
             if self.letters.is_empty() { self.rest.pop_front() } else { Some(self.letters.drain(..).collect()) };
-        match value {
-            Some(value) => Ok((*id, Some(value))),
-            None => Err(GetoptError::MissingShortValue { program: self.program.to_owned(), option: letter }),
-        }
+        Ok((row, value.ok_or(GetoptError::MissingShortValue(letter))?))
     }
 
-    fn long(&mut self, written: &str) -> Result<(Id, Option<String>), GetoptError> {
+    fn long(&mut self, written: &str) -> Found<'a, T, E, G> {
         let (name, attached) = match written.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (written, None),
         };
-        let program = || self.program.to_owned();
-        let option = self.find_long(name, written)?;
-        let value = match (option.value, attached) {
-            (true, Some(value)) => Some(value),
-            (true, None) => Some(
-                self.rest
-                    .pop_front()
-                    .ok_or_else(|| GetoptError::MissingValue { program: program(), option: option.name })?,
-            ),
-            (false, Some(_)) => {
-                return Err(GetoptError::UnwantedValue { program: program(), option: option.name });
-            }
-            (false, None) => None,
+        let row = self.find_long(name, written)?;
+        let value = match (row.takes_value(), attached) {
+            (true, Some(value)) => value,
+            (true, None) => self.rest.pop_front().ok_or(GetoptError::MissingValue(row.long()))?,
+            (false, Some(_)) => return Err(GetoptError::UnwantedValue(row.long())),
+            (false, None) => String::new(),
         };
-        Ok((option.id, value))
+        Ok((row, value))
     }
 
     /// The option with this name, or else the only one that starts with it.
-    fn find_long(&self, name: &str, written: &str) -> Result<LongOption<Id>, GetoptError> {
-        if let Some(exact) = self.longs.iter().find(|known| known.name == name) {
-            return Ok(*exact);
+    fn find_long(&self, name: &str, written: &str) -> Result<&'a OptionRow<T, E, G>, GetoptError> {
+        let exact = |name: &str| self.table.iter().find(|row| row.long() == name);
+        if let Some(row) = exact(name) {
+            return Ok(row);
         }
-        let among = |addition| {
-            self.longs.iter().filter(move |known| known.addition == addition && known.name.starts_with(name))
-        };
-        let mut candidates = among(false).peekable();
-        if candidates.peek().is_none() {
-            candidates = among(true).peekable();
+        let mut candidates: Vec<_> = self.originals.iter().copied().filter(|long| long.starts_with(name)).collect();
+        if candidates.is_empty() {
+            candidates = self.table.iter().map(OptionRow::long).filter(|long| long.starts_with(name)).collect();
         }
-        let Some(first) = candidates.next() else {
-            return Err(GetoptError::Unrecognized { program: self.program.to_owned(), option: written.to_owned() });
-        };
-        let others: Vec<_> = candidates
-            .filter(|other| other.id != first.id || other.value != first.value)
-            .map(|other| other.name)
-            .collect();
-        if others.is_empty() {
-            return Ok(*first);
+        match candidates.as_slice() {
+            [one] => exact(one),
+            [] => None,
+            [_, _, ..] => {
+                return Err(GetoptError::Ambiguous { written: written.to_owned(), possibilities: candidates });
+            }
         }
-        let mut possibilities = vec![first.name];
-        possibilities.extend(others);
-        Err(GetoptError::Ambiguous { program: self.program.to_owned(), option: written.to_owned(), possibilities })
+        .ok_or_else(|| GetoptError::Unrecognized(written.to_owned()))
     }
 }
 
-impl<Id: Copy + PartialEq> Iterator for Getopt<'_, Id> {
-    type Item = Result<(Id, Option<String>), GetoptError>;
+type Found<'a, T, E, G> = Result<(&'a OptionRow<T, E, G>, String), GetoptError>;
+
+impl<'a, T, E, G> Iterator for Getopt<'a, T, E, G> {
+    type Item = Found<'a, T, E, G>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(letter) = self.letters.pop_front() {
@@ -218,51 +171,47 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[derive(Clone, Copy, Debug, PartialEq)]
-    enum Id {
-        Client,
-        NoVacuum,
-        Log,
-        LogPrefix,
-        Latency,
-        Report,
+    type Row = OptionRow<(), String, ()>;
+
+    const fn flag(spec: &'static str) -> Row {
+        Row::action(spec, (), "", |()| Ok(()))
     }
 
-    const SHORTS: &[ShortOption<Id>] = &[('c', true, Id::Client), ('n', false, Id::NoVacuum), ('l', false, Id::Log)];
-
-    const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
-        LongOption { name, value, id, addition: false }
+    const fn with_value(spec: &'static str) -> Row {
+        Row::value(spec, (), "", |(), _| Ok(()))
     }
 
-    const LONGS: &[LongOption<Id>] = &[
-        long("client", true, Id::Client),
-        long("no-vacuum", false, Id::NoVacuum),
-        long("log", false, Id::Log),
-        long("log-prefix", true, Id::LogPrefix),
-        long("latency-limit", true, Id::Latency),
-        long("report-latencies", false, Id::Report),
-        long("report-per-command", false, Id::Report),
+    const TABLE: &[Row] = &[
+        with_value("-c, --client=NUM"),
+        flag("-n, --no-vacuum"),
+        flag("-l, --log"),
+        with_value("--log-prefix=PREFIX"),
+        with_value("--latency-limit=NUM"),
+        flag("--report-per-command"),
+        flag("--logger"),
     ];
 
-    type Parsed<Id> = (Vec<(Id, Option<String>)>, Vec<String>);
+    /// All but the last, which is an addition.
+    const ORIGINALS: &[&str] = &["client", "no-vacuum", "log", "log-prefix", "latency-limit", "report-per-command"];
+
+    /// An option by its long name, and its value if it takes one.
+    type Read = (&'static str, Option<String>);
+
+    type Parsed = (Vec<Read>, Vec<String>);
 
     /// Reads a whole command line: its options in order with their values, and its positional arguments.
-    fn parse<Id: Copy + PartialEq>(
-        program: &str,
-        args: impl IntoIterator<Item = impl Into<String>>,
-        shorts: &[ShortOption<Id>],
-        longs: &[LongOption<Id>],
-    ) -> Result<Parsed<Id>, GetoptError> {
-        let mut getopt = Getopt::new(program, args, shorts, longs);
-        let options = getopt.by_ref().collect::<Result<_, _>>()?;
+    fn parse(args: impl IntoIterator<Item = impl Into<String>>) -> Result<Parsed, GetoptError> {
+        let mut getopt = Getopt::new(TABLE, ORIGINALS, args);
+        let named = |(row, value): (&Row, String)| (row.long(), row.takes_value().then_some(value));
+        let options = getopt.by_ref().map(|option| option.map(named)).collect::<Result<_, _>>()?;
         Ok((options, getopt.into_positional()))
     }
 
-    fn parsed(line: &str) -> Result<Parsed<Id>, String> {
-        parse("pgbench", line.split_whitespace(), SHORTS, LONGS).map_err(|error| error.to_string())
+    fn parsed(line: &str) -> Result<Parsed, String> {
+        parse(line.split_whitespace()).map_err(|error| format!("pgbench: {error}"))
     }
 
-    fn options(line: &str) -> Vec<(Id, Option<String>)> {
+    fn options(line: &str) -> Vec<Read> {
         parsed(line).unwrap().0
     }
 
@@ -274,44 +223,45 @@ mod tests {
         parsed(line).unwrap_err()
     }
 
-    fn with(id: Id, value: &str) -> (Id, Option<String>) {
+    fn with(id: &'static str, value: &str) -> Read {
         (id, Some(value.to_owned()))
     }
 
     #[test]
     fn short_options_combine_and_take_values_attached_or_separate() {
-        let expected = [(Id::NoVacuum, None), (Id::Log, None), with(Id::Client, "8")];
+        let expected = [("no-vacuum", None), ("log", None), with("client", "8")];
         assert_eq!(options("-nlc8"), expected);
         assert_eq!(options("-nl -c 8"), expected);
-        assert_eq!(options("-c -n"), [with(Id::Client, "-n")]);
-        assert_eq!(options("-c=8"), [with(Id::Client, "=8")]);
+        assert_eq!(options("-c -n"), [with("client", "-n")]);
+        assert_eq!(options("-c=8"), [with("client", "=8")]);
     }
 
     #[test]
     fn long_options_take_values_attached_or_separate() {
-        assert_eq!(options("--client=8"), [with(Id::Client, "8")]);
-        assert_eq!(options("--client 8"), [with(Id::Client, "8")]);
-        assert_eq!(options("--client="), [with(Id::Client, "")]);
-        assert_eq!(options("--client=a=b"), [with(Id::Client, "a=b")]);
-        assert_eq!(options("--client --log"), [with(Id::Client, "--log")]);
+        assert_eq!(options("--client=8"), [with("client", "8")]);
+        assert_eq!(options("--client 8"), [with("client", "8")]);
+        assert_eq!(options("--client="), [with("client", "")]);
+        assert_eq!(options("--client=a=b"), [with("client", "a=b")]);
+        assert_eq!(options("--client --log"), [with("client", "--log")]);
     }
 
     #[test]
     fn unambiguous_abbreviations_stand_for_the_option() {
         assert_eq!(
             options("--cl=8 --no --la 5"),
-            [with(Id::Client, "8"), (Id::NoVacuum, None), with(Id::Latency, "5")]
+            [with("client", "8"), ("no-vacuum", None), with("latency-limit", "5")]
         );
-        assert_eq!(options("--log"), [(Id::Log, None)]);
-        assert_eq!(options("--log-=x"), [with(Id::LogPrefix, "x")]);
-        assert_eq!(options("--report"), [(Id::Report, None)]);
+        assert_eq!(options("--log"), [("log", None)]);
+        assert_eq!(options("--log-=x"), [with("log-prefix", "x")]);
+        assert_eq!(options("--report"), [("report-per-command", None)]);
+        assert_eq!(options("--logg"), [("logger", None)]);
     }
 
     #[test]
     fn positional_arguments_may_come_anywhere_and_end_with_two_dashes() {
         assert_eq!(positional("db -n x - -c 8 y"), ["db", "x", "-", "y"]);
         assert_eq!(positional("a -- -n --log --"), ["a", "-n", "--log", "--"]);
-        assert_eq!(options("a -n -- -l"), [(Id::NoVacuum, None)]);
+        assert_eq!(options("a -n -- -l"), [("no-vacuum", None)]);
         assert!(positional("").is_empty());
     }
 
@@ -330,21 +280,22 @@ mod tests {
 
     #[test]
     fn options_before_a_wrong_one_can_be_judged_first() {
-        let mut getopt = Getopt::new("pgbench", ["-c", "0", "--bogus"], SHORTS, LONGS);
-        assert_eq!(getopt.next(), Some(Ok(with(Id::Client, "0"))));
+        let mut getopt = Getopt::new(TABLE, ORIGINALS, ["-c", "0", "--bogus"]);
+        let (row, value) = getopt.next().unwrap().unwrap();
+        assert_eq!((row.long(), value.as_str()), ("client", "0"));
         assert!(getopt.next().unwrap().is_err());
     }
 
     proptest! {
         #[test]
         fn any_arguments_are_read_or_refused(args in prop::collection::vec("[-=lcné]{0,6}|--[a-z=-]{0,9}", 0..6)) {
-            let _ = parse("p", args, SHORTS, LONGS);
+            let _ = parse(args);
         }
 
         #[test]
         fn nothing_after_two_dashes_is_an_option(args in prop::collection::vec(".{0,8}", 0..5)) {
             let line = std::iter::once("--".to_owned()).chain(args.iter().cloned());
-            prop_assert_eq!(parse("p", line, SHORTS, LONGS), Ok((Vec::new(), args)));
+            prop_assert_eq!(parse(line), Ok((Vec::new(), args)));
         }
     }
 }

@@ -4,7 +4,8 @@ use std::net::{SocketAddr, ToSocketAddrs};
 use std::path::PathBuf;
 
 use super::delay::Delay;
-use ground::getopt::{Getopt, LongOption};
+use ground::getopt;
+use ground::options::{Argument, OptionRow, Stop, set};
 
 /// What `--help` prints.
 pub const HELP: &str = "\
@@ -46,69 +47,71 @@ pub struct Options {
     pub max_connections: Option<usize>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Id {
-    SocketDir,
-    Port,
-    Listen,
-    Threads,
-    Delay,
-    Seed,
-    MaxConnections,
-    Help,
-}
-
-const LONGS: [LongOption<Id>; 8] = [
-    LongOption { name: "socket-dir", value: true, id: Id::SocketDir, addition: false },
-    LongOption { name: "port", value: true, id: Id::Port, addition: false },
-    LongOption { name: "listen", value: true, id: Id::Listen, addition: false },
-    LongOption { name: "threads", value: true, id: Id::Threads, addition: false },
-    LongOption { name: "delay", value: true, id: Id::Delay, addition: false },
-    LongOption { name: "seed", value: true, id: Id::Seed, addition: false },
-    LongOption { name: "max-connections", value: true, id: Id::MaxConnections, addition: false },
-    LongOption { name: "help", value: false, id: Id::Help, addition: false },
-];
-
 const MOST_THREADS: u64 = 1024;
 
 /// Reads the arguments; the error is one sentence.
 pub fn parse(args: Vec<String>) -> Result<Command, String> {
-    let mut options =
-        Options { socket: None, address: None, threads: 1, delay: Delay::Fixed(0), seed: 0, max_connections: None };
-    let mut directory = None;
-    let mut port = 5432;
-    let mut getopt = Getopt::new("null-server", args, &[], &LONGS);
-    for option in getopt.by_ref() {
-        let (id, value) = option.map_err(|error| error.to_string().trim_start_matches("null-server: ").to_owned())?;
-        let value = value.unwrap_or_default();
-        match id {
-            Id::Help => return Ok(Command::Help),
-            Id::SocketDir => directory = Some(PathBuf::from(value)),
-            Id::Port => port = number(&value, "--port", 1, 65_535)?,
-            Id::Listen => options.address = Some(address(&value)?),
-            Id::Threads => options.threads = number(&value, "--threads", 1, MOST_THREADS)? as usize,
-            Id::Seed => options.seed = number(&value, "--seed", 0, u64::MAX)?,
-            Id::MaxConnections => {
-                options.max_connections = Some(number(&value, "--max-connections", 1, 1 << 24)? as usize);
-            }
-            Id::Delay => {
-                options.delay = Delay::parse(&value).map_err(|reason| format!("--delay {value}: {reason}"))?;
-            }
-        }
-    }
-    if let Some(surplus) = getopt.into_positional().first() {
+    let mut read = Given::default();
+    let positional = match getopt::read(OPTIONS, args, &mut read) {
+        Ok(positional) => positional,
+        Err(Stop::Print(_) | Stop::List(_)) => return Ok(Command::Help),
+        Err(Stop::Error(message)) => return Err(message),
+    };
+    if let Some(surplus) = positional.first() {
         return Err(format!("\"{surplus}\" is no option of the null server; see --help"));
     }
-    options.socket = directory.map(|directory| directory.join(format!(".s.PGSQL.{port}")));
+    let port = read.port.unwrap_or(5432);
+    let options = Options {
+        socket: read.directory.map(|directory| directory.join(format!(".s.PGSQL.{port}"))),
+        address: read.address,
+        threads: read.threads.unwrap_or(1) as usize,
+        delay: read.delay.unwrap_or(Delay::Fixed(0)),
+        seed: read.seed.unwrap_or(0),
+        max_connections: read.max_connections.map(|most| most as usize),
+    };
     if options.socket.is_none() && options.address.is_none() {
         return Err("nothing says where to listen; give --socket-dir DIR or --listen PORT".to_owned());
     }
     Ok(Command::Serve(options))
 }
 
-fn number(text: &str, option: &str, min: u64, max: u64) -> Result<u64, String> {
-    let number = text.parse().ok().filter(|number| (min..=max).contains(number));
-    number.ok_or_else(|| format!("{option} has to be a whole number in {min}..{max}, not \"{text}\""))
+/// The options as far as they were given.
+#[derive(Default)]
+struct Given {
+    directory: Option<PathBuf>,
+    port: Option<u64>,
+    address: Option<SocketAddr>,
+    threads: Option<u64>,
+    delay: Option<Delay>,
+    seed: Option<u64>,
+    max_connections: Option<u64>,
+}
+
+type Row = OptionRow<Given, String, ()>;
+
+#[rustfmt::skip]
+const OPTIONS: &[Row] = &[
+    Row::value("--socket-dir DIR", (), "listen on the Unix socket .s.PGSQL.PORT in this directory",
+        |given, value| set(&mut given.directory, Ok::<_, String>(PathBuf::from(value.text)))),
+    Row::value("--port N", (), "the port in that socket's name (default: 5432)",
+        |given, value| set(&mut given.port, number(value, 1, 65_535))),
+    Row::value("--listen [HOST:]PORT", (), "listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one",
+        |given, value| set(&mut given.address, address(value.text))),
+    Row::value("--threads N", (), "threads that serve clients (default: 1)",
+        |given, value| set(&mut given.threads, number(value, 1, MOST_THREADS))),
+    Row::value("--delay DELAY", (), "how long each statement takes (default: 0)",
+        |given, value| set(&mut given.delay,
+            Delay::parse(value.text).map_err(|reason| format!("--delay {}: {reason}", value.text)))),
+    Row::value("--seed N", (), "seed of the delays (default: 0)",
+        |given, value| set(&mut given.seed, number(value, 0, u64::MAX))),
+    Row::value("--max-connections N", (), "refuse further clients (default: as many as files can be open)",
+        |given, value| set(&mut given.max_connections, number(value, 1, 1 << 24))),
+    Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(HELP.to_owned()))),
+];
+
+fn number(value: &Argument<'_>, min: u64, max: u64) -> Result<u64, String> {
+    let number = value.text.parse().ok().filter(|number| (min..=max).contains(number));
+    number.ok_or_else(|| format!("{} has to be a whole number in {min}..{max}, not \"{}\"", value.option(), value.text))
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {

@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use super::{NAME, help};
-use ground::getopt::{Getopt, LongOption, ShortOption};
+use ground::getopt;
+use ground::options::{OptionRow, Stop};
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -16,35 +17,36 @@ pub enum Command {
     Files { machines: Vec<String>, paths: Vec<PathBuf> },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Id {
-    Help,
-    Machines,
-    Version,
+/// What the options say.
+#[derive(Default)]
+struct Options {
+    machines: Option<Vec<String>>,
 }
 
-const SHORTS: [ShortOption<Id>; 2] = [('V', false, Id::Version), ('?', false, Id::Help)];
+type Row = OptionRow<Options, String, ()>;
 
-const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
-    LongOption { name, value, id, addition: false }
-}
-
-const LONGS: [LongOption<Id>; 3] =
-    [long("help", false, Id::Help), long("machines", true, Id::Machines), long("version", false, Id::Version)];
+#[rustfmt::skip]
+const OPTIONS: &[Row] = &[
+    Row::value("--machines=NAME,NAME...", (), "names of the machines (default: of the files)",
+        |options, value| {
+            options.machines = Some(value.text.split(',').map(str::to_owned).collect());
+            Ok(())
+        }),
+    Row::action("-V, --version", (), "output version information, then exit",
+        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(help::TEXT.to_owned()))),
+];
 
 /// Reads the command line (without the program's name); the error is a sentence.
 pub fn parse(args: Vec<String>) -> Result<Command, String> {
-    let mut named = None;
-    let mut getopt = Getopt::new(NAME, args, &SHORTS, &LONGS);
-    for option in getopt.by_ref() {
-        let (id, value) = option.map_err(|error| hinted(error.to_string().trim_start_matches(NAME)))?;
-        match id {
-            Id::Help => return Ok(Command::Print(help::TEXT.to_owned())),
-            Id::Version => return Ok(Command::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION")))),
-            Id::Machines => named = Some(value.unwrap_or_default().split(',').map(str::to_owned).collect::<Vec<_>>()),
-        }
-    }
-    let paths: Vec<_> = getopt.into_positional().into_iter().map(PathBuf::from).collect();
+    let mut options = Options::default();
+    let positional = match getopt::read(OPTIONS, args, &mut options) {
+        Ok(positional) => positional,
+        Err(Stop::Print(text) | Stop::List(text)) => return Ok(Command::Print(text)),
+        Err(Stop::Error(message)) => return Err(hinted(&message)),
+    };
+    let paths: Vec<_> = positional.into_iter().map(PathBuf::from).collect();
+    let named = options.machines;
     let machines = match named {
         None if paths.is_empty() => {
             return Err(hinted("name the files of the machines, or with --machines=... those of standard input"));
@@ -89,7 +91,7 @@ fn refuse_unclear(machines: &[String]) -> Result<(), String> {
 }
 
 fn hinted(message: &str) -> String {
-    format!("{}; try \"{NAME} --help\"", message.trim_start_matches(": "))
+    format!("{message}; try \"{NAME} --help\"")
 }
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ use crate::frontend::pooling;
 use crate::frontend::pooling::Pooling;
 use crate::frontend::{open_files, sharing};
 use drive::plan::{PoolPlan, StartAt};
-use ground::getopt::{Getopt, LongOption, ShortOption};
+use ground::getopt_by_id::{Getopt, LongOption, ShortOption};
 use ground::shard::{ClientShare, Shard};
 use wire::statement::QueryMode;
 

@@ -13,7 +13,7 @@ use super::values::{is_number, random_seed};
 use super::{PGBENCH_VERSION, help};
 use crate::frontend::events::Events;
 use drive::plan::{PoolPlan, StartAt};
-use ground::getopt::Getopt;
+use ground::getopt_by_id::Getopt;
 use ground::shard::{ClientShare, Shard};
 use reader::Reader;
 use table::{LONGS, SHORTS};

@@ -1,6 +1,6 @@
 //! The names of pgbench's options, short and long, and to which of its two modes each belongs.
 
-use ground::getopt::{LongOption, ShortOption};
+use ground::getopt_by_id::{LongOption, ShortOption};
 
 /// What an option means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,235 @@
+//! Tables of command-line options: one row an option, with its names, its help text and what it sets.
+//!
+//! A front end has one table. [`read`](crate::getopt::read) reads command lines by it, [`help`] lists it. To add an option is
+//! to add a row.
+
+use std::fmt::Write;
+
+/// An option. `T` is the struct that the options fill, `E` the front end's error, `G` says where the help lists the option.
+#[derive(Debug)]
+pub struct OptionRow<T, E, G> {
+    /// The option as the help shows it: `-F, --fillfactor=NUM`, `-q, --quiet`, `--debug`.
+    pub spec: &'static str,
+    pub group: G,
+    /// May have several lines.
+    pub help: &'static str,
+    pub set: Setter<T, E>,
+}
+
+/// What an option sets.
+#[derive(Debug)]
+pub enum Setter<T, E> {
+    /// An option without a value turns this on.
+    Switch(fn(&mut T) -> &mut bool),
+    /// An option without a value does this.
+    Action(fn(&mut T) -> Outcome<E>),
+    /// The value is stored here as it is.
+    Text(fn(&mut T) -> &mut Option<String>),
+    /// The value is checked and stored by this function.
+    Value(fn(&mut T, &Argument<'_>) -> Outcome<E>),
+}
+
+/// Whether reading goes on after an option.
+pub type Outcome<E> = Result<(), Stop<E>>;
+
+/// Why reading ends before the end of the command line.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Stop<E> {
+    /// The program writes this to standard output and exits with status 0.
+    Print(String),
+    /// The program writes this to standard error and exits with status 0.
+    List(String),
+    /// The command line is wrong.
+    Error(E),
+}
+
+impl<E> From<E> for Stop<E> {
+    fn from(error: E) -> Self {
+        Self::Error(error)
+    }
+}
+
+/// The value of an option.
+#[derive(Debug, Clone, Copy)]
+pub struct Argument<'a> {
+    pub text: &'a str,
+    spec: &'static str,
+}
+
+impl<'a> Argument<'a> {
+    /// A value of the option that the help shows as `spec`.
+    pub fn new(spec: &'static str, text: &'a str) -> Self {
+        Self { text, spec }
+    }
+
+    /// The option for messages: `-F/--fillfactor`, `--partitions`.
+    pub fn option(&self) -> String {
+        let long = long_name(self.spec);
+        match short_name(self.spec) {
+            Some(letter) => format!("-{letter}/--{long}"),
+            None => format!("--{long}"),
+        }
+    }
+}
+
+/// Stores a value that has been read, or stops with its error.
+pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> Outcome<E> {
+    *field = F::from(value.map_err(|error| Stop::Error(error.into()))?);
+    Ok(())
+}
+
+// Constants may copy rows, so that they need no destructor.
+impl<T, E, G: Copy> OptionRow<T, E, G> {
+    /// An option that turns something on.
+    pub const fn switch(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> &mut bool) -> Self {
+        Self { spec, group, help, set: Setter::Switch(set) }
+    }
+
+    /// An option without a value that does more than that.
+    pub const fn action(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> Outcome<E>) -> Self {
+        Self { spec, group, help, set: Setter::Action(set) }
+    }
+
+    /// An option whose value is stored as it is.
+    pub const fn text(
+        spec: &'static str,
+        group: G,
+        help: &'static str,
+        set: fn(&mut T) -> &mut Option<String>,
+    ) -> Self {
+        Self { spec, group, help, set: Setter::Text(set) }
+    }
+
+    /// An option whose value is checked.
+    pub const fn value(
+        spec: &'static str,
+        group: G,
+        help: &'static str,
+        set: fn(&mut T, &Argument<'_>) -> Outcome<E>,
+    ) -> Self {
+        Self { spec, group, help, set: Setter::Value(set) }
+    }
+}
+
+impl<T, E, G> OptionRow<T, E, G> {
+    /// The long name without its dashes.
+    pub fn long(&self) -> &'static str {
+        long_name(self.spec)
+    }
+
+    /// The letter of the short name.
+    pub fn short(&self) -> Option<char> {
+        short_name(self.spec)
+    }
+
+    /// Whether the option takes a value.
+    pub fn takes_value(&self) -> bool {
+        matches!(self.set, Setter::Text(_) | Setter::Value(_))
+    }
+
+    /// Sets the option; `text` is its value, if it takes one.
+    pub fn apply(&self, target: &mut T, text: &str) -> Outcome<E> {
+        match self.set {
+            Setter::Switch(field) => *field(target) = true,
+            Setter::Action(act) => act(target)?,
+            Setter::Text(field) => *field(target) = Some(text.to_owned()),
+            Setter::Value(set) => set(target, &Argument { text, spec: self.spec })?,
+        }
+        Ok(())
+    }
+}
+
+fn long_name(spec: &'static str) -> &'static str {
+    let name = spec.split_once("--").map_or("", |(_, name)| name);
+    name.split(['=', ' ']).next().unwrap_or_default()
+}
+
+fn short_name(spec: &str) -> Option<char> {
+    spec.strip_prefix('-')?.chars().next().filter(|letter| *letter != '-')
+}
+
+/// The column of the explanations, as in pgbench's help.
+const COLUMN: usize = 27;
+
+/// Lists the options in the order of the table. `title` returns the heading of a group; an empty one separates the group by
+/// an empty line alone.
+pub fn help<T, E, G>(table: &[OptionRow<T, E, G>], title: impl Fn(&G) -> &'static str) -> String {
+    let mut text = String::new();
+    let mut heading = None;
+    for row in table {
+        let title = title(&row.group);
+        if heading != Some(title) {
+            heading = Some(title);
+            text += if title.is_empty() { "" } else { "\n" };
+            text += title;
+            text += "\n";
+        }
+        text += &help_line(row.spec, row.help);
+    }
+    text
+}
+
+/// An option and its explanation.
+pub fn help_line(spec: &str, help: &str) -> String {
+    let gap = format!("\n{:COLUMN$}", "");
+    let mut text = format!("  {spec}");
+    if text.len() < COLUMN {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{:1$}", "", COLUMN - text.len());
+    } else {
+        text += &gap;
+    }
+    text + &help.replace('\n', &gap) + "\n"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    type Row = OptionRow<(bool, Option<u32>), String, &'static str>;
+
+    const TABLE: &[Row] = &[
+        Row::switch("-q, --quiet", "First:", "say less", |(quiet, _)| quiet),
+        Row::value("--number-of-things=NUM", "First:", "so many", |(_, number), value| {
+            set(number, value.text.parse::<u32>().map_err(|_| format!("{} is wrong", value.option())))
+        }),
+        Row::action("-?, --a-very-long-name-indeed", "", "one\ntwo", |_| Err(Stop::Print("help".to_owned()))),
+    ];
+
+    #[test]
+    fn names_follow_from_what_the_help_shows() {
+        let names: Vec<_> = TABLE.iter().map(|row| (row.short(), row.long(), row.takes_value())).collect();
+        let expected = [
+            (Some('q'), "quiet", false),
+            (None, "number-of-things", true),
+            (Some('?'), "a-very-long-name-indeed", false),
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(Argument::new("-F, --fillfactor=NUM", "").option(), "-F/--fillfactor");
+    }
+
+    #[test]
+    fn a_row_sets_its_field_or_stops() {
+        let mut target = (false, None);
+        assert_eq!(TABLE[0].apply(&mut target, ""), Ok(()));
+        assert_eq!(TABLE[1].apply(&mut target, "7"), Ok(()));
+        assert_eq!(target, (true, Some(7)));
+        let wrong = Stop::Error("--number-of-things is wrong".to_owned());
+        assert_eq!(TABLE[1].apply(&mut target, "x"), Err(wrong));
+        assert_eq!(TABLE[2].apply(&mut target, ""), Err(Stop::Print("help".to_owned())));
+    }
+
+    #[test]
+    fn the_help_has_groups_and_a_column_of_explanations() {
+        let expected = "
+First:
+  -q, --quiet              say less
+  --number-of-things=NUM   so many
+
+  -?, --a-very-long-name-indeed
+                           one
+                           two
+";
+        assert_eq!(help(TABLE, |title| title), expected);
+    }
+}
