@@ -68,7 +68,7 @@ impl Worker<'_> {
                     self.thread.slot_refused(client, &error);
                     continue;
                 }
-                if self.thread.plan.staged {
+                if self.thread.plan.is_staged() {
                     self.thread.refused(client, &error);
                     continue;
                 }
@@ -96,7 +96,7 @@ impl Thread<'_> {
             Ok(true) => {
                 let now = self.clock.now();
                 self.totals.reconnect_ns += now - client.command_began;
-                if self.plan.staged {
+                if self.plan.is_staged() {
                     return self.connected(client, now);
                 }
                 if self.pools.is_some() {
@@ -109,7 +109,7 @@ impl Thread<'_> {
             }
             Err(error) => {
                 client.connection = None;
-                if self.plan.staged {
+                if self.plan.is_staged() {
                     return self.refused(client, &error);
                 }
                 if self.pools.is_some() {

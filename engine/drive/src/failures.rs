@@ -37,12 +37,12 @@ impl Thread<'_> {
         if kind == FailureKind::Other && self.pools.is_some() {
             self.tell_failure(client, &error.sqlstate, &error);
         }
-        if kind == FailureKind::Other && !self.plan.continue_on_error {
+        if kind == FailureKind::Other && !self.plan.options().continue_on_error {
             return self.abort(client, Some(command), Cause::Statement { error, query });
         }
         let script = client.script;
         client.failure = Some(Box::new(Failure { sqlstate: error.sqlstate.clone(), kind, command }));
-        if self.plan.notes.failures {
+        if self.plan.options().notes.failures {
             let number = self.number_of(client.index);
             let place = format!("command {command} (SQL) of script {script}");
             self.report(Report::Note(format!("client {number} got an error in {place}; {error}")));
@@ -64,7 +64,7 @@ impl Thread<'_> {
             return self.end_client(client);
         }
         let again = self.may_retry(client, failure.kind, now);
-        if self.plan.notes.failures {
+        if self.plan.options().notes.failures {
             self.note_try(client, again, now);
         }
         let account = &mut self.scripts[client.script].commands[failure.command];
@@ -82,8 +82,12 @@ impl Thread<'_> {
 
     fn may_retry(&self, client: &Client, kind: FailureKind, now: Nanos) -> bool {
         kind != FailureKind::Other
-            && self.plan.tries.is_none_or(|tries| client.tries < tries)
-            && self.plan.latency_limit.is_none_or(|limit| u128::from(now - client.scheduled) <= limit.as_nanos())
+            && self.plan.options().tries.is_none_or(|tries| client.tries < tries)
+            && self
+                .plan
+                .options()
+                .latency_limit
+                .is_none_or(|limit| u128::from(now - client.scheduled) <= limit.as_nanos())
     }
 
     fn count_failure(&mut self, client: &mut Client, failure: &Failure, now: Nanos) {
@@ -99,8 +103,8 @@ impl Thread<'_> {
 
     fn note_try(&self, client: &Client, again: bool, now: Nanos) {
         let what = if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
-        let most = self.plan.tries.map_or_else(String::new, |tries| format!("/{tries}"));
-        let used = self.plan.latency_limit.map_or_else(String::new, |limit| {
+        let most = self.plan.options().tries.map_or_else(String::new, |tries| format!("/{tries}"));
+        let used = self.plan.options().latency_limit.map_or_else(String::new, |limit| {
             let share = 100.0 * (now - client.scheduled) as f64 / limit.as_nanos() as f64;
             format!(", {share:.3}% of the maximum time of tries was used")
         });
@@ -119,7 +123,7 @@ impl Thread<'_> {
         client.connection = None;
         let now = self.clock.now();
         self.roll(now);
-        if self.plan.staged {
+        if self.plan.is_staged() {
             return self.lost(client, &error, now);
         }
         self.abort(client, command, Cause::Connection(error));
@@ -145,7 +149,7 @@ impl Thread<'_> {
             command,
             cause,
         });
-        let is_beginning = self.plan.staged && client.staged.stage == Stage::Start;
+        let is_beginning = self.plan.is_staged() && client.staged.stage == Stage::Start;
         if is_beginning {
             self.unready = self.unready.saturating_sub(1);
         }
@@ -158,7 +162,7 @@ impl Thread<'_> {
 
     /// The client takes part in no further transaction.
     pub fn end_client(&mut self, client: &mut Client) {
-        if self.plan.staged && client.staged.stage == Stage::Load {
+        if self.plan.is_staged() && client.staged.stage == Stage::Load {
             return self.stop_client(client);
         }
         self.leave(client);

@@ -138,7 +138,7 @@ fn launch(
             // As pgbench deals them: the remaining clients over the remaining threads, rounded up.
             let left = plan.jobs - worker;
             // A pool is not divided.
-            let unit = plan.pools.map_or(1, |pools| pools.size);
+            let unit = plan.pools().map_or(1, |pools| pools.size);
             let count = ((plan.clients - first_client) / unit).div_ceil(left) * unit;
             let thread = Thread::new(plan, clock, worker, first_client, count, reports.clone(), &shared)
                 .map_err(|error| RunError::System(error.to_string()))?;
@@ -173,7 +173,7 @@ type Inbox = std::sync::mpsc::Receiver<Report>;
 
 impl Run<'_> {
     fn coordinate(&mut self, inbox: &Inbox, starts: &[Sender<Schedule>], loads: bool) -> Result<Outcome, RunError> {
-        let tasks = self.plan.pools.map(|pools| Tasks::new(pools.all_tasks()));
+        let tasks = self.plan.pools().map(|pools| Tasks::new(pools.all_tasks()));
         let mut outcome = Outcome { tasks, ..Outcome::default() };
         if !self.wait_for_connections(inbox)? {
             outcome.interrupted = true;

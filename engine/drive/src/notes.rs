@@ -20,7 +20,7 @@ impl Thread<'_> {
 
     /// A client executes a backslash command.
     pub fn note_command(&self, client: &Client, command: usize) {
-        if self.plan.notes.steps {
+        if self.plan.options().notes.steps {
             let script = &self.plan.workload.scripts()[client.script];
             if let Some(info) = script.commands.get(command).filter(|info| !info.is_sql) {
                 self.note(client, format!("executing {}", without_expression(&info.line)));

@@ -14,7 +14,7 @@ const PAUSE: Nanos = 200_000_000;
 impl Worker<'_> {
     /// Ends the waiting of clients whose patience, or whose run, is over while their connection is being made.
     pub(super) fn end_waits(&mut self) {
-        if self.thread.plan.wait_for_server.is_none() {
+        if self.thread.plan.wait_for_server().is_none() {
             return;
         }
         let now = self.thread.clock.now();
@@ -29,14 +29,17 @@ impl Worker<'_> {
 impl Thread<'_> {
     /// Whether a client's next transaction needs a connection made first.
     pub(super) fn is_to_connect(&self, client: &Client) -> bool {
-        client.connection.is_none() && (self.plan.reconnect || client.outage.is_some())
+        client.connection.is_none() && (self.plan.reconnect() || client.outage.is_some())
     }
 
     /// A client has lost its connection, or could not make one: true if it goes on all the same.
     #[cold]
     pub(super) fn waits_out(&mut self, client: &mut Client, cause: &Cause) -> bool {
         let lost = matches!(cause, Cause::Connection(_));
-        if self.plan.wait_for_server.is_none() || self.plan.staged || !(lost || matches!(cause, Cause::Connect(_))) {
+        if self.plan.wait_for_server().is_none()
+            || self.plan.is_staged()
+            || !(lost || matches!(cause, Cause::Connect(_)))
+        {
             return false;
         }
         let now = self.clock.now();
@@ -83,7 +86,7 @@ impl Thread<'_> {
     }
 
     fn has_waited(&self, since: Nanos, now: Nanos) -> bool {
-        self.plan.wait_for_server.is_some_and(|patience| u128::from(now - since) > patience.as_nanos())
+        self.plan.wait_for_server().is_some_and(|patience| u128::from(now - since) > patience.as_nanos())
     }
 
     /// Nobody waits any longer for the connection that is being made, or for its turn.

@@ -1,13 +1,10 @@
-//! What to run: everything that the reactor needs to know, whichever front end it comes from.
-
-mod start;
+//! What to run: everything that the event loop needs to know, whichever front end it comes from.
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::ledger::log::LogPlan;
 use ground::shard::{ClientShare, TaskShare};
-pub use start::{StartAt, instant};
 use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::Workload;
@@ -20,71 +17,53 @@ pub struct Plan {
     /// The clients of this engine, and which of the whole run's they are.
     pub clients: usize,
     pub part: ClientShare,
-    /// When the load begins, if not as soon as the clients are ready.
+    /// When the load begins; `None`: as soon as the clients are ready.
     pub start: Option<StartAt>,
     /// Threads; at most as many as clients.
     pub jobs: usize,
     pub mode: QueryMode,
-    pub limit: Limit,
     /// Load before the measured part; its transactions are counted apart.
     pub warmup: Duration,
-    /// Whether each transaction has a connection of its own.
-    pub reconnect: bool,
-    /// Whether programs connect by themselves, and act before their first transaction and after the last one.
-    pub staged: bool,
-    /// Whether each command is timed.
-    pub timed_commands: bool,
-    /// Mean time between the scheduled starts of two transactions of the whole run; `None` for a closed loop.
-    pub interval: Option<Duration>,
-    /// Applications with pools of connections, whose slots the clients then are; all else that schedules is off.
-    pub pools: Option<PoolPlan>,
-    /// Transactions that take longer are late; with an `interval`, those that are late before they start are skipped.
-    pub latency_limit: Option<Duration>,
-    /// How often a transaction is tried after serialization failures and deadlocks; `None` without limit.
-    pub tries: Option<u32>,
-    /// Whether a client goes on after other errors of its statements.
-    pub continue_on_error: bool,
-    /// How long a client without connection tries to get another one once it has lost it; `None`: it is given up.
-    pub wait_for_server: Option<Duration>,
     /// Whether one client's end by an error ends the run.
     pub exit_on_abort: bool,
-    pub log: Option<LogPlan>,
-    pub notes: Notes,
     pub seeds: Seeds,
+    pub load: Load,
 }
 
-impl Plan {
-    /// The plainest load: one thread, no end, and nothing of what a front end may offer beside.
-    pub fn plain(target: Arc<Target>, workload: Arc<dyn Workload>, part: ClientShare, seeds: Seeds) -> Self {
-        Self {
-            target,
-            workload,
-            clients: part.clients(),
-            part,
-            start: None,
-            jobs: 1,
-            mode: QueryMode::Simple,
-            limit: Limit::Events { total: None, time: None },
-            warmup: Duration::ZERO,
-            reconnect: false,
-            staged: false,
-            timed_commands: false,
-            interval: None,
-            pools: None,
-            latency_limit: None,
-            tries: Some(1),
-            continue_on_error: false,
-            wait_for_server: None,
-            exit_on_abort: false,
-            log: None,
-            notes: Notes::default(),
-            seeds,
-        }
-    }
+/// When clients act, with what only this mode of the load needs.
+pub enum Load {
+    Closed(ClosedPlan),
+    Staged(StagedPlan),
+    Pooled(PoolPlan, ScriptOptions),
 }
 
-/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections. Numbers are of each
-/// application, and of this engine's part of it.
+/// A closed loop, as in pgbench: each client starts its next transaction when the former one has ended or, with a rate,
+/// at its scheduled time.
+#[derive(Debug, Clone)]
+pub struct ClosedPlan {
+    pub limit: Limit,
+    /// Mean time between the scheduled starts of two transactions of the whole run; `None` without a rate.
+    pub interval: Option<Duration>,
+    /// Whether each transaction has a connection of its own (`--connect`).
+    pub reconnect: bool,
+    /// How long a client that has lost its connection tries to get another one; `None`: it is given up.
+    pub wait_for_server: Option<Duration>,
+    pub options: ScriptOptions,
+}
+
+/// sysbench's load: programs connect by themselves, and act before their first transaction and after the last one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct StagedPlan {
+    /// All clients together run so many transactions.
+    pub events: Option<u64>,
+    /// The measured part takes so long, unless the events are done before.
+    pub time: Option<Duration>,
+    /// Mean time between the scheduled starts of two transactions of the whole run; `None` without a rate.
+    pub interval: Option<Duration>,
+}
+
+/// Applications, each with tasks that arrive by a schedule and share a bounded pool of connections; the run ends with the
+/// last task. Numbers are of each application, and of this engine's part of it.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PoolPlan {
     pub apps: usize,
@@ -101,11 +80,53 @@ pub struct PoolPlan {
     pub deal: TaskShare,
 }
 
-impl PoolPlan {
-    /// The tasks of all applications.
-    pub fn all_tasks(&self) -> u64 {
-        self.apps as u64 * u64::from(self.tasks)
+/// pgbench's options for the transactions of scripts.
+#[derive(Debug, Clone)]
+pub struct ScriptOptions {
+    /// Whether each command is timed.
+    pub timed_commands: bool,
+    /// Transactions that take longer are late; with a rate, those that are late before they start are skipped.
+    pub latency_limit: Option<Duration>,
+    /// How often a transaction is tried after serialization failures and deadlocks; `None` without limit.
+    pub tries: Option<u32>,
+    /// Whether a client goes on after other errors of its statements.
+    pub continue_on_error: bool,
+    pub log: Option<LogPlan>,
+    pub notes: Notes,
+}
+
+/// One try, nothing timed, logged or noted.
+static NO_OPTIONS: ScriptOptions = ScriptOptions {
+    timed_commands: false,
+    latency_limit: None,
+    tries: Some(1),
+    continue_on_error: false,
+    log: None,
+    notes: Notes { failures: false, steps: false },
+};
+
+impl Default for ScriptOptions {
+    fn default() -> Self {
+        NO_OPTIONS.clone()
     }
+}
+
+/// What is reported of each client while the run goes on.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Notes {
+    /// Errors that are retried or counted.
+    pub failures: bool,
+    /// Every step.
+    pub steps: bool,
+}
+
+/// When the run of a closed loop ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Limit {
+    /// Each client runs so many transactions.
+    Transactions(u64),
+    /// The measured part takes so long; transactions under way at its end are finished.
+    Time(Duration),
 }
 
 /// When an application's tasks arrive; rates are in tasks per second.
@@ -116,6 +137,82 @@ pub enum Arrival {
     Rate(f64),
     /// At the moments of a Poisson process.
     Poisson(f64),
+}
+
+impl Plan {
+    /// One thread, simple queries, no warm-up.
+    pub fn new(target: Arc<Target>, workload: Arc<dyn Workload>, part: ClientShare, seeds: Seeds, load: Load) -> Self {
+        Self {
+            target,
+            workload,
+            clients: part.clients(),
+            part,
+            start: None,
+            jobs: 1,
+            mode: QueryMode::Simple,
+            warmup: Duration::ZERO,
+            exit_on_abort: false,
+            seeds,
+            load,
+        }
+    }
+
+    /// The length of the measured part, if it is limited.
+    pub fn duration(&self) -> Option<Duration> {
+        match &self.load {
+            Load::Closed(ClosedPlan { limit: Limit::Time(length), .. }) => Some(*length),
+            Load::Staged(staged) => staged.time,
+            Load::Closed(ClosedPlan { limit: Limit::Transactions(_), .. }) | Load::Pooled(..) => None,
+        }
+    }
+
+    /// Mean time between the scheduled starts of two transactions of the whole run, if the load has a rate.
+    pub fn interval(&self) -> Option<Duration> {
+        match &self.load {
+            Load::Closed(closed) => closed.interval,
+            Load::Staged(staged) => staged.interval,
+            Load::Pooled(..) => None,
+        }
+    }
+
+    /// Whether each transaction has a connection of its own.
+    pub fn reconnect(&self) -> bool {
+        matches!(&self.load, Load::Closed(closed) if closed.reconnect)
+    }
+
+    pub(crate) fn is_staged(&self) -> bool {
+        matches!(self.load, Load::Staged(_))
+    }
+
+    pub(crate) fn wait_for_server(&self) -> Option<Duration> {
+        match &self.load {
+            Load::Closed(closed) => closed.wait_for_server,
+            Load::Staged(_) | Load::Pooled(..) => None,
+        }
+    }
+
+    /// The pools, if clients are the slots of some.
+    pub fn pools(&self) -> Option<&PoolPlan> {
+        match &self.load {
+            Load::Pooled(pools, _) => Some(pools),
+            Load::Closed(_) | Load::Staged(_) => None,
+        }
+    }
+
+    /// pgbench's options for the transactions; sysbench has none of them.
+    pub fn options(&self) -> &ScriptOptions {
+        match &self.load {
+            Load::Closed(ClosedPlan { options, .. }) | Load::Pooled(_, options) => options,
+            Load::Staged(_) => &NO_OPTIONS,
+        }
+    }
+}
+
+impl PoolPlan {
+    /// The tasks of all applications.
+    pub fn all_tasks(&self) -> u64 {
+        self.apps as u64 * u64::from(self.tasks)
+    }
 }
 
 /// As the option has it.
@@ -129,33 +226,64 @@ impl std::fmt::Display for Arrival {
     }
 }
 
-/// What is told of each client while the run goes on.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Notes {
-    /// Errors that are retried or counted.
-    pub failures: bool,
-    /// Every step.
-    pub steps: bool,
-}
+/// The furthest that a start may be ahead: a later one is a mistake in the time, or a wrong clock.
+const FURTHEST: Duration = Duration::from_secs(60);
 
-/// When a run ends.
+/// A start that is agreed upon with others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Limit {
-    /// Each client runs so many transactions.
-    Transactions(u64),
-    /// The measured part takes so long; transactions under way at its end are finished.
-    Time(Duration),
-    /// All clients together run so many transactions, or the measured part takes so long, whichever comes first.
-    Events { total: Option<u64>, time: Option<Duration> },
+pub enum StartAt {
+    /// At this time since 1970.
+    Instant(Duration),
+    /// As a line on standard input says when all clients are ready.
+    Told,
 }
 
-impl Limit {
-    /// The length of the measured part, if it is limited.
-    pub fn time(self) -> Option<Duration> {
-        match self {
-            Self::Transactions(_) => None,
-            Self::Time(length) => Some(length),
-            Self::Events { time, .. } => time,
+impl StartAt {
+    /// From the option's text: Unix seconds, or `-`. The error is a sentence.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if text == "-" {
+            return Ok(Self::Told);
+        }
+        instant(text).map(Self::Instant)
+    }
+}
+
+/// A time to start at as Unix seconds with decimals, at most a minute ahead; it may be past. The error is a sentence.
+pub fn instant(text: &str) -> Result<Duration, String> {
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let at = text.trim().parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    let at =
+        at.ok_or_else(|| format!("\"{text}\" is no time to start at: it takes Unix seconds, such as 1795270323.5"))?;
+    match at.checked_sub(now) {
+        Some(ahead) if ahead > FURTHEST => Err(format!(
+            "the time to start at, {text}, is {:.1} s ahead of this machine's clock, and at most {} s are allowed; \
+             are the clocks right?",
+            ahead.as_secs_f64(),
+            FURTHEST.as_secs()
+        )),
+        _ => Ok(at),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_a_time_of_the_past_or_the_next_minute_or_told() {
+        assert_eq!(StartAt::read("-"), Ok(StartAt::Told));
+        assert_eq!(StartAt::read("0"), Ok(StartAt::Instant(Duration::ZERO)));
+        assert_eq!(instant(" 1700000000.25\r"), Ok(Duration::from_millis(1_700_000_000_250)));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        assert!(instant(&(now + 30).to_string()).is_ok());
+        let ahead = instant(&(now + 3600).to_string()).unwrap_err();
+        assert!(ahead.contains("s ahead of this machine's clock, and at most 60 s are allowed"), "{ahead}");
+    }
+
+    #[test]
+    fn anything_else_is_no_time() {
+        for text in ["", "soon", "-1", "nan", "inf", "1e400", "12:00", "--"] {
+            assert!(StartAt::read(text).unwrap_err().contains("is no time to start at"), "{text}");
         }
     }
 }

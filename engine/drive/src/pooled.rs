@@ -147,7 +147,7 @@ impl Thread<'_> {
         client.was_answered = false;
         client.scheduled = task.arrived;
         client.transaction_began = now;
-        if self.plan.notes.steps {
+        if self.plan.options().notes.steps {
             self.note_script(client);
         }
     }
@@ -171,7 +171,7 @@ impl Thread<'_> {
     }
 
     fn plan_size(&self) -> usize {
-        self.plan.pools.map_or(1, |pools| pools.size)
+        self.plan.pools().map_or(1, |pools| pools.size)
     }
 
     /// The client's task has done what it should.

@@ -85,7 +85,7 @@ impl Run<'_> {
             }
         };
         let start = planned.map_or_else(|| self.clock.now(), |at| self.clock.at_since_1970(at));
-        let schedule = Schedule::new(start, self.plan.warmup, self.plan.limit.time());
+        let schedule = Schedule::new(start, self.plan.warmup, self.plan.duration());
         for sender in starts {
             sender.send(schedule).map_err(|_| RunError::died())?;
         }

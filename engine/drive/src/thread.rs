@@ -14,7 +14,7 @@ use super::usage::CpuTime;
 use super::{Report, Shared, ThreadTotals};
 use crate::ledger::log::{End, Entry, TransactionLog};
 use crate::ledger::{Account, Clients, Counts, Pace, ScriptAccount, Tally};
-use crate::plan::{Limit, Plan};
+use crate::plan::{ClosedPlan, Limit, Load, Plan};
 use crate::schedule::{Schedule, Stretch};
 use ground::clock::{Clock, Nanos, Phase};
 use ground::random::Random;
@@ -77,11 +77,11 @@ impl<'a> Thread<'a> {
         let schedule = Schedule::new(0, plan.warmup, None);
         let seeds = &plan.seeds.threads[number];
         let scripts = empty_accounts(plan);
-        let is_detailed = plan.interval.is_some()
-            || plan.pools.is_some()
-            || plan.latency_limit.is_some()
-            || plan.log.is_some()
-            || plan.tries != Some(1)
+        let is_detailed = plan.interval().is_some()
+            || plan.pools().is_some()
+            || plan.options().latency_limit.is_some()
+            || plan.options().log.is_some()
+            || plan.options().tries != Some(1)
             || scripts.len() > 1;
         Ok(Self {
             plan,
@@ -93,8 +93,8 @@ impl<'a> Thread<'a> {
             // Nothing rolls before the start.
             stretch: Stretch { ends: Nanos::MAX, ..schedule.first() },
             schedule,
-            tally: empty_tally(plan, Clients::new(first_client, if plan.staged { clients } else { 0 })),
-            log: match &plan.log {
+            tally: empty_tally(plan, Clients::new(first_client, if plan.is_staged() { clients } else { 0 })),
+            log: match &plan.options().log {
                 Some(log) => Some(TransactionLog::open(log, number, seeds.sample.clone())?),
                 None => None,
             },
@@ -105,22 +105,21 @@ impl<'a> Thread<'a> {
             unready: clients,
             choose: seeds.choose.clone(),
             throttle: plan
-                .interval
+                .interval()
                 .map(|interval| Throttle::new(plan.part.mean_ns(interval), plan.jobs, seeds.throttle.clone())),
-            pools: plan.pools.map(|pools| Box::new(Pools::new(&pools, first_client, clients, &plan.seeds.arrivals))),
+            pools: plan.pools().map(|pools| Box::new(Pools::new(pools, first_client, clients, &plan.seeds.arrivals))),
             timers: Timers::default(),
             yielding: Vec::new(),
             connecting: Connecting::default(),
             buffer: vec![0; BUFFER_SIZE],
             scratch: Message::default(),
-            connects_under_way: plan.reconnect || plan.staged || plan.pools.is_some(),
+            connects_under_way: plan.reconnect() || plan.is_staged() || plan.pools().is_some(),
             is_detailed,
             is_plain: !(is_detailed
-                || plan.timed_commands
-                || plan.notes.steps
-                || plan.staged
-                || plan.reconnect
-                || matches!(plan.limit, Limit::Events { .. })),
+                || plan.options().timed_commands
+                || plan.options().notes.steps
+                || plan.is_staged()
+                || plan.reconnect()),
             share: Share { transactions: u64::MAX, until: Nanos::MAX },
             scripts,
             cpu_at_measure: None,
@@ -131,9 +130,9 @@ impl<'a> Thread<'a> {
     pub fn start(&mut self, schedule: Schedule) {
         self.schedule = schedule;
         self.stretch = schedule.first();
-        match self.plan.limit {
-            Limit::Transactions(limit) => self.share.transactions = limit,
-            Limit::Time(_) | Limit::Events { .. } => self.share.until = schedule.end.unwrap_or(Nanos::MAX),
+        self.share.until = schedule.end.unwrap_or(Nanos::MAX);
+        if let Load::Closed(ClosedPlan { limit: Limit::Transactions(limit), .. }) = self.plan.load {
+            self.share.transactions = limit;
         }
         if self.stretch.phase == Phase::Measure {
             self.cpu_at_measure = CpuTime::of_thread();
@@ -235,10 +234,10 @@ impl<'a> Thread<'a> {
     /// Whether a client has done all that it should.
     #[inline]
     pub fn is_done(&self, client: &Client, now: Nanos) -> bool {
-        match self.plan.limit {
-            Limit::Transactions(limit) => client.done >= limit,
-            Limit::Time(_) => self.is_over(now),
-            Limit::Events { total, .. } => self.is_over(now) || total.is_some_and(|total| !self.take_event(total)),
+        match &self.plan.load {
+            Load::Closed(_) => self.share.is_done(client.done, now),
+            Load::Staged(staged) => self.is_over(now) || staged.events.is_some_and(|total| !self.take_event(total)),
+            Load::Pooled(..) => false,
         }
     }
 
@@ -291,7 +290,7 @@ impl Share {
 }
 
 fn empty_tally(plan: &Plan, clients: Clients) -> Tally {
-    Tally { pace: plan.interval.map(|_| Box::<Pace>::default()), clients, ..Tally::default() }
+    Tally { pace: plan.interval().map(|_| Box::<Pace>::default()), clients, ..Tally::default() }
 }
 
 fn empty_accounts(plan: &Plan) -> Vec<ScriptAccount> {

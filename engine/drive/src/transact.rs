@@ -34,7 +34,7 @@ impl Thread<'_> {
         client.script = client.program.begin(&mut self.choose);
         client.tries = 1;
         client.was_answered = false;
-        if self.plan.notes.steps {
+        if self.plan.options().notes.steps {
             self.note_script(client);
         }
         if self.throttle.is_some() && !self.await_slot(client, now) {
@@ -80,7 +80,7 @@ impl Thread<'_> {
             let Some(throttle) = &mut self.throttle else { return true };
             let scheduled = throttle.next();
             client.scheduled = scheduled;
-            if self.plan.latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
+            if self.plan.options().latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
                 self.skip(client, now);
                 if self.is_done(client, now) {
                     self.end_client(client);
@@ -89,7 +89,7 @@ impl Thread<'_> {
                 continue;
             }
             if let Some(end) = self.schedule.end.filter(|end| scheduled > *end) {
-                if self.plan.staged {
+                if self.plan.is_staged() {
                     // As sysbench's clients do it waits for the end: the run has its whole length.
                     client.state = State::Scheduled;
                     self.timers.add(end, client.index);
@@ -110,7 +110,7 @@ impl Thread<'_> {
     /// Asks the program until the server, a moment or the end is needed.
     pub fn drive(&mut self, client: &mut Client, mut now: Nanos) {
         loop {
-            if self.plan.timed_commands {
+            if self.plan.options().timed_commands {
                 client.command_began = now;
             }
             match client.program.next() {
@@ -119,7 +119,7 @@ impl Thread<'_> {
                         return self.query_without_connection(client);
                     };
                     let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.scratch);
-                    if self.plan.notes.steps {
+                    if self.plan.options().notes.steps {
                         let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
                         self.note_sending(client.index, text.unwrap_or_else(|| statement.name()));
                     }
@@ -253,7 +253,7 @@ impl Thread<'_> {
     /// A command that took no answer is over; the time is read anew only where it is wanted.
     fn finish_command(&mut self, client: &mut Client, command: usize, now: Nanos) -> Nanos {
         self.note_command(client, command);
-        if !self.plan.timed_commands {
+        if !self.plan.options().timed_commands {
             return now;
         }
         let now = self.clock.now();
@@ -264,7 +264,7 @@ impl Thread<'_> {
     /// Notes the time of a command that ended at `now`.
     #[inline]
     pub fn account_command(&mut self, client: &mut Client, command: usize, now: Nanos) {
-        if self.plan.timed_commands {
+        if self.plan.options().timed_commands {
             let account = &mut self.scripts[client.script].commands[command];
             account.moments.add((now - client.command_began) as f64 / 1000.0);
         }
@@ -272,7 +272,7 @@ impl Thread<'_> {
 
     /// The script is at its end: counts the transaction and prepares the next one, which begins at the returned time.
     pub(super) fn end_transaction(&mut self, client: &mut Client, now: Nanos) -> Option<Nanos> {
-        if self.plan.staged {
+        if self.plan.is_staged() {
             return self.end_staged(client, now);
         }
         if !client.was_answered {
@@ -312,7 +312,7 @@ impl Thread<'_> {
     /// A transaction is over, however it ended; with `--connect` so is its connection.
     pub fn count(&mut self, client: &mut Client) {
         client.done += u64::from(self.stretch.phase != Phase::Warmup);
-        if self.plan.reconnect {
+        if self.plan.reconnect() {
             if let Some(mut connection) = client.connection.take() {
                 connection.terminate();
             }
@@ -330,7 +330,7 @@ impl Thread<'_> {
 
     fn commit_in_detail(&mut self, client: &mut Client, now: Nanos, latency: Nanos) {
         let lag = client.transaction_began - client.scheduled;
-        let is_late = self.plan.latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
+        let is_late = self.plan.options().latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
         if let Some(pace) = &mut self.tally.pace {
             pace.service.record(now - client.transaction_began);
             pace.lags.record(lag);

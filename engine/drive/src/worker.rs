@@ -34,7 +34,7 @@ impl<'a> Worker<'a> {
     /// Connects, waits for the start, runs to the end, and reports all the way. `start` delivers the schedule, or
     /// nothing if the run is called off.
     pub fn run(mut self, start: &Receiver<Schedule>) {
-        if self.thread.plan.staged {
+        if self.thread.plan.is_staged() {
             if let Err(error) = self.make_ready() {
                 return self.thread.fail(&error);
             }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use crate::frontend::self_check::Warning;
 use drive::ledger::{Counts, Tally};
-use drive::plan::{Limit, Plan};
+use drive::plan::{ClosedPlan, Limit, Load, Plan};
 use drive::{Abortion, Began, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::shard::ClientShare;
@@ -66,12 +66,17 @@ impl EventWriter {
     /// The run that follows.
     pub fn hello(&mut self, clock: Clock, hello: &Hello<'_>) -> io::Result<()> {
         let plan = hello.plan;
-        self.kind = Kind { paced: plan.interval.is_some(), counted: plan.staged, pooled: plan.pools.is_some() };
-        let duration = plan.limit.time().map(|duration| duration.as_secs_f64());
-        let (each, total) = match plan.limit {
-            Limit::Time(_) => (None, None),
-            Limit::Transactions(each) => (Some(each), None),
-            Limit::Events { total, .. } => (None, total),
+        self.kind = Kind {
+            paced: plan.interval().is_some(),
+            counted: matches!(plan.load, Load::Staged(_)),
+            pooled: plan.pools().is_some(),
+        };
+        let duration = plan.duration().map(|duration| duration.as_secs_f64());
+        let (each, total) = match &plan.load {
+            Load::Closed(ClosedPlan { limit: Limit::Time(_), .. }) => (None, None),
+            Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => (Some(*each), None),
+            Load::Staged(staged) => (None, staged.events),
+            Load::Pooled(pools, _) => (None, Some(pools.all_tasks())),
         };
         let scripts: Vec<_> = plan.workload.scripts().into_iter().map(|script| script.description).collect();
         let mut described = json!({
@@ -91,7 +96,7 @@ impl EventWriter {
             let shard = json!({ "number": shard.index + 1, "of": shard.of, "clients": whole });
             extend(&mut described, json!({ "shard": shard }));
         }
-        if let Some(pools) = &plan.pools {
+        if let Some(pools) = plan.pools() {
             extend(&mut described, json!({ "pools": pools::describe(pools) }));
         }
         self.write(

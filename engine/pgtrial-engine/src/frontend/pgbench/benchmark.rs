@@ -15,7 +15,7 @@ use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::{pooling, self_check};
 use drive;
 use drive::ledger::log::LogPlan;
-use drive::plan::{Limit, Notes, Plan};
+use drive::plan::{ClosedPlan, Limit, Load, Notes, Plan, ScriptOptions};
 use drive::{Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
@@ -197,35 +197,34 @@ fn make_plan(
         other_failures: options.continue_on_error,
         origin,
     });
-    Plan {
-        target,
-        workload,
-        clients: options.clients,
-        part: options.part,
-        start: options.start,
-        jobs: options.jobs,
-        mode: options.mode,
-        limit: match options.duration {
-            _ if options.pools.is_some() => {
-                Limit::Events { total: options.pools.map(|pools| pools.all_tasks()), time: None }
-            }
-            Some(seconds) => Limit::Time(Duration::from_secs(seconds.into())),
-            None => Limit::Transactions(options.transactions.unwrap_or(DEFAULT_TRANSACTIONS).into()),
-        },
-        warmup: options.warmup,
-        reconnect: options.reconnect,
-        staged: false,
+    let script_options = ScriptOptions {
         timed_commands: options.report_per_command,
-        interval: options.interval,
-        pools: options.pools,
         latency_limit: options.latency_limit,
         tries: options.tries,
         continue_on_error: options.continue_on_error,
-        wait_for_server: options.wait_for_server,
-        exit_on_abort: options.exit_on_abort,
         log,
         notes: Notes { failures: options.verbose_errors, steps: options.debug },
-        seeds,
+    };
+    let load = match options.pools {
+        Some(pools) => Load::Pooled(pools, script_options),
+        None => Load::Closed(ClosedPlan {
+            limit: match options.duration {
+                Some(seconds) => Limit::Time(Duration::from_secs(seconds.into())),
+                None => Limit::Transactions(options.transactions.unwrap_or(DEFAULT_TRANSACTIONS).into()),
+            },
+            interval: options.interval,
+            reconnect: options.reconnect,
+            wait_for_server: options.wait_for_server,
+            options: script_options,
+        }),
+    };
+    Plan {
+        start: options.start,
+        jobs: options.jobs,
+        mode: options.mode,
+        warmup: options.warmup,
+        exit_on_abort: options.exit_on_abort,
+        ..Plan::new(target, workload, options.part, seeds, load)
     }
 }
 

@@ -60,7 +60,7 @@ impl<'a> Watcher<'a> {
         events: Option<&'a mut EventWriter>,
         stop: &'a AtomicBool,
     ) -> Self {
-        let lag = plan.interval.is_some();
+        let lag = plan.interval().is_some();
         Self {
             clock,
             events,
@@ -70,7 +70,11 @@ impl<'a> Watcher<'a> {
             only_first_abortion: plan.exit_on_abort,
             abortions: 0,
             every: options.progress,
-            columns: Columns { lag, skipped: lag && plan.latency_limit.is_some(), retries: plan.tries != Some(1) },
+            columns: Columns {
+                lag,
+                skipped: lag && plan.options().latency_limit.is_some(),
+                retries: plan.options().tries != Some(1),
+            },
             timestamps: options.progress_timestamp.then_some(origin),
             since: Tally::default(),
             since_s: 0.0,

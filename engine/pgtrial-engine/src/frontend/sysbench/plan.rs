@@ -6,7 +6,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::refusal::Refusal;
 use crate::frontend::sharing;
-use drive::plan::{Limit, Plan, StartAt};
+use drive::plan::{Load, Plan, StagedPlan, StartAt};
 use ground::shard::{ClientShare, Shard};
 use wire::params;
 use wire::params::{Given, Password, ProcessEnvironment};
@@ -65,13 +65,16 @@ pub fn load(
     let rate = settings.double("rate");
     let start = settings.text("start_at").map(StartAt::read).transpose().map_err(Refusal::fatal)?;
     let total = (events > 0).then(|| part.transactions(events));
-    Ok(Plan {
-        limit: Limit::Events { total, time: (!time.is_zero()).then_some(time) },
-        warmup: seconds("warmup_time"),
+    let staged = StagedPlan {
+        events: total,
+        time: (!time.is_zero()).then_some(time),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
+    };
+    Ok(Plan {
+        warmup: seconds("warmup_time"),
         exit_on_abort: true,
         start,
-        ..of_part(settings, part, target, workload, mode)
+        ..of_part(settings, part, target, workload, mode, staged)
     })
 }
 
@@ -88,7 +91,7 @@ pub fn command(
     workload: Arc<dyn Workload>,
     mode: QueryMode,
 ) -> Plan {
-    of_part(settings, part, target, workload, mode)
+    of_part(settings, part, target, workload, mode, StagedPlan::default())
 }
 
 fn clients(settings: &Settings, parallel: bool) -> usize {
@@ -101,6 +104,7 @@ fn of_part(
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
+    staged: StagedPlan,
 ) -> Plan {
     let clients = part.clients();
     let jobs = match usize::try_from(settings.int("jobs")) {
@@ -109,7 +113,7 @@ fn of_part(
     }
     .min(clients);
     let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
-    Plan { jobs, mode, staged: true, ..Plan::plain(target, workload, part, seeds) }
+    Plan { jobs, mode, ..Plan::new(target, workload, part, seeds, Load::Staged(staged)) }
 }
 
 fn count(settings: &Settings, name: &str) -> u64 {
@@ -167,19 +171,29 @@ mod tests {
         load(settings, part(settings).unwrap(), target, Arc::new(Nothing), QueryMode::Prepared).unwrap()
     }
 
+    fn staged(plan: &Plan) -> StagedPlan {
+        match plan.load {
+            Load::Staged(staged) => staged,
+            Load::Closed(_) | Load::Pooled(..) => unreachable!("sysbench's loads are staged"),
+        }
+    }
+
     #[test]
     fn a_load_ends_by_events_or_time_or_never() {
-        let limit = |events, time| loaded(&[("threads", 1), ("events", events), ("time", time)]).limit;
+        let limit = |events, time| {
+            let plan = staged(&loaded(&[("threads", 1), ("events", events), ("time", time)]));
+            (plan.events, plan.time)
+        };
         let seconds = |seconds| Some(Duration::from_secs(seconds));
-        assert_eq!(limit(5, 10), Limit::Events { total: Some(5), time: seconds(10) });
-        assert_eq!(limit(0, 10), Limit::Events { total: None, time: seconds(10) });
-        assert_eq!(limit(0, 0), Limit::Events { total: None, time: None });
+        assert_eq!(limit(5, 10), (Some(5), seconds(10)));
+        assert_eq!(limit(0, 10), (None, seconds(10)));
+        assert_eq!(limit(0, 0), (None, None));
     }
 
     #[test]
     fn a_rate_is_an_interval() {
-        assert_eq!(loaded(&[("threads", 1), ("rate", 4)]).interval, Some(Duration::from_millis(250)));
-        assert_eq!(loaded(&[("threads", 1), ("rate", 0)]).interval, None);
+        assert_eq!(loaded(&[("threads", 1), ("rate", 4)]).interval(), Some(Duration::from_millis(250)));
+        assert_eq!(loaded(&[("threads", 1), ("rate", 0)]).interval(), None);
     }
 
     #[test]
@@ -213,9 +227,9 @@ mod tests {
     #[test]
     fn a_part_has_its_threads_and_what_these_take_of_the_events() {
         let plans = ["1/2", "2/2"].map(|text| load_of(&of_shard(text, &[("threads", 3), ("events", 10)])));
-        let totals = plans.each_ref().map(|plan| plan.limit);
-        assert_eq!(totals, [6, 4].map(|total| Limit::Events { total: Some(total), time: None }));
         assert_eq!(plans.each_ref().map(|plan| (plan.clients, plan.part.number(0))), [(2, 0), (1, 2)]);
+        let limits = plans.map(|plan| (staged(&plan).events, staged(&plan).time));
+        assert_eq!(limits, [6, 4].map(|total| (Some(total), None)));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::frontend::events::Events;
 use crate::frontend::{pooling, self_check};
 use drive;
 use drive::Outcome;
-use drive::plan::{Limit, Plan};
+use drive::plan::{Load, Plan, ScriptOptions};
 use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{print_stderr, print_stdout};
@@ -88,14 +88,12 @@ fn make_plan(options: &Options, shape: Shape, target: Arc<Target>) -> Result<Pla
     let script = parse(DESCRIPTION, 1, SCRIPT.as_bytes()).map_err(|error| error.to_string())?;
     let scripts = Scripts::link(vec![script], &environment).map_err(|error| error.to_string())?;
     let workload: Arc<dyn Workload> = Arc::new(Arc::new(scripts));
+    let load = Load::Pooled(options.pools, ScriptOptions { continue_on_error: true, ..ScriptOptions::default() });
     Ok(Plan {
         start: options.start,
         jobs: options.jobs,
         mode: options.mode,
-        limit: Limit::Events { total: Some(options.pools.all_tasks()), time: None },
-        pools: Some(options.pools),
-        continue_on_error: true,
-        ..Plan::plain(target, workload, options.part, seeds)
+        ..Plan::new(target, workload, options.part, seeds, load)
     })
 }
 

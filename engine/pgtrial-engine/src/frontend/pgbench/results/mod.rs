@@ -10,7 +10,7 @@ use super::options::Options;
 use super::survey::Facts;
 use drive::Outcome;
 use drive::ledger::{Account, Counts, Tally};
-use drive::plan::{Limit, Plan};
+use drive::plan::{ClosedPlan, Limit, Load, Plan};
 use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
 use workload::ScriptInfo;
@@ -71,26 +71,26 @@ impl Report<'_> {
         writeln!(out, "query mode: {}", self.plan.mode.name())?;
         let ClientShare { shard, whole, .. } = self.plan.part;
         if shard.is_part() {
-            let what = if self.plan.pools.is_some() { "connections" } else { "clients" };
+            let what = if self.plan.pools().is_some() { "connections" } else { "clients" };
             writeln!(out, "shard: {shard} of a run of {whole} {what}")?;
         }
-        if let Some(pools) = self.plan.pools {
-            return self.write_pools(&pools);
+        if let Some(pools) = self.plan.pools() {
+            return self.write_pools(pools);
         }
         writeln!(out, "number of clients: {}", self.plan.clients)?;
         writeln!(out, "number of threads: {}", self.plan.jobs)?;
-        if let Some(tries) = self.plan.tries {
+        if let Some(tries) = self.plan.options().tries {
             writeln!(out, "maximum number of tries: {tries}")?;
         }
         let committed = self.total.counts.transactions();
-        match self.plan.limit {
-            Limit::Transactions(each) => {
+        match self.plan.load {
+            Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => {
                 let wanted = each * self.plan.clients as u64;
                 writeln!(out, "number of transactions per client: {each}")?;
                 writeln!(out, "number of transactions actually processed: {committed}/{wanted}")
             }
-            Limit::Time(_) | Limit::Events { .. } => {
-                if let Some(duration) = self.plan.limit.time() {
+            Load::Closed(_) | Load::Staged(_) | Load::Pooled(..) => {
+                if let Some(duration) = self.plan.duration() {
                     writeln!(out, "duration: {} s", duration.as_secs())?;
                 }
                 writeln!(out, "number of transactions actually processed: {committed}")
@@ -112,11 +112,11 @@ impl Report<'_> {
         if self.options.failures_detailed {
             writeln!(out, "{prefix}number of serialization failures: {}", share(counts.serialization_failures(), all))?;
             writeln!(out, "{prefix}number of deadlock failures: {}", share(counts.deadlocks(), all))?;
-            if self.plan.continue_on_error {
+            if self.plan.options().continue_on_error {
                 writeln!(out, "{prefix}number of other failures: {}", share(counts.other_failures, all))?;
             }
         }
-        if self.plan.tries != Some(1) {
+        if self.plan.options().tries != Some(1) {
             writeln!(out, "{prefix}number of transactions retried: {}", share(counts.retried, all))?;
             writeln!(out, "{prefix}total number of retries: {}", counts.retries)?;
         }
@@ -124,14 +124,14 @@ impl Report<'_> {
     }
 
     fn write_skipped(&mut self, prefix: &str, counts: &Counts) -> Result {
-        if self.plan.interval.is_none() || self.plan.latency_limit.is_none() {
+        if self.plan.interval().is_none() || self.plan.options().latency_limit.is_none() {
             return Ok(());
         }
         writeln!(self.out, "{prefix}number of transactions skipped: {}", share(counts.skipped, all(counts)))
     }
 
     fn write_late(&mut self) -> Result {
-        let Some(limit) = self.plan.latency_limit else { return Ok(()) };
+        let Some(limit) = self.plan.options().latency_limit else { return Ok(()) };
         let (late, committed) = (self.total.counts.late, self.total.counts.transactions());
         let percent = if committed == 0 { 0.0 } else { 100.0 * late as f64 / committed as f64 };
         writeln!(
@@ -142,11 +142,11 @@ impl Report<'_> {
     }
 
     fn write_latency(&mut self) -> Result {
-        let throttled = self.plan.interval.is_some();
+        let throttled = self.plan.interval().is_some();
         if throttled
-            || self.plan.pools.is_some()
+            || self.plan.pools().is_some()
             || self.options.progress.is_some()
-            || self.plan.latency_limit.is_some()
+            || self.plan.options().latency_limit.is_some()
         {
             self.write_moments("", &self.total.counts.moments.clone())?;
         } else {
@@ -184,10 +184,10 @@ impl Report<'_> {
     fn write_speed(&mut self) -> Result {
         let counts = &self.total.counts;
         let tps = counts.transactions() as f64 / self.outcome.elapsed_s;
-        if self.plan.pools.is_some() {
+        if self.plan.pools().is_some() {
             return writeln!(self.out, "tps = {tps:.6} (including connection times)");
         }
-        if self.plan.reconnect {
+        if self.plan.reconnect() {
             let connected = (counts.transactions() + counts.failed()).max(1);
             let connect_ms = self.outcome.reconnect_s * 1000.0 / connected as f64;
             writeln!(self.out, "average connection time = {connect_ms:.3} ms")?;
@@ -211,7 +211,8 @@ impl Report<'_> {
             }
             if self.options.report_per_command {
                 let prefix = if several { " - " } else { "" };
-                let columns = if self.plan.tries == Some(1) { " and failures" } else { ", failures and retries" };
+                let columns =
+                    if self.plan.options().tries == Some(1) { " and failures" } else { ", failures and retries" };
                 writeln!(self.out, "{prefix}statement latencies in milliseconds{columns}:")?;
                 for (command, account) in script.commands.iter().zip(&account.commands) {
                     self.write_command(&command.line, account)?;
@@ -238,7 +239,7 @@ impl Report<'_> {
     fn write_command(&mut self, line: &str, account: &Account) -> Result {
         let Account { moments, failures, retries } = account;
         write!(self.out, "   {:11.3}  {failures:10} ", moments.mean() / 1000.0)?;
-        if self.plan.tries != Some(1) {
+        if self.plan.options().tries != Some(1) {
             write!(self.out, "{retries:10} ")?;
         }
         writeln!(self.out, "{line}")

@@ -15,7 +15,7 @@ impl Report<'_> {
         let out = &mut self.out;
         writeln!(out, "number of applications: {apps}")?;
         writeln!(out, "number of threads: {}", self.plan.jobs)?;
-        if let Some(tries) = self.plan.tries {
+        if let Some(tries) = self.plan.options().tries {
             writeln!(out, "maximum number of tries: {tries}")?;
         }
         writeln!(out, "pool of each application: {size} connections, time-out {} s", timeout.as_secs_f64())?;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::*;
 use drive::ledger::{Pace, ScriptAccount};
+use drive::plan::{ClosedPlan, Limit, Load, ScriptOptions};
 use ground::random::Random;
 use ground::shard::ClientShare;
 use wire::params;
@@ -26,6 +27,16 @@ impl Workload for Scripts {
     }
 }
 
+fn closed() -> ClosedPlan {
+    ClosedPlan {
+        limit: Limit::Time(Duration::from_secs(4)),
+        interval: None,
+        reconnect: false,
+        wait_for_server: None,
+        options: ScriptOptions { timed_commands: true, ..ScriptOptions::default() },
+    }
+}
+
 fn plan(scripts: &[(&str, u64)]) -> Plan {
     let given = Given { host: Some("/tmp".to_owned()), ..Given::default() };
     let target = Target::resolve(params::resolve(&given, &ProcessEnvironment).unwrap());
@@ -42,9 +53,7 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
     let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
         mode: QueryMode::Prepared,
-        limit: Limit::Time(Duration::from_secs(4)),
-        timed_commands: true,
-        ..Plan::plain(Arc::new(target), Arc::new(Scripts(scripts)), part, seeds)
+        ..Plan::new(Arc::new(target), Arc::new(Scripts(scripts)), part, seeds, Load::Closed(closed()))
     }
 }
 
@@ -99,15 +108,14 @@ tps = 1.000000 (without initial connection time)
 #[test]
 fn every_option_has_its_lines_in_pgbenchs_order() {
     let options = Options { failures_detailed: true, report_per_command: true, ..Options::default() };
-    let plan = Plan {
+    let closed = ClosedPlan {
         limit: Limit::Transactions(4),
-        reconnect: true,
-        staged: false,
         interval: Some(Duration::from_millis(1)),
-        latency_limit: Some(Duration::from_micros(2500)),
-        tries: None,
-        ..plan(&[("a.sql", 1), ("b.sql", 3)])
+        reconnect: true,
+        options: ScriptOptions { latency_limit: Some(Duration::from_micros(2500)), tries: None, ..closed().options },
+        ..closed()
     };
+    let plan = Plan { load: Load::Closed(closed), ..plan(&[("a.sql", 1), ("b.sql", 3)]) };
     let text = report_of(&options, &plan, &outcome(2));
     let expected = "\
 number of transactions per client: 4
@@ -148,7 +156,9 @@ SQL script 2: b.sql
 #[test]
 fn other_failures_have_a_line_when_clients_go_on_after_them() {
     let options = Options { failures_detailed: true, ..Options::default() };
-    let plan = Plan { continue_on_error: true, ..plan(&[("a.sql", 1)]) };
+    let script_options = ScriptOptions { continue_on_error: true, ..closed().options };
+    let load = Load::Closed(ClosedPlan { options: script_options, ..closed() });
+    let plan = Plan { load, ..plan(&[("a.sql", 1)]) };
     let text = report_of(&options, &plan, &outcome(1));
     assert!(text.contains("deadlock failures: 1 (12.500%)\nnumber of other failures: 1 (12.500%)\n"), "{text}");
 }

@@ -22,7 +22,7 @@ use crate::frontend::events::Events;
 use crate::frontend::self_check;
 use choice::Choice;
 use drive;
-use drive::plan::{Limit, Plan};
+use drive::plan::{Load, Plan};
 use drive::{Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
@@ -159,12 +159,13 @@ fn finish<W: Write>(plan: &Plan, choice: &Choice, mut outcome: Outcome, watcher:
 /// Says of each client why it has ended.
 fn tell_limits<W: Write>(plan: &Plan, outcome: &Outcome, log: &mut Log<W>) {
     let done = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
-    let text = match plan.limit {
-        Limit::Events { total: Some(total), .. } if done >= total => "Event limit exceeded, exiting...",
-        Limit::Events { time: Some(time), .. } if outcome.elapsed_s >= time.as_secs_f64() => {
-            "Time limit exceeded, exiting..."
-        }
-        _ => return,
+    let Load::Staged(staged) = &plan.load else { return };
+    let text = if staged.events.is_some_and(|total| done >= total) {
+        "Event limit exceeded, exiting..."
+    } else if staged.time.is_some_and(|time| outcome.elapsed_s >= time.as_secs_f64()) {
+        "Time limit exceeded, exiting..."
+    } else {
+        return;
     };
     (0..plan.clients).for_each(|_| log.text(Level::Info, text));
 }

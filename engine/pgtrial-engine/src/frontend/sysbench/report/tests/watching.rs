@@ -8,6 +8,7 @@ use super::super::watcher::Watcher;
 use super::super::*;
 use super::{logged, tally, usual};
 use drive::ledger::{Pace, Tally};
+use drive::plan::{Load, StagedPlan};
 use drive::{Abortion, Cause, Observer, Tick};
 use ground::clock::Phase;
 use ground::random::Random;
@@ -63,13 +64,12 @@ fn plan() -> Plan {
     let target = Target::resolve(params::resolve(&given, &ProcessEnvironment).unwrap());
     let part = ClientShare::whole(2);
     let seeds = Seeds::derive(1, &part, 0, 1, None);
+    let staged = StagedPlan { time: Some(Duration::from_secs(2)), ..StagedPlan::default() };
     Plan {
         mode: QueryMode::Prepared,
-        limit: Limit::Events { total: None, time: Some(Duration::from_secs(2)) },
         warmup: Duration::from_secs(1),
-        staged: true,
         exit_on_abort: true,
-        ..Plan::plain(Arc::new(target), Arc::new(Nothing), part, seeds)
+        ..Plan::new(Arc::new(target), Arc::new(Nothing), part, seeds, Load::Staged(staged))
     }
 }
 
@@ -278,9 +278,9 @@ fn clients_say_why_they_ended() {
         let mut measure = Tally::default();
         (0..done).for_each(|_| measure.commit(1000));
         let outcome = Outcome { measure, elapsed_s, ..Outcome::default() };
-        let limit = Limit::Events { total, time: Some(Duration::from_secs(2)) };
+        let staged = StagedPlan { events: total, time: Some(Duration::from_secs(2)), interval: None };
         logged(4, |log| {
-            tell_limits(&Plan { limit, ..plan() }, &outcome, log);
+            tell_limits(&Plan { load: Load::Staged(staged), ..plan() }, &outcome, log);
             log.text(Level::Info, "Done.\n");
         })
     };
