@@ -8,7 +8,7 @@ use crate::{Began, CpuTime, ThreadTotals};
 use ground::clock::Phase;
 use wire::OpenError;
 use wire::error::{ConnectionError, ServerError};
-use workload::Trouble;
+use workload::AbortReason;
 
 /// Why a client was given up.
 #[derive(Debug)]
@@ -20,7 +20,7 @@ pub enum Cause {
     },
     Connection(ConnectionError),
     Connect(OpenError),
-    Program(Trouble),
+    Program(AbortReason),
 }
 
 impl Cause {

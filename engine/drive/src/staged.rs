@@ -10,7 +10,7 @@ use ground::clock::{Nanos, Phase};
 use ground::readiness::Ready;
 use wire::error::{ConnectionError, ServerError};
 use wire::{Connection, OpenError};
-use workload::Outcome;
+use workload::ActionResult;
 
 impl Worker<'_> {
     /// Has all clients do what comes before their first transaction.
@@ -95,7 +95,7 @@ impl Thread<'_> {
             self.count_query(client);
         }
         if let Some(connection) = &mut client.connection {
-            client.program.take(Outcome::Done(connection.answered()));
+            client.program.complete(ActionResult::Done(connection.answered()));
             if !counts {
                 connection.trim();
             }
@@ -106,7 +106,7 @@ impl Thread<'_> {
     /// A failure goes to the program.
     pub fn hand_failure(&mut self, client: &mut Client, error: &ServerError, counts: bool, now: Nanos) {
         self.tally.counts.queries.errors += u64::from(counts);
-        client.program.take(Outcome::Failed(error));
+        client.program.complete(ActionResult::Failed(error));
         self.drive(client, now);
     }
 
@@ -125,7 +125,7 @@ impl Thread<'_> {
     /// since it may send the next query there too.
     #[cold]
     pub fn query_without_connection(&mut self, client: &mut Client) {
-        client.program.take(Outcome::Lost(&ConnectionError::Closed));
+        client.program.complete(ActionResult::Lost(&ConnectionError::Closed));
         client.state = State::Pausing;
         self.yielding.push(client.index);
     }
@@ -134,7 +134,7 @@ impl Thread<'_> {
     pub fn lost(&mut self, client: &mut Client, error: &ConnectionError, now: Nanos) {
         client.connection = None;
         client.was_answered = true;
-        client.program.take(Outcome::Lost(error));
+        client.program.complete(ActionResult::Lost(error));
         self.drive(client, now);
     }
 
@@ -148,7 +148,7 @@ impl Thread<'_> {
         }
         client.was_answered = true;
         if let Some(connection) = &client.connection {
-            client.program.take(Outcome::Done(connection.answered()));
+            client.program.complete(ActionResult::Done(connection.answered()));
         }
         self.drive(client, now);
     }
@@ -156,7 +156,7 @@ impl Thread<'_> {
     /// A connection that the program asked for could not be made.
     pub fn refused(&mut self, client: &mut Client, error: &OpenError) {
         client.connection = None;
-        client.program.take(Outcome::Refused(error));
+        client.program.complete(ActionResult::Refused(error));
         let now = self.clock.now();
         self.drive(client, now);
     }

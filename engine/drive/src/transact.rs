@@ -11,7 +11,7 @@ use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
 use wire::statement::QueryMode;
 use wire::{Answered, Rows};
-use workload::{Action, Outcome, Trouble};
+use workload::{AbortReason, Action, ActionResult};
 
 impl Thread<'_> {
     /// Starts a client's next transaction, or ends the client.
@@ -113,7 +113,7 @@ impl Thread<'_> {
             if self.plan.options().timed_commands {
                 client.command_began = now;
             }
-            match client.program.next() {
+            match client.program.next_action() {
                 Action::Query { command, statement, values, rows, last } => {
                     let Some(connection) = &mut client.connection else {
                         return self.query_without_connection(client);
@@ -199,7 +199,7 @@ impl Thread<'_> {
                 Action::PrepareAll { statements } => {
                     let sent = client.connection.as_mut().map(|connection| connection.prepare(statements));
                     if matches!(sent, Some(Ok(false))) {
-                        client.program.take(Outcome::Done(&Answered::default()));
+                        client.program.complete(ActionResult::Done(&Answered::default()));
                         continue;
                     }
                     client.state = State::WaitingForAnswer { counts: false };
@@ -222,7 +222,7 @@ impl Thread<'_> {
                     client.staged.stage = Stage::Stop;
                 }
                 Action::Abort(trouble) => {
-                    if let Trouble::Command { command, .. } = trouble {
+                    if let AbortReason::Command { command, .. } = trouble {
                         self.note_command(client, command);
                     }
                     return self.abort(client, None, Cause::Program(trouble));
@@ -306,7 +306,7 @@ impl Thread<'_> {
     #[cold]
     pub(super) fn leave_open(&mut self, client: &mut Client) {
         let reason = "end of script reached without completing the last transaction".to_owned();
-        self.abort(client, None, Cause::Program(Trouble::Script { reason }));
+        self.abort(client, None, Cause::Program(AbortReason::Script { reason }));
     }
 
     /// A transaction is over, however it ended; with `--connect` so is its connection.

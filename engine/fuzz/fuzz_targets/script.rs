@@ -1,18 +1,45 @@
-//! Any text is a script or is refused; a script runs or stops with an error.
+//! Any text is a valid script or is rejected; a script runs or stops with an error.
 
 #![no_main]
 
+use std::sync::Arc;
+
+use ground::random::Random;
 use libfuzzer_sys::fuzz_target;
-use pgtrial_engine::measured::Client;
+use wire::statement::QueryMode;
+use wire::value::Value;
+use workload::pgbench::{Environment, Scripts, parse};
+use workload::{Action, Program, Workload};
+
+/// The most actions of a transaction: a script can be long.
+const MOST_ACTIONS: usize = 10_000;
 
 fuzz_target!(|text: &[u8]| {
-    // A script may run any command of the system's.
+    // A script may run any shell command.
     if text.windows(5).any(|word| word.eq_ignore_ascii_case(b"shell")) {
         return;
     }
-    if let Some(mut client) = Client::compile(text) {
+    if let Some(mut client) = client(text) {
         for _ in 0..3 {
-            client.transaction();
+            transaction(client.as_mut());
         }
     }
 });
+
+/// A client of a script with this text and `scale` 1; `None` if the text is rejected.
+fn client(text: &[u8]) -> Option<Box<dyn Program>> {
+    let variables = vec![("scale".to_owned(), Value::Int(1))];
+    let environment = Environment { mode: QueryMode::Prepared, timed: false, variables, default_seed: 1 };
+    let scripts = Scripts::link(vec![parse("script", 1, text).ok()?], &environment).ok()?;
+    Some(Arc::new(scripts).client(0, Random::seeded(1)))
+}
+
+/// Runs one transaction; no query returns rows.
+fn transaction(client: &mut dyn Program) {
+    client.begin(&mut Random::seeded(2));
+    for _ in 0..MOST_ACTIONS {
+        if client.next_query().is_none() && matches!(client.next_action(), Action::End | Action::Abort(_)) {
+            break;
+        }
+    }
+}

@@ -1,9 +1,15 @@
 //! The steps of the hot path, each alone: `cargo bench --bench hot_path`.
 
 use std::hint::black_box;
+use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use pgtrial_engine::measured::{Client, Latencies, Select, read_replies, read_whole_reply};
+use ground::random::Random;
+use pgtrial_engine::measured::{Latencies, Select, read_replies, read_whole_reply};
+use wire::statement::QueryMode;
+use wire::value::Value;
+use workload::pgbench::{Environment, Scripts, parse};
+use workload::{Program, Workload};
 
 /// BindComplete, a row with one integer, CommandComplete, ReadyForQuery.
 const REPLY: &[u8] = b"2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x010C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
@@ -15,7 +21,7 @@ fn encode(c: &mut Criterion) {
     c.bench_function("encode select", |b| b.iter(|| select.encode(black_box(1_234_567)).len()));
 }
 
-fn parse(c: &mut Criterion) {
+fn read_reply(c: &mut Criterion) {
     assert_eq!(read_replies(REPLY, REPLY.len()).ok(), Some(1));
     assert_eq!(read_whole_reply(REPLY), Some(b'I'));
     c.bench_function("parse whole reply", |b| b.iter(|| read_whole_reply(black_box(REPLY))));
@@ -34,15 +40,31 @@ fn record(c: &mut Criterion) {
     });
 }
 
+/// A client of a script with this text and `scale` 1.
+fn client(text: &str) -> Option<Box<dyn Program>> {
+    let variables = vec![("scale".to_owned(), Value::Int(1))];
+    let environment = Environment { mode: QueryMode::Prepared, timed: false, variables, default_seed: 1 };
+    let scripts = Scripts::link(vec![parse("script", 1, text.as_bytes()).ok()?], &environment).ok()?;
+    Some(Arc::new(scripts).client(0, Random::seeded(1)))
+}
+
 fn evaluate(c: &mut Criterion) {
     for (name, text) in [
         ("transaction of one draw", "\\set aid random(1, 100000)\nSELECT :aid;\n"),
         ("transaction of arithmetic", ARITHMETIC),
     ] {
-        let Some(mut client) = Client::compile(text.as_bytes()) else { panic!("{name} is refused") };
-        c.bench_function(name, |b| b.iter(|| client.transaction()));
+        let Some(mut client) = client(text) else { panic!("{name} is refused") };
+        let mut choose = Random::seeded(2);
+        c.bench_function(name, |b| {
+            b.iter(|| {
+                client.begin(&mut choose);
+                if client.next_query().is_none() {
+                    black_box(client.next_action());
+                }
+            });
+        });
     }
 }
 
-criterion_group!(hot_path, encode, parse, record, evaluate);
+criterion_group!(hot_path, encode, read_reply, record, evaluate);
 criterion_main!(hot_path);

@@ -23,9 +23,9 @@ use workload::Fatal;
 use workload::oltp::failure;
 use workload::oltp::failure::SqlError;
 use workload::oltp::parameters::Parameters;
-use workload::oltp::{Kind, Test};
-use workload::random::skewed;
-use workload::random::skewed::Distributions;
+use workload::oltp::{Test, TestKind};
+use workload::sb_rand;
+use workload::sb_rand::Distributions;
 use workload::settings::Settings;
 
 /// The function of sysbench that a command of 1.0 runs in.
@@ -38,18 +38,18 @@ const LOST: &str = "a thread that made tables died";
 /// make theirs, as in sysbench, and all failures are told of in the end. Engines that share the work take turns at the
 /// tables, whose rows are those that one engine would make.
 pub fn prepare(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
-    if test.kind() == Kind::BulkInsert {
+    if test.kind() == TestKind::BulkInsert {
         return prepare_bulk(test, settings, shard, target);
     }
     let parameters = Parameters::read(test.kind(), settings)?;
     let distributions = Distributions::new(settings)?;
-    let mut seeds = skewed::generator(settings);
+    let mut seeds = sb_rand::generator(settings);
     let all = (1..=parameters.tables).map(|number| (number, seeds.derive()));
     let tables: Vec<_> = all.filter(|(number, _)| shard.has_turn(number - 1)).collect();
     let rows = tables.iter().map(|(number, _)| u64::from(table(test, &parameters, *number).rows())).sum();
     let console = Console::new(rows);
     let connections =
-        if test.kind() == Kind::Legacy { 1 } else { shard.turns(parameters.threads).min(tables.len()).max(1) };
+        if test.kind() == TestKind::Legacy { 1 } else { shard.turns(parameters.threads).min(tables.len()).max(1) };
     let (parameters, distributions, console) = (&parameters, &distributions, &console);
     let work = Work { test, parameters, distributions, target, console, connections };
     let failures: Vec<String> = thread::scope(|scope| {
@@ -83,11 +83,11 @@ pub fn prewarm(test: &Test, _settings: &Settings, target: &Arc<Target>) -> Resul
 pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "cleanup";
     let parameters = Parameters::read(test.kind(), settings)?;
-    if matches!(test.kind(), Kind::RandomPoints | Kind::RandomRanges) && parameters.tables != 1 {
+    if matches!(test.kind(), TestKind::RandomPoints | TestKind::RandomRanges) && parameters.tables != 1 {
         let reason = "this benchmark does not support --tables > 1";
         return Err(Fatal::new(failure::function_failed(function, test.name(), reason)));
     }
-    let is_bulk = test.kind() == Kind::BulkInsert;
+    let is_bulk = test.kind() == TestKind::BulkInsert;
     let tables = if is_bulk { parameters.threads as u64 } else { parameters.tables };
     let (mut session, console) = (open(function, test, target)?, Console::new(0));
     silence(&mut session);
@@ -152,7 +152,7 @@ struct Work<'a> {
 
 impl Work<'_> {
     fn function(&self) -> &'static str {
-        if self.test.kind() == Kind::Legacy { "prepare" } else { COMMAND }
+        if self.test.kind() == TestKind::Legacy { "prepare" } else { COMMAND }
     }
 
     /// Makes tables over one connection, up to the first that cannot be made.

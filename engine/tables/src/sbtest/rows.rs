@@ -5,7 +5,7 @@ use std::ops::Range;
 use crate::rows::Messages;
 use ground::random::Random;
 use workload::oltp::{C_LENGTH, PAD_LENGTH};
-use workload::random::skewed::{Skewed, fill_groups};
+use workload::sb_rand::{Distribution, fill_groups};
 
 /// Bytes of a field's length.
 const LENGTH: usize = 4;
@@ -21,7 +21,7 @@ const ROW: usize = PAD + PAD_LENGTH;
 pub struct Rows {
     /// The ids that are left.
     left: Range<u32>,
-    ks: Skewed,
+    ks: Distribution,
     random: Random,
     /// A row, of which only the values change.
     row: [u8; ROW],
@@ -30,7 +30,7 @@ pub struct Rows {
 
 impl Rows {
     /// Rows 1 to `count`, `k` drawn from `ks`.
-    pub fn new(count: u32, ks: Skewed, random: Random) -> Self {
+    pub fn new(count: u32, ks: Distribution, random: Random) -> Self {
         let mut row = [0; ROW];
         row[1] = 4;
         for (field, length) in [(ID, 4), (K, 4), (C, C_LENGTH), (PAD, PAD_LENGTH)] {
@@ -59,7 +59,7 @@ impl Rows {
 mod tests {
     use super::*;
     use crate::rows::{HEADER, TRAILER};
-    use workload::random::skewed::Distributions;
+    use workload::sb_rand::Distributions;
     use workload::settings::Settings;
 
     fn integer(bytes: &[u8]) -> i64 {

@@ -1,11 +1,11 @@
 //! The statements that make and unmake the tables, and sysbench's lines about them.
 
-use workload::oltp::Kind;
+use workload::oltp::TestKind;
 use workload::oltp::parameters::Parameters;
 
 /// Statements and lines for one table.
 pub struct Table<'a> {
-    pub kind: Kind,
+    pub kind: TestKind,
     pub parameters: &'a Parameters,
     /// Counted from 1.
     pub number: u64,
@@ -29,7 +29,7 @@ impl Table<'_> {
     fn create_with(&self, key: &str) -> String {
         let (name, id) = (self.name(), self.id());
         match self.kind {
-            Kind::Legacy => format!(
+            TestKind::Legacy => format!(
                 "CREATE TABLE {name} (\nid {id} NOT NULL,\nk INTEGER DEFAULT '0' NOT NULL,\n\
                  c CHAR(120) DEFAULT '' NOT NULL,\npad CHAR(60) DEFAULT '' NOT NULL{key}\n) "
             ),
@@ -41,13 +41,13 @@ impl Table<'_> {
     }
 
     fn indent(&self) -> &'static str {
-        if self.kind == Kind::Legacy { "" } else { "  " }
+        if self.kind == TestKind::Legacy { "" } else { "  " }
     }
 
     fn id(&self) -> &'static str {
         match (self.kind, self.parameters.redshift, self.parameters.auto_inc) {
-            (Kind::Legacy, true, _) => "INTEGER IDENTITY(1,1)",
-            (Kind::Legacy, false, _) | (_, _, true) => "SERIAL",
+            (TestKind::Legacy, true, _) => "INTEGER IDENTITY(1,1)",
+            (TestKind::Legacy, false, _) | (_, _, true) => "SERIAL",
             _ => "INTEGER NOT NULL",
         }
     }
@@ -75,7 +75,7 @@ impl Table<'_> {
     pub fn create_index(&self) -> String {
         let number = self.number;
         match self.kind {
-            Kind::Legacy => format!("CREATE INDEX k_{number} on sbtest{number}(k)"),
+            TestKind::Legacy => format!("CREATE INDEX k_{number} on sbtest{number}(k)"),
             _ => format!("CREATE INDEX k_{number} ON sbtest{number}(k)"),
         }
     }
@@ -86,7 +86,7 @@ impl Table<'_> {
 
     /// How many rows it has at first. Those of `oltp_insert` could be in the way of the ids that it draws.
     pub fn rows(&self) -> u32 {
-        let is_left_empty = self.kind == Kind::Insert && !self.parameters.auto_inc;
+        let is_left_empty = self.kind == TestKind::Insert && !self.parameters.auto_inc;
         if is_left_empty { 0 } else { u32::try_from(self.parameters.table_size).unwrap_or(0) }
     }
 
@@ -96,12 +96,12 @@ impl Table<'_> {
 
     /// Said before the rows are sent, if it is said.
     pub fn inserting(&self) -> Option<String> {
-        let is_said = self.rows() > 0 || self.kind == Kind::Legacy;
+        let is_said = self.rows() > 0 || self.kind == TestKind::Legacy;
         is_said.then(|| format!("Inserting {} records into '{}'", self.rows(), self.name()))
     }
 
     pub fn creating_index(&self) -> String {
-        let what = if self.kind == Kind::Legacy { "secondary indexes" } else { "a secondary index" };
+        let what = if self.kind == TestKind::Legacy { "secondary indexes" } else { "a secondary index" };
         format!("Creating {what} on '{}'...", self.name())
     }
 
@@ -123,7 +123,7 @@ mod tests {
     use super::*;
     use workload::settings::{OptionValue, Settings};
 
-    fn created(kind: Kind, options: &[(&str, OptionValue)]) -> [String; 2] {
+    fn created(kind: TestKind, options: &[(&str, OptionValue)]) -> [String; 2] {
         let mut settings = Settings::default();
         options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
         let parameters = Parameters::read(kind, &settings).unwrap();
@@ -136,21 +136,21 @@ mod tests {
     fn tables_are_made_with_sysbenchs_statement() {
         let columns = "  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) DEFAULT '' NOT NULL,\n  \
                        pad CHAR(60) DEFAULT '' NOT NULL";
-        let [usual, keyless] = created(Kind::ReadWrite, &[]);
+        let [usual, keyless] = created(TestKind::ReadWrite, &[]);
         assert_eq!(usual, format!("CREATE TABLE sbtest7(\n  id SERIAL,\n{columns},\n  PRIMARY KEY (id)\n)  "));
         assert_eq!(keyless, format!("CREATE TABLE sbtest7(\n  id SERIAL,\n{columns}\n)  "));
         let off = OptionValue::Bool(false);
-        let [numbered, _] = created(Kind::ReadWrite, &[("auto_inc", off)]);
+        let [numbered, _] = created(TestKind::ReadWrite, &[("auto_inc", off)]);
         assert_eq!(
             numbered,
             format!("CREATE TABLE sbtest7(\n  id INTEGER NOT NULL,\n{columns},\n  PRIMARY KEY (id)\n)  ")
         );
-        let [secondary, _] = created(Kind::ReadWrite, &[("secondary", OptionValue::Bool(true))]);
+        let [secondary, _] = created(TestKind::ReadWrite, &[("secondary", OptionValue::Bool(true))]);
         assert!(secondary.ends_with(",\n  KEY xid (id)\n)  "), "{secondary}");
     }
 
     /// Rows, the line about them, and the statement about the sequence.
-    fn filled(kind: Kind, options: &[(&str, OptionValue)]) -> (u32, Option<String>, Option<String>) {
+    fn filled(kind: TestKind, options: &[(&str, OptionValue)]) -> (u32, Option<String>, Option<String>) {
         let mut settings = Settings::default();
         options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
         let parameters = Parameters::read(kind, &settings).unwrap();
@@ -164,18 +164,18 @@ mod tests {
         let off = OptionValue::Bool(false);
         let says = |rows| Some(format!("Inserting {rows} records into 'sbtest7'"));
         let sets = |rows| Some(format!("SELECT pg_catalog.setval('sbtest7_id_seq', {rows})"));
-        assert_eq!(filled(Kind::ReadOnly, &[]), (10_000, says(10_000), sets(10_000)));
-        assert_eq!(filled(Kind::ReadOnly, &[("auto_inc", off.clone())]), (10_000, says(10_000), None));
-        assert_eq!(filled(Kind::ReadOnly, &[("table_size", size(0))]), (0, None, None));
-        assert_eq!(filled(Kind::Insert, &[("table_size", size(5))]), (5, says(5), sets(5)));
-        assert_eq!(filled(Kind::Insert, &[("auto_inc", off.clone())]), (0, None, None));
-        assert_eq!(filled(Kind::Legacy, &[("oltp_table_size", size(0))]), (0, says(0), None));
-        assert_eq!(filled(Kind::Legacy, &[("oltp_auto_inc", off)]), (10_000, says(10_000), None));
+        assert_eq!(filled(TestKind::ReadOnly, &[]), (10_000, says(10_000), sets(10_000)));
+        assert_eq!(filled(TestKind::ReadOnly, &[("auto_inc", off.clone())]), (10_000, says(10_000), None));
+        assert_eq!(filled(TestKind::ReadOnly, &[("table_size", size(0))]), (0, None, None));
+        assert_eq!(filled(TestKind::Insert, &[("table_size", size(5))]), (5, says(5), sets(5)));
+        assert_eq!(filled(TestKind::Insert, &[("auto_inc", off.clone())]), (0, None, None));
+        assert_eq!(filled(TestKind::Legacy, &[("oltp_table_size", size(0))]), (0, says(0), None));
+        assert_eq!(filled(TestKind::Legacy, &[("oltp_auto_inc", off)]), (10_000, says(10_000), None));
     }
 
     #[test]
     fn the_table_of_0_5_is_made_with_its_statement() {
-        let [legacy, _] = created(Kind::Legacy, &[]);
+        let [legacy, _] = created(TestKind::Legacy, &[]);
         assert_eq!(
             legacy,
             "CREATE TABLE sbtest7 (\nid SERIAL NOT NULL,\nk INTEGER DEFAULT '0' NOT NULL,\n\

@@ -10,7 +10,7 @@ use super::state::State;
 use super::statements::Statements;
 use crate::lua::random;
 use crate::lua::random::Generator;
-use crate::{Action, Outcome, Program, Trouble};
+use crate::program::{AbortReason, Action, ActionResult, Program};
 use ground::random::Random;
 use wire::error::{ConnectionError, ServerError};
 use wire::value::Value;
@@ -235,7 +235,7 @@ impl Program for LuaClient {
 
     fn retry(&mut self) {}
 
-    fn next(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_> {
         loop {
             let request = match self.waiting.take() {
                 Some(request) => request,
@@ -309,7 +309,7 @@ impl Program for LuaClient {
                     self.is_stopped = true;
                     return Action::Leave;
                 }
-                Request::Fatal => return Action::Abort(Trouble::Fatal(std::mem::take(&mut self.fatal))),
+                Request::Fatal => return Action::Abort(AbortReason::Fatal(std::mem::take(&mut self.fatal))),
                 Request::Finished => {
                     self.waiting = Some(Request::Finished);
                     return Action::End;
@@ -318,13 +318,13 @@ impl Program for LuaClient {
         }
     }
 
-    fn take(&mut self, outcome: Outcome<'_>) {
-        self.answer = match outcome {
-            Outcome::Done(answered) => self.done(answered),
-            Outcome::Failed(error) => refused(error),
-            Outcome::Lost(ConnectionError::Server(error)) => refused(error),
-            Outcome::Lost(error) => failed(error.sqlstate(), &error.to_string()),
-            Outcome::Refused(error) => failed(&error.message, &error.message),
+    fn complete(&mut self, result: ActionResult<'_>) {
+        self.answer = match result {
+            ActionResult::Done(answered) => self.done(answered),
+            ActionResult::Failed(error) => refused(error),
+            ActionResult::Lost(ConnectionError::Server(error)) => refused(error),
+            ActionResult::Lost(error) => failed(error.sqlstate(), &error.to_string()),
+            ActionResult::Refused(error) => failed(&error.message, &error.message),
         };
     }
 

@@ -11,7 +11,7 @@ use mlua::{LightUserData, Lua, String as LuaString, Table, Value};
 use super::fetched::Fetched;
 use super::script::Shared;
 use super::{options, random, search};
-use crate::random::skewed;
+use crate::sb_rand;
 
 /// sysbench's version whose interface scripts find.
 const VERSION: &str = "1.0.20";
@@ -70,7 +70,14 @@ pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell
     lua.globals().set("sysbench", sysbench(lua, shared, tid)?)?;
     let native = lua.create_table()?;
     native.set("kind", lua.create_table_from(Kind::ALL.map(|(name, kind)| (name, kind.to_lua())))?)?;
-    native.set("functions", lua.create_table_from(random::functions())?)?;
+    let c_functions = lua.create_table()?;
+    for (name, type_, address) in random::c_functions() {
+        let function = lua.create_table()?;
+        function.set("type", type_)?;
+        function.set("address", address)?;
+        c_functions.set(name, function)?;
+    }
+    native.set("c_functions", c_functions)?;
     native.set("modules", lua.create_table_from(MODULES)?)?;
     native.set("statements", 0)?;
     native.set("connections", 0)?;
@@ -133,12 +140,12 @@ fn sysbench(lua: &Lua, shared: &Shared, tid: usize) -> mlua::Result<Table> {
 fn rand_string(lua: &Lua, template: LuaString) -> mlua::Result<LuaString> {
     let template = template.as_bytes();
     let mut text = Vec::with_capacity(template.len());
-    random::draw((), |_, random| skewed::string(random, &template, &mut text));
+    random::draw((), |_, random| sb_rand::string(random, &template, &mut text));
     lua.create_string(text)
 }
 
 fn rand_varstring(lua: &Lua, (min, max): (u32, u32)) -> mlua::Result<LuaString> {
     let mut text = Vec::new();
-    random::draw((), |_, random| skewed::varstring(random, min, max, &mut text));
+    random::draw((), |_, random| sb_rand::varstring(random, min, max, &mut text));
     lua.create_string(text)
 }

@@ -1,10 +1,10 @@
-//! Random numbers for scripts. A script's calls reach its client's generator through the thread: it is in place while the
-//! client's coroutine runs.
+//! The random functions that scripts call through LuaJIT's `ffi`. They draw from a thread-local generator: that of the
+//! client whose coroutine runs.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use crate::random::skewed::Distributions;
+use crate::sb_rand::{Distributions, RandType};
 use ground::random::Random;
 
 /// A client's generator.
@@ -17,12 +17,12 @@ thread_local! {
     static CURRENT: RefCell<Option<Generator>> = const { RefCell::new(None) };
 }
 
-/// Puts a generator in place, or takes it back: it and the thread's change places.
+/// Swaps a generator with the thread's current one: once before a script runs, once after.
 pub fn exchange(generator: &mut Option<Generator>) {
     CURRENT.with_borrow_mut(|current| std::mem::swap(current, generator));
 }
 
-/// Draws from the generator in place; without one there is only `otherwise`.
+/// Draws from the current generator; returns `otherwise` if there is none.
 pub fn draw<T>(otherwise: T, from: impl FnOnce(&Distributions, &mut Random) -> T) -> T {
     CURRENT.with_borrow_mut(|current| match current {
         Some(Generator { random, distributions }) => from(distributions, random),
@@ -30,53 +30,48 @@ pub fn draw<T>(otherwise: T, from: impl FnOnce(&Distributions, &mut Random) -> T
     })
 }
 
-/// The functions of numbers that scripts call: their names and addresses. Their types are in `prelude/rand.lua`.
-pub fn functions() -> [(&'static str, usize); 9] {
+/// The address of a C function with this body.
+macro_rules! c_function {
+    (($($argument:ident: $type:ty),*) -> $result:ty { $($body:tt)* }) => {{
+        extern "C" fn function($($argument: $type),*) -> $result { $($body)* }
+        function as *const () as usize
+    }};
+}
+
+/// The address of a C function that draws from `$a..=$b` in one distribution.
+macro_rules! draw_from {
+    ($rand_type:expr) => {
+        c_function!((a: u32, b: u32) -> u32 {
+            draw(a, |distributions, random| distributions.over_type($rand_type, a.into(), b.into()).draw(random) as u32)
+        })
+    };
+}
+
+/// A C function of sysbench: its name in `ffi.C`, its C type and its address.
+pub type CFunction = (&'static str, &'static str, usize);
+
+/// The C functions that take and return numbers only.
+pub fn c_functions() -> [CFunction; 9] {
+    const DRAW: &str = "uint32_t (*)(uint32_t, uint32_t)";
     [
-        ("sb_rand_default", default as *const () as usize),
-        ("sb_rand_uniform", uniform as *const () as usize),
-        ("sb_rand_gaussian", gaussian as *const () as usize),
-        ("sb_rand_special", special as *const () as usize),
-        ("sb_rand_pareto", pareto as *const () as usize),
-        ("sb_rand_zipfian", zipfian as *const () as usize),
-        ("sb_rand_unique", unique as *const () as usize),
-        ("sb_rand_uniform_uint64", uniform_uint64 as *const () as usize),
-        ("sb_rand_uniform_double", uniform_double as *const () as usize),
+        (
+            "sb_rand_default",
+            DRAW,
+            c_function!((a: u32, b: u32) -> u32 {
+                draw(a, |distributions, random| distributions.over(a.into(), b.into()).draw(random) as u32)
+            }),
+        ),
+        ("sb_rand_uniform", DRAW, draw_from!(RandType::Uniform)),
+        ("sb_rand_gaussian", DRAW, draw_from!(RandType::Gaussian)),
+        ("sb_rand_special", DRAW, draw_from!(RandType::Special)),
+        ("sb_rand_pareto", DRAW, draw_from!(RandType::Pareto)),
+        ("sb_rand_zipfian", DRAW, draw_from!(RandType::Zipfian)),
+        ("sb_rand_unique", "uint32_t (*)(void)", c_function!(() -> u32 { draw(0, |all, _| all.unique()) })),
+        (
+            "sb_rand_uniform_uint64",
+            "uint64_t (*)(void)",
+            c_function!(() -> u64 { draw(0, |_, random| random.next_u64()) }),
+        ),
+        ("sb_rand_uniform_double", "double (*)(void)", c_function!(() -> f64 { draw(0.0, |_, random| random.unit()) })),
     ]
-}
-
-extern "C" fn default(a: u32, b: u32) -> u32 {
-    draw(a, |distributions, random| distributions.default(random, a.into(), b.into()) as u32)
-}
-
-extern "C" fn uniform(a: u32, b: u32) -> u32 {
-    draw(a, |distributions, random| distributions.uniform(random, a.into(), b.into()) as u32)
-}
-
-extern "C" fn gaussian(a: u32, b: u32) -> u32 {
-    draw(a, |distributions, random| distributions.gaussian(random, a.into(), b.into()) as u32)
-}
-
-extern "C" fn special(a: u32, b: u32) -> u32 {
-    draw(a, |distributions, random| distributions.special(random, a.into(), b.into()) as u32)
-}
-
-extern "C" fn pareto(a: u32, b: u32) -> u32 {
-    draw(a, |distributions, random| distributions.pareto(random, a.into(), b.into()) as u32)
-}
-
-extern "C" fn zipfian(a: u32, b: u32) -> u32 {
-    draw(a, |distributions, random| distributions.zipfian(random, a.into(), b.into()) as u32)
-}
-
-extern "C" fn unique() -> u32 {
-    draw(0, |distributions, _| distributions.unique())
-}
-
-extern "C" fn uniform_uint64() -> u64 {
-    draw(0, |_, random| random.next_u64())
-}
-
-extern "C" fn uniform_double() -> f64 {
-    draw(0.0, |_, random| random.unit())
 }

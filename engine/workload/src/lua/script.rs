@@ -15,11 +15,11 @@ use crate::lua::random;
 use crate::lua::random::Generator;
 use crate::lua::workload;
 use crate::lua::workload::Role;
-use crate::random::skewed;
-use crate::random::skewed::Distributions;
+use crate::program::{Fatal, Workload};
+use crate::sb_rand;
+use crate::sb_rand::Distributions;
 use crate::settings::{OptionSpec, Settings};
 use crate::statistics::Statistics;
-use crate::{Fatal, Workload};
 use ground::shard::Shard;
 
 /// How sysbench was called.
@@ -83,7 +83,7 @@ impl Script {
         });
         let nothing_chosen = Settings::default();
         let distributions = Arc::new(Distributions::new(&nothing_chosen)?);
-        let generator = Some(Generator { random: skewed::generator(&nothing_chosen), distributions });
+        let generator = Some(Generator { random: sb_rand::generator(&nothing_chosen), distributions });
         let main = State::new(&shared, 0).map_err(broken)?;
         let script =
             Self { shared, main, generator: RefCell::new(generator), declared: None, reports: RefCell::default() };
@@ -126,7 +126,7 @@ impl Script {
     /// Sets the options that were chosen, and which part of the run is the engine's, once.
     pub fn configure(&self, settings: Arc<Settings>, shard: Shard) -> Result<(), Fatal> {
         let distributions = Arc::new(Distributions::new(&settings)?.of_shard(shard));
-        let random = skewed::generator(&settings);
+        let random = sb_rand::generator(&settings);
         *self.generator.borrow_mut() = Some(Generator { random, distributions: distributions.clone() });
         // Both are set together, and the first time counts.
         let _ = (self.shared.settings.set(settings), self.shared.distributions.set(distributions));

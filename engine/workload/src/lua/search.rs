@@ -3,7 +3,7 @@
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use crate::Fatal;
+use crate::program::Fatal;
 
 /// Where a script comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]

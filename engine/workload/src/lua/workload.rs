@@ -5,8 +5,8 @@ use std::sync::Arc;
 use super::client::{Life, LuaClient};
 use super::random::Generator;
 use super::script::{Shared, broken};
-use crate::random::skewed::Distributions;
-use crate::{Action, Fatal, Program, ScriptInfo, Trouble, Workload};
+use crate::program::{AbortReason, Action, Fatal, Program, ScriptInfo, Workload};
+use crate::sb_rand::Distributions;
 use ground::random::Random;
 
 /// What clients of a script do.
@@ -61,7 +61,7 @@ impl Program for Stillborn {
 
     fn retry(&mut self) {}
 
-    fn next(&mut self) -> Action<'_> {
-        Action::Abort(Trouble::Fatal(self.0.lines.clone()))
+    fn next_action(&mut self) -> Action<'_> {
+        Action::Abort(AbortReason::Fatal(self.0.lines.clone()))
     }
 }

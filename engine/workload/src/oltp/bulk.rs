@@ -5,7 +5,7 @@ use std::mem;
 
 use crate::oltp::failure;
 use crate::oltp::failure::SqlError;
-use crate::{Action, CommandInfo, Outcome, Program, ScriptInfo, Trouble, Workload};
+use crate::program::{AbortReason, Action, ActionResult, CommandInfo, Program, ScriptInfo, Workload};
 use ground::random::Random;
 use wire::Rows;
 
@@ -98,10 +98,10 @@ impl Program for Client {
 
     fn retry(&mut self) {}
 
-    fn next(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_> {
         match self.stage {
             Stage::Connect => return Action::Connect { number: 0 },
-            Stage::Failed => return Action::Abort(Trouble::Fatal(mem::take(&mut self.trouble))),
+            Stage::Failed => return Action::Abort(AbortReason::Fatal(mem::take(&mut self.trouble))),
             Stage::RollBack => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
             Stage::Row => self.stage = if self.add_row() { Stage::Idle } else { Stage::Send },
             // It is done if nothing else has been heard of it.
@@ -121,20 +121,22 @@ impl Program for Client {
         Action::Text { sql: &self.sql, rows: Rows::Counted }
     }
 
-    fn take(&mut self, outcome: Outcome<'_>) {
-        match (self.stage, outcome) {
-            (_, Outcome::Refused(error)) => self.fail(failure::not_connected("thread_init", TEST, &error.message)),
-            (Stage::Sent, Outcome::Failed(error)) if failure::is_ignorable(&error.sqlstate) => {
+    fn complete(&mut self, result: ActionResult<'_>) {
+        match (self.stage, result) {
+            (_, ActionResult::Refused(error)) => self.fail(failure::not_connected("thread_init", TEST, &error.message)),
+            (Stage::Sent, ActionResult::Failed(error)) if failure::is_ignorable(&error.sqlstate) => {
                 self.stage = Stage::RollBack;
             }
             // As in sysbench, the event counts without its row, and the next one sends the same statement again.
-            (Stage::RollBack, Outcome::Done(_) | Outcome::Failed(_)) if !self.stops => self.stage = Stage::Idle,
-            (Stage::RollBack, Outcome::Done(_) | Outcome::Failed(_)) => {
+            (Stage::RollBack, ActionResult::Done(_) | ActionResult::Failed(_)) if !self.stops => {
+                self.stage = Stage::Idle
+            }
+            (Stage::RollBack, ActionResult::Done(_) | ActionResult::Failed(_)) => {
                 self.fail(vec![failure::function_failed("thread_done", TEST, "db_bulk_insert_done() failed")]);
             }
-            (_, Outcome::Failed(error)) => self.fail_query(&error.into()),
-            (_, Outcome::Lost(error)) => self.fail_query(&error.into()),
-            (_, Outcome::Done(_)) => self.stage = Stage::Idle,
+            (_, ActionResult::Failed(error)) => self.fail_query(&error.into()),
+            (_, ActionResult::Lost(error)) => self.fail_query(&error.into()),
+            (_, ActionResult::Done(_)) => self.stage = Stage::Idle,
         }
     }
 

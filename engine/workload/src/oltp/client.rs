@@ -7,8 +7,8 @@ use super::event::{Draw, Event};
 use super::statements::Slot;
 use crate::oltp::failure;
 use crate::oltp::failure::SqlError;
-use crate::random::skewed::{Skewed, fill_groups};
-use crate::{Action, Outcome, Program, Trouble};
+use crate::program::{AbortReason, Action, ActionResult, Program};
+use crate::sb_rand::{Distribution, fill_groups};
 use ground::random::Random;
 use wire::Rows;
 use wire::message::Message;
@@ -20,7 +20,7 @@ pub struct Client {
     event: Arc<Event>,
     values: Box<[Value]>,
     random: Random,
-    ids: Skewed,
+    ids: Distribution,
     /// The part of the event that is next, and how often it has been done.
     part: usize,
     done: u64,
@@ -99,7 +99,7 @@ impl Client {
             Stage::Connect => Action::Connect { number: 0 },
             Stage::Prepare => Action::PrepareAll { statements: &self.event.statements },
             Stage::RollBack => Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
-            Stage::Failed => Action::Abort(Trouble::Fatal(mem::take(&mut self.trouble))),
+            Stage::Failed => Action::Abort(AbortReason::Fatal(mem::take(&mut self.trouble))),
             Stage::Ready | Stage::Load => Action::End,
         }
     }
@@ -135,26 +135,26 @@ impl Program for Client {
     }
 
     #[inline]
-    fn next(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_> {
         if self.stage == Stage::Load { self.query() } else { self.act() }
     }
 
-    fn take(&mut self, outcome: Outcome<'_>) {
+    fn complete(&mut self, result: ActionResult<'_>) {
         let test = self.event.test.name();
-        match (self.stage, outcome) {
-            (Stage::Connect, Outcome::Done(_)) => {
+        match (self.stage, result) {
+            (Stage::Connect, ActionResult::Done(_)) => {
                 let is_prepared = self.event.mode == QueryMode::Prepared;
                 self.stage = if is_prepared { Stage::Prepare } else { Stage::Ready };
             }
-            (_, Outcome::Refused(error)) => self.fail(failure::not_connected("thread_init", test, &error.message)),
-            (Stage::Prepare, Outcome::Done(_)) => self.stage = Stage::Ready,
-            (Stage::Prepare, Outcome::Failed(error)) => self.fail(failure::not_prepared(test, error)),
+            (_, ActionResult::Refused(error)) => self.fail(failure::not_connected("thread_init", test, &error.message)),
+            (Stage::Prepare, ActionResult::Done(_)) => self.stage = Stage::Ready,
+            (Stage::Prepare, ActionResult::Failed(error)) => self.fail(failure::not_prepared(test, error)),
             // As in sysbench, it does not matter what the server says to ROLLBACK.
-            (Stage::RollBack, Outcome::Done(_) | Outcome::Failed(_)) => self.start_event(),
-            (_, Outcome::Failed(error)) if failure::is_ignorable(&error.sqlstate) => self.stage = Stage::RollBack,
-            (_, Outcome::Failed(error)) => self.fail(self.failed_query(&error.into())),
-            (_, Outcome::Lost(error)) => self.fail(self.failed_query(&error.into())),
-            (_, Outcome::Done(_)) => {}
+            (Stage::RollBack, ActionResult::Done(_) | ActionResult::Failed(_)) => self.start_event(),
+            (_, ActionResult::Failed(error)) if failure::is_ignorable(&error.sqlstate) => self.stage = Stage::RollBack,
+            (_, ActionResult::Failed(error)) => self.fail(self.failed_query(&error.into())),
+            (_, ActionResult::Lost(error)) => self.fail(self.failed_query(&error.into())),
+            (_, ActionResult::Done(_)) => {}
         }
     }
 
@@ -165,7 +165,7 @@ impl Program for Client {
 
 /// Draws a statement's values.
 #[inline]
-fn draw(what: Draw, event: &Event, ids: &Skewed, random: &mut Random, values: &mut [Value]) {
+fn draw(what: Draw, event: &Event, ids: &Distribution, random: &mut Random, values: &mut [Value]) {
     let [id, end] = [Slot::Id, Slot::End].map(Slot::place);
     match what {
         Draw::Nothing => {}
@@ -198,7 +198,7 @@ fn draw(what: Draw, event: &Event, ids: &Skewed, random: &mut Random, values: &m
         }
     }
 
-    fn draw_row(ids: &Skewed, random: &mut Random, values: &mut [Value]) {
+    fn draw_row(ids: &Distribution, random: &mut Random, values: &mut [Value]) {
         values[Slot::K.place()] = Value::Int(ids.draw(random));
         draw_text(Slot::C, random, values);
         draw_text(Slot::Pad, random, values);

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use super::client::Client;
 use super::parameters::Parameters;
-use super::{Kind, Test};
+use super::{Test, TestKind};
 use crate::oltp::statements;
 use crate::oltp::statements::Slot;
-use crate::random::skewed::{Distributions, Skewed};
-use crate::{CommandInfo, Program, ScriptInfo, Workload};
+use crate::program::{CommandInfo, Program, ScriptInfo, Workload};
+use crate::sb_rand::{Distribution, Distributions};
 use ground::random::Random;
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
@@ -65,7 +65,7 @@ impl Event {
         let compiler = Compiler { test, mode, parameters: &parameters, statements: Vec::new(), parts: Vec::new() };
         let (statements, mut parts) = compiler.compile();
         parts.retain(|part| part.times > 0);
-        if test.kind == Kind::Legacy {
+        if test.kind == TestKind::Legacy {
             // One table for the whole of an event.
             let mut tables = parts.iter_mut().filter(|part| part.chooses).skip(1);
             tables.by_ref().for_each(|part| part.chooses = false);
@@ -75,10 +75,10 @@ impl Event {
 
     /// What a client draws ids from. Those of `select_random_*` have each their own part of the table, of which
     /// sysbench cuts what is behind the point.
-    pub fn ids(&self, client: usize) -> Skewed {
+    pub fn ids(&self, client: usize) -> Distribution {
         let size = self.parameters.table_size;
         match self.test.kind {
-            Kind::RandomPoints | Kind::RandomRanges => {
+            TestKind::RandomPoints | TestKind::RandomRanges => {
                 let threads = self.parameters.threads;
                 let length = size as f64 / threads as f64;
                 let start = length * (client % threads) as f64;
@@ -91,8 +91,8 @@ impl Event {
     /// A client's values before it has drawn any.
     pub fn values(&self) -> Box<[Value]> {
         let numbers = match self.test.kind {
-            Kind::RandomPoints => self.parameters.random_points,
-            Kind::RandomRanges => 2 * self.parameters.number_of_ranges,
+            TestKind::RandomPoints => self.parameters.random_points,
+            TestKind::RandomRanges => 2 * self.parameters.number_of_ranges,
             _ => {
                 let text = |length| Value::Text(vec![0; length].into());
                 return Box::new([Value::Int(0), Value::Int(0), text(C_LENGTH), text(PAD_LENGTH)]);
@@ -129,28 +129,28 @@ impl Compiler<'_> {
     fn compile(mut self) -> (Vec<Statement>, Vec<Part>) {
         let parameters = self.parameters;
         match self.test.kind {
-            Kind::ReadOnly => self.read_only(),
-            Kind::ReadWrite | Kind::Legacy => self.read_write(true),
-            Kind::WriteOnly => self.read_write(false),
-            Kind::PointSelect => self.points(),
-            Kind::UpdateIndex => self.index_updates(),
-            Kind::UpdateNonIndex => self.non_index_updates(),
-            Kind::Delete => self.each(1, Draw::Id, statements::DELETE, &[Slot::Id]),
-            Kind::Insert if parameters.auto_inc => {
+            TestKind::ReadOnly => self.read_only(),
+            TestKind::ReadWrite | TestKind::Legacy => self.read_write(true),
+            TestKind::WriteOnly => self.read_write(false),
+            TestKind::PointSelect => self.points(),
+            TestKind::UpdateIndex => self.index_updates(),
+            TestKind::UpdateNonIndex => self.non_index_updates(),
+            TestKind::Delete => self.each(1, Draw::Id, statements::DELETE, &[Slot::Id]),
+            TestKind::Insert if parameters.auto_inc => {
                 self.each(1, Draw::Row, statements::INSERT_WITHOUT_ID, &[Slot::K, Slot::C, Slot::Pad]);
             }
-            Kind::Insert => {
+            TestKind::Insert => {
                 self.each(1, Draw::NewRow, statements::INSERT, &[Slot::Id, Slot::K, Slot::C, Slot::Pad]);
             }
-            Kind::RandomPoints => {
+            TestKind::RandomPoints => {
                 let count = parameters.random_points;
                 self.numbers(Draw::Points, &statements::random_points(count), count);
             }
-            Kind::RandomRanges => {
+            TestKind::RandomRanges => {
                 let count = parameters.number_of_ranges;
                 self.numbers(Draw::Ranges, &statements::random_ranges(count), 2 * count);
             }
-            Kind::BulkInsert => {}
+            TestKind::BulkInsert => {}
         }
         (self.statements, self.parts)
     }
@@ -184,7 +184,7 @@ impl Compiler<'_> {
         if !parameters.range_selects {
             return;
         }
-        let is_legacy = self.test.kind == Kind::Legacy;
+        let is_legacy = self.test.kind == TestKind::Legacy;
         let sum = if is_legacy { statements::LEGACY_SUM_RANGE } else { statements::SUM_RANGE };
         for (times, text) in [
             (parameters.simple_ranges, statements::SIMPLE_RANGE),

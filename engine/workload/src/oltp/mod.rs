@@ -12,9 +12,9 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::random::skewed::Distributions;
+use super::program::{Fatal, Workload};
+use super::sb_rand::Distributions;
 use super::settings::{OptionSpec, Settings};
-use super::{Fatal, Workload};
 pub use event::{C_LENGTH, PAD_LENGTH};
 use ground::shard::Shard;
 use parameters::Parameters;
@@ -22,7 +22,7 @@ use wire::statement::QueryMode;
 
 /// Which test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum TestKind {
     BulkInsert,
     Delete,
     Insert,
@@ -42,23 +42,23 @@ pub enum Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Test {
     name: &'static str,
-    kind: Kind,
+    kind: TestKind,
 }
 
 /// All tests in the order of their names.
 const TESTS: [Test; 12] = [
-    Test { name: "bulk_insert", kind: Kind::BulkInsert },
-    Test { name: "oltp", kind: Kind::Legacy },
-    Test { name: "oltp_delete", kind: Kind::Delete },
-    Test { name: "oltp_insert", kind: Kind::Insert },
-    Test { name: "oltp_point_select", kind: Kind::PointSelect },
-    Test { name: "oltp_read_only", kind: Kind::ReadOnly },
-    Test { name: "oltp_read_write", kind: Kind::ReadWrite },
-    Test { name: "oltp_update_index", kind: Kind::UpdateIndex },
-    Test { name: "oltp_update_non_index", kind: Kind::UpdateNonIndex },
-    Test { name: "oltp_write_only", kind: Kind::WriteOnly },
-    Test { name: "select_random_points", kind: Kind::RandomPoints },
-    Test { name: "select_random_ranges", kind: Kind::RandomRanges },
+    Test { name: "bulk_insert", kind: TestKind::BulkInsert },
+    Test { name: "oltp", kind: TestKind::Legacy },
+    Test { name: "oltp_delete", kind: TestKind::Delete },
+    Test { name: "oltp_insert", kind: TestKind::Insert },
+    Test { name: "oltp_point_select", kind: TestKind::PointSelect },
+    Test { name: "oltp_read_only", kind: TestKind::ReadOnly },
+    Test { name: "oltp_read_write", kind: TestKind::ReadWrite },
+    Test { name: "oltp_update_index", kind: TestKind::UpdateIndex },
+    Test { name: "oltp_update_non_index", kind: TestKind::UpdateNonIndex },
+    Test { name: "oltp_write_only", kind: TestKind::WriteOnly },
+    Test { name: "select_random_points", kind: TestKind::RandomPoints },
+    Test { name: "select_random_ranges", kind: TestKind::RandomRanges },
 ];
 
 /// The test of this name.
@@ -72,7 +72,7 @@ impl Test {
         self.name
     }
 
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> TestKind {
         self.kind
     }
 
@@ -83,14 +83,14 @@ impl Test {
 
     /// How its statements travel: prepared, unless `--db-ps-mode=disable`; some tests send text in any case.
     pub fn mode(&self, settings: &Settings) -> QueryMode {
-        let is_text = matches!(self.kind, Kind::BulkInsert | Kind::Insert | Kind::Legacy);
+        let is_text = matches!(self.kind, TestKind::BulkInsert | TestKind::Insert | TestKind::Legacy);
         if is_text || settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
     }
 
     /// What the clients of a run do, of which the engine has one part; the run's mode has to be [`Test::mode`].
     pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload>, Fatal> {
         let distributions = Distributions::new(settings)?.of_shard(shard);
-        if self.kind == Kind::BulkInsert {
+        if self.kind == TestKind::BulkInsert {
             return Ok(Arc::new(bulk::BulkInsert));
         }
         let parameters = Parameters::read(self.kind, settings)?;

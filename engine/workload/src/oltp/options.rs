@@ -1,6 +1,6 @@
 //! The options that each test declares, as its `help` prints them.
 
-use super::Kind;
+use super::TestKind;
 use crate::settings::{OptionSpec, OptionValue};
 
 #[derive(Clone, Copy)]
@@ -78,12 +78,12 @@ const LEGACY: [Declared; 19] = [
 ];
 
 /// A test's options in the order of their names.
-pub fn of(kind: Kind) -> Vec<OptionSpec> {
+pub fn of(kind: TestKind) -> Vec<OptionSpec> {
     let declared = match kind {
-        Kind::BulkInsert => Vec::new(),
-        Kind::Legacy => LEGACY.to_vec(),
-        Kind::RandomPoints => [&COMMON[..], &POINTS].concat(),
-        Kind::RandomRanges => [&COMMON[..], &RANGES].concat(),
+        TestKind::BulkInsert => Vec::new(),
+        TestKind::Legacy => LEGACY.to_vec(),
+        TestKind::RandomPoints => [&COMMON[..], &POINTS].concat(),
+        TestKind::RandomRanges => [&COMMON[..], &RANGES].concat(),
         _ => COMMON.to_vec(),
     };
     let mut options: Vec<_> = declared

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-use super::{Kind, options};
-use crate::Fatal;
+use super::{TestKind, options};
+use crate::program::Fatal;
 use crate::settings::{OptionValue, Settings};
 
 /// The most rows of a table: their numbers are of PostgreSQL's `integer`.
@@ -46,7 +46,7 @@ pub struct Parameters {
 
 /// Options by their names without 0.5's prefix.
 struct Reader<'a> {
-    kind: Kind,
+    kind: TestKind,
     settings: &'a Settings,
     defaults: BTreeMap<String, OptionValue>,
 }
@@ -54,8 +54,8 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn name(&self, name: &str) -> String {
         match (self.kind, name) {
-            (Kind::Legacy, "tables") => "oltp_tables_count".to_owned(),
-            (Kind::Legacy, name) if name != "pgsql_variant" => format!("oltp_{name}"),
+            (TestKind::Legacy, "tables") => "oltp_tables_count".to_owned(),
+            (TestKind::Legacy, name) if name != "pgsql_variant" => format!("oltp_{name}"),
             _ => name.to_owned(),
         }
     }
@@ -92,22 +92,22 @@ impl Reader<'_> {
 
 impl Parameters {
     /// From the options of a test of this kind.
-    pub fn read(kind: Kind, settings: &Settings) -> Result<Self, Fatal> {
+    pub fn read(kind: TestKind, settings: &Settings) -> Result<Self, Fatal> {
         let defaults = options::of(kind).into_iter().map(|option| (option.name, option.default)).collect();
         let read = Reader { kind, settings, defaults };
         let redshift = matches!(read.value("pgsql_variant"), Some(OptionValue::Text(Some(name))) if name == "redshift");
-        let is_legacy = kind == Kind::Legacy;
+        let is_legacy = kind == TestKind::Legacy;
         let (read_only, write_only) = (is_legacy && read.is_on("read_only"), is_legacy && read.is_on("write_only"));
         if read_only && write_only {
             return Err(Fatal::new("--oltp-read-only and --oltp-write-only are mutually exclusive"));
         }
         let [reads, writes] = [!write_only, !read_only].map(u64::from);
         let parameters = |kind_of_size| if kind == kind_of_size { 1..=MOST_PARAMETERS } else { i64::MIN..=i64::MAX };
-        let ranges = if kind == Kind::RandomRanges { 1..=MOST_PARAMETERS / 2 } else { i64::MIN..=i64::MAX };
+        let ranges = if kind == TestKind::RandomRanges { 1..=MOST_PARAMETERS / 2 } else { i64::MIN..=i64::MAX };
         Ok(Self {
             tables: read.within("tables", 0..=MOST_TABLES)? as u64,
             table_size: read.within("table_size", 0..=MOST_ROWS)?,
-            point_selects: if kind == Kind::PointSelect { 1 } else { reads * read.count("point_selects") },
+            point_selects: if kind == TestKind::PointSelect { 1 } else { reads * read.count("point_selects") },
             simple_ranges: reads * read.count("simple_ranges"),
             sum_ranges: reads * read.count("sum_ranges"),
             order_ranges: reads * read.count("order_ranges"),
@@ -123,7 +123,7 @@ impl Parameters {
             secondary: read.is_on("secondary"),
             create_secondary: read.is_on("create_secondary") && !(is_legacy && redshift),
             redshift,
-            random_points: read.within("random_points", parameters(Kind::RandomPoints))? as usize,
+            random_points: read.within("random_points", parameters(TestKind::RandomPoints))? as usize,
             number_of_ranges: read.within("number_of_ranges", ranges)? as usize,
             delta: read.int("delta"),
             threads: usize::try_from(settings.int("threads")).unwrap_or(1).max(1),
@@ -131,9 +131,9 @@ impl Parameters {
     }
 
     /// What can be prepared need not be something that a run can draw numbers from.
-    pub fn check_for_run(&self, kind: Kind) -> Result<(), Fatal> {
+    pub fn check_for_run(&self, kind: TestKind) -> Result<(), Fatal> {
         let [tables, size] = match kind {
-            Kind::Legacy => ["oltp_tables_count", "oltp_table_size"],
+            TestKind::Legacy => ["oltp_tables_count", "oltp_table_size"],
             _ => ["tables", "table_size"],
         };
         for (name, number) in [(tables, self.tables as i64), (size, self.table_size)] {

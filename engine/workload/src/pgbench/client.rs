@@ -11,7 +11,7 @@ use super::legs::Leg;
 use super::scripts::Scripts;
 use super::steps::{Amount, Operation, Script, Sleep, Step, Store, Target};
 use super::symbols;
-use crate::{Action, Program, Query, Trouble};
+use crate::program::{AbortReason, Action, Program, Query};
 use ground::c_numbers;
 use ground::output::print_stderr;
 use ground::random::Random;
@@ -76,7 +76,7 @@ impl Program for Client {
         state.in_pipeline = false;
     }
 
-    fn next(&mut self) -> Action<'_> {
+    fn next_action(&mut self) -> Action<'_> {
         let scripts = &*self.scripts;
         self.state.proceed(scripts, &scripts.scripts[self.state.script])
     }
@@ -98,7 +98,7 @@ impl Program for Client {
         Some(Query { command: leg.command, statement, values: &state.values, last: leg.is_last })
     }
 
-    fn store(&mut self, results: &[ResultSet]) -> Result<(), Trouble> {
+    fn store(&mut self, results: &[ResultSet]) -> Result<(), AbortReason> {
         let last =
             self.state.step.checked_sub(1).and_then(|step| self.scripts.scripts[self.state.script].steps.get(step));
         let Some((command, Operation::Query { store: Some(store), .. })) = last.map(|s| (s.command, &s.operation))
@@ -107,7 +107,7 @@ impl Program for Client {
         };
         for (query, result) in results.iter().enumerate() {
             let is_last = query + 1 == results.len();
-            let trouble = |reason| Trouble::Rows { command, query, reason };
+            let trouble = |reason| AbortReason::Rows { command, query, reason };
             if is_last && !store.all && result.rows != 1 {
                 return Err(trouble(format!("expected one row, got {}", result.rows)));
             }
@@ -153,7 +153,7 @@ impl State {
     }
 
     /// Executes one step.
-    fn execute(&mut self, scripts: &Scripts, step: &Step) -> Result<Outcome, Box<Trouble>> {
+    fn execute(&mut self, scripts: &Scripts, step: &Step) -> Result<Outcome, Box<AbortReason>> {
         let place = Place { scripts, script: self.script, command: step.command };
         match &step.operation {
             Operation::Draw { slot, span } => self.values[*slot] = Value::Int(span.draw(&mut self.random)),
@@ -225,7 +225,7 @@ fn action<'a>(command: usize, outcome: Outcome, script: &'a Script, values: &'a 
 /// The end of a script, where no pipeline may be open.
 fn end<'a>(in_pipeline: bool) -> Action<'a> {
     if in_pipeline {
-        return Action::Abort(Trouble::Script { reason: "end of script reached with pipeline open".to_owned() });
+        return Action::Abort(AbortReason::Script { reason: "end of script reached with pipeline open".to_owned() });
     }
     Action::End
 }
@@ -239,22 +239,22 @@ struct Place<'a> {
 
 impl Place<'_> {
     #[cold]
-    fn failed(&self, word: &'static str, reason: &str, detail: Option<String>) -> Box<Trouble> {
-        Box::new(Trouble::Command { command: self.command, word, reason: reason.to_owned(), detail })
+    fn failed(&self, word: &'static str, reason: &str, detail: Option<String>) -> Box<AbortReason> {
+        Box::new(AbortReason::Command { command: self.command, word, reason: reason.to_owned(), detail })
     }
 
     #[cold]
-    fn not_executed(&self, word: &'static str, detail: String) -> Box<Trouble> {
+    fn not_executed(&self, word: &'static str, detail: String) -> Box<AbortReason> {
         self.failed(word, "execution of meta-command failed", Some(detail))
     }
 
     #[cold]
-    fn no_rows_in_pipeline(&self, store: &Store) -> Box<Trouble> {
+    fn no_rows_in_pipeline(&self, store: &Store) -> Box<AbortReason> {
         let word = store.word();
         self.failed(word, &format!("\\{word} is not allowed in pipeline mode"), None)
     }
 
-    fn check_start(&self, in_pipeline: bool) -> Result<(), Box<Trouble>> {
+    fn check_start(&self, in_pipeline: bool) -> Result<(), Box<AbortReason>> {
         let reason = match (self.scripts.mode, in_pipeline) {
             (QueryMode::Simple, _) => "cannot use pipeline mode with the simple query protocol",
             (_, true) => "already in pipeline mode",
@@ -263,7 +263,7 @@ impl Place<'_> {
         Err(self.failed("startpipeline", reason, None))
     }
 
-    fn check_in_pipeline(&self, word: &'static str, in_pipeline: bool) -> Result<(), Box<Trouble>> {
+    fn check_in_pipeline(&self, word: &'static str, in_pipeline: bool) -> Result<(), Box<AbortReason>> {
         if in_pipeline { Ok(()) } else { Err(self.failed(word, "not in pipeline mode", None)) }
     }
 
@@ -273,7 +273,7 @@ impl Place<'_> {
         word: &'static str,
         values: &[Value],
         random: &mut Random,
-    ) -> Result<Scalar, Box<Trouble>> {
+    ) -> Result<Scalar, Box<AbortReason>> {
         let symbols = &self.scripts.symbols;
         let mut context = Context { values, symbols, random, script: self.script, command: self.command };
         expression
@@ -287,7 +287,7 @@ impl Place<'_> {
         expression: &Expression,
         values: &mut [Value],
         random: &mut Random,
-    ) -> Result<(), Box<Trouble>> {
+    ) -> Result<(), Box<AbortReason>> {
         let scalar = self.evaluate(expression, "set", values, random)?;
         let slot = target
             .slot("set")

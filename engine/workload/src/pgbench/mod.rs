@@ -8,6 +8,7 @@ mod expression;
 mod hashes;
 mod legs;
 mod lexer;
+mod permute;
 pub mod script;
 mod scripts;
 mod shell;

@@ -10,7 +10,7 @@ use super::expression::{Scalar, scalar};
 use super::script::{Command, Parsed};
 use super::steps::{Compiler, Operation, Script};
 use super::symbols::Symbols;
-use crate::{Program, ScriptInfo, Workload};
+use crate::program::{Program, ScriptInfo, Workload};
 use ground::random::Random;
 use wire::statement::QueryMode;
 use wire::value::Value;

@@ -14,7 +14,7 @@ use super::sql;
 use super::words::Word;
 use crate::pgbench::symbols;
 use crate::pgbench::symbols::Symbols;
-use crate::{CommandInfo, ScriptInfo};
+use crate::program::{CommandInfo, ScriptInfo};
 use ground::c_numbers;
 use ground::random::Span;
 use wire::statement::{QueryMode, Statement};

@@ -16,7 +16,7 @@ use ground::clock::{Clock, Phase};
 use ground::output;
 use ground::output::plain_io_message;
 use wire::error::ConnectionError;
-use workload::Trouble;
+use workload::AbortReason;
 
 /// Watches a run for the pgbench front end.
 pub struct Watcher<'a> {
@@ -213,16 +213,16 @@ fn describe(abortion: &Abortion) -> String {
 }
 
 /// What went wrong in a script, after the client's number.
-fn describe_trouble(client: usize, script: usize, trouble: &Trouble) -> String {
+fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> String {
     match trouble {
-        Trouble::Command { command, word, reason, detail } => {
+        AbortReason::Command { command, word, reason, detail } => {
             let before = detail.as_ref().map_or_else(String::new, |detail| format!("{detail}\npgbench: error: "));
             format!("{before}client {client} aborted in command {command} ({word}) of script {script}; {reason}")
         }
-        Trouble::Rows { command, query, reason } => {
+        AbortReason::Rows { command, query, reason } => {
             format!("client {client} script {script} command {command} query {query}: {reason}")
         }
-        Trouble::Script { .. } | Trouble::Fatal(_) => format!("client {client} aborted: {trouble}"),
+        AbortReason::Script { .. } | AbortReason::Fatal(_) => format!("client {client} aborted: {trouble}"),
     }
 }
 

@@ -19,7 +19,7 @@ use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::lua::{Role, Script};
 use workload::settings::Settings;
-use workload::{Trouble, Workload, oltp};
+use workload::{AbortReason, Workload, oltp};
 
 /// What the commands of a test work with.
 pub struct Context<'a> {
@@ -210,7 +210,7 @@ impl Observer for Failures<'_> {
 
     fn aborted(&mut self, abortion: &Abortion) {
         match &abortion.cause {
-            drive::Cause::Program(Trouble::Fatal(lines)) => {
+            drive::Cause::Program(AbortReason::Fatal(lines)) => {
                 lines.iter().for_each(|line| self.log.text(Level::Fatal, line));
             }
             cause => self.log.text(Level::Fatal, cause),

@@ -87,8 +87,8 @@ impl Test {
     /// The commands of a built-in test.
     pub fn commands(test: &oltp::Test) -> &'static [&'static str] {
         match test.kind() {
-            oltp::Kind::BulkInsert => &["prepare", "run", "cleanup"],
-            oltp::Kind::Legacy => &["prepare", "run", "cleanup", "help"],
+            oltp::TestKind::BulkInsert => &["prepare", "run", "cleanup"],
+            oltp::TestKind::Legacy => &["prepare", "run", "cleanup", "help"],
             _ => &["prepare", "prewarm", "run", "cleanup", "help"],
         }
     }
@@ -133,7 +133,7 @@ impl Hooks for Test {
 /// Whether a built-in test is written for sysbench 1.0: its commands run in all threads, and it takes only the options that
 /// it declares.
 pub fn is_modern(test: &oltp::Test) -> bool {
-    !matches!(test.kind(), oltp::Kind::BulkInsert | oltp::Kind::Legacy)
+    !matches!(test.kind(), oltp::TestKind::BulkInsert | oltp::TestKind::Legacy)
 }
 
 /// The last part of a path.

@@ -8,19 +8,8 @@ local ffi = require("ffi")
 local C = {}
 native.C = C
 
-local prototypes = {
-   sb_rand_default = "uint32_t (*)(uint32_t, uint32_t)",
-   sb_rand_uniform = "uint32_t (*)(uint32_t, uint32_t)",
-   sb_rand_gaussian = "uint32_t (*)(uint32_t, uint32_t)",
-   sb_rand_special = "uint32_t (*)(uint32_t, uint32_t)",
-   sb_rand_pareto = "uint32_t (*)(uint32_t, uint32_t)",
-   sb_rand_zipfian = "uint32_t (*)(uint32_t, uint32_t)",
-   sb_rand_unique = "uint32_t (*)(void)",
-   sb_rand_uniform_uint64 = "uint64_t (*)(void)",
-   sb_rand_uniform_double = "double (*)(void)",
-}
-for name, address in pairs(native.functions) do
-   C[name] = ffi.cast(prototypes[name], address)
+for name, c_function in pairs(native.c_functions) do
+   C[name] = ffi.cast(c_function.type, c_function.address)
 end
 
 function C.sb_rand_str(template, buffer)

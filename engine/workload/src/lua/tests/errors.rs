@@ -47,7 +47,7 @@ fn an_error_of_a_query_can_be_caught() {
 fn a_lost_connection_is_an_error_of_the_query() {
     let mut hand = Hand::body("local con = sysbench.sql.driver():connect()\ncon:query('q')").connected();
     hand.next();
-    hand.program.take(Outcome::Lost(&wire::error::ConnectionError::Closed));
+    hand.program.complete(ActionResult::Lost(&wire::error::ConnectionError::Closed));
     let seen = [hand.next()];
     assert!(said(&seen).contains("state = '08006': server closed the connection unexpectedly"), "{seen:?}");
 }
@@ -57,7 +57,7 @@ fn a_refused_connection_is_an_error_of_its_caller() {
     let mut hand = Hand::body("sysbench.sql.driver():connect()");
     assert_eq!(hand.next(), Seen::Connect(0));
     let error = wire::OpenError { message: "no server".to_owned(), sqlstate: "08001".to_owned() };
-    hand.program.take(Outcome::Refused(&error));
+    hand.program.complete(ActionResult::Refused(&error));
     let seen = [hand.next()];
     assert!(said(&seen).ends_with("t.lua:2: connection creation failed"), "{seen:?}");
 }

@@ -8,8 +8,8 @@ mod queries;
 use std::sync::Arc;
 
 use super::{Invocation, Role, Script, Source, Voice};
+use crate::program::{AbortReason, Action, ActionResult, Fatal, Program};
 use crate::settings::{OptionValue, Settings};
-use crate::{Action, Fatal, Outcome, Program, Trouble};
 use ground::random::Random;
 use ground::shard::Shard;
 use wire::error::ServerError;
@@ -93,7 +93,7 @@ impl Hand {
     }
 
     fn next(&mut self) -> Seen {
-        match self.program.next() {
+        match self.program.next_action() {
             Action::Connect { number } => Seen::Connect(number),
             Action::Use { number } => Seen::Use(number),
             Action::Disconnect { number } => Seen::Disconnect(number),
@@ -102,7 +102,7 @@ impl Hand {
             Action::Query { statement, values, .. } => Seen::Query(statement.name().to_owned(), values.to_vec()),
             Action::Leave => Seen::Leave,
             Action::End => Seen::End,
-            Action::Abort(Trouble::Fatal(lines)) => Seen::Abort(lines),
+            Action::Abort(AbortReason::Fatal(lines)) => Seen::Abort(lines),
             other => panic!("no script asks for {other:?}"),
         }
     }
@@ -126,7 +126,7 @@ impl Hand {
     }
 
     fn done(&mut self, answered: &Answered) {
-        self.program.take(Outcome::Done(answered));
+        self.program.complete(ActionResult::Done(answered));
     }
 
     fn fail(&mut self, sqlstate: &str, message: &str) {
@@ -136,7 +136,7 @@ impl Hand {
             message: message.to_owned(),
             ..ServerError::default()
         };
-        self.program.take(Outcome::Failed(&error));
+        self.program.complete(ActionResult::Failed(&error));
     }
 
     /// Goes on after the connection of a script that begins with one.

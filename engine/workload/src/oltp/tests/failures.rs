@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{client, event, queries, text_of};
 use crate::oltp::client::Client;
-use crate::{Action, Outcome, Program, Trouble};
+use crate::program::{AbortReason, Action, ActionResult, Program};
 use ground::random::Random;
 use wire::error::{ConnectionError, ServerError};
 use wire::{Answered, Rows};
@@ -14,8 +14,8 @@ fn server_error(sqlstate: &str, message: &str) -> ServerError {
 }
 
 fn aborted(client: &mut Client) -> Vec<String> {
-    match client.next() {
-        Action::Abort(Trouble::Fatal(lines)) => lines,
+    match client.next_action() {
+        Action::Abort(AbortReason::Fatal(lines)) => lines,
         other => panic!("{other:?}"),
     }
 }
@@ -26,12 +26,12 @@ fn an_event_in_the_way_of_others_starts_again() {
         let mut client = client(&event("oltp_write_only", &[]), 0);
         client.begin(&mut Random::seeded(1));
         for _ in 0..3 {
-            assert!(matches!(client.next(), Action::Query { .. }));
+            assert!(matches!(client.next_action(), Action::Query { .. }));
         }
-        client.take(Outcome::Failed(&server_error(sqlstate, "in the way")));
-        assert!(matches!(client.next(), Action::Text { sql: "ROLLBACK", rows: Rows::Skipped }));
-        client.take(Outcome::Done(&Answered::default()));
-        match client.next() {
+        client.complete(ActionResult::Failed(&server_error(sqlstate, "in the way")));
+        assert!(matches!(client.next_action(), Action::Text { sql: "ROLLBACK", rows: Rows::Skipped }));
+        client.complete(ActionResult::Done(&Answered::default()));
+        match client.next_action() {
             Action::Query { statement, .. } => assert_eq!(text_of(statement), "BEGIN"),
             other => panic!("{other:?}"),
         }
@@ -43,8 +43,8 @@ fn other_errors_end_the_client_with_sysbenchs_lines() {
     let error = server_error("42P01", "relation \"sbtest1\" does not exist");
     let mut prepared = client(&event("oltp_point_select", &[]), 0);
     prepared.begin(&mut Random::seeded(1));
-    assert!(matches!(prepared.next(), Action::Query { .. }));
-    prepared.take(Outcome::Failed(&error));
+    assert!(matches!(prepared.next_action(), Action::Query { .. }));
+    prepared.complete(ActionResult::Failed(&error));
     assert_eq!(
         aborted(&mut prepared),
         [
@@ -55,7 +55,7 @@ fn other_errors_end_the_client_with_sysbenchs_lines() {
     );
     let mut sent = client(&event("oltp_insert", &[]), 0);
     let query = queries(&mut sent).remove(0).sent;
-    sent.take(Outcome::Lost(&ConnectionError::Server(Box::new(error))));
+    sent.complete(ActionResult::Lost(&ConnectionError::Server(Box::new(error))));
     assert_eq!(
         aborted(&mut sent)[..2],
         ["PQexec() failed: 7 relation \"sbtest1\" does not exist".to_owned(), format!("failed query was: {query}"),]
@@ -66,11 +66,11 @@ fn other_errors_end_the_client_with_sysbenchs_lines() {
 fn tables_that_are_not_there_are_told_of_before_the_load() {
     let event = event("oltp_point_select", &[]);
     let mut client = Client::new(Arc::clone(&event), 0, Random::seeded(1));
-    assert!(matches!(client.next(), Action::Connect { .. }));
-    client.take(Outcome::Done(&Answered::default()));
-    assert!(matches!(client.next(), Action::PrepareAll { statements } if statements.len() == 1));
+    assert!(matches!(client.next_action(), Action::Connect { .. }));
+    client.complete(ActionResult::Done(&Answered::default()));
+    assert!(matches!(client.next_action(), Action::PrepareAll { statements } if statements.len() == 1));
     let error = ServerError { severity: "ERROR".to_owned(), ..server_error("42P01", "no such relation") };
-    client.take(Outcome::Failed(&error));
+    client.complete(ActionResult::Failed(&error));
     assert_eq!(
         aborted(&mut client),
         [

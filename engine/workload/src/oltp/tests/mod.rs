@@ -9,8 +9,8 @@ use std::sync::Arc;
 use super::client::Client;
 use super::event::Event;
 use super::*;
+use crate::program::{Action, ActionResult, Program};
 use crate::settings::OptionValue;
-use crate::{Action, Outcome, Program};
 use ground::random::Random;
 use wire::message::Message;
 use wire::statement::Statement;
@@ -42,12 +42,12 @@ fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<Event> {
 fn client(event: &Arc<Event>, number: usize) -> Client {
     let mut client = Client::new(Arc::clone(event), number, Random::seeded(77));
     loop {
-        match client.next() {
+        match client.next_action() {
             Action::Connect { number: 0 } | Action::PrepareAll { .. } => {}
             Action::End => return client,
             other => panic!("{other:?}"),
         }
-        client.take(Outcome::Done(&Answered::default()));
+        client.complete(ActionResult::Done(&Answered::default()));
     }
 }
 
@@ -77,7 +77,7 @@ fn queries(client: &mut Client) -> Vec<Query> {
     client.begin(&mut Random::seeded(1));
     let mut queries = Vec::new();
     loop {
-        match client.next() {
+        match client.next_action() {
             Action::Query { statement, values, rows: Rows::Counted, last, .. } => {
                 queries.push(Query { parsed: text_of(statement), sent: sent_text(statement, values), last });
                 if last {

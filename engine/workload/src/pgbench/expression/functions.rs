@@ -3,7 +3,7 @@
 use super::super::hashes;
 use super::Scalar;
 use super::scalar::{Evaluated, EvaluationError};
-use crate::random::permute::permute;
+use crate::pgbench::permute::permute;
 use ground::random::Random;
 use ground::random::distributions::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER};
 use wire::value::fixed;

@@ -62,7 +62,7 @@ fn a_retry_draws_the_same_again_and_keeps_variables() {
 #[test]
 fn a_retry_starts_outside_of_pipelines() {
     let mut client = client("\\startpipeline\nSELECT 1;\n\\endpipeline\n", &environment(EXTENDED));
-    assert!(matches!(client.next(), Action::StartPipeline { .. }));
+    assert!(matches!(client.next_action(), Action::StartPipeline { .. }));
     client.retry();
     assert_eq!(transcript(client.as_mut()), ["start 1", "> SELECT 1;", "end"]);
 }
@@ -73,8 +73,8 @@ fn a_pipeline_knows_its_statements_up_to_its_end() {
     let expected = ["> SELECT 0;", "start 2", "> SELECT 1;", "sync", "> SELECT 2;", "end", "> SELECT 3;"];
     assert_eq!(run(script, QueryMode::Prepared), expected);
     let mut client = client(script, &environment(QueryMode::Prepared));
-    client.next();
-    let Action::StartPipeline { statements, .. } = client.next() else { panic!("no pipeline") };
+    client.next_action();
+    let Action::StartPipeline { statements, .. } = client.next_action() else { panic!("no pipeline") };
     assert_eq!(statements.iter().map(|statement| statement.id).collect::<Vec<_>>(), [1, 2]);
 }
 
@@ -100,7 +100,7 @@ fn pipelines_are_refused_where_they_are_out_of_place() {
 #[test]
 fn gset_takes_the_only_row_of_the_last_query() {
     let mut client = client("SELECT 1 \\gset p_\nSELECT :p_a, :p_b, :a;", &environment(QueryMode::Simple));
-    assert!(matches!(client.next(), Action::Query { rows: Rows::Kept, .. }));
+    assert!(matches!(client.next_action(), Action::Query { rows: Rows::Kept, .. }));
     client
         .store(&[result(&["a"], 7, &[Some("9")]), result(&["a", "b", "c"], 1, &[Some("x"), None, Some("y")])])
         .unwrap();
@@ -110,19 +110,20 @@ fn gset_takes_the_only_row_of_the_last_query() {
 #[test]
 fn gset_wants_exactly_one_row() {
     let mut client = client("SELECT 1 \\gset\nSELECT :a;", &environment(QueryMode::Simple));
-    client.next();
-    let rows =
-        |query, count: u64| Err(Trouble::Rows { command: 0, query, reason: format!("expected one row, got {count}") });
+    client.next_action();
+    let rows = |query, count: u64| {
+        Err(AbortReason::Rows { command: 0, query, reason: format!("expected one row, got {count}") })
+    };
     assert_eq!(client.store(&[result(&[], 0, &[])]), rows(0, 0));
     assert_eq!(client.store(&[result(&[], 0, &[]), result(&["a"], 2, &[Some("1")])]), rows(1, 2));
     let name = client.store(&[result(&["?column?"], 1, &[Some("1")])]);
-    assert!(matches!(name, Err(Trouble::Rows { reason, .. }) if reason == "error storing into variable ?column?"));
+    assert!(matches!(name, Err(AbortReason::Rows { reason, .. }) if reason == "error storing into variable ?column?"));
 }
 
 #[test]
 fn aset_takes_the_last_row_of_each_query_that_has_one() {
     let mut client = client("SELECT 1 \\aset\nSELECT :a, :b, :c;", &environment(QueryMode::Simple));
-    client.next();
+    client.next_action();
     let results = [result(&["a"], 3, &[Some("1")]), result(&["b"], 0, &[]), result(&["c"], 1, &[Some("3")])];
     client.store(&results).unwrap();
     assert_eq!(transcript(client.as_mut()), ["> SELECT 1, :b, 3;"]);
@@ -131,7 +132,7 @@ fn aset_takes_the_last_row_of_each_query_that_has_one() {
 #[test]
 fn what_a_row_gave_is_typed_when_it_is_used() {
     let mut client = client("SELECT 1 \\gset\n\\set b :a * 2\nSELECT :b;", &environment(QueryMode::Simple));
-    client.next();
+    client.next_action();
     client.store(&[result(&["a"], 1, &[Some("1.5")])]).unwrap();
     assert_eq!(transcript(client.as_mut()), ["> SELECT 3;"]);
 }
@@ -149,7 +150,7 @@ fn sleeping_has_units_and_wraps_as_in_pgbench() {
         ("5000 s", 705_032_704),
     ] {
         let mut client = client(&format!("\\sleep {words}\n"), &environment(QueryMode::Simple));
-        let Action::Sleep { command: 0, time } = client.next() else { panic!("no sleep: {words}") };
+        let Action::Sleep { command: 0, time } = client.next_action() else { panic!("no sleep: {words}") };
         assert_eq!(time, Duration::from_micros(micros), "{words}");
     }
 }
@@ -188,7 +189,7 @@ fn assigned_variables_are_not_taken_for_constants() {
     assert_eq!(said("\\setshell scale echo 6\n\\set a :scale * 2\nSELECT :a;"), "> SELECT 12;");
     let mut client =
         client("SELECT 7 AS scale \\gset\n\\set a :scale * 2\nSELECT :a;", &environment(QueryMode::Simple));
-    client.next();
+    client.next_action();
     client.store(&[result(&["scale"], 1, &[Some("7")])]).unwrap();
     assert_eq!(transcript(client.as_mut()), ["> SELECT 14;"]);
 }

@@ -13,8 +13,8 @@ use super::expression::fold::Resolver;
 use super::expression::{Expression, Scalar, Syntax, parse as parse_expression};
 use super::symbols::Symbols;
 use super::*;
+use crate::program::{AbortReason, Action, Program, Workload};
 use crate::seeds::Seeds;
-use crate::{Action, Program, Trouble, Workload};
 use ground::random::Random;
 use ground::shard::ClientShare;
 use wire::Rows;
@@ -49,7 +49,7 @@ fn client(text: &str, environment: &Environment) -> Box<dyn Program> {
 fn transcript(program: &mut dyn Program) -> Vec<String> {
     let mut lines = Vec::new();
     loop {
-        match program.next() {
+        match program.next_action() {
             Action::Query { statement, values, .. } => {
                 let mut out = Message::default();
                 statement.encode(QueryMode::Simple, false, values, &mut out);
@@ -61,7 +61,7 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
             Action::Sleep { .. } => {}
             Action::Local { command } => lines.push(format!("local {command}")),
             Action::End => return lines,
-            Action::Abort(Trouble::Command { command, word, reason, detail }) => {
+            Action::Abort(AbortReason::Command { command, word, reason, detail }) => {
                 lines.extend(detail.map(|detail| format!("error: {detail}")));
                 lines.push(format!("error: client 0 aborted in command {command} ({word}) of script 0; {reason}"));
                 return lines;

@@ -155,7 +155,7 @@ fn actions(text: &str, quick: bool) -> Vec<String> {
                 said.push(format!("{:?}", Action::Query { command, statement, values, rows, last }));
                 continue;
             }
-            let action = client.next();
+            let action = client.next_action();
             let is_over = matches!(action, Action::End | Action::Abort(_));
             said.push(format!("{action:?}"));
             if is_over {

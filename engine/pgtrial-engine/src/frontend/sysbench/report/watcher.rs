@@ -19,7 +19,7 @@ use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::output::plain_io_message;
 use workload::statistics::Statistics;
-use workload::{Fatal, Trouble};
+use workload::{AbortReason, Fatal};
 
 /// Watches a run for the sysbench front end.
 pub struct Watcher<'a, W: Write> {
@@ -274,7 +274,7 @@ impl<W: Write> Observer for Watcher<'_, W> {
         self.aborted += 1;
         let client = abortion.client;
         match &abortion.cause {
-            Cause::Program(Trouble::Fatal(lines)) => {
+            Cause::Program(AbortReason::Fatal(lines)) => {
                 lines.iter().for_each(|line| self.log.text(Level::Fatal, line));
             }
             cause => self.log.text(Level::Fatal, format_args!("thread {client} cannot go on: {cause}")),

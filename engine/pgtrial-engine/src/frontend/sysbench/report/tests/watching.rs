@@ -19,7 +19,7 @@ use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::seeds::Seeds;
 use workload::settings::OptionValue;
-use workload::{Program, ScriptInfo, Trouble, Workload};
+use workload::{AbortReason, Program, ScriptInfo, Workload};
 
 struct Nothing;
 
@@ -188,8 +188,8 @@ fn fatal_lines_are_told_as_they_are_and_other_causes_in_a_sentence() {
     let abortion = |client, trouble| Abortion { client, script: 0, command: None, cause: Cause::Program(trouble) };
     let (_, text) = watched(&usual(), &Nothing, |watcher| {
         let lines = ["PQexec() failed: 7 no", "failed query was: SELECT"].map(str::to_owned).to_vec();
-        watcher.aborted(&abortion(0, Trouble::Fatal(lines)));
-        watcher.aborted(&abortion(1, Trouble::Script { reason: "it is stuck".to_owned() }));
+        watcher.aborted(&abortion(0, AbortReason::Fatal(lines)));
+        watcher.aborted(&abortion(1, AbortReason::Script { reason: "it is stuck".to_owned() }));
     });
     let expected = "\
 FATAL: PQexec() failed: 7 no

@@ -3,15 +3,15 @@
 
 use ground::random::Random;
 
-/// An exponent, and what depends on it alone.
+/// An exponent with the constants that depend on it alone.
 #[derive(Debug, Clone, Copy)]
 pub struct Exponent {
     exponent: f64,
-    /// 1 less the exponent.
+    /// 1 - exponent.
     q: f64,
-    /// What is not further than this below a number is taken for it without another look.
+    /// A candidate that is at most this far below a number is accepted without the exact test.
     shortcut: f64,
-    /// Where the area of the first number begins.
+    /// Start of the first number's area.
     first: f64,
 }
 
@@ -20,7 +20,7 @@ pub struct Exponent {
 pub struct Zipfian {
     exponent: Exponent,
     count: f64,
-    /// The area below all numbers.
+    /// Area of all numbers.
     end: f64,
 }
 
@@ -47,9 +47,9 @@ impl Exponent {
         if self.q == 0.0 { log } else { (self.q * log).exp_m1() / self.q }
     }
 
-    /// Up to where the integral is `area`.
+    /// The `x` up to which the integral is `area`.
     fn inverse(&self, area: f64) -> f64 {
-        // Rounding may lead below -1, where there is no logarithm.
+        // Rounding can yield a number below -1, which has no logarithm.
         let log = if self.q == 0.0 { area } else { (self.q * area).max(-1.0).ln_1p() / self.q };
         log.exp()
     }

@@ -1,56 +1,42 @@
-//! sysbench's distributions: drawn by its formulas from our generator, so that the shapes are the same and the numbers
-//! are not.
-//!
-//! As there, the ends of a range are 32 bits wide and without a sign: what is beyond wraps.
-
-mod strings;
-mod unique;
-mod zipfian;
-
-pub use strings::{fill_groups, string, varstring};
+//! The distributions of `--rand-type`. As in sysbench, the ends of a range are unsigned 32-bit numbers and wrap.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use crate::Fatal;
+use super::values::Unique;
+use super::zipfian::{Exponent, Zipfian};
+use crate::program::Fatal;
 use crate::settings::{OptionValue, Settings};
 use ground::random::Random;
 use ground::shard::Shard;
-use unique::Unique;
-use zipfian::{Exponent, Zipfian};
 
-/// What `--rand-type` names.
+/// A value of `--rand-type`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum RandType {
     Uniform,
-    /// The mean of so many uniform draws as `--rand-spec-iter` says.
+    /// The mean of `--rand-spec-iter` uniform draws.
     Gaussian,
-    /// Most draws in a small part around the middle, the others gaussian.
+    /// Most draws from a small part around the middle, the others gaussian.
     Special,
     Pareto,
     Zipfian,
 }
 
-impl Kind {
-    fn named(name: &str) -> Option<Self> {
-        Some(match name {
-            "uniform" => Self::Uniform,
-            "gaussian" => Self::Gaussian,
-            "special" => Self::Special,
-            "pareto" => Self::Pareto,
-            "zipfian" => Self::Zipfian,
-            _ => return None,
-        })
-    }
-}
+const RAND_TYPES: [(&str, RandType); 5] = [
+    ("uniform", RandType::Uniform),
+    ("gaussian", RandType::Gaussian),
+    ("special", RandType::Special),
+    ("pareto", RandType::Pareto),
+    ("zipfian", RandType::Zipfian),
+];
 
-/// The distributions of a run, with the parameters that its options give them.
+/// The distributions of a run with the parameters from its options.
 #[derive(Debug)]
 pub struct Distributions {
-    default: Kind,
+    rand_type: RandType,
     iterations: u32,
     /// Size of the special part as a share of the whole range.
     special_size: f64,
-    /// How many draws of the special distribution are gaussian.
+    /// Share of the special distribution's draws that are gaussian.
     gaussian_share: f64,
     pareto_power: f64,
     zipfian: Exponent,
@@ -58,13 +44,14 @@ pub struct Distributions {
 }
 
 impl Distributions {
-    /// From `rand_type`, `rand_spec_iter`, `rand_spec_pct`, `rand_spec_res`, `rand_pareto_h`, `rand_zipfian_exp` and
-    /// `rand_seed`; what is not there has sysbench's default.
+    /// Reads `rand_type`, `rand_spec_iter`, `rand_spec_pct`, `rand_spec_res`, `rand_pareto_h`, `rand_zipfian_exp` and
+    /// `rand_seed`; a missing option has sysbench's default.
     pub fn new(settings: &Settings) -> Result<Self, Fatal> {
         let number = |name, default| settings.get(name).map_or(default, |_| settings.double(name));
         let name = settings.text("rand_type").unwrap_or("special");
-        let default = Kind::named(name)
-            .ok_or_else(|| Fatal::new(format_args!("Invalid random numbers distribution: {name}.")))?;
+        let Some((_, rand_type)) = RAND_TYPES.into_iter().find(|(known, _)| *known == name) else {
+            return Err(Fatal::new(format_args!("Invalid random numbers distribution: {name}.")));
+        };
         let iterations = number("rand_spec_iter", 12.0);
         check(iterations >= 1.0 && iterations <= f64::from(u32::MAX), "--rand-spec-iter must be >= 1")?;
         let special_size = number("rand_spec_pct", 1.0) / 100.0;
@@ -76,7 +63,7 @@ impl Distributions {
         let exponent = number("rand_zipfian_exp", 0.8);
         check(exponent >= 0.0 && exponent.is_finite(), "--rand-zipfian-exp must be >= 0")?;
         Ok(Self {
-            default,
+            rand_type,
             iterations: iterations as u32,
             special_size,
             gaussian_share: 1.0 - special_share,
@@ -86,26 +73,25 @@ impl Distributions {
         })
     }
 
-    /// The same for one of several engines, none of which draws a unique number that another one does.
+    /// The same distributions for one of several engines. No two engines draw the same unique number.
     pub fn of_shard(self, shard: Shard) -> Self {
         Self { unique: self.unique.of_shard(shard), ..self }
     }
 
-    /// The distribution that `--rand-type` names, over `a..=b`.
-    pub fn over(&self, a: i64, b: i64) -> Skewed {
-        self.shaped(self.default, a, b)
+    /// The distribution of `--rand-type` over `a..=b`.
+    pub fn over(&self, a: i64, b: i64) -> Distribution {
+        self.over_type(self.rand_type, a, b)
     }
 
-    /// One of the distributions over `a..=b`.
-    pub fn shaped(&self, kind: Kind, a: i64, b: i64) -> Skewed {
+    /// The distribution of one type over `a..=b`.
+    pub fn over_type(&self, rand_type: RandType, a: i64, b: i64) -> Distribution {
         let (min, width) = (a as u32, (b as u32).wrapping_sub(a as u32));
         let count = width.wrapping_add(1);
-        let size = f64::from(count);
-        let iterations = self.iterations;
-        let shape = match kind {
-            Kind::Uniform => Shape::Uniform { size },
-            Kind::Gaussian => Shape::Gaussian { iterations, step: size / f64::from(iterations) },
-            Kind::Special => {
+        let (size, iterations) = (f64::from(count), self.iterations);
+        let shape = match rand_type {
+            RandType::Uniform => Shape::Uniform { size },
+            RandType::Gaussian => Shape::Gaussian { iterations, step: size / f64::from(iterations) },
+            RandType::Special => {
                 let width = f64::from(width);
                 let size = width * self.special_size;
                 Shape::Special {
@@ -116,48 +102,23 @@ impl Distributions {
                     start: (width - size) / 2.0,
                 }
             }
-            Kind::Pareto => Shape::Pareto { size, power: self.pareto_power },
-            Kind::Zipfian => Shape::Zipfian(self.zipfian.over(count)),
+            RandType::Pareto => Shape::Pareto { size, power: self.pareto_power },
+            RandType::Zipfian => Shape::Zipfian(self.zipfian.over(count)),
         };
-        Skewed { min, shape }
+        Distribution { min, shape }
     }
 
-    /// A number of `a..=b` in the distribution that `--rand-type` names.
-    pub fn default(&self, random: &mut Random, a: i64, b: i64) -> i64 {
-        self.over(a, b).draw(random)
-    }
-
-    pub fn uniform(&self, random: &mut Random, a: i64, b: i64) -> i64 {
-        self.shaped(Kind::Uniform, a, b).draw(random)
-    }
-
-    pub fn gaussian(&self, random: &mut Random, a: i64, b: i64) -> i64 {
-        self.shaped(Kind::Gaussian, a, b).draw(random)
-    }
-
-    pub fn special(&self, random: &mut Random, a: i64, b: i64) -> i64 {
-        self.shaped(Kind::Special, a, b).draw(random)
-    }
-
-    pub fn pareto(&self, random: &mut Random, a: i64, b: i64) -> i64 {
-        self.shaped(Kind::Pareto, a, b).draw(random)
-    }
-
-    pub fn zipfian(&self, random: &mut Random, a: i64, b: i64) -> i64 {
-        self.shaped(Kind::Zipfian, a, b).draw(random)
-    }
-
-    /// A number of 32 bits that has not been drawn before in this run, by whichever thread and engine.
+    /// A 32-bit number that no thread and no engine of this run has drawn before.
     pub fn unique(&self) -> u32 {
         self.unique.draw()
     }
 }
 
-fn check(is_good: bool, otherwise: &str) -> Result<(), Fatal> {
-    if is_good { Ok(()) } else { Err(Fatal::new(otherwise)) }
+fn check(is_valid: bool, message: &str) -> Result<(), Fatal> {
+    if is_valid { Ok(()) } else { Err(Fatal::new(message)) }
 }
 
-/// The generator that `--rand-seed` determines; with 0 the time does.
+/// The generator seeded by `--rand-seed`; seed 0 takes the system time.
 pub fn generator(settings: &Settings) -> Random {
     let seed = match settings.get("rand_seed") {
         Some(OptionValue::Int(seed)) if *seed != 0 => *seed as u64,
@@ -166,20 +127,20 @@ pub fn generator(settings: &Settings) -> Random {
     Random::seeded(seed)
 }
 
-/// A distribution over a range that is drawn from often: what a draw needs is worked out once.
+/// A distribution over a range, with the constants of its draws computed in advance.
 #[derive(Debug, Clone, Copy)]
-pub struct Skewed {
+pub struct Distribution {
     min: u32,
     shape: Shape,
 }
 
-/// Doubles are counted in numbers of the range.
+/// Lengths are counted in numbers of the range.
 #[derive(Debug, Clone, Copy)]
 enum Shape {
     Uniform {
         size: f64,
     },
-    /// The sum of so many uniform draws from `0..step`.
+    /// The sum of `iterations` uniform draws from `0..step`.
     Gaussian {
         iterations: u32,
         step: f64,
@@ -198,7 +159,7 @@ enum Shape {
     Zipfian(Zipfian),
 }
 
-impl Skewed {
+impl Distribution {
     /// A number of the range.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> i64 {
@@ -206,7 +167,7 @@ impl Skewed {
             Shape::Uniform { size } => random.unit() * size,
             Shape::Gaussian { iterations, step } => sum(random, *iterations) * step,
             Shape::Special { iterations, gaussian_share, step, size, start } => {
-                // The draw that decides is used again, as in sysbench: the special part is not quite in the middle.
+                // The deciding draw is used again, as in sysbench: the special part is not exactly in the middle.
                 let uniform = random.unit();
                 if uniform < *gaussian_share { sum(random, *iterations) * step } else { uniform * size + start }
             }
@@ -220,6 +181,3 @@ impl Skewed {
 fn sum(random: &mut Random, count: u32) -> f64 {
     (0..count).map(|_| random.unit()).sum()
 }
-
-#[cfg(test)]
-mod tests;

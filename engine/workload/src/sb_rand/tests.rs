@@ -1,4 +1,8 @@
-use super::*;
+use super::distributions::*;
+use super::values::*;
+use crate::settings::{OptionValue, Settings};
+use ground::random::Random;
+use ground::shard::Shard;
 use proptest::prelude::*;
 
 const DRAWS: usize = 200_000;
@@ -15,11 +19,11 @@ fn distributions(options: &[(&str, OptionValue)]) -> Distributions {
 }
 
 /// Mean, deviation, and the quantiles of 5, 25, 50, 75 and 95 percent.
-fn shape(distributions: &Distributions, kind: Kind, a: i64, b: i64) -> [f64; 7] {
-    let (skewed, mut random) = (distributions.shaped(kind, a, b), Random::seeded(11));
-    let mut drawn: Vec<i64> = (0..DRAWS).map(|_| skewed.draw(&mut random)).collect();
+fn shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64) -> [f64; 7] {
+    let (distribution, mut random) = (distributions.over_type(rand_type, a, b), Random::seeded(11));
+    let mut drawn: Vec<i64> = (0..DRAWS).map(|_| distribution.draw(&mut random)).collect();
     drawn.sort_unstable();
-    assert!(drawn[0] >= a && drawn[DRAWS - 1] <= b, "{kind:?}");
+    assert!(drawn[0] >= a && drawn[DRAWS - 1] <= b, "{rand_type:?}");
     let mean = drawn.iter().sum::<i64>() as f64 / DRAWS as f64;
     let variance = drawn.iter().map(|number| (*number as f64 - mean).powi(2)).sum::<f64>() / DRAWS as f64;
     let at = |percent: usize| drawn[DRAWS * percent / 100] as f64;
@@ -27,12 +31,12 @@ fn shape(distributions: &Distributions, kind: Kind, a: i64, b: i64) -> [f64; 7] 
 }
 
 /// The moments within 0.6% of the range's width, the quantiles too or within 1 where the range is small.
-fn assert_shape(distributions: &Distributions, kind: Kind, a: i64, b: i64, expected: [f64; 7]) {
-    let found = shape(distributions, kind, a, b);
+fn assert_shape(distributions: &Distributions, rand_type: RandType, a: i64, b: i64, expected: [f64; 7]) {
+    let found = shape(distributions, rand_type, a, b);
     let tolerance = 0.006 * (b - a) as f64;
     for (number, (found, expected)) in found.iter().zip(expected).enumerate() {
         let tolerance = if number < 2 { tolerance } else { tolerance.max(1.0) };
-        assert!((found - expected).abs() <= tolerance, "{kind:?} {a} {b} {number}: {found} for {expected}");
+        assert!((found - expected).abs() <= tolerance, "{rand_type:?} {a} {b} {number}: {found} for {expected}");
     }
 }
 
@@ -40,18 +44,18 @@ fn assert_shape(distributions: &Distributions, kind: Kind, a: i64, b: i64, expec
 #[test]
 fn shapes_are_those_of_sysbench() {
     let usual = distributions(&[]);
-    for (kind, a, b, expected) in [
-        (Kind::Uniform, 1, 1000, [500.741, 288.643, 51.0, 251.0, 501.0, 751.0, 951.0]),
-        (Kind::Uniform, 1, 10, [5.499, 2.875, 1.0, 3.0, 5.0, 8.0, 10.0]),
-        (Kind::Gaussian, 1, 1000, [500.404, 83.234, 363.0, 444.0, 500.0, 557.0, 638.0]),
-        (Kind::Gaussian, 1, 10, [5.5, 0.882, 4.0, 5.0, 5.0, 6.0, 7.0]),
-        (Kind::Special, 1, 1000, [501.436, 41.711, 429.0, 499.0, 502.0, 505.0, 571.0]),
-        (Kind::Special, 1, 10, [5.5, 0.641, 4.0, 5.0, 6.0, 6.0, 6.0]),
-        (Kind::Special, 0, 1_000_000, [500_847.0, 41_702.0, 428_889.0, 498_758.0, 501_231.0, 503_701.0, 570_506.0]),
-        (Kind::Pareto, 1, 1000, [122.458, 223.477, 1.0, 1.0, 7.0, 126.0, 691.0]),
-        (Kind::Pareto, 1, 10, [2.001, 2.096, 1.0, 1.0, 1.0, 2.0, 7.0]),
+    for (rand_type, a, b, expected) in [
+        (RandType::Uniform, 1, 1000, [500.741, 288.643, 51.0, 251.0, 501.0, 751.0, 951.0]),
+        (RandType::Uniform, 1, 10, [5.499, 2.875, 1.0, 3.0, 5.0, 8.0, 10.0]),
+        (RandType::Gaussian, 1, 1000, [500.404, 83.234, 363.0, 444.0, 500.0, 557.0, 638.0]),
+        (RandType::Gaussian, 1, 10, [5.5, 0.882, 4.0, 5.0, 5.0, 6.0, 7.0]),
+        (RandType::Special, 1, 1000, [501.436, 41.711, 429.0, 499.0, 502.0, 505.0, 571.0]),
+        (RandType::Special, 1, 10, [5.5, 0.641, 4.0, 5.0, 6.0, 6.0, 6.0]),
+        (RandType::Special, 0, 1_000_000, [500_847.0, 41_702.0, 428_889.0, 498_758.0, 501_231.0, 503_701.0, 570_506.0]),
+        (RandType::Pareto, 1, 1000, [122.458, 223.477, 1.0, 1.0, 7.0, 126.0, 691.0]),
+        (RandType::Pareto, 1, 10, [2.001, 2.096, 1.0, 1.0, 1.0, 2.0, 7.0]),
     ] {
-        assert_shape(&usual, kind, a, b, expected);
+        assert_shape(&usual, rand_type, a, b, expected);
     }
     let other = distributions(&[
         ("rand_spec_pct", OptionValue::Int(20)),
@@ -59,10 +63,10 @@ fn shapes_are_those_of_sysbench() {
         ("rand_spec_iter", OptionValue::Int(3)),
         ("rand_pareto_h", OptionValue::Double(0.4)),
     ]);
-    assert_shape(&other, Kind::Special, 1, 1000, [524.137, 133.306, 264.0, 463.0, 548.0, 588.0, 735.0]);
-    assert_shape(&other, Kind::Pareto, 1, 1000, [358.782, 299.753, 5.0, 84.0, 289.0, 598.0, 913.0]);
+    assert_shape(&other, RandType::Special, 1, 1000, [524.137, 133.306, 264.0, 463.0, 548.0, 588.0, 735.0]);
+    assert_shape(&other, RandType::Pareto, 1, 1000, [358.782, 299.753, 5.0, 84.0, 289.0, 598.0, 913.0]);
     let coarse = distributions(&[("rand_spec_iter", OptionValue::Int(2))]);
-    assert_shape(&coarse, Kind::Gaussian, 1, 1000, [500.463, 203.987, 159.0, 354.0, 500.0, 647.0, 842.0]);
+    assert_shape(&coarse, RandType::Gaussian, 1, 1000, [500.463, 203.987, 159.0, 354.0, 500.0, 647.0, 842.0]);
 }
 
 /// The probability of the n-th number is in proportion to `1 / n^exponent`.
@@ -71,8 +75,8 @@ fn zipfian_frequencies_are_the_laws() {
     for exponent in [0.0, 0.5, 0.8, 1.0, 1.3, 3.0] {
         let zipfian = distributions(&[("rand_zipfian_exp", OptionValue::Double(exponent))]);
         let (count, mut random, mut drawn) = (20usize, Random::seeded(5), [0u32; 20]);
-        let skewed = zipfian.shaped(Kind::Zipfian, 101, 100 + count as i64);
-        (0..DRAWS).for_each(|_| drawn[skewed.draw(&mut random) as usize - 101] += 1);
+        let distribution = zipfian.over_type(RandType::Zipfian, 101, 100 + count as i64);
+        (0..DRAWS).for_each(|_| drawn[distribution.draw(&mut random) as usize - 101] += 1);
         let weights: Vec<f64> = (1..=count).map(|n| (n as f64).powf(-exponent)).collect();
         let sum: f64 = weights.iter().sum();
         for (n, weight) in weights.iter().enumerate() {
@@ -85,17 +89,17 @@ fn zipfian_frequencies_are_the_laws() {
 
 #[test]
 fn the_default_is_what_the_option_names() {
-    for (name, kind) in [
-        ("uniform", Kind::Uniform),
-        ("gaussian", Kind::Gaussian),
-        ("special", Kind::Special),
-        ("pareto", Kind::Pareto),
-        ("zipfian", Kind::Zipfian),
+    for (name, rand_type) in [
+        ("uniform", RandType::Uniform),
+        ("gaussian", RandType::Gaussian),
+        ("special", RandType::Special),
+        ("pareto", RandType::Pareto),
+        ("zipfian", RandType::Zipfian),
     ] {
         let distributions = distributions(&[("rand_type", OptionValue::Text(Some(name.to_owned())))]);
         let (mut one, mut other) = (Random::seeded(3), Random::seeded(3));
-        let named = distributions.shaped(kind, 1, 100_000);
-        assert!((0..50).all(|_| distributions.default(&mut one, 1, 100_000) == named.draw(&mut other)), "{name}");
+        let named = distributions.over_type(rand_type, 1, 100_000);
+        assert!((0..50).all(|_| distributions.over(1, 100_000).draw(&mut one) == named.draw(&mut other)), "{name}");
     }
 }
 
@@ -117,9 +121,12 @@ fn bad_parameters_are_refused() {
 #[test]
 fn ends_wrap_as_in_sysbench() {
     let (distributions, mut random) = (distributions(&[]), Random::seeded(1));
-    assert_eq!(distributions.uniform(&mut random, 5, 4), 5);
+    assert_eq!(distributions.over_type(RandType::Uniform, 5, 4).draw(&mut random), 5);
     for _ in 0..100 {
-        assert!((4_294_967_291..=4_294_967_295).contains(&distributions.uniform(&mut random, -5, -1)));
+        assert!(
+            (4_294_967_291..=4_294_967_295)
+                .contains(&distributions.over_type(RandType::Uniform, -5, -1).draw(&mut random))
+        );
     }
 }
 
@@ -195,11 +202,11 @@ proptest! {
     fn draws_stay_in_their_range(a in 0i64..4_000_000_000, size in 0i64..1_000_000, seed: u64) {
         let (distributions, mut random) = (distributions(&[]), Random::seeded(seed));
         let b = (a + size).min(i64::from(u32::MAX));
-        for kind in [Kind::Uniform, Kind::Gaussian, Kind::Special, Kind::Pareto, Kind::Zipfian] {
-            let skewed = distributions.shaped(kind, a, b);
+        for rand_type in [RandType::Uniform, RandType::Gaussian, RandType::Special, RandType::Pareto, RandType::Zipfian] {
+            let distribution = distributions.over_type(rand_type, a, b);
             for _ in 0..20 {
-                let drawn = skewed.draw(&mut random);
-                prop_assert!((a..=b).contains(&drawn), "{kind:?} {a} {b} {drawn}");
+                let drawn = distribution.draw(&mut random);
+                prop_assert!((a..=b).contains(&drawn), "{rand_type:?} {a} {b} {drawn}");
             }
         }
     }

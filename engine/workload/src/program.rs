@@ -1,0 +1,173 @@
+//! The contract between a workload and the event loop: a program per client, its actions, and the results of these.
+
+use std::time::Duration;
+
+use ground::random::Random;
+use wire::OpenError;
+use wire::answer::{Answered, Rows};
+use wire::error::{ConnectionError, ServerError};
+use wire::rows::ResultSet;
+use wire::statement::Statement;
+use wire::value::Value;
+
+/// One client's program. The event loop asks it for one action after another; each transaction starts with
+/// [`Program::begin`].
+///
+/// In a staged run (sysbench) a program connects by itself. The event loop then also asks for actions before the first
+/// transaction, up to an [`Action::End`], and again after [`Program::stop`].
+pub trait Program {
+    /// Starts a transaction: chooses a script with the thread's generator and returns its index.
+    fn begin(&mut self, choose: &mut Random) -> usize;
+
+    /// Starts the same transaction again after a failure, with the random state that it began with.
+    fn retry(&mut self);
+
+    /// Returns the next action. The event loop calls it when the previous action is complete.
+    fn next_action(&mut self) -> Action<'_>;
+
+    /// Returns the next action if it is a query outside of pipelines with [`Rows::Skipped`], the most frequent action.
+    /// Returns `None` for other actions; the event loop then calls [`Program::next_action`].
+    #[inline]
+    fn next_query(&mut self) -> Option<Query<'_>> {
+        None
+    }
+
+    /// Stores the results of the last query, whose action had [`Rows::Kept`].
+    fn store(&mut self, _results: &[ResultSet]) -> Result<(), AbortReason> {
+        Ok(())
+    }
+
+    /// Receives the result of the last action: of a [`Rows::Counted`] query only a failure, of [`Action::Connect`],
+    /// [`Action::Prepare`], [`Action::PrepareAll`] and [`Rows::Handed`] queries every result.
+    fn complete(&mut self, _result: ActionResult<'_>) {}
+
+    /// Ends the load: no further transaction follows.
+    fn stop(&mut self) {}
+}
+
+/// The result of an action.
+#[derive(Debug)]
+pub enum ActionResult<'a> {
+    /// The server executed the action. Of several statements in one text, this is the result of the last one.
+    Done(&'a Answered),
+    /// The server reported an error. The event loop has not rolled back the transaction.
+    Failed(&'a ServerError),
+    /// The connection broke.
+    Lost(&'a ConnectionError),
+    /// The connection could not be made.
+    Refused(&'a OpenError),
+}
+
+/// What a client does next. `command` is the index of the command in its script.
+#[derive(Debug)]
+pub enum Action<'a> {
+    /// Send `statement` with the values of its parameters and wait for the reply; in a pipeline, do not wait.
+    /// After the `last` query of a transaction no [`Action::End`] follows.
+    Query { command: usize, statement: &'a Statement, values: &'a [Value], rows: Rows, last: bool },
+    /// Send the following queries without waiting. In prepared mode, prepare `statements` first.
+    StartPipeline { command: usize, statements: &'a [Statement] },
+    /// Send a Sync: the server's transaction ends here, and an error before it does not affect what follows.
+    SyncPipeline { command: usize },
+    /// Wait for the replies to all queries of the pipeline.
+    EndPipeline { command: usize },
+    /// Send `sql` in a Query message in any query mode; `rows` is `Counted` or `Handed`. With `Skipped` it does not count
+    /// as a query of the load, and the program receives its result.
+    Text { sql: &'a str, rows: Rows },
+    /// Parse and describe `statement` on the server without executing it.
+    Prepare { statement: &'a Statement },
+    /// Parse on the server, in one round trip, those of `statements` that this session has not prepared.
+    PrepareAll { statements: &'a [Statement] },
+    /// Open the connection `number` and use it from now on. The previous connection stays open.
+    Connect { number: usize },
+    /// Use the open connection `number` from now on.
+    Use { number: usize },
+    /// Close the connection `number`. The next action that needs a connection chooses one first.
+    Disconnect { number: usize },
+    /// Take part in no further transaction; the one under way does not count. Actions up to the next [`Action::End`]
+    /// follow after the load.
+    Leave,
+    /// Wait for a time.
+    Sleep { command: usize, time: Duration },
+    /// A command without a request to the server has been executed. Only scripts whose commands are timed report it.
+    Local { command: usize },
+    /// The transaction is complete.
+    End,
+    /// The client is aborted.
+    Abort(AbortReason),
+}
+
+/// An [`Action::Query`] with [`Rows::Skipped`].
+#[derive(Debug)]
+pub struct Query<'a> {
+    pub command: usize,
+    pub statement: &'a Statement,
+    pub values: &'a [Value],
+    pub last: bool,
+}
+
+/// Why a client is aborted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AbortReason {
+    /// A command of the script failed, in pgbench's words: `client 0 aborted in command 3 (set) of script 0; reason`.
+    /// `detail` is a message of its own that is printed first, e.g. `division by zero`.
+    Command { command: usize, word: &'static str, reason: String, detail: Option<String> },
+    /// A query returned other rows than its command expects: `client 0 script 0 command 3 query 0: reason`.
+    Rows { command: usize, query: usize, reason: String },
+    /// The script as a whole: `client 0 aborted: reason`.
+    Script { reason: String },
+    /// The whole run ends with these lines.
+    Fatal(Vec<String>),
+}
+
+/// Writes the reason without the client and the script.
+impl std::fmt::Display for AbortReason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Command { detail: Some(detail), .. } => f.write_str(detail),
+            Self::Command { reason, .. } | Self::Rows { reason, .. } | Self::Script { reason } => f.write_str(reason),
+            Self::Fatal(lines) => f.write_str(&lines.join("\n")),
+        }
+    }
+}
+
+/// An error that ends the whole run or prevents it, as sysbench's log level `FATAL`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fatal {
+    /// The messages, one a line.
+    pub lines: Vec<String>,
+}
+
+impl Fatal {
+    /// An error of one line.
+    pub fn new(line: impl std::fmt::Display) -> Self {
+        Self { lines: vec![line.to_string()] }
+    }
+}
+
+/// The scripts of a run. Makes the program of each client.
+pub trait Workload: Send + Sync {
+    /// Descriptions of the scripts in the order of their indexes.
+    fn scripts(&self) -> Vec<ScriptInfo>;
+
+    /// The program of client `client`, which draws its values from `random`. One thread makes it and uses it.
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program>;
+}
+
+/// What a report prints of a script.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptInfo {
+    /// For people, e.g. `<builtin: select only>`.
+    pub description: String,
+    /// Relative weight in the choice of scripts.
+    pub weight: u64,
+    pub commands: Vec<CommandInfo>,
+}
+
+/// What a report prints of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CommandInfo {
+    /// The command's first line.
+    pub line: String,
+    /// Whether the command is an SQL statement. Only statements fail and are retried.
+    pub is_sql: bool,
+}
