@@ -1,11 +1,12 @@
 //! The hot path: what `transact.rs` does with the answers of a run in which there is nothing to look after but statements
 //! and the tally, in few instructions. Whatever else comes up goes the longer way, from any point.
 
+use mio::Token;
+
 use super::client::{Client, State};
 use super::thread::Thread;
 use ground::clock::{Nanos, Phase};
-use wire::Rows;
-use wire::{Again, Received};
+use wire::{Reply, Rows};
 
 impl Thread<'_> {
     /// Takes in what the server sent to a client that waits for the answer to a statement, perhaps its transaction's
@@ -13,9 +14,10 @@ impl Thread<'_> {
     #[inline(always)]
     pub fn receive_plain(&mut self, client: &mut Client, last: bool) {
         let Some(connection) = &mut client.connection else { return };
-        let status = match connection.receive_whole(&mut self.buffer) {
-            Received::Whole(status) => status,
-            other => return self.receive_slowly(client, other),
+        let (registry, token) = (self.readiness.registry(), Token(client.index));
+        let status = match connection.receive(&mut self.buffer, registry, token) {
+            Ok(Some(Reply { status, error: None })) => status,
+            received => return self.received(client, received),
         };
         let now = self.clock.now();
         self.roll(now);
@@ -52,14 +54,8 @@ impl Thread<'_> {
         let Some(query) = client.program.next_query() else { return self.drive(client, now) };
         let (command, last) = (query.command, query.last);
         client.state = State::Waiting { command, last };
-        let sent = match connection.send_again(query.statement, query.values, Rows::Skipped, &mut self.scratch) {
-            Again::Sent => return,
-            Again::InPart(sent) => sent,
-            Again::No => {
-                let (mode, scratch) = (self.plan.mode, &mut self.scratch);
-                connection.send(query.statement, mode, query.values, Rows::Skipped, scratch)
-            }
-        };
+        let (mode, scratch) = (self.plan.mode, &mut self.scratch);
+        let sent = connection.send(query.statement, mode, query.values, Rows::Skipped, scratch);
         if sent.is_err() || connection.has_unsent() {
             self.sent_in_part(client, sent);
         }

@@ -12,7 +12,7 @@ use crate::ledger::tasks::{POOL_TIMEOUT, SCRIPT, Task};
 use crate::plan::PoolPlan;
 use ground::clock::Nanos;
 use ground::random::Random;
-use wire::{OpenError, Received};
+use wire::OpenError;
 
 /// The pools of one thread.
 pub struct Pools {
@@ -271,7 +271,7 @@ impl Thread<'_> {
     pub(super) fn slot_spoke(&mut self, client: &mut Client) {
         let Some(connection) = &mut client.connection else { return };
         let (registry, token) = (self.readiness.registry(), mio::Token(client.index));
-        let received = connection.receive(Received::Nothing, &mut self.buffer, registry, token);
+        let received = connection.receive(&mut self.buffer, registry, token);
         if received.is_ok() && !connection.is_dismissed() {
             return;
         }

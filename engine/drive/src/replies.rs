@@ -6,26 +6,20 @@ use super::Cause;
 use super::client::{Client, State};
 use super::thread::Thread;
 use ground::clock::Nanos;
-use wire::{Connection, Received, Reply, StatementError};
+use wire::error::ConnectionError;
+use wire::{Connection, Reply, StatementError};
 
 impl Thread<'_> {
     /// Takes in what the server sent; goes on if the reply is complete.
     pub fn receive(&mut self, client: &mut Client) {
         let Some(connection) = &mut client.connection else { return };
-        match connection.receive_whole(&mut self.buffer) {
-            Received::Whole(status) => {
-                let now = self.clock.now();
-                self.succeeded(client, status, now);
-            }
-            other => self.receive_slowly(client, other),
-        }
+        let received = connection.receive(&mut self.buffer, self.readiness.registry(), Token(client.index));
+        self.received(client, received);
     }
 
-    /// The same for what is not the whole of a usual reply.
-    #[cold]
-    pub(super) fn receive_slowly(&mut self, client: &mut Client, received: Received) {
-        let Some(connection) = &mut client.connection else { return };
-        match connection.receive(received, &mut self.buffer, self.readiness.registry(), Token(client.index)) {
+    /// Goes on after a reply or an error.
+    pub(super) fn received(&mut self, client: &mut Client, received: Result<Option<Reply>, ConnectionError>) {
+        match received {
             Ok(None) => {}
             Ok(Some(Reply { status, error: None })) => {
                 let now = self.clock.now();

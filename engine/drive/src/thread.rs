@@ -20,7 +20,6 @@ use ground::clock::{Clock, Nanos, Phase};
 use ground::random::Random;
 use ground::readiness::Readiness;
 use wire::BUFFER_SIZE;
-use wire::message::Message;
 
 /// The common part of a thread.
 pub struct Thread<'a> {
@@ -50,7 +49,7 @@ pub struct Thread<'a> {
     pub yielding: Vec<usize>,
     pub connecting: Connecting,
     pub buffer: Vec<u8>,
-    pub scratch: Message,
+    pub scratch: Vec<u8>,
     /// Whether connections are made while the load runs.
     pub connects_under_way: bool,
     /// Whether a commit needs more than the tally.
@@ -112,7 +111,7 @@ impl<'a> Thread<'a> {
             yielding: Vec::new(),
             connecting: Connecting::default(),
             buffer: vec![0; BUFFER_SIZE],
-            scratch: Message::default(),
+            scratch: Vec::new(),
             connects_under_way: plan.reconnect() || plan.is_staged() || plan.pools().is_some(),
             is_detailed,
             is_plain: !(is_detailed

@@ -5,8 +5,11 @@ use std::sync::Arc;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use ground::random::Random;
-use pgtrial_engine::measured::{Latencies, Select, read_replies, read_whole_reply};
-use wire::statement::QueryMode;
+use latency::Latencies;
+use wire::Rows;
+use wire::frame::{Flow, Reader};
+use wire::reply::Exchange;
+use wire::statement::{End, Hole, QueryMode, Statement};
 use wire::value::Value;
 use workload::pgbench::{Environment, Scripts, parse};
 use workload::{Program, Workload};
@@ -17,16 +20,32 @@ const REPLY: &[u8] = b"2\0\0\0\x04D\0\0\0\x0b\0\x01\0\0\0\x010C\0\0\0\x0dSELECT 
 const ARITHMETIC: &str = "\\set a random(1, 100000 * :scale)\n\\set b (:a * 7 + 3) % 1000 - :a / 2\nSELECT :b;\n";
 
 fn encode(c: &mut Criterion) {
-    let mut select = Select::new();
-    c.bench_function("encode select", |b| b.iter(|| select.encode(black_box(1_234_567)).len()));
+    let pieces = vec![b"SELECT abalance FROM pgbench_accounts WHERE aid = ".to_vec(), b";".to_vec()];
+    let select = Statement::new(0, "P_0", pieces, vec![Hole { slot: 0, name: "aid".to_owned() }]);
+    let mut message = Vec::new();
+    c.bench_function("encode select", |b| {
+        b.iter(|| {
+            message.clear();
+            let values = [Value::Int(black_box(1_234_567))];
+            select.encode(QueryMode::Prepared, true, &values, End::Sync, &mut message);
+            message.len()
+        });
+    });
+}
+
+/// The status at the end of a reply that comes in pieces of this size.
+fn status(reader: &mut Reader, exchange: &mut Exchange, size: usize) -> Option<u8> {
+    exchange.expect(Rows::Skipped, false);
+    let last = black_box(REPLY).chunks(size).map(|piece| reader.take(piece, exchange)).last();
+    matches!(last, Some(Ok(Flow::Stop))).then(|| exchange.take_reply().status)
 }
 
 fn read_reply(c: &mut Criterion) {
-    assert_eq!(read_replies(REPLY, REPLY.len()).ok(), Some(1));
-    assert_eq!(read_whole_reply(REPLY), Some(b'I'));
-    c.bench_function("parse whole reply", |b| b.iter(|| read_whole_reply(black_box(REPLY))));
-    c.bench_function("parse reply", |b| b.iter(|| read_replies(black_box(REPLY), REPLY.len()).ok()));
-    c.bench_function("parse reply in two pieces", |b| b.iter(|| read_replies(black_box(REPLY), 20).ok()));
+    let (mut reader, mut exchange) = (Reader::default(), Exchange::default());
+    for (name, size) in [("parse reply", REPLY.len()), ("parse reply in two pieces", 20)] {
+        assert_eq!(status(&mut reader, &mut exchange, size), Some(b'I'));
+        c.bench_function(name, |b| b.iter(|| status(&mut reader, &mut exchange, size)));
+    }
 }
 
 fn record(c: &mut Criterion) {

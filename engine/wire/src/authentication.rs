@@ -1,12 +1,11 @@
 //! Answers to the server's authentication requests: clear text, MD5, SCRAM-SHA-256 with and without channel binding.
 
-use bytes::BytesMut;
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{self, ScramSha256};
-use postgres_protocol::message::frontend;
 
-use super::error::ConnectionError;
-use super::params::{AuthMethod, ChannelBinding, Params, Password};
+use crate::error::ConnectionError;
+use crate::frame;
+use crate::params::{AuthMethod, ChannelBinding, Params, Password};
 
 /// Codes of authentication requests.
 mod code {
@@ -56,7 +55,7 @@ impl Authentication {
         body: &[u8],
         params: &Params,
         password: Option<&Password>,
-        out: &mut BytesMut,
+        out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         let (number, data) =
             body.split_first_chunk::<4>().ok_or_else(|| refused("received invalid authentication request"))?;
@@ -68,20 +67,20 @@ impl Authentication {
         match number {
             code::OK => self.done = true,
             code::CLEAR_TEXT => {
-                frontend::password_message(self.reveal(password)?.as_bytes(), out)?;
+                write_password(self.reveal(password)?, out);
                 self.proved = true;
             }
             code::MD5 => {
                 let salt = data.try_into().map_err(|_| refused("received invalid authentication request"))?;
                 let hash = md5_hash(params.user.as_bytes(), self.reveal(password)?.as_bytes(), salt);
-                frontend::password_message(hash.as_bytes(), out)?;
+                write_password(&hash, out);
                 self.proved = true;
             }
             code::SASL => self.start_scram(data, params.channel_binding, password, out)?,
             code::SASL_CONTINUE => {
                 let scram = self.scram.as_mut().ok_or_else(|| refused("SASL answer without a question"))?;
                 scram.update(data).map_err(scram_error)?;
-                frontend::sasl_response(scram.message(), out)?;
+                frame::write(out, b'p', |out| out.extend_from_slice(scram.message()));
             }
             code::SASL_FINAL => {
                 let scram = self.scram.as_mut().ok_or_else(|| refused("SASL end without a start"))?;
@@ -133,7 +132,7 @@ impl Authentication {
         mechanisms: &[u8],
         binding: ChannelBinding,
         password: Option<&Password>,
-        out: &mut BytesMut,
+        out: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         if self.scram.is_some() {
             return Err(refused("duplicate SASL authentication request"));
@@ -159,7 +158,12 @@ impl Authentication {
             return Err(refused("none of the server's SASL authentication mechanisms are supported"));
         }
         let scram = ScramSha256::new(self.reveal(password)?.as_bytes(), channel);
-        frontend::sasl_initial_response(mechanism, scram.message(), out)?;
+        let message = scram.message();
+        frame::write(out, b'p', |out| {
+            frame::write_text(out, mechanism.as_bytes());
+            out.extend_from_slice(&(message.len() as u32).to_be_bytes());
+            out.extend_from_slice(message);
+        });
         self.scram = Some(scram);
         Ok(())
     }
@@ -168,6 +172,10 @@ impl Authentication {
         self.used_password = true;
         password.map(Password::reveal).ok_or(ConnectionError::NoPassword)
     }
+}
+
+fn write_password(text: &str, out: &mut Vec<u8>) {
+    frame::write(out, b'p', |out| frame::write_text(out, text.as_bytes()));
 }
 
 fn refused(message: &str) -> ConnectionError {

@@ -2,9 +2,12 @@
 
 use std::io;
 
-use super::cursor;
-use super::tls::handshake_failure;
-use ground::output::plain_io_message;
+use crate::cursor;
+use crate::tls::handshake_failure;
+use ground::output::{plain_io_message, print_stderr};
+
+/// SQLSTATE of a wrong password.
+pub const INVALID_PASSWORD: &str = "28P01";
 
 /// An error that the server reported.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -48,6 +51,13 @@ impl ServerError {
             }
         }
         error
+    }
+
+    /// Prints the notice in the body of a NoticeResponse as libpq's default does.
+    pub(crate) fn print_notice(body: &[u8], statement: Option<&str>) {
+        // The context is for errors only.
+        let notice = Self { context: None, ..Self::parse(body).of(statement) };
+        print_stderr(format_args!("{notice}\n"));
     }
 
     /// With the statement that it speaks of, which is kept only if there is a place in it to show.

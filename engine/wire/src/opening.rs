@@ -3,25 +3,30 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::OpenError;
-use super::error::ConnectionError;
-use super::params::TargetSessionAttrs;
-use super::startup::Startup;
-use super::stream::Stream;
-use super::target::{Attempt, Target};
+use crate::error::ConnectionError;
+use crate::params::TargetSessionAttrs;
+use crate::socket::Socket;
+use crate::startup::Startup;
+use crate::stream::Stream;
+use crate::target::{Attempt, Target};
 
 /// SQLSTATE of a server that is starting up, shutting down or a standby that takes no sessions.
 const CANNOT_CONNECT_NOW: &str = "57P03";
 
+/// Why no attempt led to a session: libpq's lines, and the SQLSTATE of the last.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("{message}")]
+pub struct OpenError {
+    pub message: String,
+    pub sqlstate: String,
+}
+
 /// A connection that is not ready yet.
 pub struct Opening {
-    target: Arc<Target>,
-    route: Arc<[Attempt]>,
-    /// Index of the attempt that is being made.
+    search: Search,
+    /// Index of the current attempt.
     at: usize,
-    wanted: TargetSessionAttrs,
-    failures: Vec<String>,
-    /// When the attempt is given up.
+    /// When the current attempt is given up.
     deadline: Option<Instant>,
     pub startup: Startup,
 }
@@ -36,25 +41,25 @@ impl Opening {
             failures: Vec::new(),
         };
         let first = if search.route.is_empty() { Next::Nothing } else { Next::At(0) };
-        search.go_on(first, "08001")
+        search.attempt(first, "08001")
     }
 
     /// Notes why the attempt failed and starts the next one, if libpq would.
     pub fn fail(self, error: &ConnectionError) -> Result<(Self, Stream), OpenError> {
-        let Self { target, route, mut at, wanted, mut failures, startup, .. } = self;
-        let mut line = target.describe_failure(&route[at], error);
+        let Self { mut search, mut at, startup, .. } = self;
+        let mut line = search.target.describe_failure(&search.route[at], error);
         if let Some(file) = startup.rejected_password_file(error) {
             line.push_str(&format!("\npassword retrieved from file \"{}\"", file.display()));
         }
-        failures.push(line);
+        search.failures.push(line);
         if startup.went_on_without_tls() {
             at += 1;
         }
-        let next = next_attempt(&route, at, step_after(error, startup.is_authenticated()));
-        Search { target, route, wanted, failures }.go_on(next, error.sqlstate())
+        let next = next_attempt(&search.route, at, step_after(error, startup.is_authenticated()));
+        search.attempt(next, error.sqlstate())
     }
 
-    /// When the attempt is given up, if ever.
+    /// When the current attempt is given up, if ever.
     pub fn deadline(&self) -> Option<Instant> {
         self.deadline
     }
@@ -69,7 +74,8 @@ struct Search {
 }
 
 impl Search {
-    fn go_on(mut self, mut next: Next, sqlstate: &str) -> Result<(Opening, Stream), OpenError> {
+    /// Starts the next attempt, and those after it while they fail at once.
+    fn attempt(mut self, mut next: Next, sqlstate: &str) -> Result<(Opening, Stream), OpenError> {
         let mut sqlstate = sqlstate.to_owned();
         loop {
             let at = match next {
@@ -83,16 +89,15 @@ impl Search {
                 }
             };
             let attempt = self.route[at].clone();
-            let stream = match &attempt.place {
-                Ok(address) => Stream::connect(address, &self.target.params).map_err(ConnectionError::Connect),
+            let socket = match &attempt.place {
+                Ok(address) => Socket::connect(address, &self.target.params).map_err(ConnectionError::Connect),
                 Err(reason) => Err(ConnectionError::Unresolved(reason.clone())),
             };
-            match stream {
-                Ok(stream) => {
-                    let Self { target, route, wanted, failures } = self;
-                    let deadline = target.params.connect_timeout.map(|timeout| Instant::now() + timeout);
-                    let startup = Startup::new(Arc::clone(&target), attempt, wanted);
-                    return Ok((Opening { target, route, at, wanted, failures, deadline, startup }, stream));
+            match socket {
+                Ok(socket) => {
+                    let deadline = self.target.params.connect_timeout.map(|timeout| Instant::now() + timeout);
+                    let startup = Startup::new(Arc::clone(&self.target), attempt, self.wanted);
+                    return Ok((Opening { search: self, at, deadline, startup }, Stream::new(socket)));
                 }
                 Err(error) => {
                     sqlstate = error.sqlstate().to_owned();
@@ -160,9 +165,9 @@ fn next_attempt(route: &[Attempt], at: usize, step: Step) -> Next {
 
 #[cfg(test)]
 mod tests {
-    use super::super::error::ServerError;
-    use super::super::stream::SocketAddress;
     use super::*;
+    use crate::error::ServerError;
+    use crate::socket::SocketAddress;
 
     /// Two hosts, the first with two addresses, each to be tried with TLS and without.
     fn route() -> Vec<Attempt> {

@@ -1,22 +1,11 @@
-//! The server's answer to a script's request: read up to its end, of which only errors and wanted rows are kept.
+//! One request's reply: read up to its last ReadyForQuery. Only errors and wanted rows are kept.
 
-use super::error::{ConnectionError, ServerError};
-use super::frames::{Flow, HEADER, Sink};
-use super::noted::Noted;
-use super::prepared::Prepared;
-use super::request::Request;
-use super::rows::ResultSet;
-use crate::Rows;
-use ground::output::print_stderr;
+use crate::error::{ConnectionError, ServerError};
+use crate::frame::{Flow, Visitor};
+use crate::request::Request;
+use crate::results::{Answered, Answering, ResultSet, Rows};
 
-/// What the answer to Bind, Execute and Sync begins with.
-pub(super) const BIND_COMPLETE: [u8; HEADER] = [b'2', 0, 0, 0, 4];
-
-/// ReadyForQuery up to the status, and its length with it.
-pub(super) const READY: [u8; HEADER] = [b'Z', 0, 0, 0, 5];
-pub(super) const READY_LENGTH: usize = HEADER + 1;
-
-/// The server's answer to one request.
+/// The server's complete reply to one request.
 #[derive(Debug)]
 pub struct Reply {
     /// `I` idle, `T` in a transaction, `E` in a failed transaction.
@@ -24,191 +13,121 @@ pub struct Reply {
     pub error: Option<StatementError>,
 }
 
-/// What went wrong in a request.
+/// The error that a request ended with.
 #[derive(Debug)]
 pub struct StatementError {
     pub error: Box<ServerError>,
-    /// Which of a query's statements it was, counted from 0.
+    /// Index of the request's statement that failed.
     pub query: u32,
 }
 
-/// The status in which a usual reply ends, if `bytes` are the whole of one: BindComplete, rows that nobody wants,
-/// CommandComplete and, as the last, a ReadyForQuery.
-#[inline(always)]
-pub fn status_of_usual(bytes: &[u8]) -> Option<u8> {
-    let (before, last) = bytes.split_last_chunk::<READY_LENGTH>()?;
-    let [ready @ .., status] = last;
-    if *ready != READY {
-        return None;
-    }
-    let mut at = if before.first_chunk() == Some(&BIND_COMPLETE) { HEADER } else { 0 };
-    while let Some([kind, length @ ..]) = before.get(at..).and_then(<[u8]>::first_chunk::<HEADER>) {
-        if *kind != b'D' && *kind != b'C' {
-            return None;
-        }
-        // A length below four is none, and becomes one that is too long.
-        at += HEADER + u32::from_be_bytes(*length).wrapping_sub(4) as usize;
-    }
-    (at == before.len()).then_some(*status)
-}
-
-/// What has come in of an answer.
+/// A session's current request and what has come of its reply.
 #[derive(Default)]
-pub struct Answer {
-    /// How many ReadyForQuery are still to come.
-    pub awaited: u32,
-    /// Results of the request that are complete; of a pipeline only the end of a part counts, up to the next result.
+pub struct Exchange {
+    pub(crate) request: Request,
+    rows: Rows,
+    status: u8,
+    is_pipeline: bool,
+    /// ReadyForQuery messages that are still to come.
+    awaited: u32,
+    /// Complete results of the request. In a pipeline only the end of a part counts, until its next result, as in pgbench.
     complete: u32,
     /// The first error.
     error: Option<StatementError>,
-    /// What is wanted of rows, and what has come of those that are kept.
-    rows: Rows,
     results: Vec<ResultSet>,
-    /// Of rows that are counted or handed on.
-    pub noted: Noted,
+    answering: Answering,
 }
 
-impl Answer {
-    /// Begins the answer to a request that ends in one ReadyForQuery.
-    #[inline]
-    pub fn expect(&mut self, rows: Rows) {
+impl Exchange {
+    /// Begins a request whose reply ends with one ReadyForQuery. The server sends RowDescriptions if `is_described`.
+    #[inline(always)]
+    pub fn expect(&mut self, rows: Rows, is_described: bool) {
+        self.rows = rows;
+        self.is_pipeline = false;
         self.awaited = 1;
         self.complete = 0;
-        self.rows = rows;
+        if matches!(rows, Rows::Counted | Rows::Handed) {
+            self.answering.expect(is_described);
+        }
     }
 
-    /// Whether an answer is awaited of which nothing has come.
-    pub fn is_fresh(&self) -> bool {
-        self.awaited == 1 && self.complete == 0 && self.error.is_none()
+    /// Begins a pipeline, which has no parts yet.
+    pub(crate) fn expect_pipeline(&mut self) {
+        self.expect(Rows::Skipped, false);
+        self.is_pipeline = true;
+        self.awaited = 0;
+        self.request.forget_text();
     }
 
-    /// Whether an error has come that was not taken.
-    pub fn has_error(&self) -> bool {
+    /// Another part of the pipeline ends.
+    pub(crate) fn expect_part(&mut self) {
+        self.awaited += 1;
+    }
+
+    /// The reply, after [`Flow::Stop`].
+    #[inline(always)]
+    pub fn take_reply(&mut self) -> Reply {
+        self.request.forget_pending();
+        Reply { status: self.status, error: self.error.take() }
+    }
+
+    /// The error that the server sent before the connection broke.
+    pub(crate) fn take_error(&mut self) -> Option<Box<ServerError>> {
+        self.error.take().map(|failed| failed.error)
+    }
+
+    pub(crate) fn has_error(&self) -> bool {
         self.error.is_some()
     }
 
-    /// The status in which a usual reply ends, if `bytes` are the whole of one. The end of a reply whose error came
-    /// before, as servers send it at once, is none.
-    #[inline(always)]
-    pub fn status_of_whole(&mut self, bytes: &[u8]) -> Option<u8> {
-        if self.awaited != 1 || self.rows != Rows::Skipped || self.error.is_some() {
-            return self.status_of_noted(bytes);
-        }
-        let status = status_of_usual(bytes)?;
-        self.awaited = 0;
-        Some(status)
-    }
-
-    /// The same where it is noted what came; a Query message's answer names the columns first.
-    fn status_of_noted(&mut self, bytes: &[u8]) -> Option<u8> {
-        if self.awaited != 1 || !self.rows.are_noted() || self.error.is_some() || !self.noted.is_fresh() {
-            return None;
-        }
-        let status = self.noted.take_whole(bytes, self.rows == Rows::Handed)?;
-        self.awaited = 0;
-        Some(status)
-    }
-
-    /// The results of a request whose rows are kept.
-    pub fn take_results(&mut self) -> Vec<ResultSet> {
+    /// The results of [`Rows::Kept`].
+    pub(crate) fn take_results(&mut self) -> Vec<ResultSet> {
         std::mem::take(&mut self.results)
     }
 
-    /// The error so far.
-    #[inline]
-    pub fn take_error(&mut self) -> Option<StatementError> {
-        self.error.take()
+    /// The answer of [`Rows::Counted`] and [`Rows::Handed`].
+    pub(crate) fn answered(&self) -> &Answered {
+        self.answering.answered()
+    }
+
+    fn is_answering(&self) -> bool {
+        matches!(self.rows, Rows::Counted | Rows::Handed)
     }
 
     /// The result that is being received.
     fn current(&mut self) -> &mut ResultSet {
-        while self.results.len() <= self.complete as usize {
-            self.results.push(ResultSet::default());
+        let at = self.complete as usize;
+        if self.results.len() <= at {
+            self.results.resize_with(at + 1, ResultSet::default);
         }
-        &mut self.results[self.complete as usize]
-    }
-}
-
-/// Prints a notice as libpq's default does.
-pub fn notice(body: &[u8], statement: Option<&str>) {
-    // The context is for errors only.
-    let notice = ServerError { context: None, ..ServerError::parse(body).of(statement) };
-    print_stderr(format_args!("{notice}\n"));
-}
-
-/// Reads up to the last ReadyForQuery.
-pub struct ReplySink<'a> {
-    pub status: u8,
-    pub answer: &'a mut Answer,
-    pub prepared: &'a mut Prepared,
-    pub request: &'a Request,
-}
-
-impl Sink for ReplySink<'_> {
-    #[inline]
-    fn wants(&self, kind: u8) -> bool {
-        match kind {
-            b'Z' | b'E' | b'N' => true,
-            b'T' | b'D' => matches!(self.answer.rows, Rows::Kept | Rows::Handed),
-            b'C' => self.answer.rows.are_noted(),
-            _ => false,
-        }
+        &mut self.results[at]
     }
 
-    #[inline]
-    fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
-        match kind {
-            b'2' => {}
-            b'D' if self.answer.rows == Rows::Skipped => {}
-            b'C' if self.answer.rows == Rows::Skipped => self.complete(),
-            b'T' | b'D' | b'C' if self.answer.rows.are_noted() => {
-                self.answer.noted.take(kind, body, self.answer.rows == Rows::Handed);
-                if kind == b'C' {
-                    self.complete();
-                }
-            }
-            b'Z' => {
-                self.status = body.first().copied().unwrap_or(0);
-                self.answer.awaited = self.answer.awaited.saturating_sub(1);
-                if self.answer.awaited == 0 {
-                    return Ok(Flow::Stop);
-                }
-                self.answer.complete = 1;
-            }
-            _ => self.unusual_frame(kind, body)?,
-        }
-        Ok(Flow::Continue)
-    }
-}
-
-impl ReplySink<'_> {
-    /// A result is complete. pgbench counts those of one query, and takes the end of a pipeline's part for one.
-    fn complete(&mut self) {
-        self.answer.complete = if self.request.has_text { self.answer.complete + 1 } else { 0 };
+    #[inline(always)]
+    fn complete_result(&mut self) {
+        self.complete = if self.is_pipeline { 0 } else { self.complete + 1 };
     }
 
     #[cold]
-    fn unusual_frame(&mut self, kind: u8, body: &[u8]) -> Result<(), ConnectionError> {
+    fn unusual_message(&mut self, kind: u8, body: &[u8]) -> Result<(), ConnectionError> {
         match kind {
-            b'1' => self.prepared.note_parsed(),
-            // Complete, empty, or with more rows to come.
-            b'C' | b'I' | b's' => {
-                if self.answer.rows == Rows::Kept {
-                    self.answer.current();
+            b'1' => self.request.parse_complete(),
+            b'T' if self.is_answering() => self.answering.describe(body, self.rows == Rows::Handed),
+            b'T' if self.rows == Rows::Kept => self.current().set_columns(body)?,
+            // EmptyQueryResponse and PortalSuspended
+            b'I' | b's' => {
+                if self.rows == Rows::Kept {
+                    self.current();
                 }
-                self.complete();
+                self.complete_result();
             }
-            b'T' if self.answer.rows == Rows::Kept => self.answer.current().set_columns(body)?,
-            b'D' => self.answer.current().add_row(body)?,
             b'E' => {
-                let statement = self.request.current_statement(self.prepared.pending());
-                let error = Box::new(ServerError::parse(body).of(statement));
-                let query = self.answer.complete;
-                self.answer.error.get_or_insert(StatementError { error, query });
+                let error = Box::new(ServerError::parse(body).of(self.request.current_text()));
+                self.error.get_or_insert(StatementError { error, query: self.complete });
             }
-            // sysbench silences them.
-            b'N' if self.answer.rows.are_noted() => {}
-            b'N' => notice(body, self.request.statement()),
+            // sysbench silences notices.
+            b'N' if !self.is_answering() => ServerError::print_notice(body, self.request.text()),
+            // CopyInResponse, CopyOutResponse, CopyBothResponse
             b'G' | b'H' | b'W' => return Err(ConnectionError::Copy),
             _ => {}
         }
@@ -216,21 +135,74 @@ impl ReplySink<'_> {
     }
 }
 
+impl Visitor for Exchange {
+    fn wants(&self, kind: u8) -> bool {
+        match kind {
+            b'Z' | b'E' | b'N' => true,
+            b'T' | b'D' => matches!(self.rows, Rows::Kept | Rows::Handed),
+            b'C' => self.is_answering(),
+            _ => false,
+        }
+    }
+
+    #[inline(always)]
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+        match kind {
+            b'2' => {}
+            b'D' => match self.rows {
+                Rows::Skipped => {}
+                Rows::Counted => self.answering.add_row(body, false),
+                Rows::Handed => self.answering.add_row(body, true),
+                Rows::Kept => self.current().add_row(body)?,
+            },
+            b'C' => {
+                match self.rows {
+                    Rows::Skipped => {}
+                    Rows::Counted | Rows::Handed => self.answering.complete(body),
+                    Rows::Kept => drop(self.current()),
+                }
+                self.complete_result();
+            }
+            b'Z' => {
+                self.status = body.first().copied().unwrap_or(0);
+                self.awaited = self.awaited.saturating_sub(1);
+                if self.awaited == 0 {
+                    return Ok(Flow::Stop);
+                }
+                self.complete = 1;
+            }
+            _ => self.unusual_message(kind, body)?,
+        }
+        Ok(Flow::Continue)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::{self, Reader};
     use proptest::prelude::*;
 
-    fn feed(answer: &mut Answer, frames: &[(u8, &[u8])]) -> Result<Option<u8>, ConnectionError> {
-        let (mut prepared, request) = (Prepared::default(), Request { bytes: Vec::new(), has_text: true });
-        let mut sink = ReplySink { status: 0, answer, prepared: &mut prepared, request: &request };
-        for (kind, body) in frames {
-            let body = if sink.wants(*kind) { *body } else { b"" };
-            if sink.frame(*kind, body)? == Flow::Stop {
-                return Ok(Some(sink.status));
+    fn expecting(rows: Rows) -> Exchange {
+        let mut exchange = Exchange::default();
+        exchange.expect(rows, false);
+        exchange
+    }
+
+    fn feed(exchange: &mut Exchange, messages: &[(u8, &[u8])]) -> Result<Option<u8>, ConnectionError> {
+        for (kind, body) in messages {
+            let body = if exchange.wants(*kind) { *body } else { b"" };
+            if exchange.message(*kind, body)? == Flow::Stop {
+                return Ok(Some(exchange.status));
             }
         }
         Ok(None)
+    }
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        frame::write(&mut bytes, kind, |out| out.extend_from_slice(body));
+        bytes
     }
 
     const COLUMN_A: &[u8] = b"\0\x01a\0\0\0\0\0\0\0\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0";
@@ -238,22 +210,21 @@ mod tests {
     const ROW_NULL: &[u8] = b"\0\x01\xff\xff\xff\xff";
 
     #[test]
-    fn the_end_of_a_reply_is_not_taken_for_all_of_it_after_an_error() {
-        const READY: &[u8] = b"Z\0\0\0\x05I";
-        let mut answer = Answer::default();
-        answer.expect(Rows::Skipped);
-        feed(&mut answer, &[(b'E', b"SERROR\0C42703\0\0")]).unwrap();
-        assert_eq!(answer.status_of_whole(READY), None);
-        assert!(answer.take_error().is_some());
-        answer.expect(Rows::Skipped);
-        assert_eq!(answer.status_of_whole(READY), Some(b'I'));
+    fn an_error_that_came_before_the_end_of_the_reply_is_part_of_it() {
+        let mut exchange = expecting(Rows::Skipped);
+        assert_eq!(feed(&mut exchange, &[(b'E', b"SERROR\0C42703\0\0")]).unwrap(), None);
+        assert!(exchange.has_error());
+        assert_eq!(feed(&mut exchange, &[(b'Z', b"I")]).unwrap(), Some(b'I'));
+        assert!(exchange.take_reply().error.is_some());
+        exchange.expect(Rows::Skipped, false);
+        assert_eq!(feed(&mut exchange, &[(b'Z', b"I")]).unwrap(), Some(b'I'));
+        assert!(exchange.take_reply().error.is_none());
     }
 
     #[test]
     fn of_each_result_the_columns_and_the_last_row_are_kept() {
-        let mut answer = Answer::default();
-        answer.expect(Rows::Kept);
-        let frames: [(u8, &[u8]); 8] = [
+        let mut exchange = expecting(Rows::Kept);
+        let messages: [(u8, &[u8]); 8] = [
             (b'C', b""),
             (b'T', COLUMN_A),
             (b'D', ROW_7),
@@ -263,10 +234,10 @@ mod tests {
             (b'C', b""),
             (b'Z', b"T"),
         ];
-        assert_eq!(feed(&mut answer, &frames).unwrap(), Some(b'T'));
+        assert_eq!(feed(&mut exchange, &messages).unwrap(), Some(b'T'));
         let columns = vec![b"a".to_vec()];
         assert_eq!(
-            answer.take_results(),
+            exchange.take_results(),
             [
                 ResultSet::default(),
                 ResultSet { columns: columns.clone(), rows: 2, last: vec![None] },
@@ -277,76 +248,51 @@ mod tests {
 
     #[test]
     fn the_first_error_counts_and_names_its_statement() {
-        let mut answer = Answer::default();
-        answer.expect(Rows::Skipped);
-        let frames: [(u8, &[u8]); 4] = [(b'C', b""), (b'E', b"C22012\0\0"), (b'E', b"C57P01\0\0"), (b'Z', b"I")];
-        assert_eq!(feed(&mut answer, &frames).unwrap(), Some(b'I'));
-        let found = answer.take_error().unwrap();
+        let mut exchange = expecting(Rows::Skipped);
+        let messages: [(u8, &[u8]); 4] = [(b'C', b""), (b'E', b"C22012\0\0"), (b'E', b"C57P01\0\0"), (b'Z', b"I")];
+        assert_eq!(feed(&mut exchange, &messages).unwrap(), Some(b'I'));
+        let found = exchange.take_reply().error.unwrap();
         assert_eq!((found.query, found.error.sqlstate.as_str()), (1, "22012"));
     }
 
     #[test]
     fn a_pipeline_ends_with_its_last_part() {
-        let mut answer = Answer { awaited: 2, ..Answer::default() };
-        assert_eq!(feed(&mut answer, &[(b'C', b""), (b'Z', b"I")]).unwrap(), None);
-        assert_eq!(feed(&mut answer, &[(b'C', b""), (b'Z', b"I")]).unwrap(), Some(b'I'));
-    }
-
-    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
-        [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+        let mut exchange = Exchange::default();
+        exchange.expect_pipeline();
+        exchange.expect_part();
+        exchange.expect_part();
+        assert_eq!(feed(&mut exchange, &[(b'C', b""), (b'Z', b"I")]).unwrap(), None);
+        assert_eq!(feed(&mut exchange, &[(b'C', b""), (b'Z', b"I")]).unwrap(), Some(b'I'));
     }
 
     #[test]
-    fn only_a_complete_reply_without_surprises_is_taken_as_a_whole() {
+    fn a_reply_is_complete_with_its_last_byte_and_no_earlier() {
         let usual =
             [message(b'2', b""), message(b'D', ROW_7), message(b'C', b"SELECT 1\0"), message(b'Z', b"T")].concat();
-        let taken = |bytes: &[u8]| {
-            let mut answer = Answer::default();
-            answer.expect(Rows::Skipped);
-            answer.status_of_whole(bytes)
-        };
-        assert_eq!(taken(&usual), Some(b'T'));
+        let (mut reader, mut exchange) = (Reader::default(), expecting(Rows::Skipped));
+        assert_eq!(reader.take(&usual, &mut exchange).unwrap(), Flow::Stop);
+        assert_eq!(exchange.take_reply().status, b'T');
         for end in 0..usual.len() {
-            assert_eq!(taken(&usual[..end]), None, "cut at {end}");
+            let (mut reader, mut exchange) = (Reader::default(), expecting(Rows::Skipped));
+            assert_eq!(reader.take(&usual[..end], &mut exchange).unwrap(), Flow::Continue, "cut at {end}");
+            assert_eq!(reader.take(&usual[end..], &mut exchange).unwrap(), Flow::Stop, "cut at {end}");
+            assert_eq!(exchange.take_reply().status, b'T');
         }
-        assert_eq!(taken(&[&usual[..], &message(b'N', b"")].concat()), None);
         for surprise in [message(b'E', b"C22012\0\0"), message(b'N', b"\0"), message(b'1', b""), message(b'I', b"")] {
-            assert_eq!(taken(&[surprise, usual.clone()].concat()), None);
+            let (mut reader, mut exchange) = (Reader::default(), expecting(Rows::Skipped));
+            assert_eq!(reader.take(&[&surprise[..], &usual].concat(), &mut exchange).unwrap(), Flow::Stop);
+            assert_eq!(exchange.take_reply().error.is_some(), surprise[0] == b'E');
         }
     }
 
     proptest! {
-        /// One by one is the plain way; as a whole must come to the same.
-        #[test]
-        fn taken_as_a_whole_or_one_by_one_is_the_same(
-            kinds in prop::collection::vec(prop::sample::select(b"2DCZEIN1".to_vec()), 1..6),
-            damage in prop::option::of((any::<prop::sample::Index>(), any::<u8>())),
-        ) {
-            let mut bytes: Vec<u8> = kinds.iter().flat_map(|kind| message(*kind, b"T")).collect();
-            if let Some((at, byte)) = damage {
-                *at.get_mut(&mut bytes) = byte;
-            }
-            let (mut answer, request) = (Answer::default(), Request::default());
-            answer.expect(Rows::Skipped);
-            if let Some(status) = answer.status_of_whole(&bytes) {
-                let (mut plain, mut prepared) = (Answer::default(), Prepared::default());
-                plain.expect(Rows::Skipped);
-                let mut sink = ReplySink { status: 0, answer: &mut plain, prepared: &mut prepared, request: &request };
-                let (used, flow) = super::super::frames::Rest::default().consume(&bytes, &mut sink).unwrap();
-                prop_assert_eq!((used, flow, sink.status), (bytes.len(), Flow::Stop, status));
-                prop_assert!(plain.take_error().is_none());
-            }
-        }
-
         #[test]
         fn any_message_is_taken_or_refused(
             kind: u8,
             body in prop::collection::vec(any::<u8>(), 0..60),
             rows in prop::sample::select(vec![Rows::Skipped, Rows::Kept, Rows::Counted, Rows::Handed]),
         ) {
-            let mut answer = Answer::default();
-            answer.expect(rows);
-            let _ = feed(&mut answer, &[(kind, &body)]);
+            let _ = feed(&mut expecting(rows), &[(kind, &body)]);
         }
     }
 }

@@ -1,47 +1,87 @@
-//! The last request: where an error points into the text of its statements.
+//! The statements of a session: which the server has parsed, which it is parsing, and the text that was sent last.
 
-use super::frames::HEADER;
+use std::collections::VecDeque;
 
-/// The last request, kept as it was sent if it holds the text of statements: an error may point into them.
+use crate::frame;
+
+/// What a session has asked the server to parse and to run.
 #[derive(Default)]
 pub struct Request {
-    pub bytes: Vec<u8>,
-    pub has_text: bool,
+    /// The messages of the last request, if they hold the text of statements: an error may point into it.
+    messages: Vec<u8>,
+    /// A bit for each statement that this session has parsed.
+    parsed: Vec<u64>,
+    /// Statements that were sent to be parsed and have no ParseComplete yet.
+    pending: VecDeque<usize>,
 }
 
 impl Request {
-    /// The statement's text: of a Query message, or of a Parse message, where it follows the statement's name.
-    pub fn statement(&self) -> Option<&str> {
-        self.statement_of(self.messages().next()?)
+    /// Whether the session has parsed the statement.
+    #[inline(always)]
+    pub fn has_parsed(&self, statement: usize) -> bool {
+        self.parsed.get(statement / 64).is_some_and(|word| word >> (statement % 64) & 1 == 1)
     }
 
-    /// The text of the statement that the server is at, of several Parse messages: so many are still `pending`.
-    pub fn current_statement(&self, pending: usize) -> Option<&str> {
-        let parses = self.messages().take_while(|(kind, _)| *kind == b'P');
-        let count = parses.clone().count();
-        match count {
-            0 | 1 => self.statement(),
-            _ => self.statement_of(parses.clone().nth(count.saturating_sub(pending.max(1)))?),
+    /// Notes that a statement is sent to be parsed.
+    pub fn expect_parse(&mut self, statement: usize) {
+        self.pending.push_back(statement);
+    }
+
+    /// Notes a ParseComplete.
+    pub fn parse_complete(&mut self) {
+        let Some(statement) = self.pending.pop_front() else { return };
+        if self.parsed.len() <= statement / 64 {
+            self.parsed.resize(statement / 64 + 1, 0);
+        }
+        self.parsed[statement / 64] |= 1 << (statement % 64);
+    }
+
+    /// Notes the end of the reply. What the server has not parsed by now it will not parse, because of an error.
+    #[inline(always)]
+    pub fn forget_pending(&mut self) {
+        if !self.pending.is_empty() {
+            self.pending.clear();
         }
     }
 
-    fn statement_of<'a>(&self, (kind, body): (u8, &'a [u8])) -> Option<&'a str> {
-        let mut texts = body.split(|byte| *byte == 0);
-        let text = if kind == b'P' { texts.nth(1) } else { texts.next() };
-        std::str::from_utf8(text?).ok().filter(|_| self.has_text)
+    /// Keeps the messages of a request that hold the text of statements.
+    pub fn keep_text(&mut self, messages: &[u8]) {
+        self.messages.clear();
+        self.messages.extend_from_slice(messages);
     }
 
-    /// The kinds and bodies of its messages.
-    fn messages(&self) -> impl Iterator<Item = (u8, &[u8])> + Clone {
-        let mut rest = &*self.bytes;
-        std::iter::from_fn(move || {
-            let (header, after) = rest.split_first_chunk::<HEADER>()?;
-            let length = u32::from_be_bytes([header[1], header[2], header[3], header[4]]) as usize;
-            let (body, next) = after.split_at_checked(length.checked_sub(4)?)?;
-            rest = next;
-            Some((header[0], body))
-        })
+    /// Notes a request without the text of statements.
+    #[inline(always)]
+    pub fn forget_text(&mut self) {
+        self.messages.clear();
     }
+
+    /// Returns the memory that only preparing needs.
+    pub fn trim(&mut self) {
+        self.messages = Vec::new();
+        self.pending.shrink_to_fit();
+    }
+
+    /// The text of the first statement of the last request.
+    pub fn text(&self) -> Option<&str> {
+        text_of(frame::messages(&self.messages).next()?)
+    }
+
+    /// The text of the statement that the server is working on: of several Parse messages the first without ParseComplete.
+    pub fn current_text(&self) -> Option<&str> {
+        let parses = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P');
+        match parses.clone().count() {
+            0 | 1 => self.text(),
+            count => text_of(parses.clone().nth(count.saturating_sub(self.pending.len().max(1)))?),
+        }
+    }
+}
+
+/// The statement's text in a Query message, or in a Parse message, where it follows the statement's name.
+fn text_of((kind, body): (u8, &[u8])) -> Option<&str> {
+    let mut texts = body.split(|byte| *byte == 0);
+    let text = if kind == b'P' { texts.nth(1) } else { texts.next() };
+    std::str::from_utf8(text?).ok()
 }
 
 #[cfg(test)]
@@ -49,20 +89,34 @@ mod tests {
     use super::*;
 
     #[test]
+    fn only_what_the_server_has_parsed_is_prepared() {
+        let mut request = Request::default();
+        [3, 70, 71].into_iter().for_each(|statement| request.expect_parse(statement));
+        request.parse_complete();
+        request.parse_complete();
+        request.forget_pending();
+        request.parse_complete();
+        let known: Vec<_> = (0..200).filter(|statement| request.has_parsed(*statement)).collect();
+        assert_eq!(known, [3, 70]);
+    }
+
+    #[test]
     fn of_several_statements_the_one_that_the_server_is_at_is_shown() {
-        let mut bytes = Vec::new();
+        let mut messages = Vec::new();
         for text in ["select 1", "select 2", "select 3"] {
-            let body = [b"s\0", text.as_bytes(), &[0, 0, 0]].concat();
-            bytes.push(b'P');
-            bytes.extend_from_slice(&(body.len() as u32 + 4).to_be_bytes());
-            bytes.extend_from_slice(&body);
+            frame::write(&mut messages, b'P', |out| {
+                out.extend_from_slice(&[b"s\0", text.as_bytes(), &[0; 3]].concat())
+            });
         }
-        bytes.extend_from_slice(&[b'S', 0, 0, 0, 4]);
-        let request = Request { bytes, has_text: true };
-        let shown = [3, 2, 1, 0].map(|pending| request.current_statement(pending).unwrap());
-        assert_eq!(shown, ["select 1", "select 2", "select 3", "select 3"]);
-        let cut = Request { bytes: request.bytes[..30].to_vec(), has_text: true };
-        assert_eq!(cut.current_statement(2), Some("select 1"));
-        assert_eq!(Request::default().current_statement(1), None);
+        messages.extend_from_slice(&[b'S', 0, 0, 0, 4]);
+        let shown = |messages: &[u8], pending| {
+            let mut request = Request { pending: (0..pending).collect(), ..Request::default() };
+            request.keep_text(messages);
+            request.current_text().map(str::to_owned)
+        };
+        let all = [3, 2, 1, 0].map(|pending| shown(&messages, pending).unwrap());
+        assert_eq!(all, ["select 1", "select 2", "select 3", "select 3"]);
+        assert_eq!(shown(&messages[..30], 2).as_deref(), Some("select 1"));
+        assert_eq!(shown(&[], 1), None);
     }
 }

@@ -4,17 +4,15 @@ use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
-use bytes::BytesMut;
 use mio::{Events, Poll, Token};
-use postgres_protocol::message::frontend;
 
-use super::error::{ConnectionError, ServerError};
-use super::frames::{Flow, Sink};
-use super::reply::notice;
-use super::startup::INVALID_PASSWORD;
-use super::target::Target;
-use super::{BUFFER_SIZE, Connection, OpenError, Progress, ServerInfo};
-use crate::Rows;
+use crate::connection::{BUFFER_SIZE, Connection, Progress};
+use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
+use crate::frame::{self, Flow, Visitor};
+use crate::opening::OpenError;
+use crate::results::{Rows, values};
+use crate::startup::ServerInfo;
+use crate::target::Target;
 
 const TOKEN: Token = Token(0);
 
@@ -87,94 +85,77 @@ impl Session {
 
     /// Runs `sql` (one or more statements) and returns the rows of all results. A server error ends it.
     pub fn query(&mut self, sql: &str) -> Result<Vec<Row>, ConnectionError> {
-        let mut sink = RowSink::default();
-        self.send_query(&mut sink, sql)?;
-        self.wait(&mut sink, |sink| sink.ready)?;
-        self.outcome(sink)
+        let mut rows = RowCollector::default();
+        self.send_query(&mut rows, sql)?;
+        self.wait(&mut rows, |rows| rows.ready)?;
+        self.outcome(rows)
     }
 
     /// Runs `COPY ... FROM STDIN`: `fill` appends one message's data to the buffer and says whether more will follow.
     pub fn copy_in(&mut self, sql: &str, mut fill: impl FnMut(&mut Vec<u8>) -> Fill) -> Result<(), CopyError> {
-        let mut sink = RowSink::default();
-        let refused = |error| CopyError::Refused(error);
-        self.send_query(&mut sink, sql).map_err(refused)?;
-        self.wait(&mut sink, |sink| sink.ready || sink.copying).map_err(refused)?;
-        if !sink.copying {
-            return self.outcome(sink).map(drop).map_err(refused);
+        let mut rows = RowCollector::default();
+        self.send_query(&mut rows, sql).map_err(CopyError::Refused)?;
+        self.wait(&mut rows, |rows| rows.ready || rows.copying).map_err(CopyError::Refused)?;
+        if !rows.copying {
+            return self.outcome(rows).map(drop).map_err(CopyError::Refused);
         }
-        match self.send_copy_data(&mut sink, &mut fill) {
-            Err(error) => Err(self.last_word(&mut sink, error)),
-            Ok(()) => self.wait(&mut sink, |sink| sink.ready).and_then(|()| self.outcome(sink).map(drop)),
+        match self.send_copy_data(&mut rows, &mut fill) {
+            Err(error) => Err(self.last_error(&mut rows, error)),
+            Ok(()) => self.wait(&mut rows, |rows| rows.ready).and_then(|()| self.outcome(rows).map(drop)),
         }
         .map_err(CopyError::Failed)
     }
 
-    fn send_query(&mut self, sink: &mut RowSink, sql: &str) -> Result<(), ConnectionError> {
+    fn send_query(&mut self, rows: &mut RowCollector, sql: &str) -> Result<(), ConnectionError> {
         let sent = self.connection.send_query(sql, Rows::Skipped);
-        sent.map_err(|error| self.last_word(sink, error))
+        sent.map_err(|error| self.last_error(rows, error))
     }
 
-    /// Why the socket is broken: a server that ends the session may have said so before.
-    fn last_word(&mut self, sink: &mut RowSink, error: ConnectionError) -> ConnectionError {
+    /// Why the socket is broken: a server that ends the session may have reported an error before.
+    fn last_error(&mut self, rows: &mut RowCollector, error: ConnectionError) -> ConnectionError {
         if !matches!(error, ConnectionError::Closed | ConnectionError::Send(_)) {
             return error;
         }
-        self.wait(sink, |sink| sink.ready).err().unwrap_or(error)
+        self.wait(rows, |rows| rows.ready).err().unwrap_or(error)
     }
 
     /// The rows, or the error with the statement it is about.
-    fn outcome(&self, sink: RowSink) -> Result<Vec<Row>, ConnectionError> {
-        match sink.error {
-            None => Ok(sink.rows),
-            Some(error) => Err(ConnectionError::Server(Box::new(error.of(self.connection.request.statement())))),
+    fn outcome(&self, rows: RowCollector) -> Result<Vec<Row>, ConnectionError> {
+        match rows.error {
+            None => Ok(rows.rows),
+            Some(error) => Err(ConnectionError::Server(Box::new(error.of(self.connection.sent_text())))),
         }
     }
 
     /// Sends data until there is no more or the server has reported an error; it skips what comes after that.
     fn send_copy_data(
         &mut self,
-        sink: &mut RowSink,
+        rows: &mut RowCollector,
         fill: &mut impl FnMut(&mut Vec<u8>) -> Fill,
     ) -> Result<(), ConnectionError> {
-        let mut message = Vec::with_capacity(BUFFER_SIZE * 2);
-        while sink.error.is_none() {
-            message.clear();
-            message.extend_from_slice(b"d\0\0\0\0");
-            let next = fill(&mut message);
-            let length = (message.len() - 1) as u32;
-            message[1..5].copy_from_slice(&length.to_be_bytes());
-            let mut end = BytesMut::new();
+        let mut messages = Vec::with_capacity(BUFFER_SIZE * 2);
+        let mut next = Fill::More;
+        while next == Fill::More && rows.error.is_none() {
+            messages.clear();
+            frame::write(&mut messages, b'd', |out| next = fill(out));
             match next {
                 Fill::More => {}
-                Fill::Done => frontend::copy_done(&mut end),
+                Fill::Done => frame::write(&mut messages, b'c', |_| {}),
                 Fill::GiveUp => {
-                    message.clear();
-                    frontend::copy_fail("given up", &mut end)?;
+                    messages.clear();
+                    frame::write(&mut messages, b'f', |out| frame::write_text(out, b"given up"));
                 }
             }
-            message.extend_from_slice(&end);
-            self.send_all(&message)?;
-            if next != Fill::More {
-                break;
+            self.send_all(&messages)?;
+            if next == Fill::More {
+                self.receive(rows)?;
             }
-            self.take(sink)?;
         }
         Ok(())
     }
 
-    /// Takes what the server has sent, without waiting.
-    fn take(&mut self, sink: &mut RowSink) -> Result<(), ConnectionError> {
-        let connection = &mut self.connection;
-        connection.rest.receive(&mut connection.stream, &mut self.buffer, sink).map(drop).map_err(|error| {
-            match (error, sink.error.take()) {
-                (ConnectionError::Closed, Some(last)) => ConnectionError::Server(last),
-                (error, _) => error,
-            }
-        })
-    }
-
-    fn send_all(&mut self, bytes: &[u8]) -> Result<(), ConnectionError> {
-        self.connection.send_bytes(bytes)?;
+    fn send_all(&mut self, messages: &[u8]) -> Result<(), ConnectionError> {
+        self.connection.send_messages(messages)?;
         let mut events = Events::with_capacity(4);
         while self.connection.has_unsent() {
             self.connection.watch_unsent(self.poll.registry(), TOKEN)?;
@@ -184,19 +165,28 @@ impl Session {
         Ok(self.connection.watch_unsent(self.poll.registry(), TOKEN)?)
     }
 
-    fn wait(&mut self, sink: &mut RowSink, done: impl Fn(&RowSink) -> bool) -> Result<(), ConnectionError> {
+    /// Takes what the server has sent, without waiting.
+    fn receive(&mut self, rows: &mut RowCollector) -> Result<Flow, ConnectionError> {
+        let received = self.connection.visit(&mut self.buffer, rows);
+        received.map_err(|error| match (error, rows.error.take()) {
+            (ConnectionError::Closed, Some(last)) => ConnectionError::Server(last),
+            (error, _) => error,
+        })
+    }
+
+    fn wait(
+        &mut self,
+        rows: &mut RowCollector,
+        is_done: impl Fn(&RowCollector) -> bool,
+    ) -> Result<(), ConnectionError> {
         let mut events = Events::with_capacity(4);
         loop {
-            let connection = &mut self.connection;
-            let flow = connection.rest.receive(&mut connection.stream, &mut self.buffer, sink);
-            match flow {
-                Err(ConnectionError::Closed) if sink.error.is_some() => {
-                    return Err(sink.error.take().map_or(ConnectionError::Closed, ConnectionError::Server));
-                }
-                Err(error) => return Err(error),
-                Ok(_) if done(sink) => return Ok(()),
-                Ok(Flow::Stop) => {}
-                Ok(Flow::Continue) => self.poll_once(&mut events)?,
+            let flow = self.receive(rows)?;
+            if is_done(rows) {
+                return Ok(());
+            }
+            if flow == Flow::Continue {
+                self.poll_once(&mut events)?;
             }
         }
     }
@@ -217,25 +207,27 @@ impl Drop for Session {
 
 /// Collects rows in text format.
 #[derive(Default)]
-struct RowSink {
+struct RowCollector {
     rows: Vec<Row>,
     error: Option<Box<ServerError>>,
     copying: bool,
     ready: bool,
 }
 
-impl Sink for RowSink {
+impl Visitor for RowCollector {
     fn wants(&self, _kind: u8) -> bool {
         true
     }
 
-    fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
-            b'D' => self.rows.push(parse_row(body).ok_or_else(|| {
-                ConnectionError::Protocol("a row of the server's answer is shorter than it says".to_owned())
-            })?),
+            b'D' => {
+                let row = values(body, |value| String::from_utf8_lossy(value).into_owned());
+                let short = || "a row of the server's answer is shorter than it says".to_owned();
+                self.rows.push(row.ok_or_else(|| ConnectionError::Protocol(short()))?);
+            }
             b'E' => self.error = Some(Box::new(ServerError::parse(body))),
-            b'N' => notice(body, None),
+            b'N' => ServerError::print_notice(body, None),
             b'G' => {
                 self.copying = true;
                 return Ok(Flow::Stop);
@@ -247,49 +239,5 @@ impl Sink for RowSink {
             _ => {}
         }
         Ok(Flow::Continue)
-    }
-}
-
-/// The values of a DataRow message in text format; `None` if it is shorter than it says.
-pub fn parse_row(body: &[u8]) -> Option<Row> {
-    let (count, mut rest) = body.split_first_chunk::<2>()?;
-    let mut row = Vec::new();
-    for _ in 0..u16::from_be_bytes(*count) {
-        let (length, after) = rest.split_first_chunk::<4>()?;
-        let length = i32::from_be_bytes(*length);
-        if length < 0 {
-            row.push(None);
-            rest = after;
-        } else {
-            let (value, after) = after.split_at_checked(length as usize)?;
-            row.push(Some(String::from_utf8_lossy(value).into_owned()));
-            rest = after;
-        }
-    }
-    Some(row)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::prelude::*;
-
-    #[test]
-    fn rows_with_nulls() {
-        let body = [&[0, 2][..], &[0, 0, 0, 1], b"7", &(-1i32).to_be_bytes()].concat();
-        assert_eq!(parse_row(&body), Some(vec![Some("7".to_owned()), None]));
-    }
-
-    #[test]
-    fn short_rows_are_refused() {
-        assert_eq!(parse_row(&[0]), None);
-        assert_eq!(parse_row(&[0, 1, 0, 0, 0, 9, 1]), None);
-    }
-
-    proptest! {
-        #[test]
-        fn any_bytes_are_a_row_or_not(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
-            let _ = parse_row(&bytes);
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! `target_session_attrs`: what a server says of being writable or a standby, and whether that is what is wanted.
 
-use super::params::TargetSessionAttrs;
+use crate::params::TargetSessionAttrs;
 
 /// What is known so far; servers from 14 on tell both while the session starts.
 #[derive(Debug, Clone, Copy, Default)]

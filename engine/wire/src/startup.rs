@@ -4,22 +4,19 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::BytesMut;
-use postgres_protocol::message::frontend;
+use crate::authentication::Authentication;
+use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
+use crate::frame::{self, Flow, Visitor};
+use crate::params::{Password, SslMode, TargetSessionAttrs};
+use crate::results::values;
+use crate::session_kind::SessionKind;
+use crate::stream::Stream;
+use crate::target::{Attempt, Target};
+use crate::tls;
 
-use super::authentication::Authentication;
-use super::error::{ConnectionError, ServerError};
-use super::frames::{Flow, Rest, Sink};
-use super::params::{Password, SslMode, TargetSessionAttrs};
-use super::reply::notice;
-use super::session::parse_row;
-use super::session_kind::SessionKind;
-use super::stream::Stream;
-use super::target::{Attempt, Target};
-use super::tls;
-
-/// SQLSTATE of a wrong password.
-pub const INVALID_PASSWORD: &str = "28P01";
+/// Protocol version 3.0 and the code of a request for TLS, in place of a type in a session's first message.
+const PROTOCOL_3_0: u32 = 3 << 16;
+const SSL_REQUEST: u32 = 80_877_103;
 
 /// What the server says of itself while a session starts.
 #[derive(Debug, Default, Clone)]
@@ -35,7 +32,7 @@ pub struct Startup {
     state: State,
     authentication: Authentication,
     /// Messages for the server that are not yet sent.
-    out: BytesMut,
+    out: Vec<u8>,
     server: ServerInfo,
     kind: SessionKind,
     wanted: TargetSessionAttrs,
@@ -59,7 +56,7 @@ impl Startup {
             attempt,
             state: State::Connecting,
             authentication: Authentication::default(),
-            out: BytesMut::new(),
+            out: Vec::new(),
             server: ServerInfo::default(),
             kind: SessionKind::default(),
             wanted,
@@ -68,14 +65,9 @@ impl Startup {
     }
 
     /// Goes on as far as the socket allows; `Some` when the session is ready.
-    pub fn advance(
-        &mut self,
-        stream: &mut Stream,
-        rest: &mut Rest,
-        buffer: &mut [u8],
-    ) -> Result<Option<ServerInfo>, ConnectionError> {
+    pub fn advance(&mut self, stream: &mut Stream, buffer: &mut [u8]) -> Result<Option<ServerInfo>, ConnectionError> {
         if self.state == State::Connecting {
-            if !stream.is_connected().map_err(ConnectionError::Connect)? {
+            if !stream.socket.is_connected().map_err(ConnectionError::Connect)? {
                 return Ok(None);
             }
             self.begin(stream)?;
@@ -93,7 +85,7 @@ impl Startup {
         }
         loop {
             let flushed = self.flush(stream);
-            let flow = rest.receive(stream, buffer, self).map_err(|error| self.explain(error))?;
+            let flow = stream.receive(buffer, self).map_err(|error| self.explain(error))?;
             flushed?;
             if self.state == State::Ready {
                 return Ok(Some(std::mem::take(&mut self.server)));
@@ -104,9 +96,9 @@ impl Startup {
         }
     }
 
-    /// Whether messages wait for the socket to take them.
-    pub fn wants_write(&self) -> bool {
-        self.state == State::Connecting || !self.out.is_empty()
+    /// Whether the socket is still connecting.
+    pub fn is_connecting(&self) -> bool {
+        self.state == State::Connecting
     }
 
     /// Whether the server has let us in.
@@ -133,17 +125,18 @@ impl Startup {
 
     fn begin(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
         if !self.attempt.tls {
-            self.say_hello()
+            self.send_startup();
+            Ok(())
         } else if self.target.params.tls.direct {
             self.start_tls(stream)
         } else {
-            frontend::ssl_request(&mut self.out);
+            frame::write_untyped(&mut self.out, |out| out.extend_from_slice(&SSL_REQUEST.to_be_bytes()));
             self.state = State::AwaitTlsAnswer;
             Ok(())
         }
     }
 
-    fn say_hello(&mut self) -> Result<(), ConnectionError> {
+    fn send_startup(&mut self) {
         let params = &self.target.params;
         let mut settings = vec![("user", params.user.as_str()), ("database", params.dbname.as_str())];
         let optional = [
@@ -153,9 +146,15 @@ impl Startup {
         ];
         settings.extend(optional.iter().filter_map(|(name, value)| Some((*name, value.as_deref()?))));
         settings.extend(params.settings.iter().map(|(name, value)| (name.as_str(), value.as_str())));
-        frontend::startup_message(settings, &mut self.out)?;
+        frame::write_untyped(&mut self.out, |out| {
+            out.extend_from_slice(&PROTOCOL_3_0.to_be_bytes());
+            for (name, value) in settings {
+                frame::write_text(out, name.as_bytes());
+                frame::write_text(out, value.as_bytes());
+            }
+            out.push(0);
+        });
         self.state = State::AwaitReady;
-        Ok(())
     }
 
     /// The server's one byte on our wish for TLS; false while it has not come. Only that byte is read, so that nothing
@@ -174,7 +173,7 @@ impl Startup {
             b'S' => self.start_tls(stream)?,
             b'N' if self.target.params.tls.mode == SslMode::Prefer => {
                 self.plain_after_all = true;
-                self.say_hello()?;
+                self.send_startup();
             }
             b'N' => {
                 return Err(ConnectionError::Tls("server does not support SSL, but SSL was required".to_owned()));
@@ -208,31 +207,25 @@ impl Startup {
             ));
         }
         self.authentication.bind_to(stream.peer_certificate().and_then(|der| tls::server_end_point(der)));
-        self.say_hello()
+        self.send_startup();
+        Ok(())
     }
 
     fn flush(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
-        while !self.out.is_empty() {
-            match stream.write(&self.out) {
-                Ok(written) => drop(self.out.split_to(written)),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error.into()),
-            }
-        }
+        stream.queue(&std::mem::take(&mut self.out));
         Ok(stream.flush()?)
     }
 
     /// The session is ready if the server is of the kind that is wanted; an old server must be asked for that.
     fn judge(&mut self) -> Result<(), ConnectionError> {
         match self.kind.question(self.wanted) {
-            Some(sql) => Ok(frontend::query(sql, &mut self.out)?),
+            Some(sql) => frame::write(&mut self.out, b'Q', |out| frame::write_text(out, sql.as_bytes())),
             None => {
                 self.kind.check(self.wanted).map_err(ConnectionError::WrongSession)?;
                 self.state = State::Ready;
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// What is not even a message comes from no PostgreSQL server.
@@ -247,15 +240,15 @@ impl Startup {
     }
 }
 
-impl Sink for Startup {
-    /// Whoever is not yet known to be a server does not get more memory than that.
-    const LONGEST: usize = 1 << 20;
+impl Visitor for Startup {
+    /// A peer that is not yet known to be a server gets no more memory than this.
+    const LIMIT: usize = 1 << 20;
 
     fn wants(&self, _kind: u8) -> bool {
         true
     }
 
-    fn frame(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
             b'R' => {
                 let target = Arc::clone(&self.target);
@@ -265,7 +258,7 @@ impl Sink for Startup {
             b'E' => return Err(ConnectionError::Server(Box::new(ServerError::parse(body)))),
             b'v' => {}
             other if !self.is_authenticated() => return Err(unexpected(other)),
-            b'N' => notice(body, None),
+            b'N' => ServerError::print_notice(body, None),
             b'S' => {
                 let mut fields = body.split(|byte| *byte == 0);
                 let name = fields.next().unwrap_or_default();
@@ -276,7 +269,7 @@ impl Sink for Startup {
                 self.kind.note_parameter(name, value);
             }
             b'D' => {
-                let row = parse_row(body).unwrap_or_default();
+                let row = values(body, |value| String::from_utf8_lossy(value).into_owned()).unwrap_or_default();
                 self.kind.note_answer(row.first().and_then(Option::as_deref).unwrap_or_default());
             }
             b'K' | b'T' | b'C' => {}

@@ -1,10 +1,9 @@
-//! A statement as the wire wants it: encoded once when the run is planned, values patched in on each use.
+//! A statement: its messages are built once when the run is planned, and values are written in on each use.
 
-use super::int_field::{LONGEST_SHORT, push_int, short_field};
-use super::message::{Message, Short};
-use crate::value::Value;
+use crate::frame;
+use crate::value::{Value, write_parameter};
 
-/// How statements travel, as pgbench's `--protocol`.
+/// How statements are sent, as with pgbench's `--protocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum QueryMode {
     /// One Query message with the values written into the text.
@@ -26,24 +25,31 @@ impl QueryMode {
     }
 }
 
-/// Execute of the unnamed portal without a row limit, then Sync.
-pub const EXECUTE_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
-
-/// How many bytes of a Bind message follow its parameters.
-const RESULT_FORMATS: usize = 2;
-
-/// The end of a Bind message, that wants all results in text format, and what follows it.
-const TEXT_RESULTS_EXECUTE_SYNC: [u8; RESULT_FORMATS + EXECUTE_SYNC.len()] =
-    [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
-
-/// With so many values that are short numbers, a Bind message and what follows it are a short request.
-const MOST_SHORT_VALUES: usize = (Short::LONGEST - BindHead::LONGEST - TEXT_RESULTS_EXECUTE_SYNC.len()) / LONGEST_SHORT;
+/// What follows Bind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// Execute and Sync.
+    Sync,
+    /// Describe, Execute and Sync: the columns' names are wanted.
+    DescribeSync,
+    /// Execute: more requests of a pipeline follow.
+    Pipelined,
+}
 
 /// Sync.
 pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 
-/// Describe of the unnamed portal: the names of the columns are wanted.
-pub const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
+/// Execute of the unnamed portal without a row limit.
+const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+
+/// Execute and Sync in one piece, for the hot path.
+const EXECUTE_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+/// Describe of the unnamed portal.
+const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
+
+/// The end of a Bind message: all results are wanted in text format.
+const TEXT_RESULTS: [u8; 2] = [0, 0];
 
 /// A place in a statement where a variable's value goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -59,6 +65,8 @@ pub struct Hole {
 pub struct Statement {
     /// Index among the run's statements; a connection remembers by it what it has prepared.
     pub id: usize,
+    /// The name under which it is prepared.
+    name: String,
     /// The text around the holes; one more than there are holes.
     pieces: Vec<Vec<u8>>,
     holes: Vec<Hole>,
@@ -90,6 +98,7 @@ impl Statement {
         }
         Self {
             id,
+            name: name.to_owned(),
             parse: parse_message(name, &text, types),
             bind: BindHead::new(name, holes.len()),
             parse_unnamed: parse_message("", &text, types),
@@ -101,8 +110,7 @@ impl Statement {
 
     /// The name under which it is prepared.
     pub fn name(&self) -> &str {
-        let name = self.parse[5..].split(|byte| *byte == 0).next().unwrap_or_default();
-        std::str::from_utf8(name).unwrap_or_default()
+        &self.name
     }
 
     /// The message that has the server prepare the statement.
@@ -111,120 +119,88 @@ impl Statement {
     }
 
     /// The message that has the server describe the prepared statement.
-    pub fn describe_message(&self) -> Vec<u8> {
-        let mut message = b"D\0\0\0\0S".to_vec();
-        message.extend_from_slice(self.name().as_bytes());
-        message.push(0);
-        let length = (message.len() - 1) as u32;
-        message[1..5].copy_from_slice(&length.to_be_bytes());
+    pub(crate) fn describe_message(&self) -> Vec<u8> {
+        let mut message = Vec::new();
+        frame::write(&mut message, b'D', |out| {
+            out.push(b'S');
+            frame::write_text(out, self.name.as_bytes());
+        });
         message
     }
 
-    /// Appends the messages of one execution. `prepared` tells whether this connection has parsed the statement before.
+    /// Appends the messages of one execution. A session that has `parsed` the statement in prepared mode gets no Parse.
     #[inline(always)]
-    pub fn encode(&self, mode: QueryMode, prepared: bool, values: &[Value], out: &mut Message) {
-        if !prepared || mode != QueryMode::Prepared {
-            return self.encode_text(mode, values, out);
-        }
-        self.encode_bind(&self.bind, values, out);
-    }
-
-    /// The messages of one execution of the prepared statement, put together in few instructions; `None` if not all
-    /// values are short whole numbers.
-    #[inline(always)]
-    pub fn encode_short<'a>(&self, values: &[Value], room: &'a mut Short) -> Option<&'a [u8]> {
-        if self.holes.len() > MOST_SHORT_VALUES {
-            return None;
-        }
-        room.put(0, &self.bind.bytes);
-        let mut at = self.bind.length as u8;
-        for hole in &self.holes {
-            let Some(Value::Int(number)) = values.get(hole.slot) else { return None };
-            let (field, length) = short_field(*number)?;
-            room.put(at, &field);
-            at = at.wrapping_add(length);
-        }
-        room.put(1, &(u32::from(at) + RESULT_FORMATS as u32 - 1).to_be_bytes());
-        room.put(at, &TEXT_RESULTS_EXECUTE_SYNC);
-        room.0.get(..usize::from(at) + TEXT_RESULTS_EXECUTE_SYNC.len())
-    }
-
-    /// The same with the statement's text.
-    fn encode_text(&self, mode: QueryMode, values: &[Value], out: &mut Message) {
-        match mode {
-            QueryMode::Simple => self.encode_simple(values, out),
+    pub fn encode(&self, mode: QueryMode, parsed: bool, values: &[Value], end: End, out: &mut Vec<u8>) {
+        let bind = match mode {
+            QueryMode::Simple => return self.encode_query(values, out),
             QueryMode::Extended => {
-                out.extend(&self.parse_unnamed);
-                self.encode_bind(&self.bind_unnamed, values, out);
+                out.extend_from_slice(&self.parse_unnamed);
+                &self.bind_unnamed
             }
             QueryMode::Prepared => {
-                out.extend(&self.parse);
-                self.encode_bind(&self.bind, values, out);
+                if !parsed {
+                    out.extend_from_slice(&self.parse);
+                }
+                &self.bind
             }
+        };
+        self.encode_bind(bind, values, out);
+        match end {
+            End::Sync => out.extend_from_slice(&EXECUTE_SYNC),
+            End::DescribeSync => out.extend_from_slice(&[&DESCRIBE_PORTAL[..], &EXECUTE_SYNC].concat()),
+            End::Pipelined => out.extend_from_slice(&EXECUTE),
         }
     }
 
-    fn encode_simple(&self, values: &[Value], out: &mut Message) {
-        let start = out.len();
-        out.extend(b"Q\0\0\0\0");
-        out.extend(&self.pieces[0]);
+    /// Appends the text with the values in it, as simple mode sends it.
+    pub fn write_text(&self, values: &[Value], out: &mut Vec<u8>) {
+        out.extend_from_slice(&self.pieces[0]);
         for (hole, piece) in self.holes.iter().zip(&self.pieces[1..]) {
             match &values[hole.slot] {
                 Value::Unset => {
-                    out.extend(b":");
-                    out.extend(hole.name.as_bytes());
+                    out.push(b':');
+                    out.extend_from_slice(hole.name.as_bytes());
                 }
-                value => {
-                    out.extend_text(value);
-                }
+                value => value.write_text(out),
             }
-            out.extend(piece);
+            out.extend_from_slice(piece);
         }
-        out.extend(&[0]);
-        out.set_number(start + 1, (out.len() - start - 1) as u32);
+    }
+
+    fn encode_query(&self, values: &[Value], out: &mut Vec<u8>) {
+        frame::write(out, b'Q', |out| {
+            self.write_text(values, out);
+            out.push(0);
+        });
     }
 
     #[inline(always)]
-    fn encode_bind(&self, head: &BindHead, values: &[Value], out: &mut Message) {
-        let start = out.len();
-        out.push(&head.bytes, head.length);
-        for hole in &self.holes {
-            match &values[hole.slot] {
-                Value::Int(number) => push_int(*number, out),
-                value => encode_other(value, out),
+    fn encode_bind(&self, head: &BindHead, values: &[Value], out: &mut Vec<u8>) {
+        frame::write(out, b'B', |out| {
+            let start = out.len();
+            out.extend_from_slice(&head.bytes);
+            out.truncate(start + head.length);
+            for hole in &self.holes {
+                write_parameter(&values[hole.slot], out);
             }
-        }
-        out.set_number(start + 1, (out.len() - start + RESULT_FORMATS - 1) as u32);
-        out.push(&TEXT_RESULTS_EXECUTE_SYNC, TEXT_RESULTS_EXECUTE_SYNC.len());
-    }
-}
-
-/// A parameter that is no whole number.
-fn encode_other(value: &Value, out: &mut Message) {
-    let at = out.len();
-    out.extend(&(-1i32).to_be_bytes());
-    if *value != Value::Unset {
-        let length = out.extend_text(value);
-        out.set_number(at, length as u32);
+            out.extend_from_slice(&TEXT_RESULTS);
+        });
     }
 }
 
 fn parse_message(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
-    let mut message = b"P\0\0\0\0".to_vec();
-    message.extend_from_slice(name.as_bytes());
-    message.push(0);
-    message.extend_from_slice(text);
-    message.push(0);
-    message.extend_from_slice(&(types.len() as u16).to_be_bytes());
-    for oid in types {
-        message.extend_from_slice(&oid.to_be_bytes());
-    }
-    let length = (message.len() - 1) as u32;
-    message[1..5].copy_from_slice(&length.to_be_bytes());
+    let mut message = Vec::new();
+    frame::write(&mut message, b'P', |out| {
+        frame::write_text(out, name.as_bytes());
+        frame::write_text(out, text);
+        out.extend_from_slice(&(types.len() as u16).to_be_bytes());
+        types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
+    });
     message
 }
 
-/// A Bind message up to the parameters; its length is patched when they are known.
+/// The body of a Bind message up to the parameters. Copying room of a constant size and cutting it costs less than copying
+/// what is needed.
 #[derive(Debug)]
 struct BindHead {
     bytes: [u8; BindHead::LONGEST],
@@ -232,17 +208,17 @@ struct BindHead {
 }
 
 impl BindHead {
-    /// Eleven bytes around a statement's name, which is a letter and a number.
+    /// Six bytes around a statement's name, which is a letter and a number.
     const LONGEST: usize = 32;
 
     fn new(name: &str, parameters: usize) -> Self {
-        let mut message = b"B\0\0\0\0\0".to_vec(); // the last zero: the unnamed portal
-        message.extend_from_slice(name.as_bytes());
-        message.extend_from_slice(&[0, 0, 0]); // end of name, all parameters in text format
-        message.extend_from_slice(&(parameters as u16).to_be_bytes());
+        let mut head = vec![0]; // the unnamed portal
+        frame::write_text(&mut head, name.as_bytes());
+        head.extend_from_slice(&[0, 0]); // all parameters in text format
+        head.extend_from_slice(&(parameters as u16).to_be_bytes());
         let mut bytes = [0; Self::LONGEST];
-        bytes[..message.len()].copy_from_slice(&message);
-        Self { bytes, length: message.len() }
+        bytes[..head.len()].copy_from_slice(&head);
+        Self { bytes, length: head.len() }
     }
 }
 
@@ -251,7 +227,6 @@ mod tests {
     use super::*;
     use bytes::BytesMut;
     use postgres_protocol::{IsNull, message::frontend};
-    use proptest::prelude::*;
 
     fn hole(slot: usize, name: &str) -> Hole {
         Hole { slot, name: name.to_owned() }
@@ -303,51 +278,35 @@ mod tests {
             (QueryMode::Prepared, true, false, "P0_1"),
             (QueryMode::Extended, false, true, ""),
         ] {
-            let mut out = Message::default();
-            select().encode(mode, prepared, &values, &mut out);
-            assert_eq!(out.as_bytes(), reference(parse, name, &[Some("-42"), Some("7")]));
+            let mut out = Vec::new();
+            select().encode(mode, prepared, &values, End::Sync, &mut out);
+            assert_eq!(out, reference(parse, name, &[Some("-42"), Some("7")]));
         }
     }
 
     #[test]
     fn null_is_a_parameter_of_no_length() {
-        let mut out = Message::default();
-        select().encode(QueryMode::Prepared, true, &[Value::Unset, Value::Unset], &mut out);
-        assert_eq!(out.as_bytes(), reference(false, "P0_1", &[None, None]));
+        let mut out = Vec::new();
+        select().encode(QueryMode::Prepared, true, &[Value::Unset, Value::Unset], End::Sync, &mut out);
+        assert_eq!(out, reference(false, "P0_1", &[None, None]));
     }
 
     #[test]
     fn simple_mode_writes_values_into_the_text() {
-        let mut out = Message::default();
-        select().encode(QueryMode::Simple, false, &[Value::Int(7), Value::Int(3)], &mut out);
+        let mut out = Vec::new();
+        select().encode(QueryMode::Simple, false, &[Value::Int(7), Value::Int(3)], End::Sync, &mut out);
         let mut expected = BytesMut::new();
         frontend::query("SELECT a FROM t WHERE i = 3 AND j = 7;", &mut expected).unwrap();
-        assert_eq!(out.as_bytes(), expected.to_vec());
+        assert_eq!(out, expected.to_vec());
     }
 
-    proptest! {
-        /// Piece by piece is the plain way.
-        #[test]
-        fn short_numbers_are_encoded_alike_on_both_ways(
-            numbers in prop::collection::vec((any::<i64>(), 37u32..64), 0..25),
-            other in prop::option::of(any::<prop::sample::Index>()),
-        ) {
-            let holes: Vec<_> = (0..numbers.len()).map(|slot| hole(slot, "a")).collect();
-            let statement = Statement::new(0, "P_12345", vec![b"x".to_vec(); holes.len() + 1], holes);
-            let mut values: Vec<_> = numbers.iter().map(|(number, shift)| Value::Int(number >> shift)).collect();
-            if let Some(value) = other.filter(|_| !values.is_empty()).map(|at| at.get_mut(&mut values)) {
-                *value = Value::Double(0.5);
-            }
-            let (mut plain, mut quick) = (Message::default(), Message::default());
-            statement.encode(QueryMode::Prepared, true, &values, &mut plain);
-            match statement.encode_short(&values, quick.short()) {
-                Some(bytes) => prop_assert_eq!(bytes, plain.as_bytes()),
-                None => {
-                    let is_long = |value: &Value| !matches!(value, Value::Int(n) if short_field(*n).is_some());
-                    let has_reason = values.len() > MOST_SHORT_VALUES || values.iter().any(is_long);
-                    prop_assert!(has_reason);
-                }
-            }
-        }
+    #[test]
+    fn the_end_describes_the_columns_or_leaves_the_pipeline_open() {
+        let encoded = |end| {
+            let mut out = Vec::new();
+            select().encode(QueryMode::Prepared, true, &[Value::Int(1), Value::Int(2)], end, &mut out);
+            frame::messages(&out).map(|(kind, _)| kind as char).collect::<String>()
+        };
+        assert_eq!([End::Sync, End::DescribeSync, End::Pipelined].map(encoded), ["BES", "BDES", "BE"]);
     }
 }

@@ -7,9 +7,9 @@ use std::sync::{Arc, OnceLock};
 
 use rustls::ClientConfig;
 
-use super::error::ConnectionError;
-use super::params::{Address, Endpoint, Params, Password, SslMode};
-use super::stream::SocketAddress;
+use crate::error::ConnectionError;
+use crate::params::{Address, Endpoint, Params, Password, SslMode};
+use crate::socket::SocketAddress;
 use crate::tls;
 use crate::tls::TlsError;
 use ground::random::Random;

@@ -4,11 +4,10 @@ use std::time::Duration;
 
 use ground::random::Random;
 use wire::OpenError;
-use wire::answer::{Answered, Rows};
 use wire::error::{ConnectionError, ServerError};
-use wire::rows::ResultSet;
 use wire::statement::Statement;
 use wire::value::Value;
+use wire::{Answered, ResultSet, Rows};
 
 /// One client's program. The event loop asks it for one action after another; each transaction starts with
 /// [`Program::begin`].

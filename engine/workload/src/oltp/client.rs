@@ -11,7 +11,6 @@ use crate::program::{AbortReason, Action, ActionResult, Program};
 use crate::sb_rand::{Distribution, fill_groups};
 use ground::random::Random;
 use wire::Rows;
-use wire::message::Message;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
@@ -115,11 +114,9 @@ impl Client {
         if self.event.mode == QueryMode::Prepared {
             return failure::not_executed("thread_run", test, error);
         }
-        let mut message = Message::default();
-        self.event.statements[self.sent].encode(QueryMode::Simple, false, &self.values, &mut message);
-        // The text is what is between the header and the zero at the end.
-        let text = message.as_bytes().get(5..message.as_bytes().len().saturating_sub(1)).unwrap_or_default();
-        failure::not_done("thread_run", test, &String::from_utf8_lossy(text), error)
+        let mut text = Vec::new();
+        self.event.statements[self.sent].write_text(&self.values, &mut text);
+        failure::not_done("thread_run", test, &String::from_utf8_lossy(&text), error)
     }
 }
 

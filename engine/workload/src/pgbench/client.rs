@@ -15,8 +15,8 @@ use crate::program::{AbortReason, Action, Program, Query};
 use ground::c_numbers;
 use ground::output::print_stderr;
 use ground::random::Random;
+use wire::ResultSet;
 use wire::Rows;
-use wire::rows::ResultSet;
 use wire::statement::QueryMode;
 use wire::value::Value;
 

@@ -63,7 +63,6 @@ fn shown(text: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use wire::message::Message;
     use wire::value::Value;
 
     fn simple_text(sql: &str) -> String {
@@ -73,9 +72,9 @@ mod tests {
         if let Some(unset) = symbols.names().iter().position(|name| name == "unset") {
             values[unset] = Value::Unset;
         }
-        let mut out = Message::default();
-        statement.encode(QueryMode::Simple, false, &values, &mut out);
-        String::from_utf8(out.as_bytes()[5..out.as_bytes().len() - 1].to_vec()).unwrap()
+        let mut text = Vec::new();
+        statement.write_text(&values, &mut text);
+        String::from_utf8(text).unwrap()
     }
 
     #[test]

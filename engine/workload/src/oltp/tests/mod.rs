@@ -12,7 +12,6 @@ use super::*;
 use crate::program::{Action, ActionResult, Program};
 use crate::settings::OptionValue;
 use ground::random::Random;
-use wire::message::Message;
 use wire::statement::Statement;
 use wire::value::Value;
 use wire::{Answered, Rows};
@@ -59,9 +58,9 @@ fn text_of(statement: &Statement) -> String {
 
 /// The text that is sent where statements are not prepared.
 fn sent_text(statement: &Statement, values: &[Value]) -> String {
-    let mut message = Message::default();
-    statement.encode(QueryMode::Simple, false, values, &mut message);
-    String::from_utf8(message.as_bytes()[5..message.as_bytes().len() - 1].to_vec()).unwrap()
+    let mut text = Vec::new();
+    statement.write_text(values, &mut text);
+    String::from_utf8(text).unwrap()
 }
 
 /// A query of an event.

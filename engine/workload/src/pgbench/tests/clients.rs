@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use super::*;
+use wire::ResultSet;
 use wire::Rows;
-use wire::rows::ResultSet;
 
 const EXTENDED: QueryMode = QueryMode::Extended;
 

@@ -18,7 +18,6 @@ use crate::seeds::Seeds;
 use ground::random::Random;
 use ground::shard::ClientShare;
 use wire::Rows;
-use wire::message::Message;
 use wire::statement::QueryMode;
 use wire::value::Value;
 
@@ -51,9 +50,9 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
     loop {
         match program.next_action() {
             Action::Query { statement, values, .. } => {
-                let mut out = Message::default();
-                statement.encode(QueryMode::Simple, false, values, &mut out);
-                lines.push(format!("> {}", String::from_utf8_lossy(&out.as_bytes()[5..out.as_bytes().len() - 1])));
+                let mut text = Vec::new();
+                statement.write_text(values, &mut text);
+                lines.push(format!("> {}", String::from_utf8_lossy(&text)));
             }
             Action::StartPipeline { statements, .. } => lines.push(format!("start {}", statements.len())),
             Action::SyncPipeline { .. } => lines.push("sync".to_owned()),

@@ -1,0 +1,321 @@
+//! One client's connection: sends statements and receives their replies, without ever blocking.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Instant;
+
+use mio::{Registry, Token};
+
+use crate::error::ConnectionError;
+use crate::frame::{self, Flow, Visitor};
+use crate::opening::{OpenError, Opening};
+use crate::reply::{Exchange, Reply};
+use crate::results::{Answered, ResultSet, Rows};
+use crate::startup::ServerInfo;
+use crate::statement::{End, QueryMode, SYNC, Statement};
+use crate::stream::Stream;
+use crate::target::Target;
+use crate::value::Value;
+
+/// Size of the buffer that connections of one thread share for reading, bytes.
+pub const BUFFER_SIZE: usize = 64 * 1024;
+
+/// How much of a pipeline is collected before it is sent, bytes, as in libpq.
+const PIPELINE_BUFFER: usize = 64 * 1024;
+
+/// One client's connection.
+pub struct Connection {
+    stream: Stream,
+    /// The last request and its reply.
+    exchange: Exchange,
+    /// Whether requests are collected until the pipeline's end.
+    in_pipeline: bool,
+    /// Whether the poll reports that the socket can be written.
+    watches_write: bool,
+    /// The session's start, until the connection is ready.
+    opening: Option<Box<Opening>>,
+}
+
+/// How far a connection's start has come.
+#[derive(Debug)]
+pub enum Progress {
+    /// Waiting for the server.
+    Pending,
+    /// Another socket is being tried: it must be registered.
+    Reopened,
+    /// Ready for statements.
+    Ready(ServerInfo),
+}
+
+impl Connection {
+    /// Starts connecting to `target`.
+    pub fn open(target: &Arc<Target>) -> Result<Self, OpenError> {
+        Opening::begin(target).map(Self::from_opening)
+    }
+
+    fn from_opening((opening, stream): (Opening, Stream)) -> Self {
+        Self {
+            stream,
+            exchange: Exchange::default(),
+            in_pipeline: false,
+            watches_write: true,
+            opening: Some(Box::new(opening)),
+        }
+    }
+
+    /// When the current attempt to connect times out; [`Connection::advance`] gives it up then.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.opening.as_ref()?.deadline()
+    }
+
+    /// Registers the connection with the poll under `token`.
+    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        self.stream.socket.register(registry, token, self.watches_write)
+    }
+
+    /// Has the poll report writability while something is unsent, and only then.
+    pub fn watch_unsent(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
+        let is_connecting = self.opening.as_ref().is_some_and(|opening| opening.startup.is_connecting());
+        let wanted = is_connecting || self.stream.has_unsent();
+        if wanted != self.watches_write {
+            self.watches_write = wanted;
+            self.stream.socket.reregister(registry, token, wanted)?;
+        }
+        Ok(())
+    }
+
+    /// Continues the session's start; for connections that are not ready.
+    pub fn advance(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> Result<Progress, OpenError> {
+        let Some(mut opening) = self.opening.take() else { return Ok(Progress::Ready(ServerInfo::default())) };
+        // An answer that came in time counts, even if it is read late.
+        let progress = match opening.startup.advance(&mut self.stream, buffer) {
+            Ok(None) if opening.deadline().is_some_and(|deadline| Instant::now() >= deadline) => {
+                Err(ConnectionError::Timeout)
+            }
+            progress => progress,
+        };
+        match progress {
+            Ok(ready) => {
+                if ready.is_none() {
+                    self.opening = Some(opening);
+                }
+                self.watch_unsent(registry, token).map_err(|error| OpenError {
+                    message: ground::output::plain_io_message(&error),
+                    sqlstate: "08006".to_owned(),
+                })?;
+                Ok(ready.map_or(Progress::Pending, Progress::Ready))
+            }
+            Err(error) => {
+                if matches!(error, ConnectionError::WrongSession(_)) {
+                    self.terminate();
+                }
+                *self = opening.fail(&error).map(Self::from_opening)?;
+                Ok(Progress::Reopened)
+            }
+        }
+    }
+
+    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's buffer for encoding.
+    #[inline]
+    pub fn send(
+        &mut self,
+        statement: &Statement,
+        mode: QueryMode,
+        values: &[Value],
+        rows: Rows,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
+        let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
+        scratch.clear();
+        if self.in_pipeline {
+            return self.add_to_pipeline(statement, mode, parsed, values, scratch);
+        }
+        let end = if rows == Rows::Kept { End::DescribeSync } else { End::Sync };
+        statement.encode(mode, parsed, values, end, scratch);
+        self.exchange.expect(rows, mode == QueryMode::Simple);
+        if parsed {
+            self.exchange.request.forget_text();
+        } else {
+            self.expect_text(statement, mode, scratch);
+        }
+        Ok(self.stream.send(scratch)?)
+    }
+
+    #[cold]
+    fn add_to_pipeline(
+        &mut self,
+        statement: &Statement,
+        mode: QueryMode,
+        parsed: bool,
+        values: &[Value],
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
+        statement.encode(mode, parsed, values, End::Pipelined, scratch);
+        if mode == QueryMode::Prepared && !parsed {
+            self.exchange.request.expect_parse(statement.id);
+        }
+        if self.stream.queue(scratch) > PIPELINE_BUFFER { Ok(self.stream.flush()?) } else { Ok(()) }
+    }
+
+    /// The request holds the text of `statement`.
+    fn expect_text(&mut self, statement: &Statement, mode: QueryMode, messages: &[u8]) {
+        if mode == QueryMode::Prepared {
+            self.exchange.request.expect_parse(statement.id);
+        }
+        self.exchange.request.keep_text(messages);
+    }
+
+    /// Sends one simple query without values.
+    pub fn send_query(&mut self, sql: &str, rows: Rows) -> Result<(), ConnectionError> {
+        let mut message = Vec::new();
+        frame::write(&mut message, b'Q', |out| frame::write_text(out, sql.as_bytes()));
+        self.exchange.expect(rows, true);
+        self.send_text(&message)
+    }
+
+    /// Has the server parse and describe `statement`, even if this session has parsed it before.
+    pub fn send_prepare(&mut self, statement: &Statement) -> Result<(), ConnectionError> {
+        self.exchange.request.expect_parse(statement.id);
+        self.exchange.expect(Rows::Handed, true);
+        self.send_text(&[statement.parse_message(), &statement.describe_message(), &SYNC].concat())
+    }
+
+    /// Has the server parse those of `statements` that are new to it; false if there are none.
+    pub fn prepare(&mut self, statements: &[Statement]) -> Result<bool, ConnectionError> {
+        let mut messages = Vec::new();
+        for statement in statements {
+            if !self.exchange.request.has_parsed(statement.id) {
+                messages.extend_from_slice(statement.parse_message());
+                self.exchange.request.expect_parse(statement.id);
+            }
+        }
+        if messages.is_empty() {
+            return Ok(false);
+        }
+        messages.extend_from_slice(&SYNC);
+        self.exchange.expect(Rows::Skipped, false);
+        self.send_text(&messages).map(|()| true)
+    }
+
+    fn send_text(&mut self, messages: &[u8]) -> Result<(), ConnectionError> {
+        self.exchange.request.keep_text(messages);
+        Ok(self.stream.send(messages)?)
+    }
+
+    /// Collects the requests that follow, until [`Connection::end_pipeline`].
+    pub fn start_pipeline(&mut self) {
+        self.in_pipeline = true;
+        self.exchange.expect_pipeline();
+    }
+
+    /// Ends a part of the pipeline.
+    pub fn sync_pipeline(&mut self) {
+        self.stream.queue(&SYNC);
+        self.exchange.expect_part();
+    }
+
+    /// Sends what the pipeline holds; the reply is that to all of it.
+    pub fn end_pipeline(&mut self) -> Result<(), ConnectionError> {
+        self.sync_pipeline();
+        self.in_pipeline = false;
+        self.flush()
+    }
+
+    /// Whether requests are being collected.
+    pub fn in_pipeline(&self) -> bool {
+        self.in_pipeline
+    }
+
+    /// The reply to the last request, if it is complete. An error that the server sent before it closed the connection takes
+    /// precedence over the failure of the socket.
+    #[inline(always)]
+    pub fn receive(
+        &mut self,
+        buffer: &mut [u8],
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Option<Reply>, ConnectionError> {
+        if self.watches_write || self.stream.has_unsent() {
+            return self.flush_and_receive(buffer, registry, token);
+        }
+        self.receive_reply(buffer)
+    }
+
+    /// A server that takes no more may have said why: what it said is read before a failed flush is reported.
+    #[cold]
+    fn flush_and_receive(
+        &mut self,
+        buffer: &mut [u8],
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Option<Reply>, ConnectionError> {
+        let flushed = self.flush().and_then(|()| Ok(self.watch_unsent(registry, token)?));
+        let reply = self.receive_reply(buffer)?;
+        if reply.is_none() {
+            flushed?;
+        }
+        Ok(reply)
+    }
+
+    #[inline(always)]
+    fn receive_reply(&mut self, buffer: &mut [u8]) -> Result<Option<Reply>, ConnectionError> {
+        match self.stream.receive(buffer, &mut self.exchange) {
+            Ok(Flow::Stop) => Ok(Some(self.exchange.take_reply())),
+            Ok(Flow::Continue) => Ok(None),
+            Err(error) => Err(self.exchange.take_error().map_or(error, ConnectionError::Server)),
+        }
+    }
+
+    /// Hands what the server has sent to `visitor`, until that stops or nothing more is there.
+    pub(crate) fn visit<V: Visitor>(&mut self, buffer: &mut [u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
+        self.stream.receive(buffer, visitor)
+    }
+
+    /// Sends messages that are not a request of their own.
+    pub(crate) fn send_messages(&mut self, messages: &[u8]) -> Result<(), ConnectionError> {
+        Ok(self.stream.send(messages)?)
+    }
+
+    /// Sends what the socket did not take before.
+    pub(crate) fn flush(&mut self) -> Result<(), ConnectionError> {
+        Ok(self.stream.flush()?)
+    }
+
+    /// The text of the last request, if it held one.
+    pub fn sent_text(&self) -> Option<&str> {
+        self.exchange.request.text()
+    }
+
+    /// The results of the last request with [`Rows::Kept`].
+    pub fn take_results(&mut self) -> Vec<ResultSet> {
+        self.exchange.take_results()
+    }
+
+    /// The answer to the last request with [`Rows::Counted`] or [`Rows::Handed`].
+    pub fn answered(&self) -> &Answered {
+        self.exchange.answered()
+    }
+
+    /// Returns the memory that only preparing needs.
+    pub fn trim(&mut self) {
+        self.exchange.request.trim();
+    }
+
+    /// Whether the server has ended the session of a connection that waits for no reply: no other error comes unasked. The
+    /// server closes the socket when it has tidied up, which may take long.
+    pub fn is_dismissed(&self) -> bool {
+        self.exchange.has_error()
+    }
+
+    /// Whether part of a request waits for the socket.
+    #[inline(always)]
+    pub fn has_unsent(&self) -> bool {
+        self.stream.has_unsent()
+    }
+
+    /// Sends Terminate; the socket closes when the connection is dropped.
+    pub fn terminate(&mut self) {
+        // The server ends the session on the closed socket too, so a failure changes nothing.
+        let _ = self.stream.send(&[b'X', 0, 0, 0, 4]);
+    }
+}

@@ -1,0 +1,260 @@
+//! Messages of protocol 3: a type byte, a length of four bytes that counts itself, a body. All messages are cut out of a
+//! byte stream and built here, those of the client, of the server and of the null server.
+
+use crate::error::ConnectionError;
+
+/// Bytes of a message's type and length.
+pub const HEADER: usize = 5;
+
+/// The type and the length that a message begins with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Header {
+    pub kind: u8,
+    /// Bytes of the message without its type, as the message says; valid from 4 on.
+    pub length: usize,
+}
+
+impl Header {
+    /// Reads the header at the beginning of `bytes`; `None` if fewer than five bytes are there.
+    #[inline(always)]
+    pub fn read(bytes: &[u8]) -> Option<Self> {
+        let [kind, length @ ..] = bytes.first_chunk::<HEADER>()?;
+        Some(Self { kind: *kind, length: u32::from_be_bytes(*length) as usize })
+    }
+
+    /// Whether the length is possible and below `limit`.
+    #[inline(always)]
+    pub fn is_valid(self, limit: usize) -> bool {
+        (4..limit).contains(&self.length)
+    }
+
+    /// Bytes of the whole message.
+    #[inline(always)]
+    pub fn size(self) -> usize {
+        self.length + 1
+    }
+
+    /// The body of the message that `bytes` begin with; `None` if it is incomplete or the length is invalid.
+    #[inline(always)]
+    pub fn body(self, bytes: &[u8]) -> Option<&[u8]> {
+        bytes.get(HEADER..self.size())
+    }
+}
+
+/// Appends a message whose body is what `body` appends.
+#[inline]
+pub fn write(out: &mut Vec<u8>, kind: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(kind);
+    write_untyped(out, body);
+}
+
+/// Appends a message without a type, as a session's first one is.
+#[inline]
+pub fn write_untyped(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Appends a text and the zero byte that ends it. The text ends at its first zero byte, as C's strings do.
+pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
+    out.extend_from_slice(text.split(|byte| *byte == 0).next().unwrap_or_default());
+    out.push(0);
+}
+
+/// The complete messages that `bytes` begin with: type and body.
+pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> + Clone {
+    std::iter::from_fn(move || {
+        let header = Header::read(bytes)?;
+        let body = header.body(bytes)?;
+        bytes = &bytes[header.size()..];
+        Some((header.kind, body))
+    })
+}
+
+/// What a reader of messages does with them.
+pub trait Visitor {
+    /// Messages of this length or longer are rejected; PostgreSQL's own limit is 1 GB.
+    const LIMIT: usize = 1 << 30;
+
+    /// Whether the bodies of messages of this type are used. Others are not kept while they are incomplete, so that a row
+    /// of any size costs no memory.
+    fn wants(&self, kind: u8) -> bool;
+
+    /// Takes one message. The body may be empty if it is not wanted. After [`Flow::Stop`] the reader keeps what follows.
+    fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError>;
+}
+
+/// Whether to go on reading.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    Continue,
+    Stop,
+}
+
+/// Cuts a stream of bytes into messages, however the bytes arrive.
+#[derive(Debug, Default)]
+pub struct Reader {
+    /// Bytes of messages that have not been visited.
+    kept: Vec<u8>,
+    /// Bytes of an unwanted body that are still to come.
+    skip: usize,
+}
+
+impl Reader {
+    /// Whether messages, or the beginning of one, are kept.
+    #[inline(always)]
+    pub fn has_kept(&self) -> bool {
+        !self.kept.is_empty()
+    }
+
+    /// Hands the complete messages in what was kept and in `bytes` to `visitor`, and keeps the rest.
+    #[inline(always)]
+    pub fn take<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
+        if self.has_kept() {
+            return self.take_joined(bytes, visitor);
+        }
+        let (used, flow) = self.walk(bytes, visitor)?;
+        if used < bytes.len() {
+            self.kept.extend_from_slice(&bytes[used..]);
+        }
+        Ok(flow)
+    }
+
+    /// What is left stays where it is: a long message that comes in many pieces is not copied for each.
+    #[cold]
+    fn take_joined<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
+        let mut joined = std::mem::take(&mut self.kept);
+        joined.extend_from_slice(bytes);
+        let (used, flow) = self.walk(&joined, visitor)?;
+        joined.drain(..used);
+        self.kept = joined;
+        Ok(flow)
+    }
+
+    /// Visits the complete messages; returns how many bytes they are.
+    #[inline(always)]
+    fn walk<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<(usize, Flow), ConnectionError> {
+        let mut at = self.skip.min(bytes.len());
+        self.skip -= at;
+        while let Some(header) = Header::read(&bytes[at..]) {
+            if !header.is_valid(V::LIMIT) {
+                return Err(ConnectionError::LostSync { kind: header.kind, length: header.length });
+            }
+            let Some(body) = header.body(&bytes[at..]) else {
+                if visitor.wants(header.kind) {
+                    break;
+                }
+                self.skip = header.size() - (bytes.len() - at);
+                return Ok((bytes.len(), visitor.message(header.kind, &[])?));
+            };
+            at += header.size();
+            if visitor.message(header.kind, body)? == Flow::Stop {
+                return Ok((at, Flow::Stop));
+            }
+        }
+        Ok((at, Flow::Continue))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    type Messages = Vec<(u8, Vec<u8>)>;
+
+    #[derive(Default)]
+    struct Recorder(Messages);
+
+    impl Visitor for Recorder {
+        fn wants(&self, kind: u8) -> bool {
+            kind != b'D'
+        }
+        fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
+            self.0.push((kind, if self.wants(kind) { body.to_vec() } else { Vec::new() }));
+            Ok(if kind == b'Z' { Flow::Stop } else { Flow::Continue })
+        }
+    }
+
+    /// The messages that a visitor sees when bytes come in pieces of one size, and how many bytes are kept after the last.
+    fn visited(bytes: &[u8], size: usize) -> Result<(Messages, usize), ConnectionError> {
+        let (mut reader, mut visitor) = (Reader::default(), Recorder::default());
+        for mut piece in bytes.chunks(size) {
+            while reader.take(std::mem::take(&mut piece), &mut visitor)? == Flow::Stop {}
+        }
+        Ok((visitor.0, reader.kept.len()))
+    }
+
+    fn message(kind: u8, body: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        write(&mut bytes, kind, |out| out.extend_from_slice(body));
+        bytes
+    }
+
+    fn reply() -> Vec<u8> {
+        [message(b'2', b""), message(b'D', &[7; 300]), message(b'C', b"SELECT 1\0"), message(b'Z', b"I")].concat()
+    }
+
+    #[test]
+    fn however_the_stream_is_cut_the_messages_are_the_same() {
+        let bytes = reply();
+        let whole = visited(&bytes, bytes.len()).unwrap();
+        assert_eq!((whole.0.len(), whole.1), (4, 0));
+        for size in 1..bytes.len() {
+            assert_eq!(visited(&bytes, size).unwrap(), whole, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn unwanted_bodies_are_not_kept() {
+        let mut reader = Reader::default();
+        reader.take(&message(b'D', &[1; 1000])[..20], &mut Recorder::default()).unwrap();
+        assert_eq!((reader.kept.len(), reader.skip), (0, 985));
+    }
+
+    #[test]
+    fn what_follows_a_stop_is_kept() {
+        let bytes = [message(b'Z', b"I"), message(b'N', b"x\0")].concat();
+        let mut reader = Reader::default();
+        assert_eq!(reader.take(&bytes, &mut Recorder::default()).unwrap(), Flow::Stop);
+        assert_eq!(reader.kept, message(b'N', b"x\0"));
+    }
+
+    #[test]
+    fn an_impossible_length_is_an_error() {
+        for length in [0u32, 3, 1 << 30, u32::MAX] {
+            let mut bytes = vec![b'Z'];
+            bytes.extend_from_slice(&length.to_be_bytes());
+            assert!(Reader::default().take(&bytes, &mut Recorder::default()).is_err());
+            assert_eq!(messages(&bytes).next(), None);
+        }
+    }
+
+    #[test]
+    fn written_messages_are_read_again() {
+        let mut bytes = Vec::new();
+        write(&mut bytes, b'Q', |out| write_text(out, b"select 1\0;"));
+        assert_eq!(bytes, b"Q\0\0\0\x0dselect 1\0");
+        assert_eq!(messages(&bytes).collect::<Vec<_>>(), [(b'Q', &b"select 1\0"[..])]);
+        let mut untyped = Vec::new();
+        write_untyped(&mut untyped, |_| {});
+        assert_eq!(untyped, [0, 0, 0, 4]);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300), size in 1usize..50) {
+            let _ = visited(&bytes, size);
+        }
+
+        #[test]
+        fn a_damaged_reply_is_messages_or_an_error(at in any::<prop::sample::Index>(), byte: u8, size in 1usize..50) {
+            let mut bytes = reply();
+            *at.get_mut(&mut bytes) = byte;
+            let _ = visited(&bytes, size);
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What a caller wants of a statement's results, and what is kept of them.
+
+use crate::error::ConnectionError;
+use crate::frame;
+
+/// What is wanted of the rows that a query returns.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Rows {
+    #[default]
+    Skipped,
+    /// Each result's last row, as [`ResultSet`]s.
+    Kept,
+    /// Their number, in [`Answered`].
+    Counted,
+    /// All of them, in [`Answered`].
+    Handed,
+}
+
+/// A successful answer as a whole.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Answered {
+    pub kind: QueryKind,
+    /// Rows returned, or else rows affected.
+    pub rows: u64,
+    /// The body of the RowDescription, if there was one: columns' names and types.
+    pub columns: Option<Vec<u8>>,
+    /// The rows as they came: DataRow messages, each with its type and length.
+    pub data: Vec<u8>,
+}
+
+/// What a statement did, judged by the server's answer as sysbench does.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum QueryKind {
+    /// It returned a result with rows, or with none.
+    Read,
+    /// It changed at least one row.
+    Write,
+    #[default]
+    Other,
+}
+
+/// Builds the [`Answered`] of [`Rows::Counted`] and [`Rows::Handed`]: the last of a request's results.
+#[derive(Default)]
+pub struct Answering {
+    answered: Answered,
+    /// Rows of the current result; `None` before its RowDescription or first row.
+    rows: Option<u64>,
+    /// Whether the next message begins another result.
+    is_complete: bool,
+    /// Whether the server sends a RowDescription before rows, as after a Query message.
+    is_described: bool,
+}
+
+impl Answering {
+    /// Begins another answer.
+    pub fn expect(&mut self, is_described: bool) {
+        self.clear();
+        self.is_described = is_described;
+    }
+
+    fn clear(&mut self) {
+        self.answered.kind = QueryKind::Other;
+        self.answered.rows = 0;
+        self.answered.columns = None;
+        self.answered.data.clear();
+        self.rows = None;
+        self.is_complete = false;
+    }
+
+    /// The answer, once it is complete.
+    pub fn answered(&self) -> &Answered {
+        &self.answered
+    }
+
+    /// Takes a RowDescription; its body is kept with `hands`.
+    pub fn describe(&mut self, body: &[u8], hands: bool) {
+        self.begin();
+        self.rows = Some(0);
+        self.answered.columns = hands.then(|| body.to_vec());
+    }
+
+    /// Takes a DataRow; its body is kept with `hands`.
+    #[inline(always)]
+    pub fn add_row(&mut self, body: &[u8], hands: bool) {
+        self.begin();
+        self.rows = Some(self.rows.unwrap_or(0) + 1);
+        if hands {
+            frame::write(&mut self.answered.data, b'D', |out| out.extend_from_slice(body));
+        }
+    }
+
+    /// Takes a CommandComplete. Its tag is the command's name, often followed by a number of rows.
+    #[inline(always)]
+    pub fn complete(&mut self, tag: &[u8]) {
+        self.begin();
+        (self.answered.kind, self.answered.rows) = match self.rows {
+            Some(rows) => (QueryKind::Read, rows),
+            None => self.kind_by_tag(tag),
+        };
+        self.rows = None;
+        self.is_complete = true;
+    }
+
+    #[inline(always)]
+    fn begin(&mut self) {
+        if self.is_complete {
+            self.clear();
+        }
+    }
+
+    /// Kind and row count of a result of which only the tag came. Without RowDescriptions, as in prepared mode, a result
+    /// with columns and no rows is recognized by the command's name.
+    fn kind_by_tag(&self, tag: &[u8]) -> (QueryKind, u64) {
+        let tag = tag.strip_suffix(&[0]).unwrap_or(tag);
+        let digits = tag.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+        let count = tag[tag.len() - digits..]
+            .iter()
+            .fold(0u64, |sum, digit| sum.wrapping_mul(10).wrapping_add(u64::from(digit - b'0')));
+        let names_rows =
+            tag.starts_with(b"SELECT ") || tag.starts_with(b"FETCH ") || tag == b"SHOW" || tag == b"EXPLAIN";
+        match (names_rows && !self.is_described, count) {
+            (true, _) => (QueryKind::Read, count),
+            (false, 0) => (QueryKind::Other, 0),
+            (false, _) => (QueryKind::Write, count),
+        }
+    }
+}
+
+/// One statement's result: the columns' names, the number of rows, and the last row.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ResultSet {
+    /// Empty for a statement that returns no rows at all.
+    pub columns: Vec<Vec<u8>>,
+    pub rows: u64,
+    /// The last row's values in text format; NULL is `None`.
+    pub last: Vec<Option<Vec<u8>>>,
+}
+
+/// What follows a column's name in a RowDescription: table, attribute, type, size, modifier, format.
+const COLUMN_DETAILS: usize = 18;
+
+impl ResultSet {
+    /// Takes the columns' names from the body of a RowDescription.
+    pub fn set_columns(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
+        self.columns = column_names(body).ok_or_else(short)?;
+        Ok(())
+    }
+
+    /// Counts a row and takes its values from the body of a DataRow.
+    pub fn add_row(&mut self, body: &[u8]) -> Result<(), ConnectionError> {
+        self.rows += 1;
+        self.last = values(body, <[u8]>::to_vec).ok_or_else(short)?;
+        Ok(())
+    }
+}
+
+fn short() -> ConnectionError {
+    ConnectionError::Protocol("a message of the server's answer is shorter than it says".to_owned())
+}
+
+/// The columns' names in the body of a RowDescription; `None` if it is shorter than it says.
+fn column_names(body: &[u8]) -> Option<Vec<Vec<u8>>> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut names = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let end = rest.iter().position(|byte| *byte == 0)?;
+        names.push(rest[..end].to_vec());
+        rest = rest.get(end + 1 + COLUMN_DETAILS..)?;
+    }
+    Some(names)
+}
+
+/// The values in the body of a DataRow, each converted, with NULL as `None`; `None` if the body is shorter than it says.
+pub fn values<T>(body: &[u8], convert: impl Fn(&[u8]) -> T) -> Option<Vec<Option<T>>> {
+    let (count, mut rest) = body.split_first_chunk::<2>()?;
+    let mut row = Vec::new();
+    for _ in 0..u16::from_be_bytes(*count) {
+        let (length, after) = rest.split_first_chunk::<4>()?;
+        // A negative length means NULL.
+        let length = usize::try_from(i32::from_be_bytes(*length)).ok();
+        let (value, after) = after.split_at_checked(length.unwrap_or(0))?;
+        row.push(length.map(|_| convert(value)));
+        rest = after;
+    }
+    Some(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn rows_with_nulls() {
+        let body = [&[0, 2][..], &[0, 0, 0, 1], b"7", &(-1i32).to_be_bytes()].concat();
+        assert_eq!(values(&body, <[u8]>::to_vec), Some(vec![Some(b"7".to_vec()), None]));
+    }
+
+    #[test]
+    fn short_rows_are_refused() {
+        assert_eq!(values(&[0], <[u8]>::to_vec), None);
+        assert_eq!(values(&[0, 1, 0, 0, 0, 9, 1], <[u8]>::to_vec), None);
+    }
+
+    #[test]
+    fn results_are_judged_by_their_rows_or_their_tag() {
+        use QueryKind::{Other, Read, Write};
+        for (is_described, rows, tag, kind, count) in [
+            (false, 2, "SELECT 2\0", Read, 2),
+            (false, 0, "SELECT 0\0", Read, 0),
+            (false, 0, "SHOW\0", Read, 0),
+            (false, 0, "UPDATE 12\0", Write, 12),
+            (false, 0, "UPDATE 0\0", Other, 0),
+            (false, 0, "INSERT 0 1\0", Write, 1),
+            (false, 1, "INSERT 0 1\0", Read, 1),
+            (false, 0, "BEGIN\0", Other, 0),
+            (true, 0, "SELECT 3\0", Write, 3),
+            (true, 0, "", Other, 0),
+        ] {
+            let mut answering = Answering::default();
+            answering.expect(is_described);
+            (0..rows).for_each(|_| answering.add_row(b"", false));
+            answering.complete(tag.as_bytes());
+            let answered = answering.answered();
+            assert_eq!((answered.kind, answered.rows), (kind, count), "{tag}");
+        }
+    }
+
+    #[test]
+    fn the_last_of_several_results_is_the_answer() {
+        let mut answering = Answering::default();
+        answering.expect(true);
+        answering.describe(b"columns", true);
+        answering.add_row(b"one", true);
+        assert_eq!(answering.answered().data, b"D\0\0\0\x07one");
+        answering.complete(b"SELECT 1\0");
+        assert_eq!(answering.answered().columns.as_deref(), Some(&b"columns"[..]));
+        answering.complete(b"UPDATE 3\0");
+        let expected = Answered { kind: QueryKind::Write, rows: 3, ..Answered::default() };
+        assert_eq!(*answering.answered(), expected);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_a_row_or_not(bytes in prop::collection::vec(any::<u8>(), 0..100)) {
+            let _ = values(&bytes, <[u8]>::to_vec);
+            let _ = column_names(&bytes);
+        }
+    }
+}
