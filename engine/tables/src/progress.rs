@@ -1,84 +1,104 @@
-//! How far the loading is: pgbench's lines, overwritten in place on a terminal, or a bar.
+//! The progress of a table: pgbench's lines, overwritten in place on a terminal, or a bar.
 
-use std::fmt::Display;
-use std::io::IsTerminal;
+use std::io::{IsTerminal, stderr};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ground::output::print_stderr;
 
 /// Seconds between lines with `--quiet`.
-const QUIET_INTERVAL: f64 = 5.0;
+const QUIET_INTERVAL_S: f64 = 5.0;
 
-/// Rows between lines otherwise.
+/// Rows between lines without `--quiet`.
 const ROWS_PER_LINE: u64 = 100_000;
 
-/// Seconds between two drawings of the bar, and its width in characters.
-const BAR_INTERVAL: f64 = 0.1;
+/// Seconds between two drawings of the bar.
+const BAR_INTERVAL_S: f64 = 0.1;
+
+/// Width of the bar in characters.
 const BAR_WIDTH: usize = 30;
 
-/// Which lines.
+/// How progress is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Style {
-    /// One every 100,000 rows.
-    EachLot,
-    /// One every five seconds.
+    Hidden,
+    /// A line every 100,000 rows.
+    Rows,
+    /// A line every five seconds.
     Quiet,
     /// A bar; for a terminal.
     Bar,
 }
 
-/// Writes a line on standard error.
-pub fn say(line: impl Display) {
-    print_stderr(format_args!("{line}\n"));
-}
-
-/// The progress of one table.
+/// The progress of one table, on standard error. Several threads can report to it.
 pub struct Progress {
     table: &'static str,
     rows: u64,
-    done: u64,
     style: Style,
     began: Instant,
-    /// When the next line is due, seconds.
-    next: f64,
-    terminal: bool,
-    shown: usize,
+    is_terminal: bool,
+    shown: Mutex<Shown>,
+}
+
+struct Shown {
+    /// The rows that were generated.
+    done: u64,
+    /// When the next line is due, in seconds since the start.
+    next_s: f64,
+    /// The length of the last line.
+    width: usize,
 }
 
 impl Progress {
+    /// Starts the progress of a table of `rows` rows.
     pub fn new(table: &'static str, rows: u64, style: Style) -> Self {
-        let next = if style == Style::Quiet { QUIET_INTERVAL } else { 0.0 };
-        let terminal = std::io::stderr().is_terminal();
-        Self { table, rows, done: 0, style, began: Instant::now(), next, terminal, shown: 0 }
+        let next_s = if style == Style::Quiet { QUIET_INTERVAL_S } else { 0.0 };
+        let shown = Mutex::new(Shown { done: 0, next_s, width: 0 });
+        Self { table, rows, style, began: Instant::now(), is_terminal: stderr().is_terminal(), shown }
     }
 
-    /// Some more rows are on their way.
-    pub fn advance(&mut self, more: u64) {
-        let before = self.done;
-        self.done += more;
-        let elapsed = self.began.elapsed().as_secs_f64();
+    /// Adds generated rows, and prints what is due.
+    pub fn advance(&self, rows: u64) {
+        let mut shown = self.lock();
+        let before = shown.done;
+        shown.done += rows;
+        let (done, elapsed) = (shown.done, self.began.elapsed().as_secs_f64());
         match self.style {
-            Style::EachLot => {
-                for lot in before / ROWS_PER_LINE + 1..=self.done / ROWS_PER_LINE {
-                    self.show(&self.line(lot * ROWS_PER_LINE, elapsed));
+            Style::Hidden => {}
+            Style::Rows => {
+                for line in before / ROWS_PER_LINE + 1..=done / ROWS_PER_LINE {
+                    self.show(&mut shown, &self.line(line * ROWS_PER_LINE, elapsed));
                 }
             }
             Style::Quiet => {
-                // pgbench looks at its clock every 100 rows, so a table of fewer than 100 gets no line.
-                let row = self.done / 100 * 100;
-                let complete = self.done == self.rows && row == self.rows && more > 0;
-                if row > 0 && (complete || elapsed >= self.next) {
-                    self.show(&self.line(row, elapsed));
-                    self.next = (elapsed / QUIET_INTERVAL).ceil() * QUIET_INTERVAL;
+                // pgbench reads its clock every 100 rows, so a table of fewer than 100 rows gets no line.
+                let row = done / 100 * 100;
+                let is_last = done == self.rows && row == self.rows && rows > 0;
+                if row > 0 && (is_last || elapsed >= shown.next_s) {
+                    self.show(&mut shown, &self.line(row, elapsed));
+                    shown.next_s = (elapsed / QUIET_INTERVAL_S).ceil() * QUIET_INTERVAL_S;
                 }
             }
             Style::Bar => {
-                if elapsed >= self.next {
-                    self.show(&self.bar(elapsed));
-                    self.next = elapsed + BAR_INTERVAL;
+                if elapsed >= shown.next_s {
+                    self.show(&mut shown, &self.bar(done, elapsed));
+                    shown.next_s = elapsed + BAR_INTERVAL_S;
                 }
             }
         }
+    }
+
+    /// Removes the last line from a terminal.
+    pub fn clear(&self) {
+        let width = self.lock().width;
+        if self.is_terminal && width > 0 {
+            print_stderr(format_args!("{:width$}\r", ""));
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Shown> {
+        // The state is valid even if another thread panicked.
+        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self, row: u64, elapsed: f64) -> String {
@@ -91,25 +111,18 @@ impl Progress {
         )
     }
 
-    fn bar(&self, elapsed: f64) -> String {
-        let share = self.done as f64 / self.rows as f64;
+    fn bar(&self, done: u64, elapsed: f64) -> String {
+        let share = done as f64 / self.rows as f64;
         let filled = "#".repeat((share * BAR_WIDTH as f64) as usize);
-        let (rate, left) = (self.done as f64 / elapsed.max(1e-6), elapsed / share.max(1e-9) - elapsed);
+        let (rate, left) = (done as f64 / elapsed.max(1e-6), elapsed / share.max(1e-9) - elapsed);
         format!("{} [{filled:.<BAR_WIDTH$}] {:3.0}%  {rate:.0} rows/s  {left:.0} s left", self.table, share * 100.0)
     }
 
-    fn show(&mut self, line: &str) {
-        // A shorter line is filled up with blanks to cover the former one, as pgbench does.
-        let end = if self.terminal { '\r' } else { '\n' };
-        print_stderr(format_args!("{line:<width$}{end}", width = self.shown));
-        self.shown = line.len();
-    }
-
-    /// Removes the last line from a terminal.
-    pub fn clear(&self) {
-        if self.terminal && self.shown > 0 {
-            print_stderr(format_args!("{:width$}\r", "", width = self.shown));
-        }
+    /// Prints a line. Blanks at its end cover a longer line before it, as in pgbench.
+    fn show(&self, shown: &mut Shown, line: &str) {
+        let end = if self.is_terminal { '\r' } else { '\n' };
+        print_stderr(format_args!("{line:<width$}{end}", width = shown.width));
+        shown.width = line.len();
     }
 }
 
@@ -119,13 +132,16 @@ mod tests {
 
     #[test]
     fn the_bar_says_how_much_how_fast_and_how_long() {
-        let progress = Progress { done: 50, ..Progress::new("pgbench_accounts", 200, Style::Bar) };
-        assert_eq!(progress.bar(10.0), "pgbench_accounts [#######.......................]  25%  5 rows/s  30 s left");
+        let progress = Progress::new("pgbench_accounts", 200, Style::Bar);
+        assert_eq!(
+            progress.bar(50, 10.0),
+            "pgbench_accounts [#######.......................]  25%  5 rows/s  30 s left"
+        );
     }
 
     #[test]
     fn a_line_is_pgbenchs() {
-        let progress = Progress::new("pgbench_accounts", 400, Style::EachLot);
+        let progress = Progress::new("pgbench_accounts", 400, Style::Rows);
         assert_eq!(
             progress.line(100, 1.0),
             "100 of 400 tuples (25%) of pgbench_accounts done (elapsed 1.00 s, remaining 3.00 s)"

@@ -12,8 +12,7 @@ use super::options::Options;
 use super::{session, target};
 use ground::interrupt;
 use ground::output;
-use tables;
-use tables::{Backends, Failed, Load, PartitionMethod, Step};
+use tables::{Backends, InitOptions, LoadError, PartitionMethod, Step};
 use wire::target::Target;
 
 /// Exit status when an interrupt finds nothing to cancel.
@@ -27,7 +26,7 @@ pub fn run(options: &Options) -> Result<u8, Failure> {
     const PURPOSE: &str = "initialization";
     let target = target(options, PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
-    let load = Load {
+    let init = InitOptions {
         scale: options.scale.unwrap_or(1),
         fillfactor: options.fillfactor,
         quiet: options.quiet,
@@ -42,7 +41,7 @@ pub fn run(options: &Options) -> Result<u8, Failure> {
     let steps: Vec<_> = options.init_steps.chars().filter_map(Step::from_letter).collect();
     let (backends, turn) = (Backends::default(), Turn::default());
     cancel_on_interrupt(&target, &backends, &turn)?;
-    let loaded = tables::run(&target, &mut session, &load, &steps, &backends);
+    let loaded = tables::initialize(&target, &mut session, &init, &steps, &backends);
     turn.take(|| loaded.map_err(describe))?;
     Ok(0)
 }
@@ -58,18 +57,20 @@ impl Turn {
     }
 }
 
-fn describe(failed: Failed) -> Failure {
-    match failed {
-        Failed::Query { sql, error } => {
+fn describe(error: LoadError) -> Failure {
+    match error {
+        LoadError::Query { sql, error } => {
             Failure::error(format!("query failed: {error}")).detail(format!("Query was: {sql}"))
         }
-        Failed::Refused(error) => Failure::error(format!("unexpected copy in result: {error}")),
-        Failed::Copy(error) => {
+        LoadError::CopyRefused(error) => Failure::error(format!("unexpected copy in result: {error}")),
+        LoadError::CopyFailed(error) => {
             output::print_stderr(format_args!("{error}\n"));
             Failure::error("PQendcopy failed")
         }
-        Failed::Open(error) => Failure::lines(&[&error.message, "could not create connection for initialization"]),
-        Failed::Lost => Failure::error("a loading thread ended unexpectedly"),
+        LoadError::Connect(error) => {
+            Failure::lines(&[&error.message, "could not create connection for initialization"])
+        }
+        LoadError::ThreadLost => Failure::error("a loading thread ended unexpectedly"),
     }
 }
 

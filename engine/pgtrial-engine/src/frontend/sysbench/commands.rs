@@ -14,7 +14,7 @@ use drive;
 use drive::{Abortion, Began, Observer, RunError, Tick};
 use ground::clock::{Clock, Phase};
 use ground::shard::ClientShare;
-use tables::sbtest;
+use tables::sysbench::{cleanup, prepare, prewarm};
 use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::lua::{Role, Script};
@@ -59,18 +59,18 @@ impl Context<'_> {
                 if is_modern(test) {
                     self.tell_of_threads();
                 }
-                sbtest::prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
+                prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
                 Ok(0)
             }
             "prewarm" => {
                 let target = self.target()?;
                 self.tell_of_threads();
-                sbtest::prewarm(test, &self.settings, &target)?;
+                prewarm(test, &self.settings, &target)?;
                 Ok(0)
             }
             "cleanup" => {
                 let target = self.target()?;
-                sbtest::cleanup(test, &self.settings, &target)?;
+                cleanup(test, &self.settings, &target)?;
                 Ok(0)
             }
             _ => {

@@ -1,0 +1,124 @@
+//! COPY FROM STDIN in text and in binary format: rows become messages, and the progress of a table.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use wire::session::{CopyError, Fill, Session};
+
+use crate::progress::Progress;
+
+/// Size of the rows of one message, bytes: large enough that the cost of a message does not matter, small enough for a
+/// processor's cache.
+const MESSAGE_SIZE: usize = 64 * 1024;
+
+/// The start of the binary format: signature, no flags, no header extension.
+pub const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+
+/// The end of the binary format: a field count of -1.
+pub const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+
+/// A flag for [`copy_rows`] that is never set.
+pub static NEVER: AtomicBool = AtomicBool::new(false);
+
+/// The format of COPY's data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    Text,
+    Binary,
+}
+
+/// Runs the COPY statement `sql`. `next_row` appends the next row, or returns false if there is none. COPY is given up
+/// when `stop` becomes true.
+pub fn copy_rows(
+    session: &mut Session,
+    sql: &str,
+    format: Format,
+    mut next_row: impl FnMut(&mut Vec<u8>) -> bool,
+    progress: &Progress,
+    stop: &AtomicBool,
+) -> Result<(), CopyError> {
+    let mut is_first = true;
+    session.copy_in(sql, |out| {
+        if stop.load(Ordering::Relaxed) {
+            return Fill::GiveUp;
+        }
+        let (rows, fill) = fill_message(out, format, is_first, &mut next_row);
+        is_first = false;
+        progress.advance(rows);
+        fill
+    })
+}
+
+/// Appends the data of one message. Returns the number of its rows, and whether further messages follow.
+fn fill_message(
+    out: &mut Vec<u8>,
+    format: Format,
+    is_first: bool,
+    next_row: &mut impl FnMut(&mut Vec<u8>) -> bool,
+) -> (u64, Fill) {
+    if is_first && format == Format::Binary {
+        out.extend_from_slice(HEADER);
+    }
+    let (end, mut rows) = (out.len() + MESSAGE_SIZE, 0);
+    while out.len() < end {
+        if !next_row(out) {
+            if format == Format::Binary {
+                out.extend_from_slice(&TRAILER);
+            }
+            return (rows, Fill::Done);
+        }
+        rows += 1;
+    }
+    (rows, Fill::More)
+}
+
+/// Encodes a row in the binary format: the number of fields, and each field after its length.
+pub fn encode_row(fields: &[&[u8]]) -> Vec<u8> {
+    let mut row = (fields.len() as u16).to_be_bytes().to_vec();
+    for field in fields {
+        row.extend_from_slice(&(field.len() as u32).to_be_bytes());
+        row.extend_from_slice(field);
+    }
+    row
+}
+
+/// For tests: all data of a COPY in binary format, the number of its rows, and its fields, NULLs not expected.
+#[cfg(test)]
+pub fn read_back(mut next_row: impl FnMut(&mut Vec<u8>) -> bool) -> (u64, Vec<Vec<Vec<u8>>>) {
+    let (mut data, mut sent) = (Vec::new(), 0);
+    let mut is_first = true;
+    loop {
+        let (rows, fill) = fill_message(&mut data, Format::Binary, is_first, &mut next_row);
+        (sent, is_first) = (sent + rows, false);
+        if fill == Fill::Done {
+            break;
+        }
+    }
+    let mut rest = data.strip_prefix(HEADER).unwrap();
+    let mut next = |count: usize| rest.split_off(..count).unwrap();
+    let mut rows = Vec::new();
+    loop {
+        let fields = i16::from_be_bytes(next(2).try_into().unwrap());
+        if fields == -1 {
+            break;
+        }
+        let field = |_| {
+            let length = u32::from_be_bytes(next(4).try_into().unwrap());
+            next(length as usize).to_vec()
+        };
+        rows.push((0..fields).map(field).collect());
+    }
+    assert!(rest.is_empty());
+    (sent, rows)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rows_are_a_header_and_a_trailer() {
+        let mut out = Vec::new();
+        assert_eq!(fill_message(&mut out, Format::Binary, true, &mut |_| false), (0, Fill::Done));
+        assert_eq!(out, [HEADER, &TRAILER].concat());
+    }
+}

@@ -1,0 +1,138 @@
+//! Client-side data generation: rows by COPY, over one or several connections.
+//!
+//! Only the transaction that has emptied a table may freeze its rows. So an ordinary table is filled over one connection.
+//! Partitions are filled in parallel: each connection empties and fills its partitions in one transaction, and all commit
+//! after the last is filled. An error leaves everything as it was before, unless the server dies between two commits.
+//!
+//! Engines that share a load do not empty the tables, do not freeze rows, and fill an ordinary table over several
+//! connections too.
+
+use std::io::{IsTerminal, Write};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use wire::session::Session;
+
+use super::layout::{self, AccountsTable};
+use super::loader::{InitOptions, Loader, for_each};
+use super::rows::{AccountRows, Columns};
+use super::statements::{ACCOUNTS, ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH, TRUNCATE, TRUNCATE_SMALL};
+use crate::copy::{Format, NEVER, copy_rows};
+use crate::progress::{Progress, Style};
+use crate::session::{LoadError, execute, query};
+
+/// Fills the tables.
+pub fn generate(loader: &mut Loader) -> Result<(), LoadError> {
+    let options = loader.options;
+    let tables = layout::find(loader.session, options)?;
+    let helpers = loader.open_helpers(tables.as_ref().map_or(0, Vec::len))?;
+    execute(loader.session, "begin")?;
+    if !options.shard.is_part() {
+        execute(loader.session, if helpers.is_empty() { TRUNCATE } else { TRUNCATE_SMALL })?;
+    }
+    // The accounts come last, in case there are foreign keys.
+    if options.shard.is_first() {
+        fill_small_tables(loader.session, options)?;
+    }
+    match tables {
+        Some(tables) => {
+            for mut helper in fill_accounts(loader, tables, helpers)? {
+                execute(&mut helper, "commit")?;
+            }
+        }
+        None => copy_text(loader.session, options, ACCOUNTS, options.accounts(), write_account)?,
+    }
+    execute(loader.session, "commit")
+}
+
+fn fill_small_tables(session: &mut Session, options: &InitOptions) -> Result<(), LoadError> {
+    let branches = u64::from(options.scale);
+    // The filler of branches and tellers is NULL and that of accounts empty, as in pgbench.
+    copy_text(session, options, "pgbench_branches", 0..branches, |row, out| {
+        let _ = writeln!(out, "{}\t0\t\\N", row + 1);
+    })?;
+    copy_text(session, options, "pgbench_tellers", 0..TELLERS_PER_BRANCH * branches, |row, out| {
+        let _ = writeln!(out, "{}\t{}\t0\t\\N", row + 1, row / TELLERS_PER_BRANCH + 1);
+    })
+}
+
+/// Writes one account as a line of text.
+pub fn write_account(row: u64, out: &mut Vec<u8>) {
+    let _ = writeln!(out, "{}\t{}\t0\t", row + 1, row / ACCOUNTS_PER_BRANCH + 1);
+}
+
+/// Fills a table as pgbench does, in text format, whatever kind of relation it is.
+fn copy_text(
+    session: &mut Session,
+    options: &InitOptions,
+    table: &'static str,
+    mut rows: Range<u64>,
+    write_row: impl Fn(u64, &mut Vec<u8>),
+) -> Result<(), LoadError> {
+    let found =
+        query(session, &format!("select relkind from pg_catalog.pg_class where oid='{table}'::pg_catalog.regclass"))?;
+    let is_ordinary = found.first().and_then(|row| row.first()?.as_deref()) == Some("r");
+    let freeze = if is_ordinary && !options.shard.is_part() { " with (freeze on)" } else { "" };
+    let progress = Progress::new(table, rows.end - rows.start, style(options));
+    let next_row = |out: &mut Vec<u8>| rows.next().map(|row| write_row(row, out)).is_some();
+    let sql = format!("copy {table} from stdin{freeze}");
+    let copied = copy_rows(session, &sql, Format::Text, next_row, &progress, &NEVER);
+    progress.clear();
+    Ok(copied?)
+}
+
+fn style(options: &InitOptions) -> Style {
+    if options.quiet { Style::Quiet } else { Style::Rows }
+}
+
+/// Fills the tables that hold the accounts, over the helpers or else over the loader's session. Returns the helpers, their
+/// transactions open.
+fn fill_accounts(
+    loader: &mut Loader,
+    tables: Vec<AccountsTable>,
+    mut helpers: Vec<Session>,
+) -> Result<Vec<Session>, LoadError> {
+    let (options, is_shared) = (loader.options, loader.options.shard.is_part());
+    let draws_bar = options.jobs.is_some() && !options.quiet && std::io::stderr().is_terminal();
+    let style = if draws_bar { Style::Bar } else { style(options) };
+    let accounts = options.accounts();
+    let progress = Arc::new(Progress::new(ACCOUNTS, accounts.end - accounts.start, style));
+    let filled = if helpers.is_empty() {
+        tables.iter().try_for_each(|table| fill(loader.session, table, is_shared, &progress, &NEVER)).map(|()| helpers)
+    } else {
+        helpers.iter_mut().try_for_each(|helper| execute(helper, "begin"))?;
+        let progress = Arc::clone(&progress);
+        for_each(helpers, tables, move |session, table, stop| {
+            if !is_shared {
+                execute(session, &format!("truncate table {}", table.name))?;
+            }
+            fill(session, table, is_shared, &progress, stop)
+        })
+    };
+    progress.clear();
+    filled
+}
+
+/// Fills one table of accounts. Unless the table is shared, this transaction has emptied it. Then balance and filler, the
+/// same in every row, are defaults of the table during COPY: the server reads half as many fields, a fifth less work.
+fn fill(
+    session: &mut Session,
+    table: &AccountsTable,
+    is_shared: bool,
+    progress: &Progress,
+    stop: &AtomicBool,
+) -> Result<(), LoadError> {
+    let (name, columns) = (&table.name, if is_shared { Columns::All } else { Columns::AccountAndBranch });
+    if !is_shared {
+        execute(session, &format!("alter table {name} alter filler set default '', alter abalance set default 0"))?;
+    }
+    let freeze = if is_shared { "" } else { ", freeze on" };
+    let sql = format!("copy {name} ({}) from stdin with (format binary{freeze})", columns.names());
+    let mut rows = AccountRows::new(table.rows.clone(), table.is_bigint, columns);
+    copy_rows(session, &sql, Format::Binary, |out| rows.write_next(out), progress, stop)?;
+    if !is_shared {
+        execute(session, &format!("alter table {name} alter filler drop default, alter abalance drop default"))?;
+    }
+    Ok(())
+}

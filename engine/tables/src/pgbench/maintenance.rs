@@ -1,0 +1,79 @@
+//! Vacuum and primary keys: the partitions of pgbench_accounts in parallel, over several connections.
+
+use wire::session::Session;
+
+use super::loader::{Loader, MAX_CONNECTIONS, for_each};
+use super::statements;
+use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, query, raise_sort_memory};
+
+/// A condition on a partition: it has no index yet.
+const HAS_NO_INDEX: &str = "not c.relhasindex";
+
+/// A condition on a partition: the server can analyse a partitioned table without its partitions (since PostgreSQL 18).
+const HAS_ANALYZE_ONLY: &str = "pg_catalog.current_setting('server_version_num')::int >= 180000";
+
+/// Vacuums and analyses the tables. If the partitions were vacuumed in parallel, the partitioned table itself only needs
+/// statistics.
+pub fn vacuum(loader: &mut Loader) -> Result<(), LoadError> {
+    for table in statements::TABLES {
+        let is_done = table == statements::ACCOUNTS
+            && in_parallel(loader, HAS_ANALYZE_ONLY, |session, partition, _| {
+                execute(session, &statements::vacuum(partition))
+            })?;
+        let sql = if is_done { format!("analyze only {table}") } else { statements::vacuum(table) };
+        execute(loader.session, &sql)?;
+    }
+    Ok(())
+}
+
+/// Makes the primary keys. The statement for a partitioned table finds the indexes of its partitions and uses them.
+pub fn create_primary_keys(loader: &mut Loader) -> Result<(), LoadError> {
+    let rows = loader.options.all_accounts();
+    for (table, column) in statements::PRIMARY_KEYS {
+        let mut is_memory_raised = false;
+        if table == statements::ACCOUNTS {
+            let options = loader.options.clone();
+            in_parallel(loader, HAS_NO_INDEX, move |session, partition, count| {
+                let max_kb = MAX_SORT_MEMORY_KB / count.min(MAX_CONNECTIONS) as u64;
+                raise_sort_memory(session, rows / count as u64, max_kb)?;
+                execute(session, &statements::primary_key(partition, column, &options))
+            })?;
+            is_memory_raised = raise_sort_memory(loader.session, rows, MAX_SORT_MEMORY_KB)?;
+        }
+        execute(loader.session, &statements::primary_key(table, column, loader.options))?;
+        if is_memory_raised {
+            execute(loader.session, "reset maintenance_work_mem")?;
+        }
+    }
+    Ok(())
+}
+
+/// Calls `work` with each partition of pgbench_accounts and the number of partitions, over several connections. Does
+/// nothing and returns false if one connection does as well, or unless all partitions are ordinary tables of ours for
+/// which `condition` holds, an SQL condition on their row `c` of `pg_class`.
+fn in_parallel(
+    loader: &mut Loader,
+    condition: &str,
+    work: impl Fn(&mut Session, &str, usize) -> Result<(), LoadError> + Send + Sync + 'static,
+) -> Result<bool, LoadError> {
+    let sql = format!(
+        "select c.oid::pg_catalog.regclass, \
+           c.relkind = 'r' and pg_catalog.pg_has_role(c.relowner, 'USAGE') and {condition} \
+             and not exists (select from pg_catalog.pg_event_trigger) \
+         from pg_catalog.pg_inherits i, pg_catalog.pg_class c, pg_catalog.pg_class root \
+         where root.oid = pg_catalog.to_regclass('{}') and root.relkind = 'p' \
+           and i.inhparent = root.oid and c.oid = i.inhrelid \
+         order by c.oid",
+        statements::ACCOUNTS
+    );
+    let partitions = query(loader.session, &sql)?.into_iter().map(|row| match <[Option<String>; 2]>::try_from(row) {
+        Ok([Some(table), Some(fits)]) => (fits == "t").then_some(table),
+        _ => None,
+    });
+    let partitions: Vec<_> = partitions.collect::<Option<_>>().unwrap_or_default();
+    let (helpers, count) = (loader.open_helpers(partitions.len())?, partitions.len());
+    if helpers.is_empty() {
+        return Ok(false);
+    }
+    for_each(helpers, partitions, move |session, partition, _| work(session, partition, count)).map(|_| true)
+}

@@ -1,0 +1,107 @@
+//! `pgbench -i`: the steps that make pgbench's four tables.
+
+mod generate;
+mod layout;
+pub mod loader;
+mod maintenance;
+mod rows;
+mod statements;
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use ground::output::print_stderr;
+use wire::session::Session;
+use wire::target::Target;
+
+use crate::session::{Backends, LoadError, execute};
+use loader::{InitOptions, Loader};
+
+/// One step of the initialization, a letter of `--init-steps`.
+#[derive(Clone, Copy)]
+pub struct Step {
+    letter: char,
+    /// The line that announces the step.
+    announcement: &'static str,
+    /// The name in the summary at the end.
+    name: &'static str,
+    run: fn(&mut Loader) -> Result<(), LoadError>,
+}
+
+const STEPS: [Step; 7] = [
+    Step {
+        letter: 'd',
+        announcement: "dropping old tables...",
+        name: "drop tables",
+        run: |loader| execute(loader.session, statements::DROP),
+    },
+    Step { letter: 't', announcement: "creating tables...", name: "create tables", run: create_tables },
+    Step {
+        letter: 'g',
+        announcement: "generating data (client-side)...",
+        name: "client-side generate",
+        run: generate::generate,
+    },
+    Step {
+        letter: 'G',
+        announcement: "generating data (server-side)...",
+        name: "server-side generate",
+        run: |loader| execute_all(loader, &statements::generate_on_server(loader.options)),
+    },
+    Step { letter: 'v', announcement: "vacuuming...", name: "vacuum", run: maintenance::vacuum },
+    Step {
+        letter: 'p',
+        announcement: "creating primary keys...",
+        name: "primary keys",
+        run: maintenance::create_primary_keys,
+    },
+    Step {
+        letter: 'f',
+        announcement: "creating foreign keys...",
+        name: "foreign keys",
+        run: |loader| execute_all(loader, &statements::foreign_keys()),
+    },
+];
+
+impl Step {
+    /// Returns the step of a letter of `--init-steps`.
+    pub fn from_letter(letter: char) -> Option<Self> {
+        STEPS.into_iter().find(|step| step.letter == letter)
+    }
+}
+
+/// Runs the steps in the given order. Prints each step and, at the end, the times of all on standard error. Every
+/// connection that is used is added to `backends`.
+pub fn initialize(
+    target: &Arc<Target>,
+    session: &mut Session,
+    options: &InitOptions,
+    steps: &[Step],
+    backends: &Backends,
+) -> Result<(), LoadError> {
+    backends.add(session)?;
+    let mut loader = Loader { target, session, options, backends };
+    let (mut total, mut times) = (0.0, Vec::new());
+    for step in steps {
+        let began = Instant::now();
+        print_stderr(format_args!("{}\n", step.announcement));
+        (step.run)(&mut loader)?;
+        let seconds = began.elapsed().as_secs_f64();
+        times.push(format!("{} {seconds:.2} s", step.name));
+        total += seconds;
+    }
+    print_stderr(format_args!("done in {total:.2} s ({}).\n", times.join(", ")));
+    Ok(())
+}
+
+fn create_tables(loader: &mut Loader) -> Result<(), LoadError> {
+    execute_all(loader, &statements::create(loader.options))?;
+    if loader.options.partitions > 0 {
+        print_stderr(format_args!("creating {} partitions...\n", loader.options.partitions));
+    }
+    execute_all(loader, &statements::create_partitions(loader.options))
+}
+
+fn execute_all(loader: &mut Loader, statements: &[String]) -> Result<(), LoadError> {
+    statements.iter().try_for_each(|sql| execute(loader.session, sql))
+}

@@ -1,0 +1,98 @@
+//! What both makers of tables ask of a session, and the errors of making tables.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use wire::OpenError;
+use wire::error::ConnectionError;
+use wire::session::{CopyError, Row, Session};
+use wire::target::Target;
+
+/// Why making tables failed.
+#[derive(Debug)]
+pub enum LoadError {
+    /// A statement failed.
+    Query { sql: String, error: ConnectionError },
+    /// COPY failed before the server read data.
+    CopyRefused(ConnectionError),
+    /// COPY failed after the server had begun to read data.
+    CopyFailed(ConnectionError),
+    /// A further connection could not be opened.
+    Connect(OpenError),
+    /// A thread panicked.
+    ThreadLost,
+}
+
+impl From<CopyError> for LoadError {
+    fn from(error: CopyError) -> Self {
+        match error {
+            CopyError::Refused(error) => LoadError::CopyRefused(error),
+            CopyError::Failed(error) => LoadError::CopyFailed(error),
+        }
+    }
+}
+
+/// Runs `sql` and returns its rows.
+pub fn query(session: &mut Session, sql: &str) -> Result<Vec<Row>, LoadError> {
+    session.query(sql).map_err(|error| LoadError::Query { sql: sql.to_owned(), error })
+}
+
+/// Runs `sql`.
+pub fn execute(session: &mut Session, sql: &str) -> Result<(), LoadError> {
+    query(session, sql).map(drop)
+}
+
+/// The most memory that the sorts of all connections together ask for, kB.
+pub const MAX_SORT_MEMORY_KB: u64 = 512 * 1024;
+
+/// Memory for one key while the server sorts it, bytes: the index tuple and the sort's own record of it.
+const BYTES_PER_KEY: u64 = 48;
+
+/// Raises `maintenance_work_mem` of the session so that the server can sort `rows` keys in memory, up to `max_kb`. Returns
+/// whether it was changed: a sufficient setting is kept, and so is a setting that the user made for connections
+/// (`PGOPTIONS`).
+pub fn raise_sort_memory(session: &mut Session, rows: u64, max_kb: u64) -> Result<bool, LoadError> {
+    const SETTING: &str =
+        "select setting, source = 'client' from pg_catalog.pg_settings where name = 'maintenance_work_mem'";
+    let found = query(session, SETTING)?;
+    let wanted = (rows * BYTES_PER_KEY / 1024).min(max_kb);
+    let keep = match found.first().map(Vec::as_slice) {
+        Some([Some(kb), Some(is_users)]) => is_users == "t" || kb.parse::<u64>().is_ok_and(|kb| kb >= wanted),
+        _ => true,
+    };
+    if !keep {
+        execute(session, &format!("set maintenance_work_mem = '{wanted}kB'"))?;
+    }
+    Ok(!keep)
+}
+
+/// SQL that identifies a server process among all processes of all servers: its pid and its start.
+const BACKEND: &str = "pid || '@' || extract(epoch from backend_start)";
+
+/// The server processes of all connections that load, so that they can be cancelled.
+#[derive(Debug, Clone, Default)]
+pub struct Backends(Arc<Mutex<Vec<String>>>);
+
+impl Backends {
+    /// Adds the server process of `session`.
+    pub(crate) fn add(&self, session: &mut Session) -> Result<(), LoadError> {
+        let sql = format!("select {BACKEND} from pg_catalog.pg_stat_activity where pid = pg_catalog.pg_backend_pid()");
+        let rows = query(session, &sql)?;
+        self.lock().extend(rows.into_iter().flatten().flatten());
+        Ok(())
+    }
+
+    /// Cancels what the server processes are doing, over a connection of its own. The error is a message for the user.
+    pub fn cancel(&self, target: &Arc<Target>) -> Result<(), String> {
+        let mut session = Session::open(target).map_err(|error| error.message)?;
+        let sql = format!(
+            "select pg_catalog.pg_cancel_backend(pid) from pg_catalog.pg_stat_activity \
+             where {BACKEND} = any ('{{{}}}'::text[])",
+            self.lock().join(",")
+        );
+        session.query(&sql).map(drop).map_err(|error| error.to_string())
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

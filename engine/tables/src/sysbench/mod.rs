@@ -1,0 +1,203 @@
+//! The tables of sysbench's tests: `prepare`, `prewarm` and `cleanup`.
+//!
+//! Each table is made in one transaction over one connection: created, filled by COPY with FREEZE (only the transaction
+//! that has created the table may freeze its rows), then its keys. Connections share the tables, never the rows of one
+//! table. What is interrupted leaves no table behind.
+
+mod table;
+
+use std::io::{IsTerminal, stderr};
+use std::sync::Arc;
+use std::thread;
+
+use ground::output::print_stdout;
+use ground::random::Random;
+use ground::shard::Shard;
+use wire::session::{CopyError, Session};
+use wire::target::Target;
+use workload::Fatal;
+use workload::oltp::failure::{self, SqlError};
+use workload::oltp::parameters::Parameters;
+use workload::oltp::{Test, TestKind};
+use workload::sb_rand;
+use workload::sb_rand::Distributions;
+use workload::settings::Settings;
+
+use crate::copy::{Format, NEVER, copy_rows};
+use crate::progress::{Progress, Style};
+use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
+use table::{Rows, Table, create_for_bulk};
+
+/// The function of sysbench 1.0 that runs a command.
+const COMMAND: &str = "sysbench.cmdline.call_command";
+
+const LOST: &str = "a thread that made tables died";
+
+/// Makes the tables of a test, over as many connections as there are `threads`, and prints each on standard output. The
+/// tables of `bulk_insert` and of 0.5's test are made one after another. A connection ends with the first table that it
+/// cannot make, and the others go on, as in sysbench; the error has the lines of all failures. Engines that share the work
+/// take turns at the tables, and the rows are the same as those that one engine makes.
+pub fn prepare(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
+    if test.kind() == TestKind::BulkInsert {
+        return prepare_bulk(test, settings, shard, target);
+    }
+    let (kind, parameters) = (test.kind(), &Parameters::read(test.kind(), settings)?);
+    let distributions = &Distributions::new(settings)?;
+    let mut seeds = sb_rand::generator(settings);
+    let all = (1..=parameters.tables).map(|number| (Table { kind, parameters, number }, seeds.derive()));
+    let tables: Vec<_> = all.filter(|(table, _)| shard.has_turn(table.number - 1)).collect();
+    let rows = tables.iter().map(|(table, _)| u64::from(table.rows())).sum();
+    let style = if rows > 0 && stderr().is_terminal() { Style::Bar } else { Style::Hidden };
+    let progress = &Progress::new("sbtest", rows, style);
+    let connections =
+        if kind == TestKind::Legacy { 1 } else { shard.turns(parameters.threads).min(tables.len()).max(1) };
+    let work = Work { test, parameters, distributions, target, progress, connections };
+    let failures: Vec<String> = thread::scope(|scope| {
+        let threads: Vec<_> = (0..connections)
+            .map(|first| {
+                let (work, tables) = (&work, &tables);
+                // sysbench assigns the tables to its threads in the same way.
+                let make = move || work.make(tables.iter().skip(first).step_by(connections));
+                thread::Builder::new().spawn_scoped(scope, make)
+            })
+            .collect();
+        let made = threads.into_iter().map(|thread| match thread.map(|thread| thread.join()) {
+            Ok(Ok(made)) => made,
+            Ok(Err(_)) => Err(Fatal::new(LOST)),
+            Err(error) => Err(Fatal::new(format_args!("could not create thread: {error}"))),
+        });
+        made.filter_map(Result::err).flat_map(|fatal| fatal.lines).collect()
+    });
+    progress.clear();
+    if failures.is_empty() { Ok(()) } else { Err(Fatal { lines: failures }) }
+}
+
+/// Fails: sysbench's `prewarm` does nothing on PostgreSQL.
+pub fn prewarm(test: &Test, _settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
+    open(COMMAND, test, target)?;
+    let line = failure::function_failed(COMMAND, test.name(), "prewarm is currently MySQL only");
+    Err(Fatal { lines: vec![line] })
+}
+
+/// Drops the tables of a test that exist, and prints each on standard output.
+pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
+    let function = "cleanup";
+    let (kind, parameters) = (test.kind(), &Parameters::read(test.kind(), settings)?);
+    if matches!(kind, TestKind::RandomPoints | TestKind::RandomRanges) && parameters.tables != 1 {
+        let reason = "this benchmark does not support --tables > 1";
+        return Err(Fatal::new(failure::function_failed(function, test.name(), reason)));
+    }
+    let is_bulk = kind == TestKind::BulkInsert;
+    let tables = if is_bulk { parameters.threads as u64 } else { parameters.tables };
+    let mut session = open_silent(function, test, target)?;
+    for number in 1..=tables {
+        let table = Table { kind, parameters, number };
+        print_stdout(format_args!("Dropping table '{}'...\n", table.name()));
+        execute(&mut session, &table.drop()).map_err(|error| fatal(function, test, error))?;
+    }
+    Ok(())
+}
+
+fn prepare_bulk(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
+    let function = "prepare";
+    let parameters = Parameters::read(test.kind(), settings)?;
+    let mut session = open_silent(function, test, target)?;
+    for number in (1..=parameters.threads).filter(|number| shard.has_turn(*number as u64 - 1)) {
+        print_stdout(format_args!("Creating table 'sbtest{number}'...\n"));
+        execute(&mut session, &create_for_bulk(number)).map_err(|error| fatal(function, test, error))?;
+    }
+    Ok(())
+}
+
+fn open(function: &str, test: &Test, target: &Arc<Target>) -> Result<Session, Fatal> {
+    Session::connect(target).map_err(|error| fatal(function, test, LoadError::Connect(error)))
+}
+
+/// Opens a session without notices, such as that a table does not exist: sysbench prints none.
+fn open_silent(function: &str, test: &Test, target: &Arc<Target>) -> Result<Session, Fatal> {
+    let mut session = open(function, test, target)?;
+    // If this fails, there are notices.
+    let _ = session.query("set client_min_messages = error");
+    Ok(session)
+}
+
+/// Returns sysbench's lines for an error.
+fn fatal(function: &str, test: &Test, error: LoadError) -> Fatal {
+    let name = test.name();
+    Fatal {
+        lines: match &error {
+            LoadError::Query { sql, error } => failure::not_done(function, name, sql, &SqlError::from(error)),
+            LoadError::Connect(error) => failure::not_connected(function, name, &error.message),
+            LoadError::CopyRefused(error) | LoadError::CopyFailed(error) => vec![error.to_string()],
+            LoadError::ThreadLost => vec![LOST.to_owned()],
+        },
+    }
+}
+
+/// What the connections share.
+struct Work<'a> {
+    test: &'a Test,
+    parameters: &'a Parameters,
+    distributions: &'a Distributions,
+    target: &'a Arc<Target>,
+    progress: &'a Progress,
+    /// The number of connections.
+    connections: usize,
+}
+
+impl Work<'_> {
+    /// Makes tables over one connection, up to the first that cannot be made.
+    fn make<'t>(&self, tables: impl Iterator<Item = &'t (Table<'t>, Random)>) -> Result<(), Fatal> {
+        let function = if self.test.kind() == TestKind::Legacy { "prepare" } else { COMMAND };
+        let fatal = |error| fatal(function, self.test, error);
+        let mut session = open(function, self.test, self.target)?;
+        let max_kb = MAX_SORT_MEMORY_KB / self.connections as u64;
+        raise_sort_memory(&mut session, self.parameters.table_size.unsigned_abs(), max_kb).map_err(fatal)?;
+        for (table, random) in tables {
+            self.make_table(&mut session, table, random.clone()).map_err(fatal)?;
+        }
+        Ok(())
+    }
+
+    fn make_table(&self, session: &mut Session, table: &Table, random: Random) -> Result<(), LoadError> {
+        self.print(&format!("Creating table '{}'...", table.name()));
+        if !table.is_for_postgresql() {
+            // The server's error names the reason.
+            return execute(session, &table.create());
+        }
+        execute(session, "begin")?;
+        let created = session.query(&table.create_without_key());
+        created.map_err(|error| LoadError::Query { sql: table.create(), error })?;
+        if let Some(line) = table.inserting() {
+            self.print(&line);
+        }
+        self.fill(session, table, random)?;
+        execute(session, &table.add_key())?;
+        if self.parameters.create_secondary {
+            self.print(&table.creating_index());
+            execute(session, &table.create_index())?;
+        }
+        if let Some(sql) = table.set_sequence() {
+            execute(session, &sql)?;
+        }
+        execute(session, "commit")?;
+        // This makes statistics for the planner, and leaves no page that the first read would write.
+        execute(session, &format!("vacuum analyze {}", table.name()))
+    }
+
+    fn fill(&self, session: &mut Session, table: &Table, random: Random) -> Result<(), LoadError> {
+        let count = table.rows();
+        if count == 0 {
+            return Ok(());
+        }
+        let mut rows = Rows::new(count, self.distributions.over(1, self.parameters.table_size), random);
+        let sql = format!("copy {} (id, k, c, pad) from stdin with (format binary, freeze on)", table.name());
+        copy_rows(session, &sql, Format::Binary, |out| rows.write_next(out), self.progress, &NEVER)
+            .map_err(|(CopyError::Refused(error) | CopyError::Failed(error))| LoadError::Query { sql, error })
+    }
+
+    fn print(&self, line: &str) {
+        self.progress.clear();
+        print_stdout(format_args!("{line}\n"));
+    }
+}

@@ -1,0 +1,253 @@
+//! A table sbtestN: its statements, sysbench's lines about it, and its rows in COPY's binary format.
+
+use std::ops::Range;
+
+use ground::random::Random;
+use workload::oltp::parameters::Parameters;
+use workload::oltp::{C_LENGTH, PAD_LENGTH, TestKind};
+use workload::sb_rand::{Distribution, fill_groups};
+
+use crate::copy::encode_row;
+
+/// The statements and lines for one table.
+pub struct Table<'a> {
+    pub kind: TestKind,
+    pub parameters: &'a Parameters,
+    /// Counted from 1.
+    pub number: u64,
+}
+
+impl Table<'_> {
+    pub fn name(&self) -> String {
+        format!("sbtest{}", self.number)
+    }
+
+    fn is_legacy(&self) -> bool {
+        self.kind == TestKind::Legacy
+    }
+
+    /// The statement with which sysbench makes the table.
+    pub fn create(&self) -> String {
+        let indent = if self.is_legacy() { "" } else { "  " };
+        let key = if self.parameters.secondary { "KEY xid" } else { "PRIMARY KEY" };
+        self.create_with(&format!(",\n{indent}{key} (id)"))
+    }
+
+    /// The same without the key, which is made after the rows.
+    pub fn create_without_key(&self) -> String {
+        self.create_with("")
+    }
+
+    fn create_with(&self, key: &str) -> String {
+        let (name, id) = (self.name(), self.id());
+        if self.is_legacy() {
+            format!(
+                "CREATE TABLE {name} (\nid {id} NOT NULL,\nk INTEGER DEFAULT '0' NOT NULL,\n\
+                 c CHAR(120) DEFAULT '' NOT NULL,\npad CHAR(60) DEFAULT '' NOT NULL{key}\n) "
+            )
+        } else {
+            format!(
+                "CREATE TABLE {name}(\n  id {id},\n  k INTEGER DEFAULT '0' NOT NULL,\n  \
+                 c CHAR(120) DEFAULT '' NOT NULL,\n  pad CHAR(60) DEFAULT '' NOT NULL{key}\n)  "
+            )
+        }
+    }
+
+    fn id(&self) -> &'static str {
+        match (self.is_legacy(), self.parameters.redshift, self.parameters.auto_inc) {
+            (true, true, _) => "INTEGER IDENTITY(1,1)",
+            (true, false, _) | (false, _, true) => "SERIAL",
+            (false, _, false) => "INTEGER NOT NULL",
+        }
+    }
+
+    /// Whether PostgreSQL accepts sysbench's statement: it rejects MySQL's secondary key and Redshift's identity column.
+    pub fn is_for_postgresql(&self) -> bool {
+        !self.parameters.secondary && self.id() != "INTEGER IDENTITY(1,1)"
+    }
+
+    pub fn add_key(&self) -> String {
+        format!("ALTER TABLE {} ADD PRIMARY KEY (id)", self.name())
+    }
+
+    /// Sets the sequence as if it had numbered the rows. The rows come with their ids.
+    pub fn set_sequence(&self) -> Option<String> {
+        let (name, rows) = (self.name(), self.rows());
+        let is_used = self.id() == "SERIAL" && self.parameters.auto_inc && rows > 0;
+        is_used.then(|| format!("SELECT pg_catalog.setval('{name}_id_seq', {rows})"))
+    }
+
+    pub fn create_index(&self) -> String {
+        let (number, on) = (self.number, if self.is_legacy() { "on" } else { "ON" });
+        format!("CREATE INDEX k_{number} {on} sbtest{number}(k)")
+    }
+
+    pub fn drop(&self) -> String {
+        format!("DROP TABLE IF EXISTS {}", self.name())
+    }
+
+    /// The number of rows. `oltp_insert` without `auto_inc` draws its ids; rows could be in their way, so it has none.
+    pub fn rows(&self) -> u32 {
+        let is_left_empty = self.kind == TestKind::Insert && !self.parameters.auto_inc;
+        if is_left_empty { 0 } else { u32::try_from(self.parameters.table_size).unwrap_or(0) }
+    }
+
+    /// The line before the rows are sent, if sysbench prints one.
+    pub fn inserting(&self) -> Option<String> {
+        let is_printed = self.rows() > 0 || self.is_legacy();
+        is_printed.then(|| format!("Inserting {} records into '{}'", self.rows(), self.name()))
+    }
+
+    /// The line before the index is made.
+    pub fn creating_index(&self) -> String {
+        let what = if self.is_legacy() { "secondary indexes" } else { "a secondary index" };
+        format!("Creating {what} on '{}'...", self.name())
+    }
+}
+
+/// The statement that makes a table of `bulk_insert`.
+pub fn create_for_bulk(number: usize) -> String {
+    format!(
+        "        CREATE TABLE IF NOT EXISTS sbtest{number} (\n          id INTEGER NOT NULL,\n          \
+         k INTEGER DEFAULT '0' NOT NULL,\n          PRIMARY KEY (id))"
+    )
+}
+
+/// Where the fields of an encoded row begin. Two bytes are the number of fields, four before each field its length.
+const ID: usize = 6;
+const K: usize = ID + 4 + 4;
+const C: usize = K + 4 + 4;
+const PAD: usize = C + C_LENGTH + 4;
+
+/// Generates the rows of one table.
+pub struct Rows {
+    /// The ids that are left.
+    ids: Range<u32>,
+    ks: Distribution,
+    random: Random,
+    /// The row generated last. Only the values change.
+    row: Vec<u8>,
+}
+
+impl Rows {
+    /// Rows 1 to `count`, with `k` drawn from `ks`.
+    pub fn new(count: u32, ks: Distribution, random: Random) -> Self {
+        let row = encode_row(&[&[0; 4], &[0; 4], &[0; C_LENGTH], &[0; PAD_LENGTH]]);
+        Self { ids: 1..count.saturating_add(1), ks, random, row }
+    }
+
+    /// Appends the next row; returns false if there is none.
+    pub fn write_next(&mut self, out: &mut Vec<u8>) -> bool {
+        let Some(id) = self.ids.next() else { return false };
+        let (row, random) = (&mut self.row, &mut self.random);
+        let k = self.ks.draw(random) as u32;
+        row[ID..ID + 4].copy_from_slice(&id.to_be_bytes());
+        row[K..K + 4].copy_from_slice(&k.to_be_bytes());
+        fill_groups(random, &mut row[C..C + C_LENGTH]);
+        fill_groups(random, &mut row[PAD..PAD + PAD_LENGTH]);
+        out.extend_from_slice(row);
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::copy::read_back;
+    use workload::sb_rand::Distributions;
+    use workload::settings::{OptionValue, Settings};
+
+    fn created(kind: TestKind, options: &[(&str, OptionValue)]) -> [String; 2] {
+        let mut settings = Settings::default();
+        options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
+        let parameters = Parameters::read(kind, &settings).unwrap();
+        let table = Table { kind, parameters: &parameters, number: 7 };
+        [table.create(), table.create_without_key()]
+    }
+
+    /// The texts are sysbench 1.0.20's, as a server logged them.
+    #[test]
+    fn tables_are_made_with_sysbenchs_statement() {
+        let columns = "  k INTEGER DEFAULT '0' NOT NULL,\n  c CHAR(120) DEFAULT '' NOT NULL,\n  \
+                       pad CHAR(60) DEFAULT '' NOT NULL";
+        let [usual, keyless] = created(TestKind::ReadWrite, &[]);
+        assert_eq!(usual, format!("CREATE TABLE sbtest7(\n  id SERIAL,\n{columns},\n  PRIMARY KEY (id)\n)  "));
+        assert_eq!(keyless, format!("CREATE TABLE sbtest7(\n  id SERIAL,\n{columns}\n)  "));
+        let off = OptionValue::Bool(false);
+        let [numbered, _] = created(TestKind::ReadWrite, &[("auto_inc", off)]);
+        assert_eq!(
+            numbered,
+            format!("CREATE TABLE sbtest7(\n  id INTEGER NOT NULL,\n{columns},\n  PRIMARY KEY (id)\n)  ")
+        );
+        let [secondary, _] = created(TestKind::ReadWrite, &[("secondary", OptionValue::Bool(true))]);
+        assert!(secondary.ends_with(",\n  KEY xid (id)\n)  "), "{secondary}");
+    }
+
+    /// The rows, the line about them, and the statement about the sequence.
+    fn filled(kind: TestKind, options: &[(&str, OptionValue)]) -> (u32, Option<String>, Option<String>) {
+        let mut settings = Settings::default();
+        options.iter().for_each(|(name, value)| settings.set(name, value.clone()));
+        let parameters = Parameters::read(kind, &settings).unwrap();
+        let table = Table { kind, parameters: &parameters, number: 7 };
+        (table.rows(), table.inserting(), table.set_sequence())
+    }
+
+    #[test]
+    fn tables_are_filled_and_their_sequences_used_as_by_sysbench() {
+        let size = |rows| OptionValue::Int(rows);
+        let off = OptionValue::Bool(false);
+        let prints = |rows| Some(format!("Inserting {rows} records into 'sbtest7'"));
+        let sets = |rows| Some(format!("SELECT pg_catalog.setval('sbtest7_id_seq', {rows})"));
+        assert_eq!(filled(TestKind::ReadOnly, &[]), (10_000, prints(10_000), sets(10_000)));
+        assert_eq!(filled(TestKind::ReadOnly, &[("auto_inc", off.clone())]), (10_000, prints(10_000), None));
+        assert_eq!(filled(TestKind::ReadOnly, &[("table_size", size(0))]), (0, None, None));
+        assert_eq!(filled(TestKind::Insert, &[("table_size", size(5))]), (5, prints(5), sets(5)));
+        assert_eq!(filled(TestKind::Insert, &[("auto_inc", off.clone())]), (0, None, None));
+        assert_eq!(filled(TestKind::Legacy, &[("oltp_table_size", size(0))]), (0, prints(0), None));
+        assert_eq!(filled(TestKind::Legacy, &[("oltp_auto_inc", off)]), (10_000, prints(10_000), None));
+    }
+
+    #[test]
+    fn the_table_of_0_5_is_made_with_its_statement() {
+        let [legacy, _] = created(TestKind::Legacy, &[]);
+        assert_eq!(
+            legacy,
+            "CREATE TABLE sbtest7 (\nid SERIAL NOT NULL,\nk INTEGER DEFAULT '0' NOT NULL,\n\
+             c CHAR(120) DEFAULT '' NOT NULL,\npad CHAR(60) DEFAULT '' NOT NULL,\nPRIMARY KEY (id)\n) "
+        );
+    }
+
+    /// Groups of eleven digits with dashes between them.
+    fn is_grouped(text: &[u8], groups: usize) -> bool {
+        let text = std::str::from_utf8(text).unwrap();
+        let parts: Vec<_> = text.split('-').collect();
+        parts.len() == groups && parts.iter().all(|part| part.len() == 11 && part.bytes().all(|c| c.is_ascii_digit()))
+    }
+
+    #[test]
+    fn rows_are_numbered_and_of_sysbenchs_shape() {
+        let ks = Distributions::new(&Settings::default()).unwrap().over(1, 1000);
+        let mut source = Rows::new(1000, ks, Random::seeded(9));
+        let (sent, rows) = read_back(|out| source.write_next(out));
+        assert_eq!((sent, rows.len()), (1000, 1000));
+        let integer = |bytes: &[u8]| i64::from(i32::from_be_bytes(bytes.try_into().unwrap()));
+        let (mut sum, mut texts) = (0, std::collections::HashSet::new());
+        for (id, fields) in (1..=1000).zip(&rows) {
+            let [found, k, c, pad] = &fields[..] else { panic!("{fields:?}") };
+            assert_eq!(integer(found), id);
+            assert!((1..=1000).contains(&integer(k)));
+            sum += integer(k);
+            assert!(is_grouped(c, 10) && is_grouped(pad, 5));
+            texts.insert(c);
+        }
+        assert_eq!(texts.len(), 1000);
+        // The special distribution, sysbench's default, stays near the middle.
+        assert!((480..=520).contains(&(sum / 1000)), "{sum}");
+    }
+
+    #[test]
+    fn a_table_without_rows_has_none() {
+        let ks = Distributions::new(&Settings::default()).unwrap().over(1, 0);
+        assert!(!Rows::new(0, ks, Random::seeded(9)).write_next(&mut Vec::new()));
+    }
+}
