@@ -1,7 +1,9 @@
-//! Latencies: histograms, moments, percentiles, and the encoded form of a histogram.
+//! Latencies: histograms and their encoded form, percentiles, moments. Nothing here knows whose latencies they are.
 
-mod histogram;
+mod encoded;
+mod latencies;
 mod moments;
 
-pub use histogram::{Decoder, Latencies, MOST, Percentiles};
+pub use encoded::{Decoder, MOST};
+pub use latencies::{Latencies, Packed, Percentiles};
 pub use moments::Moments;

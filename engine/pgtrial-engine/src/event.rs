@@ -1,51 +1,40 @@
-//! The JSON Lines protocol: one object a line, documented in docs/engine-events.md. A change that a reader could notice
-//! raises [`PROTOCOL`].
+//! Writes the events of a run: what the event loop counted, as the types of the crate `events`.
 
-mod pools;
-
-pub use pools::extent;
-
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
 
-use serde::Serialize;
-use serde_json::{Value, json};
-
-use crate::frontend::self_check::Warning;
-use drive::ledger::{Counts, Tally};
-use drive::plan::{ClosedPlan, Limit, Load, Plan};
+use drive::ledger::tasks::{Task, Tasks};
+use drive::ledger::{Counts, Failures, Tally};
+use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::{Abortion, Began, Outcome, Tick};
+use events::{Connected, Distribution, Event, Extent, Line, Warning};
+pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase};
 use ground::shard::ClientShare;
-use latency::{Latencies, Moments};
 
-/// Version of the protocol.
-pub const PROTOCOL: u32 = 1;
-
-/// Writes events; each line is flushed, so that a reader can follow the run.
+/// Writes the events of one engine.
 pub struct EventWriter {
-    out: BufWriter<Box<dyn Write>>,
-    kind: Kind,
+    out: events::Writer,
+    sections: Sections,
 }
 
-/// What kind of load it is that events tell of.
+/// Which keys ticks and summaries have beside those of every load.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Kind {
-    /// It has a rate.
-    pub paced: bool,
-    /// Its statements are counted one by one.
-    pub counted: bool,
-    /// Tasks share pools of connections.
-    pub pooled: bool,
+pub struct Sections {
+    /// Service times and schedule lags: the load has a rate.
+    pub pace: bool,
+    /// Statements by kind: a test of sysbench.
+    pub queries: bool,
+    /// Service times and times in the queue: tasks share pools of connections.
+    pub pools: bool,
 }
 
-/// What the first event says.
+/// What the first event reports beside the moment.
 pub struct Hello<'a> {
     pub frontend: &'static str,
     pub plan: &'a Plan,
-    /// `None` where the tables are not pgbench's.
+    /// `None` if the tables are not pgbench's.
     pub scale: Option<u32>,
     pub seed: u64,
     /// The server's version, if it is known.
@@ -53,309 +42,284 @@ pub struct Hello<'a> {
 }
 
 impl EventWriter {
-    /// Events on standard output.
+    /// Writes to standard output.
     pub fn stdout() -> Self {
-        Self { out: BufWriter::new(Box::new(io::stdout())), kind: Kind::default() }
+        Self { out: events::Writer::stdout(), sections: Sections::default() }
     }
 
-    /// Events to a file, which is made anew.
+    /// Writes to a new file, which replaces an old one.
     pub fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { out: BufWriter::new(Box::new(File::create(path)?)), kind: Kind::default() })
+        Ok(Self { out: events::Writer::file(path)?, sections: Sections::default() })
     }
 
     /// The run that follows.
     pub fn hello(&mut self, clock: Clock, hello: &Hello<'_>) -> io::Result<()> {
         let plan = hello.plan;
-        self.kind = Kind {
-            paced: plan.interval().is_some(),
-            counted: matches!(plan.load, Load::Staged(_)),
-            pooled: plan.pools().is_some(),
+        self.sections = Sections {
+            pace: plan.interval().is_some(),
+            queries: matches!(plan.load, Load::Staged(_)),
+            pools: plan.pools().is_some(),
         };
-        let duration = plan.duration().map(|duration| duration.as_secs_f64());
-        let (each, total) = match &plan.load {
-            Load::Closed(ClosedPlan { limit: Limit::Time(_), .. }) => (None, None),
-            Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => (Some(*each), None),
-            Load::Staged(staged) => (None, staged.events),
-            Load::Pooled(pools, _) => (None, Some(pools.all_tasks())),
+        let hello = events::Hello {
+            protocol: PROTOCOL,
+            engine: env!("CARGO_PKG_VERSION").to_owned(),
+            frontend: hello.frontend.to_owned(),
+            pid: std::process::id(),
+            started: timestamp(SystemTime::now()),
+            server_version: hello.server.map(str::to_owned),
+            plan: plan_event(hello).to_map(),
+            machines: None,
         };
-        let scripts: Vec<_> = plan.workload.scripts().into_iter().map(|script| script.description).collect();
-        let mut described = json!({
-            "scripts": scripts,
-            "clients": plan.clients,
-            "jobs": plan.jobs,
-            "query_mode": plan.mode.name(),
-            "scale": hello.scale,
-            "warmup_s": plan.warmup.as_secs_f64(),
-            "duration_s": duration,
-            "transactions_per_client": each,
-            "transactions": total,
-            "random_seed": hello.seed.to_string(),
-        });
-        let ClientShare { shard, whole, .. } = plan.part;
-        if shard.is_part() {
-            let shard = json!({ "number": shard.index + 1, "of": shard.of, "clients": whole });
-            extend(&mut described, json!({ "shard": shard }));
-        }
-        if let Some(pools) = plan.pools() {
-            extend(&mut described, json!({ "pools": pools::describe(pools) }));
-        }
-        self.write(
-            clock,
-            "hello",
-            json!({
-                "protocol": PROTOCOL,
-                "engine": env!("CARGO_PKG_VERSION"),
-                "frontend": hello.frontend,
-                "pid": std::process::id(),
-                "started": timestamp(SystemTime::now()),
-                "server_version": hello.server,
-                "plan": described,
-            }),
-        )
+        self.write(clock, Event::Hello(Box::new(hello)))
     }
 
-    /// All clients are connected, `seconds` after the first began to.
-    pub fn connected(&mut self, clock: Clock, clients: usize, seconds: f64) -> io::Result<()> {
-        self.write(clock, "connected", json!({ "clients": clients, "connect_s": seconds }))
+    /// All clients are connected, `connect_s` seconds after the first began to connect.
+    pub fn connected(&mut self, clock: Clock, clients: usize, connect_s: f64) -> io::Result<()> {
+        self.write(clock, Event::Connected(Connected { clients: (clients as u64).into(), connect_s }))
     }
 
-    /// The same, where they wait for a start that is agreed upon.
-    pub fn ready(&mut self, clock: Clock, clients: usize, seconds: f64) -> io::Result<()> {
-        self.write(clock, "ready", json!({ "clients": clients, "connect_s": seconds }))
+    /// The same for clients that wait for a planned start.
+    pub fn ready(&mut self, clock: Clock, clients: usize, connect_s: f64) -> io::Result<()> {
+        self.write(clock, Event::Ready(Connected { clients: (clients as u64).into(), connect_s }))
     }
 
-    /// A phase begins, the first one with the moment at which it `began`.
+    /// A phase begins. `began` is the moment of the first phase.
     pub fn phase(&mut self, clock: Clock, phase: Phase, began: Option<&Began>) -> io::Result<()> {
-        let mut body = json!({ "phase": phase });
-        if let Some(began) = began {
-            extend(&mut body, json!({ "at": unix_seconds(began.at) }));
-            if let Some(planned) = began.planned {
-                extend(&mut body, json!({ "planned_at": unix_seconds(planned) }));
-            }
-        }
-        self.write(clock, "phase", body)
+        let at = began.map(|began| unix_seconds(began.at));
+        let planned_at = began.and_then(|began| began.planned).map(unix_seconds);
+        self.write(clock, Event::Phase(events::PhaseStart { phase, at, planned_at }))
     }
 
-    /// A second is over.
+    /// A second is over. The tasks that failed in it come first.
     pub fn tick(&mut self, clock: Clock, tick: &Tick) -> io::Result<()> {
-        self.failed_tasks(clock, &tick.tally)?;
-        self.write(clock, "tick", second(tick, self.kind))
-    }
-
-    /// The tasks that failed in a second.
-    fn failed_tasks(&mut self, clock: Clock, tally: &Tally) -> io::Result<()> {
-        let Some(pooled) = &tally.pooled else { return Ok(()) };
-        for task in pooled.tasks.iter().filter(|task| task.failure.is_some()) {
-            self.write(clock, "task", pools::task(task))?;
+        let tasks = tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks);
+        for task in tasks.filter(|task| task.failure.is_some()) {
+            self.write(clock, Event::Task(task_event(task)))?;
         }
-        Ok(())
+        self.write(clock, Event::Tick(Box::new(tick_event(tick, self.sections))))
     }
 
     /// A client is given up.
     pub fn aborted(&mut self, clock: Clock, abortion: &Abortion) -> io::Result<()> {
-        self.write(
-            clock,
-            "error",
-            json!({
-                "client": abortion.client,
-                "script": abortion.script,
-                "command": abortion.command,
-                "kind": abortion.cause.kind(),
-                "sqlstate": abortion.cause.sqlstate(),
-                "message": abortion.cause.to_string(),
-            }),
-        )
+        let Abortion { client, script, command, ref cause } = *abortion;
+        let sqlstate = cause.sqlstate().map(str::to_owned);
+        let error =
+            events::ClientError { client, script, command, kind: cause.kind(), sqlstate, message: cause.to_string() };
+        self.write(clock, Event::Error(error))
     }
 
     /// The run is over.
     pub fn done(&mut self, clock: Clock, outcome: &Outcome, status: u8, warnings: &[Warning]) -> io::Result<()> {
-        // With a single script the whole is the script.
+        let phase = |tally, seconds| (seconds > 0.0).then(|| summary(tally, seconds, self.sections));
+        // With a single script the summaries are the script's.
         let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
-        let scripts: Vec<_> = several.map(|account| script(&account.whole)).collect();
-        let mut body = json!({
-            "status": status,
-            "interrupted": outcome.interrupted,
-            "clients_aborted": outcome.aborted,
-            "connect_s": outcome.connect_s,
-            "warmup": (outcome.warmup_s > 0.0).then(|| summary(&outcome.warmup, outcome.warmup_s, self.kind)),
-            "measure": (outcome.measure_s > 0.0).then(|| summary(&outcome.measure, outcome.measure_s, self.kind)),
-            "drain": {
-                "duration_s": (outcome.elapsed_s - outcome.measure_s).max(0.0),
-                "transactions": outcome.drain.counts.transactions(),
-                "failures": outcome.drain.counts.failures,
+        let done = events::Done {
+            status,
+            interrupted: outcome.interrupted,
+            clients_aborted: (outcome.aborted as u64).into(),
+            connect_s: outcome.connect_s,
+            warmup: phase(&outcome.warmup, outcome.warmup_s),
+            measure: phase(&outcome.measure, outcome.measure_s),
+            drain: drain(&outcome.drain.counts, (outcome.elapsed_s - outcome.measure_s).max(0.0)),
+            scripts: several.map(|account| script(&account.whole)).collect(),
+            client: events::ClientUsage {
+                cpu_user_s: outcome.cpu.user.as_secs_f64(),
+                cpu_system_s: outcome.cpu.system.as_secs_f64(),
+                busiest_thread_share: outcome.busiest_thread,
+                cpu_per_transaction_us: cpu_per_transaction_us(outcome),
+                warnings: warnings.to_vec(),
             },
-            "scripts": scripts,
-            "client": {
-                "cpu_user_s": outcome.cpu.user.as_secs_f64(),
-                "cpu_system_s": outcome.cpu.system.as_secs_f64(),
-                "busiest_thread_share": outcome.busiest_thread,
-                "cpu_per_transaction_us": cpu_per_transaction_us(outcome),
-                "warnings": warnings,
-            },
-        });
-        if let Some(all) = &outcome.tasks {
-            extend(&mut body, json!({ "tasks": pools::tasks(all) }));
-        }
-        self.write(clock, "done", body)
+            tasks: outcome.tasks.as_ref().map(tasks_event),
+            machines: None,
+        };
+        self.write(clock, Event::Done(Box::new(done)))
     }
 
-    fn write(&mut self, clock: Clock, event: &str, body: Value) -> io::Result<()> {
-        self.write_at(clock.now() as f64 / 1e9, event, body)
-    }
-
-    /// Writes any event, of which `body` are the keys beside those that all have.
-    pub fn write_at(&mut self, t: f64, event: &str, body: Value) -> io::Result<()> {
-        let mut line = json!({ "event": event, "t": t });
-        extend(&mut line, body);
-        serde_json::to_writer(&mut self.out, &line)?;
-        self.out.write_all(b"\n")?;
-        self.out.flush()
+    fn write(&mut self, clock: Clock, event: Event) -> io::Result<()> {
+        self.out.write(&Line { t: seconds(clock.now()), event })
     }
 }
 
-/// Adds the keys of another object.
-pub fn extend(object: &mut Value, other: Value) {
-    if let (Value::Object(object), Value::Object(other)) = (object, other) {
-        object.extend(other);
+/// A second.
+pub fn tick_event(tick: &Tick, sections: Sections) -> events::Tick {
+    let Tick { phase, second, seconds, ref tally } = *tick;
+    let (counts, times) = (happened(&tally.counts, sections), times(tally, sections));
+    events::Tick { phase, second, seconds, counts, times }
+}
+
+/// A phase of this length in seconds.
+pub fn summary(tally: &Tally, duration_s: f64, sections: Sections) -> events::Summary {
+    let tps = tally.counts.transactions() as f64 / duration_s;
+    let (counts, times) = (happened(&tally.counts, sections), times(tally, sections));
+    events::Summary { duration_s, counts, tps, times }
+}
+
+/// The transactions that ended after the measured phase.
+pub fn drain(counts: &Counts, duration_s: f64) -> events::Drain {
+    let transactions = counts.transactions().into();
+    events::Drain { duration_s, transactions, failures: failures(&counts.failures) }
+}
+
+/// One of several scripts.
+pub fn script(whole: &Counts) -> events::Script {
+    events::Script { counts: counts(whole), latency_us: Distribution::new(&whole.moments, None) }
+}
+
+/// Failures by kind.
+pub fn failures(failures: &Failures) -> events::Failures {
+    failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
+}
+
+fn plan_event(hello: &Hello<'_>) -> events::Plan {
+    let plan = hello.plan;
+    let (transactions_per_client, transactions) = match &plan.load {
+        Load::Closed(ClosedPlan { limit: Limit::Time(_), .. }) => (None, None),
+        Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => (Some(*each), None),
+        Load::Staged(staged) => (None, staged.events),
+        Load::Pooled(pools, _) => (None, Some(pools.all_tasks())),
+    };
+    let ClientShare { shard, whole, .. } = plan.part;
+    let number = shard.index as u64 + 1;
+    events::Plan {
+        scripts: plan.workload.scripts().into_iter().map(|script| script.description).collect(),
+        clients: plan.clients,
+        jobs: plan.jobs,
+        query_mode: plan.mode.name().to_owned(),
+        scale: hello.scale,
+        warmup_s: plan.warmup.as_secs_f64(),
+        duration_s: plan.duration().map(|duration| duration.as_secs_f64()),
+        transactions_per_client,
+        transactions,
+        random_seed: hello.seed.to_string(),
+        shard: shard.is_part().then_some(events::Shard { number, of: shard.of as u64, clients: whole as u64 }),
+        pools: plan.pools().map(pools_event),
     }
 }
 
-/// The body of a tick.
-pub fn second(tick: &Tick, kind: Kind) -> Value {
-    let mut body = json!({ "phase": tick.phase, "second": tick.second, "seconds": tick.seconds });
-    extend(&mut body, happened(&tick.tally.counts, kind));
-    extend(&mut body, times(&tick.tally, kind));
-    body
-}
-
-/// A phase of so many seconds.
-pub fn summary(tally: &Tally, seconds: f64, kind: Kind) -> Value {
-    let mut summary = json!({ "duration_s": seconds });
-    extend(&mut summary, happened(&tally.counts, kind));
-    extend(&mut summary, json!({ "tps": tally.counts.transactions() as f64 / seconds }));
-    extend(&mut summary, times(tally, kind));
-    summary
-}
-
-/// A script's account.
-pub fn script(whole: &Counts) -> Value {
-    let mut script = counts(whole);
-    let Moments { count, min, max, .. } = whole.moments;
-    let (mean, stddev) = (whole.moments.mean(), whole.moments.stddev());
-    let latency = (count > 0).then(|| json!({ "mean": mean, "stddev": stddev, "min": min, "max": max }));
-    extend(&mut script, json!({ "latency_us": latency }));
-    script
-}
-
-/// What became of transactions and, where they are counted, of statements.
-fn happened(all: &Counts, kind: Kind) -> Value {
-    let mut happened = counts(all);
-    if kind.counted {
-        extend(&mut happened, json!({ "queries": all.queries }));
+fn pools_event(pools: &PoolPlan) -> events::Pools {
+    events::Pools {
+        apps: pools.apps,
+        tasks: pools.tasks,
+        arrival: pools.arrival.to_string(),
+        size: pools.size,
+        timeout_s: pools.timeout.as_secs_f64(),
+        lifetime_s: pools.lifetime.map(|lifetime| lifetime.as_secs_f64()),
     }
-    happened
 }
 
-fn counts(counts: &Counts) -> Value {
-    json!({
-        "transactions": counts.transactions(),
-        "failures": counts.failures,
-        "skipped": counts.skipped,
-        "late": counts.late,
-        "retried": counts.retried,
-        "retries": counts.retries,
-    })
+fn task_event(task: &Task) -> events::Task {
+    events::Task {
+        application: task.app as u64 + 1,
+        task: u64::from(task.number) + 1,
+        failure: task.failure.as_deref().map(str::to_owned),
+        arrived_s: seconds(task.arrived),
+        waited_s: seconds(task.waited),
+        served_s: seconds(task.served),
+        more: serde_json::Map::new(),
+    }
 }
 
-/// Latencies; with a rate, service times and schedule lags as well; with pools, service times and times in the queue.
-fn times(tally: &Tally, kind: Kind) -> Value {
-    let mut times = json!({
-        "latency_us": distribution(&tally.counts.moments, &tally.latencies),
-        "histogram": tally.latencies.encode(),
+fn counts(counts: &Counts) -> events::Counts {
+    events::Counts {
+        transactions: counts.transactions().into(),
+        failures: failures(&counts.failures),
+        skipped: counts.skipped.into(),
+        late: counts.late.into(),
+        retried: counts.retried.into(),
+        retries: counts.retries.into(),
+        queries: None,
+    }
+}
+
+fn happened(all: &Counts, sections: Sections) -> events::Counts {
+    let queries = &all.queries;
+    let queries = sections.queries.then(|| events::Queries {
+        reads: queries.reads.into(),
+        writes: queries.writes.into(),
+        others: queries.others.into(),
+        errors: queries.errors.into(),
+        reconnects: queries.reconnects.into(),
     });
-    if kind.paced {
+    events::Counts { queries, ..counts(all) }
+}
+
+fn times(tally: &Tally, sections: Sections) -> events::Times {
+    let mut times = events::Times::new(&tally.counts.moments, &tally.latencies);
+    if sections.pace {
         let pace = tally.pace.as_deref().cloned().unwrap_or_default();
-        let pace = json!({
-            "service_us": pace.service.percentiles(),
-            "service_histogram": pace.service.encode(),
-            "lag_us": pace.lags.percentiles(),
-            "lag_histogram": pace.lags.encode(),
-        });
-        extend(&mut times, pace);
+        times.service_us = Some(pace.service.percentiles());
+        times.service_histogram = Some(pace.service.encode());
+        times.lag_us = Some(pace.lags.percentiles());
+        times.lag_histogram = Some(pace.lags.encode());
     }
-    if kind.pooled {
-        extend(&mut times, pools::times(tally.pooled.as_deref()));
+    if sections.pools {
+        let pooled = tally.pooled.as_deref().cloned().unwrap_or_default();
+        times.service_us = Some(pooled.service.percentiles());
+        times.service_histogram = Some(pooled.service.encode());
+        times.queue_us = Some(pooled.queue.percentiles());
+        times.queue_histogram = Some(pooled.queue.encode());
+        let (count, waited_us) = (pooled.timeouts.count.into(), Extent::new(&pooled.timeouts));
+        times.pool_timeouts = Some(events::PoolTimeouts { count, waited_us });
     }
     times
 }
 
-/// CPU time of the load threads by committed transaction of the measured part.
+fn tasks_event(tasks: &Tasks) -> events::Tasks {
+    let [instant, flow, attention, longer] = tasks.classes().map(events::Count);
+    let response = |extent| events::ResponseTime { extent, median: tasks.median() };
+    events::Tasks {
+        planned: tasks.planned.into(),
+        completed: tasks.completed().into(),
+        failed: tasks.failed().into(),
+        failures: failures(&tasks.failures),
+        unfinished: tasks.unfinished().into(),
+        response_us: Extent::new(&tasks.response).map(response),
+        queue_us: Extent::new(&tasks.queue),
+        service_us: Extent::new(&tasks.service),
+        timeout_waited_us: Extent::new(&tasks.timeouts),
+        under_5_s: tasks.under_five_seconds().into(),
+        classes: events::ResponseClasses { instant, flow, attention, longer },
+    }
+}
+
+/// CPU time of the load threads by committed transaction of the measured phase.
 fn cpu_per_transaction_us(outcome: &Outcome) -> Option<f64> {
     let transactions = outcome.measure.counts.transactions();
     (transactions > 0).then(|| outcome.cpu.total().as_secs_f64() * 1e6 / transactions as f64)
 }
 
-#[derive(Serialize)]
-struct Distribution {
-    mean: f64,
-    stddev: f64,
-    min: f64,
-    #[serde(flatten)]
-    percentiles: latency::Percentiles,
-    max: f64,
+fn seconds(nanos: u64) -> f64 {
+    nanos as f64 / 1e9
 }
 
-fn distribution(moments: &Moments, latencies: &Latencies) -> Option<Distribution> {
-    let percentiles = latencies.percentiles()?;
-    let (mean, stddev) = (moments.mean(), moments.stddev());
-    Some(Distribution { mean, stddev, min: moments.min, percentiles, max: moments.max })
-}
-
-/// To the microsecond.
+/// Rounds to the microsecond.
 fn unix_seconds(time: Duration) -> f64 {
     (time.as_nanos() as f64 / 1e3).round() / 1e6
-}
-
-/// UTC in ISO 8601 with microseconds.
-pub fn timestamp(time: SystemTime) -> String {
-    let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    let (seconds, micros) = (since.as_secs(), since.subsec_micros());
-    let (year, month, day) = civil_from_days((seconds / 86_400) as i64);
-    let (hour, minute, second) = (seconds / 3600 % 24, seconds / 60 % 60, seconds % 60);
-    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micros:06}Z")
-}
-
-/// Year, month and day of a day counted from 1970-01-01 (H. Hinnant's `civil_from_days`,
-/// <https://howardhinnant.github.io/date_algorithms.html>).
-fn civil_from_days(days: i64) -> (i64, i64, i64) {
-    let z = days + 719_468;
-    let era = z.div_euclid(146_097);
-    let day_of_era = z.rem_euclid(146_097);
-    let year_of_era = (day_of_era - day_of_era / 1460 + day_of_era / 36_524 - day_of_era / 146_096) / 365;
-    let day_of_year = day_of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
-    let shifted_month = (5 * day_of_year + 2) / 153;
-    let day = day_of_year - (153 * shifted_month + 2) / 5 + 1;
-    let month = if shifted_month < 10 { shifted_month + 3 } else { shifted_month - 9 };
-    (year_of_era + era * 400 + i64::from(month <= 2), month, day)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use drive::ledger::Pace;
+    use drive::ledger::tasks::POOL_TIMEOUT;
+    use serde_json::{Value, json};
+
+    fn json_of(event: impl serde::Serialize) -> Value {
+        serde_json::to_value(event).unwrap()
+    }
 
     #[test]
     fn service_times_and_lags_are_there_with_a_rate_only() {
-        let (unpaced, paced) = (Kind::default(), Kind { paced: true, ..Kind::default() });
+        let (unpaced, paced) = (Sections::default(), Sections { pace: true, ..Sections::default() });
         let mut tally = Tally::default();
         tally.commit(2_000_000);
-        assert!(times(&tally, unpaced).get("lag_us").is_none());
-        assert!(times(&Tally::default(), paced)["lag_us"].is_null());
+        assert!(json_of(times(&tally, unpaced)).get("lag_us").is_none());
+        assert_eq!(json_of(times(&Tally::default(), paced)).get("lag_us"), Some(&Value::Null));
         let mut pace = Pace::default();
         pace.service.record(1_500_000);
         pace.lags.record(500_000);
         tally.pace = Some(Box::new(pace));
-        let times = times(&tally, paced);
+        let times = json_of(times(&tally, paced));
         assert_eq!(
             (&times["latency_us"]["p50"], &times["service_us"]["p50"], &times["lag_us"]["p99"]),
             (&json!(2000), &json!(1500), &json!(500))
@@ -367,10 +331,10 @@ mod tests {
     fn statements_are_there_where_they_are_counted() {
         let mut tally = Tally::default();
         tally.counts.queries.writes = 3;
-        let kind = Kind { counted: true, ..Kind::default() };
+        let sections = Sections { queries: true, ..Sections::default() };
         let queries = json!({ "reads": 0, "writes": 3, "others": 0, "errors": 0, "reconnects": 0 });
-        assert_eq!(summary(&tally, 1.0, kind)["queries"], queries);
-        assert!(summary(&tally, 1.0, Kind::default()).get("queries").is_none());
+        assert_eq!(json_of(summary(&tally, 1.0, sections))["queries"], queries);
+        assert!(json_of(summary(&tally, 1.0, Sections::default())).get("queries").is_none());
     }
 
     #[test]
@@ -391,10 +355,27 @@ mod tests {
     }
 
     #[test]
-    fn timestamps_are_iso_8601() {
-        let at = |seconds| timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
-        assert_eq!(at(0), "1970-01-01T00:00:00.000000Z");
-        assert_eq!(at(951_827_696), "2000-02-29T12:34:56.000000Z");
-        assert_eq!(at(1_795_270_323), "2026-11-21T14:12:03.000000Z");
+    fn a_task_reports_its_wait_and_all_tasks_their_classes() {
+        let failed = Task {
+            app: 0,
+            number: 4,
+            arrived: 0,
+            waited: 200_000_000,
+            served: 0,
+            running: 2,
+            failure: Some(POOL_TIMEOUT.into()),
+        };
+        let task = json_of(task_event(&failed));
+        assert_eq!((&task["application"], &task["task"]), (&json!(1), &json!(5)));
+        assert_eq!((&task["failure"], &task["waited_s"]), (&json!("pool-timeout"), &json!(0.2)));
+        let mut all = Tasks::new(3);
+        all.add(&failed);
+        all.add(&Task { waited: 0, served: 500_000_000, failure: None, ..failed });
+        let tasks = json_of(tasks_event(&all));
+        assert_eq!((&tasks["completed"], &tasks["failed"], &tasks["unfinished"]), (&json!(1), &json!(1), &json!(1)));
+        assert_eq!((&tasks["response_us"]["median"], &tasks["classes"]["up_to_1_s"]), (&json!(500_000.0), &json!(1)));
+        assert_eq!(tasks["timeout_waited_us"]["min"], json!(200_000.0));
+        let pools = Sections { pools: true, ..Sections::default() };
+        assert_eq!(json_of(times(&Tally::default(), pools)).get("queue_us"), Some(&Value::Null));
     }
 }

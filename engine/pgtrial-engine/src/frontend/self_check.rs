@@ -1,39 +1,29 @@
-//! Whether the client itself was the limit of what was measured, so that the numbers say more of it than of the server.
-
-use serde::Serialize;
+//! Warns if the client itself limited the measurement, so that the figures describe it rather than the server.
 
 use drive::Outcome;
+pub use events::Warning;
 
-/// Above this share of its time on the processor a thread is a limit.
+/// A thread limits the load if it runs on the processor for more than this share of the time.
 const BUSY: f64 = 0.8;
 
-/// Above this share of the median latency the client's own lag is a part of what was measured.
+/// The client's own lag distorts the latencies if it is more than this share of their median.
 const LAG: f64 = 0.1;
 
-/// A reason to doubt the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Warning {
-    /// One word for programs.
-    pub kind: &'static str,
-    /// A sentence for people.
-    pub message: String,
-}
-
-/// All reasons to doubt the measured part; `threads` is the option that gives more threads.
+/// The reasons to doubt the measured phase. `threads` is the name of the option that adds threads.
 pub fn warnings(outcome: &Outcome, threads: &str) -> Vec<Warning> {
-    [busy(outcome.busiest_thread, threads), behind(outcome)].into_iter().flatten().collect()
+    [client_busy(outcome.busiest_thread, threads), schedule_lag(outcome)].into_iter().flatten().collect()
 }
 
-fn busy(share: f64, threads: &str) -> Option<Warning> {
+fn client_busy(share: f64, threads: &str) -> Option<Warning> {
     let message = format!(
         "the busiest client thread was on the processor {:.0}% of the time, so that the client may have been the limit; \
          more threads ({threads}) or another machine for the client would tell",
         100.0 * share
     );
-    (share > BUSY).then_some(Warning { kind: "client-busy", message })
+    (share > BUSY).then(|| Warning { kind: "client-busy".to_owned(), message })
 }
 
-fn behind(outcome: &Outcome) -> Option<Warning> {
+fn schedule_lag(outcome: &Outcome) -> Option<Warning> {
     let lag = outcome.measure.pace.as_ref()?.oversleeps.percentiles()?.p99;
     let latency = outcome.measure.latencies.percentiles()?.p50;
     let message = format!(
@@ -43,7 +33,7 @@ fn behind(outcome: &Outcome) -> Option<Warning> {
         100.0 * LAG,
         latency as f64 / 1000.0
     );
-    (lag as f64 > LAG * latency as f64).then_some(Warning { kind: "schedule-lag", message })
+    (lag as f64 > LAG * latency as f64).then(|| Warning { kind: "schedule-lag".to_owned(), message })
 }
 
 #[cfg(test)]
@@ -51,7 +41,7 @@ mod tests {
     use super::*;
     use drive::ledger::{Pace, Tally};
 
-    fn kinds(busiest_thread: f64, latency_us: u64, lag_us: Option<u64>) -> Vec<&'static str> {
+    fn kinds(busiest_thread: f64, latency_us: u64, lag_us: Option<u64>) -> Vec<String> {
         let mut measure = Tally::default();
         measure.commit(latency_us * 1000);
         measure.pace = lag_us.map(|lag| {
@@ -64,7 +54,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_client_and_a_late_one_are_told_of() {
+    fn a_busy_client_and_a_late_one_cause_warnings() {
         assert_eq!(kinds(0.81, 1000, Some(101)), ["client-busy", "schedule-lag"]);
         assert!(kinds(0.80, 1000, Some(99)).is_empty());
         assert!(kinds(0.0, 1000, None).is_empty());

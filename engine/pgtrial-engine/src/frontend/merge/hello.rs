@@ -1,34 +1,32 @@
-//! The first event of the whole: the parts' plans together, if they are parts of one run.
+//! The merged `hello`: the plans of all machines added, if they are shards of one run.
 
 use std::collections::BTreeSet;
 
+use events::{Hello, PROTOCOL, Shard};
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::said::Hello;
-use crate::event::PROTOCOL;
+/// Keys of the plan that are added. All other keys must be equal on all machines.
+const SUMMED: [&str; 3] = ["clients", "jobs", "transactions"];
+const SUMMED_OF_POOLS: [&str; 2] = ["tasks", "size"];
 
-/// What is shared out over the machines, so that the parts' numbers add up to those of the whole.
-const SHARED_OUT: [&str; 3] = ["clients", "jobs", "transactions"];
-const SHARED_OUT_OF_POOLS: [&str; 2] = ["tasks", "size"];
-
-/// Which part of the run a machine has: `number` from 1, `of` so many, and the `clients` of the whole.
+/// The key of the shard in the plan; see [`Shard`].
 const SHARD: &str = "shard";
 
-/// So much of a value is shown.
+/// Error messages show at most this many characters of a value.
 const SHOWN: usize = 60;
 
-/// What two plans have differently.
-struct Difference {
+/// Two plans that do not belong to one run.
+struct PlanDifference {
     key: String,
     first: Value,
     second: Value,
 }
 
-/// The body of the whole's first event, of a fleet of so many machines of which some may be lost already. The error is a
-/// sentence about machines whose parts are not of one run.
-pub fn whole(parts: &[(&str, &Hello)], fleet: usize) -> Result<Value, String> {
-    let Some(((first, whole), others)) = parts.split_first() else { return Ok(Value::Null) };
+/// Merges the first events, by machine, of a fleet of `fleet` machines, some of which may be lost; `None` without any. The
+/// error is a sentence about machines that did not run shards of one load.
+pub fn merged(parts: &[(&str, &Hello)], fleet: usize) -> Result<Option<Hello>, String> {
+    let Some(((first, whole), others)) = parts.split_first() else { return Ok(None) };
     let mut plan = whole.plan.clone();
     for (name, part) in others {
         for (key, theirs, mine) in [
@@ -40,23 +38,15 @@ pub fn whole(parts: &[(&str, &Hello)], fleet: usize) -> Result<Value, String> {
                 return Err(differ(first, name, key, &theirs, &mine));
             }
         }
-        let added = add(&mut plan, &part.plan, &SHARED_OUT);
+        let added = add_plan(&mut plan, &part.plan, &SUMMED);
         added.map_err(|found| differ(first, name, &found.key, &found.first, &found.second))?;
     }
-    refuse_other_shards(parts, fleet)?;
+    check_shards(parts, fleet)?;
     plan.shift_remove(SHARD);
-    let started = parts.iter().map(|(_, part)| &part.started).min();
-    let names: Vec<_> = parts.iter().map(|(name, _)| name).collect();
-    Ok(json!({
-        "protocol": PROTOCOL,
-        "engine": whole.engine,
-        "frontend": whole.frontend,
-        "pid": std::process::id(),
-        "started": started,
-        "server_version": whole.server_version,
-        "plan": plan,
-        "machines": names,
-    }))
+    let started = parts.iter().map(|(_, part)| &part.started).min().cloned().unwrap_or_default();
+    let machines = Some(parts.iter().map(|(name, _)| (*name).to_owned()).collect());
+    let whole = (*whole).clone();
+    Ok(Some(Hello { protocol: PROTOCOL, pid: std::process::id(), started, plan, machines, ..whole }))
 }
 
 fn differ(first: &str, second: &str, key: &str, theirs: &Value, mine: &Value) -> String {
@@ -75,41 +65,45 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Adds another part's plan.
-fn add(plan: &mut Map<String, Value>, other: &Map<String, Value>, shared_out: &[&str]) -> Result<(), Box<Difference>> {
+/// Adds another machine's plan.
+fn add_plan(
+    plan: &mut Map<String, Value>,
+    other: &Map<String, Value>,
+    summed: &[&str],
+) -> Result<(), Box<PlanDifference>> {
     let keys: BTreeSet<_> = plan.keys().chain(other.keys()).filter(|key| *key != SHARD).cloned().collect();
     for key in keys {
         let theirs = other.get(&key).unwrap_or(&Value::Null);
         let mine = plan.entry(&key).or_insert(Value::Null);
         match (&mut *mine, theirs) {
             (Value::Object(pools), Value::Object(others)) if key == "pools" => {
-                add(pools, others, &SHARED_OUT_OF_POOLS).map_err(|mut found| {
+                add_plan(pools, others, &SUMMED_OF_POOLS).map_err(|mut found| {
                     found.key = format!("pools.{}", found.key);
                     found
                 })?;
             }
-            (Value::Number(sum), Value::Number(number)) if shared_out.contains(&key.as_str()) => {
+            (Value::Number(sum), Value::Number(number)) if summed.contains(&key.as_str()) => {
                 let (sum, number) = (sum.as_u64().unwrap_or_default(), number.as_u64().unwrap_or_default());
                 *mine = json!(sum.saturating_add(number));
             }
             (mine, theirs) if mine == theirs => {}
             (mine, theirs) => {
-                return Err(Box::new(Difference { key, first: mine.clone(), second: theirs.clone() }));
+                return Err(Box::new(PlanDifference { key, first: mine.clone(), second: theirs.clone() }));
             }
         }
     }
     Ok(())
 }
 
-/// Each part once, and as many as there are machines. Runs that were not shared out say nothing of it.
-fn refuse_other_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), String> {
-    let shards = parts.iter().map(|(name, part)| Ok((*name, shard(name, &part.plan)?)));
+/// Each shard of the run must be there once, unless no machine had a shard.
+fn check_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), String> {
+    let shards = parts.iter().map(|(name, part)| Ok((*name, shard_of(name, &part.plan)?)));
     let shards = shards.collect::<Result<Vec<_>, String>>()?;
-    let whole = shards.iter().find(|(_, shard)| shard.is_none());
-    let mut taken: Vec<(&str, Shard)> = Vec::new();
+    let unsharded = shards.iter().find(|(_, shard)| shard.is_none());
+    let mut seen: Vec<(&str, Shard)> = Vec::new();
     for (name, shard) in shards.iter().filter_map(|(name, shard)| Some((*name, (*shard)?))) {
         let Shard { number, of, clients } = shard;
-        if let Some((other, _)) = whole {
+        if let Some((other, _)) = unsharded {
             return Err(format!(
                 "machine {other} had a load of its own, and machine {name} part {number} of {of} of one"
             ));
@@ -118,30 +112,22 @@ fn refuse_other_shards(parts: &[(&str, &Hello)], fleet: usize) -> Result<(), Str
             let are = if fleet == 1 { "is 1 machine".to_owned() } else { format!("are {fleet} machines") };
             return Err(format!("machine {name} had part {number} of {of}, and there {are}"));
         }
-        if let Some((other, _)) = taken.iter().find(|(_, taken)| taken.number == number) {
+        if let Some((other, _)) = seen.iter().find(|(_, seen)| seen.number == number) {
             return Err(format!("machines {other} and {name} both had part {number} of {of}"));
         }
-        if let Some((other, theirs)) = taken.iter().find(|(_, taken)| taken.clients != clients) {
+        if let Some((other, theirs)) = seen.iter().find(|(_, seen)| seen.clients != clients) {
             return Err(differ(other, name, "shard.clients", &json!(theirs.clients), &json!(clients)));
         }
-        taken.push((name, shard));
+        seen.push((name, shard));
     }
     Ok(())
 }
 
-/// A part of a run.
-#[derive(Clone, Copy, Deserialize)]
-struct Shard {
-    number: u64,
-    of: u64,
-    clients: u64,
-}
-
-fn shard(name: &str, plan: &Map<String, Value>) -> Result<Option<Shard>, String> {
-    let Some(told) = plan.get(SHARD) else { return Ok(None) };
-    let shard = Option::deserialize(told);
-    shard
-        .map_err(|error| format!("machine {name} does not say which part of the run it had ({error}): {}", shown(told)))
+fn shard_of(name: &str, plan: &Map<String, Value>) -> Result<Option<Shard>, String> {
+    let Some(shard) = plan.get(SHARD) else { return Ok(None) };
+    Option::deserialize(shard).map_err(|error| {
+        format!("machine {name} does not say which part of the run it had ({error}): {}", shown(shard))
+    })
 }
 
 #[cfg(test)]
@@ -150,17 +136,17 @@ mod tests {
 
     fn hello(plan: Value) -> Hello {
         serde_json::from_value(json!({
-            "t": 0.1, "engine": "0.1.0", "frontend": "pgbench", "started": "2026-11-20T14:12:03.123456Z",
+            "protocol": 1, "pid": 1, "engine": "0.1.0", "frontend": "pgbench", "started": "2026-11-20T14:12:03.123456Z",
             "server_version": "18.6", "plan": plan,
         }))
         .unwrap()
     }
 
-    fn joined(plans: &[Value]) -> Result<Value, String> {
+    fn joined(plans: &[Value]) -> Result<Hello, String> {
         let hellos: Vec<_> = plans.iter().map(|plan| hello(plan.clone())).collect();
         let names = ["a", "b", "c"];
         let parts: Vec<_> = names.into_iter().zip(&hellos).collect();
-        whole(&parts, plans.len())
+        Ok(merged(&parts, plans.len())?.unwrap())
     }
 
     #[test]
@@ -171,11 +157,11 @@ mod tests {
         };
         let whole = joined(&[part(1, 3, 40), part(2, 2, 35)]).unwrap();
         assert_eq!(
-            whole["plan"],
+            Value::Object(whole.plan),
             json!({ "scripts": ["s"], "clients": 5, "transactions": null,
                     "pools": {"apps": 3, "tasks": 75, "arrival": "50"} })
         );
-        assert_eq!(whole["machines"], json!(["a", "b"]));
+        assert_eq!(whole.machines.unwrap(), ["a", "b"]);
     }
 
     #[test]

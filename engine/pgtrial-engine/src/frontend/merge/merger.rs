@@ -1,99 +1,74 @@
-//! The merger: lines of the machines in, in whatever order they come, events of the whole out.
+//! Reads the machines' lines in whatever order they arrive, and makes the events of the whole run from them.
 
-use std::borrow::Cow;
-use std::collections::BTreeSet;
-
-use serde_json::{Map, Value, json};
+use events::{Connected, Count, Event, Line, Lost, Other, PhaseStart};
 
 use super::hello;
-use super::said::{Clients, Other, Said, read};
+use super::position::Position;
+use super::report::{self, Totals};
 use super::seconds::{Complete, Seconds};
-use super::stream::{FailedTask, Place, State, Stream, name_of};
-use crate::event::second;
-use crate::frontend::merge::report;
-use crate::frontend::merge::report::Totals;
+use super::stream::{FailedTask, Stream, StreamState};
+use crate::event::tick_event;
 
-/// Exit status of a run of which a machine was lost.
-const LOST: u8 = 2;
+/// Exit status of a run in which a machine was lost.
+const LOST_STATUS: u8 = 2;
 
-/// An event of the whole run.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Event {
-    pub t: f64,
-    pub event: Cow<'static, str>,
-    pub body: Value,
-}
-
-/// Adds up what machines say.
+/// Merges the streams of several machines.
 pub struct Merger {
     streams: Vec<Stream>,
-    /// The running ones by how far they have come.
-    running: BTreeSet<(Place, usize)>,
     seconds: Seconds,
     totals: Totals,
-    /// To be written.
-    out: Vec<Event>,
-    /// What came before the first event of the whole could be written.
-    early: Vec<Event>,
-    said_hello: bool,
-    said_ready: bool,
-    said_connected: bool,
-    /// Something was heard that the whole's `connected` or `ready` may have waited for.
-    heard_of_clients: bool,
-    /// When the load began on the whole's clock; known from the first phase on.
+    /// Lines that are complete and not yet written.
+    lines: Vec<Line>,
+    /// Lines that wait for the merged `hello`; `None` once it is there.
+    early: Option<Vec<Line>>,
+    has_connected: bool,
+    has_ready: bool,
+    /// When the load began on the clock of the merged events; known from the first phase on.
     began: Option<f64>,
-    /// The time of the last event: the whole's clock does not go back.
+    /// The time of the last line. The clock of the merged events never goes back.
     now: f64,
     status: Option<u8>,
 }
 
 impl Merger {
-    /// Of machines with these names.
+    /// A merger for machines with these names.
     pub fn new(machines: impl IntoIterator<Item = String>) -> Self {
-        let streams: Vec<_> = machines.into_iter().map(Stream::new).collect();
         Self {
-            running: streams.iter().enumerate().map(|(machine, stream)| (stream.next, machine)).collect(),
-            streams,
+            streams: machines.into_iter().map(Stream::new).collect(),
             seconds: Seconds::default(),
             totals: Totals::default(),
-            out: Vec::new(),
-            early: Vec::new(),
-            said_hello: false,
-            said_ready: false,
-            said_connected: false,
-            heard_of_clients: false,
+            lines: Vec::new(),
+            early: Some(Vec::new()),
+            has_connected: false,
+            has_ready: false,
             began: None,
             now: 0.0,
             status: None,
         }
     }
 
-    /// A line of a machine, without its end. The error is a sentence.
-    pub fn take(&mut self, machine: usize, line: &[u8]) -> Result<(), String> {
-        let stream = &mut self.streams[machine];
-        stream.lines += 1;
-        let stood = stream.next;
-        let heard = read(line).and_then(|said| self.hear(machine, said));
-        heard.map_err(|problem| {
+    /// Adds a line of a machine, without its line end. The error is a sentence.
+    pub fn add_line(&mut self, machine: usize, line: &[u8]) -> Result<(), String> {
+        self.streams[machine].lines += 1;
+        let added = Line::read(line).and_then(|line| self.add_event(machine, line));
+        added.map_err(|problem| {
             let stream = &self.streams[machine];
             format!("machine {}, line {}: {problem}", stream.name, stream.lines)
         })?;
-        self.advance(machine, stood);
-        self.settle()
+        self.push_complete()
     }
 
-    /// Nothing more is to come from a machine.
-    pub fn end(&mut self, machine: usize) -> Result<(), String> {
+    /// The lines of a machine have ended. It is lost if its `done` is missing. The error is a sentence.
+    pub fn end_stream(&mut self, machine: usize) -> Result<(), String> {
         if self.streams[machine].is_running() {
             self.lose(machine);
-            self.advance(machine, self.streams[machine].next);
         }
-        self.settle()
+        self.push_complete()
     }
 
-    /// The machine that is the furthest behind, if any is running.
+    /// The running machine that is the furthest behind.
     pub fn last(&self) -> Option<usize> {
-        self.running.first().map(|(_, machine)| *machine)
+        self.frontier().map(|(_, machine)| machine)
     }
 
     /// How many machines there are.
@@ -101,207 +76,186 @@ impl Merger {
         self.streams.len()
     }
 
-    /// Whether more is to come from a machine.
+    /// Whether more lines are expected from a machine.
     pub fn is_running(&self, machine: usize) -> bool {
         self.streams[machine].is_running()
     }
 
-    /// The events that can be written.
-    pub fn events(&mut self) -> Vec<Event> {
-        std::mem::take(&mut self.out)
+    /// Returns the lines that can be written, and forgets them.
+    pub fn take_lines(&mut self) -> Vec<Line> {
+        std::mem::take(&mut self.lines)
     }
 
-    /// The exit status, when all machines have come to their end.
+    /// The exit status, once all machines have ended.
     pub fn status(&self) -> Option<u8> {
         self.status
     }
 
-    fn hear(&mut self, machine: usize, said: Said<'_>) -> Result<(), String> {
+    /// The position that all running machines have reached.
+    fn frontier(&self) -> Option<(Position, usize)> {
+        let running = self.streams.iter().enumerate().filter(|(_, stream)| stream.is_running());
+        running.map(|(machine, stream)| (stream.next, machine)).min()
+    }
+
+    fn add_event(&mut self, machine: usize, Line { t, event }: Line) -> Result<(), String> {
         let stream = &mut self.streams[machine];
         if !stream.is_running() {
             return Err("comes after the end of the run".to_owned());
         }
-        if stream.hello.is_some() == matches!(said, Said::Hello(_)) {
-            return Err(
-                if stream.hello.is_some() { "is a second hello" } else { "is no hello, and the first" }.to_owned()
-            );
+        match (&stream.hello, &event) {
+            (Some(_), Event::Hello(_)) => return Err("is a second hello".to_owned()),
+            (Some(_), _) | (None, Event::Hello(_)) => {}
+            (None, _) => return Err("is no hello, and the first".to_owned()),
         }
-        match said {
-            Said::Hello(hello) => stream.hello = Some(*hello),
-            Said::Ready(clients) => {
-                stream.ready = Some(clients);
-                self.heard_of_clients = true;
+        match event {
+            Event::Hello(hello) => stream.hello = Some((t, *hello)),
+            Event::Ready(clients) => stream.ready = Some((t, clients)),
+            Event::Connected(clients) => stream.connected = Some((t, clients)),
+            Event::Phase(start) => {
+                stream.begin_phase(t, &start)?;
+                self.seconds.begin_phase(&start, stream.since_start(t));
             }
-            Said::Connected(clients) => {
-                stream.connected = Some(clients);
-                self.heard_of_clients = true;
+            Event::Tick(tick) => {
+                let tasks = stream.end_second(&tick)?;
+                self.seconds.add(machine, &tick, stream.since_start(t), tasks)?;
             }
-            Said::Phase(phase) => {
-                stream.begin(&phase)?;
-                self.seconds.begin(&phase, stream.since_beginning(phase.t));
-            }
-            Said::Tick(second) => {
-                stream.pass(&second)?;
-                let (since, tasks) = (stream.since_beginning(second.t), stream.take_tasks());
-                self.seconds.add(machine, &second, since, tasks)?;
-            }
-            Said::Task(task) => stream.keep(task),
-            Said::Done(done) => stream.end(done)?,
-            Said::Other(other) => self.pass_on(machine, other),
+            Event::Task(task) => stream.add_task(task),
+            Event::Done(done) => stream.finish(t, done)?,
+            Event::Error(_) | Event::Lost(_) | Event::Other(_) => self.pass_on(machine, t, event.into_other()),
         }
         Ok(())
     }
 
-    /// An event that is not to be added up: with the machine's name.
-    fn pass_on(&mut self, machine: usize, other: Other) {
-        let Other { event, t, mut body } = other;
+    /// Passes on an event of one machine with the machine's name.
+    fn pass_on(&mut self, machine: usize, t: f64, mut other: Other) {
         let stream = &self.streams[machine];
-        body.insert("machine".to_owned(), stream.name.clone().into());
-        let t = self.began.filter(|_| stream.began.is_some()).map_or(t, |began| began + stream.since_beginning(t));
-        self.say_early(t, event.into(), Value::Object(body));
+        other.keys.insert("machine".to_owned(), stream.name.clone().into());
+        let t = self.began.filter(|_| stream.began.is_some()).map_or(t, |began| began + stream.since_start(t));
+        self.push_after_hello(t, Event::Other(other));
     }
 
     fn lose(&mut self, machine: usize) {
         let stream = &mut self.streams[machine];
-        stream.state = State::Lost;
-        let begun = stream.began.is_some();
-        let phase = begun.then(|| name_of(stream.next.phase));
-        let second = stream.next.number().filter(|_| begun);
-        let body = json!({ "machine": stream.name, "phase": phase, "second": second });
-        let tasks = stream.take_tasks();
-        self.say_early(self.now, "lost".into(), body);
-        self.tell_of_tasks(tasks);
+        stream.state = StreamState::Lost;
+        let next = stream.began.map(|_| stream.next);
+        let (phase, second) = (next.map(|next| next.phase), next.and_then(Position::second));
+        let (machine, tasks) = (stream.name.clone(), stream.take_tasks());
+        self.push_after_hello(self.now, Event::Lost(Lost { machine, phase, second }));
+        self.push_tasks(tasks);
     }
 
-    /// A machine has come further than where it stood, or to its end.
-    fn advance(&mut self, machine: usize, stood: Place) {
-        let stream = &self.streams[machine];
-        if !stream.is_running() {
-            self.running.remove(&(stood, machine));
-            self.heard_of_clients = true;
-        } else if stream.next != stood {
-            self.running.remove(&(stood, machine));
-            self.running.insert((stream.next, machine));
-        }
-    }
-
-    /// Says what has become complete.
-    fn settle(&mut self) -> Result<(), String> {
-        if !self.said_hello && !self.say_hello()? {
+    /// Makes the events for which no machine is missing any more.
+    fn push_complete(&mut self) -> Result<(), String> {
+        if self.early.is_some() && !self.push_hello()? {
             return Ok(());
         }
-        if std::mem::take(&mut self.heard_of_clients) {
-            self.said_connected = self.said_connected || self.say_clients("connected", |stream| stream.connected);
-            self.said_ready = self.said_ready || self.say_clients("ready", |stream| stream.ready);
+        if !self.has_connected {
+            let connected = self.common(|stream| stream.connected);
+            self.has_connected = connected.is_some();
+            connected.into_iter().for_each(|(t, clients)| self.push(t, Event::Connected(clients)));
         }
-        let frontier = self.running.first().map(|(place, _)| *place);
-        for complete in self.seconds.complete(frontier) {
-            self.tell_of(complete);
+        if !self.has_ready {
+            let ready = self.common(|stream| stream.ready);
+            self.has_ready = ready.is_some();
+            ready.into_iter().for_each(|(t, clients)| self.push(t, Event::Ready(clients)));
+        }
+        let frontier = self.frontier().map(|(position, _)| position);
+        while let Some(complete) = self.seconds.next_complete(frontier) {
+            self.push_phase_or_second(complete);
         }
         if frontier.is_none() && self.status.is_none() {
-            self.say_done()?;
+            self.push_done()?;
         }
         Ok(())
     }
 
-    /// Whether the first event of the whole has been said, now that all machines have said theirs.
-    fn say_hello(&mut self) -> Result<bool, String> {
+    /// Returns whether all machines have reported their `hello`, so that the merged one could be made.
+    fn push_hello(&mut self) -> Result<bool, String> {
         if self.streams.iter().any(|stream| stream.is_running() && stream.hello.is_none()) {
             return Ok(false);
         }
-        let parts: Vec<_> =
-            self.streams.iter().filter_map(|stream| Some((stream.name.as_str(), stream.hello.as_ref()?))).collect();
-        if parts.is_empty() {
+        let parts: Vec<_> = self
+            .streams
+            .iter()
+            .filter_map(|stream| stream.hello.as_ref().map(|(_, hello)| (stream.name.as_str(), hello)))
+            .collect();
+        let t =
+            self.streams.iter().filter_map(|stream| stream.hello.as_ref()).fold(0.0, |t: f64, (one, _)| t.max(*one));
+        let Some(hello) = hello::merged(&parts, self.streams.len())? else {
             let names: Vec<_> = self.streams.iter().map(|stream| stream.name.as_str()).collect();
             return Err(format!("no machine said anything of a run: {}", names.join(", ")));
-        }
-        let t = parts.iter().fold(0.0, |last: f64, (_, hello)| last.max(hello.t));
-        let body = hello::whole(&parts, self.streams.len())?;
-        self.said_hello = true;
-        self.say(t, "hello".into(), body);
-        for Event { t, event, body } in std::mem::take(&mut self.early) {
-            self.say(t, event, body);
+        };
+        self.push(t, Event::Hello(Box::new(hello)));
+        for Line { t, event } in self.early.take().unwrap_or_default() {
+            self.push(t, event);
         }
         Ok(true)
     }
 
-    /// Whether all machines that are to have clients have said that these are connected, and the whole has.
-    fn say_clients(&mut self, event: &'static str, of: impl Fn(&Stream) -> Option<Clients>) -> bool {
-        let there: Vec<_> = self.streams.iter().filter(|stream| stream.state != State::Lost).collect();
-        if there.iter().any(|stream| stream.is_running() && of(stream).is_none()) {
-            return false;
+    /// The clients of all machines, if each running machine has reported its own.
+    fn common(&self, of: impl Fn(&Stream) -> Option<(f64, Connected)>) -> Option<(f64, Connected)> {
+        if self.streams.iter().any(|stream| stream.is_running() && of(stream).is_none()) {
+            return None;
         }
-        let told: Vec<_> = there.into_iter().filter_map(of).collect();
-        if told.is_empty() {
-            return false;
-        }
-        let longest = |of: fn(&Clients) -> f64| told.iter().map(of).fold(0.0, f64::max);
-        let clients: u64 = told.iter().map(|told| told.clients.0).sum();
-        let (t, connect_s) = (longest(|told| told.t), longest(|told| told.connect_s));
-        self.say(t, event.into(), json!({ "clients": clients, "connect_s": connect_s }));
-        true
+        let reported = self.streams.iter().filter(|stream| stream.state != StreamState::Lost).filter_map(of);
+        reported.reduce(|(t, all), (other_t, other)| {
+            let clients = Count(all.clients.0 + other.clients.0);
+            (t.max(other_t), Connected { clients, connect_s: all.connect_s.max(other.connect_s) })
+        })
     }
 
-    fn tell_of(&mut self, complete: Complete) {
+    fn push_phase_or_second(&mut self, complete: Complete) {
         let began = *self.began.get_or_insert_with(|| {
             self.streams.iter().filter_map(|stream| stream.began).fold(0.0, |last, began| last.max(began.t))
         });
         match complete {
             Complete::Phase { phase, since, at } => {
-                let mut body = json!({ "phase": phase });
-                if let (Some(at), Some(body)) = (at, body.as_object_mut()) {
-                    body.insert("at".to_owned(), at.into());
-                }
-                self.say(began + since, "phase".into(), body);
+                self.push(began + since, Event::Phase(PhaseStart { phase, at, planned_at: None }));
             }
             Complete::Second { tick, since, tasks } => {
-                self.tell_of_tasks(tasks);
-                self.say(began + since, "tick".into(), second(&tick, self.seconds.kind));
+                self.push_tasks(tasks);
+                self.push(began + since, Event::Tick(Box::new(tick_event(&tick, self.seconds.sections))));
                 self.totals.add(&tick);
             }
         }
     }
 
-    /// Tasks that failed, in the order in which they ended.
-    fn tell_of_tasks(&mut self, mut tasks: Vec<FailedTask>) {
+    /// Failed tasks, in the order in which they ended.
+    fn push_tasks(&mut self, mut tasks: Vec<FailedTask>) {
         tasks.sort_by(|one, other| one.ended.total_cmp(&other.ended));
         let began = self.began.unwrap_or_default();
-        for FailedTask { arrived, ended, body: told } in tasks {
-            let mut body = Map::new();
-            body.extend(told);
-            body.insert("arrived_s".to_owned(), nanoseconds(began + arrived).into());
-            self.say(began + ended, "task".into(), Value::Object(body));
+        for FailedTask { arrived, ended, mut task } in tasks {
+            task.arrived_s = to_nanoseconds(began + arrived);
+            self.push(began + ended, Event::Task(task));
         }
     }
 
-    fn say_done(&mut self) -> Result<(), String> {
-        let lost = self.streams.iter().any(|stream| stream.state == State::Lost);
-        let reports = || self.streams.iter().filter_map(|stream| stream.done.as_deref());
-        let worst = reports().map(|done| done.status).max().unwrap_or_default();
-        let status = if lost { LOST } else { worst };
-        let since = |stream: &Stream| stream.done.as_ref().map(|done| stream.since_beginning(done.t));
-        let last = self.streams.iter().filter_map(since).fold(0.0, f64::max);
-        let body = report::done(&self.streams, &self.totals, self.seconds.kind, status)?;
+    fn push_done(&mut self) -> Result<(), String> {
+        let done = || self.streams.iter().filter_map(|stream| Some((stream, stream.done.as_ref()?)));
+        let is_lost = self.streams.iter().any(|stream| stream.state == StreamState::Lost);
+        let highest = done().map(|(_, (_, done))| done.status).max().unwrap_or_default();
+        let status = if is_lost { LOST_STATUS } else { highest };
+        let last = done().map(|(stream, (t, _))| stream.since_start(*t)).fold(0.0, f64::max);
+        let done = report::done(&self.streams, &self.totals, self.seconds.sections, status)?;
         self.status = Some(status);
-        self.say(self.began.unwrap_or_default() + last, "done".into(), body);
+        self.push(self.began.unwrap_or_default() + last, Event::Done(Box::new(done)));
         Ok(())
     }
 
-    fn say_early(&mut self, t: f64, event: Cow<'static, str>, body: Value) {
-        if self.said_hello {
-            self.say(t, event, body);
-        } else {
-            self.early.push(Event { t, event, body });
+    fn push_after_hello(&mut self, t: f64, event: Event) {
+        match &mut self.early {
+            Some(early) => early.push(Line { t, event }),
+            None => self.push(t, event),
         }
     }
 
-    fn say(&mut self, t: f64, event: Cow<'static, str>, body: Value) {
-        self.now = self.now.max(nanoseconds(t));
-        self.out.push(Event { t: self.now, event, body });
+    fn push(&mut self, t: f64, event: Event) {
+        self.now = self.now.max(to_nanoseconds(t));
+        self.lines.push(Line { t: self.now, event });
     }
 }
 
-/// Seconds to the nanosecond, as the engine's clock has them.
-fn nanoseconds(seconds: f64) -> f64 {
+/// Rounds seconds to nanoseconds, the unit of the engine's clock.
+fn to_nanoseconds(seconds: f64) -> f64 {
     (seconds * 1e9).round() / 1e9
 }

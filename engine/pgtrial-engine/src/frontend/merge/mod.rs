@@ -1,11 +1,10 @@
-//! The merger: the events of machines that each ran a part of one load, as those of the whole run.
+//! Merges the events of several engines, each of which ran one shard of a load, into the events of the whole run.
 
 mod hello;
-mod help;
 mod merger;
 mod options;
+mod position;
 mod report;
-mod said;
 mod seconds;
 mod source;
 mod stream;
@@ -15,64 +14,62 @@ mod tests;
 use std::io;
 use std::process::ExitCode;
 
-use crate::event::EventWriter;
-use ground::output::plain_io_message;
-use ground::output::{print_stderr, print_stdout};
-use merger::{Event, Merger};
-use options::Command;
+use events::{Event, Line, Lost, Writer};
+use ground::output::{plain_io_message, print_stderr, print_stdout};
+use merger::Merger;
+use options::MergeCommand;
+use position::phase_name;
 
-/// What this front end is called in messages.
+/// The name of this front end in messages.
 const NAME: &str = "pgtrial-engine merge";
 
-/// Merges with `args` (without the program's name). The exit status is the highest of the engines' own, 2 if a machine was
-/// lost, 1 for what is refused.
+/// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine was
+/// lost; 1 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let done = match options::parse(args) {
-        Ok(Command::Print(text)) => {
+    let merged = match options::parse(args) {
+        Ok(MergeCommand::Print(text)) => {
             print_stdout(text);
             return ExitCode::SUCCESS;
         }
-        Ok(Command::Live { machines }) => {
+        Ok(MergeCommand::Live { machines }) => {
             merge(machines, |merger, write| source::merge_live(merger, io::stdin(), write))
         }
-        Ok(Command::Files { machines, paths }) => {
+        Ok(MergeCommand::Files { machines, paths }) => {
             merge(machines, |merger, write| source::merge_files(merger, &paths, write))
         }
         Err(message) => Err(message),
     };
-    super::ended(NAME, done)
+    super::ended(NAME, merged)
 }
 
-type Write<'a> = &'a mut dyn FnMut(&mut Merger) -> Result<(), String>;
+type WriteLines<'a> = &'a mut dyn FnMut(&mut Merger) -> Result<(), String>;
 
-/// The exit status.
-fn merge(machines: Vec<String>, read: impl FnOnce(&mut Merger, Write<'_>) -> Result<(), String>) -> Result<u8, String> {
+/// Returns the exit status.
+fn merge(
+    machines: Vec<String>,
+    read: impl FnOnce(&mut Merger, WriteLines<'_>) -> Result<(), String>,
+) -> Result<u8, String> {
     let mut merger = Merger::new(machines);
-    let mut writer = EventWriter::stdout();
-    let mut write = |merger: &mut Merger| write_events(&mut writer, merger.events());
+    let mut writer = Writer::stdout();
+    let mut write = |merger: &mut Merger| merger.take_lines().iter().try_for_each(|line| write_line(&mut writer, line));
     let read = read(&mut merger, &mut write);
-    // What could be said before a refusal is said.
+    // The events that were complete before an error are written.
     let written = write(&mut merger);
     read.and(written)?;
     merger.status().ok_or_else(|| "the machines' events ended before the run did".to_owned())
 }
 
-fn write_events(writer: &mut EventWriter, events: Vec<Event>) -> Result<(), String> {
-    for Event { t, event, body } in events {
-        if event == "lost" {
-            tell_of_loss(&body);
-        }
-        let written = writer.write_at(t, &event, body);
-        written.map_err(|error| format!("could not write events: {}", plain_io_message(&error)))?;
+fn write_line(writer: &mut Writer, line: &Line) -> Result<(), String> {
+    if let Event::Lost(lost) = &line.event {
+        warn_of_loss(lost);
     }
-    Ok(())
+    writer.write(line).map_err(|error| format!("could not write events: {}", plain_io_message(&error)))
 }
 
-fn tell_of_loss(lost: &serde_json::Value) {
-    let text = |key: &str| lost[key].as_str().unwrap_or_default();
-    let place = match (lost["second"].as_u64(), text("phase")) {
-        (_, "") => "before its load began".to_owned(),
-        (second, phase) => format!("in second {} of {phase}", second.unwrap_or_default()),
+fn warn_of_loss(Lost { machine, phase, second }: &Lost) {
+    let place = match phase {
+        None => "before its load began".to_owned(),
+        Some(phase) => format!("in second {} of {}", second.unwrap_or_default(), phase_name(*phase)),
     };
-    print_stderr(format_args!("{NAME}: warning: machine {} was lost {place}\n", text("machine")));
+    print_stderr(format_args!("{NAME}: warning: machine {machine} was lost {place}\n"));
 }

@@ -2,22 +2,22 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{NAME, help};
+use super::NAME;
 use ground::getopt;
-use ground::options::{OptionRow, Stop};
+use ground::options::{OptionRow, Stop, help_line};
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Command {
-    /// Print on standard output and stop.
+pub enum MergeCommand {
+    /// Print this text on standard output and stop.
     Print(String),
-    /// Merge lines of standard input, each with its machine's number.
+    /// Merge the lines of standard input, each with its machine's number.
     Live { machines: Vec<String> },
-    /// Merge files, one of each machine.
+    /// Merge files, one for each machine.
     Files { machines: Vec<String>, paths: Vec<PathBuf> },
 }
 
-/// What the options say.
+/// The values of the options.
 #[derive(Default)]
 struct Options {
     machines: Option<Vec<String>>,
@@ -34,15 +34,45 @@ const OPTIONS: &[Row] = &[
         }),
     Row::action("-V, --version", (), "output version information, then exit",
         |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(help::TEXT.to_owned()))),
+    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
 ];
 
-/// Reads the command line (without the program's name); the error is a sentence.
-pub fn parse(args: Vec<String>) -> Result<Command, String> {
+const INTRODUCTION: &str = "\
+pgtrial-engine merge makes the events of one run from those of several machines.
+
+Usage:
+  pgtrial-engine merge [--machines=NAME,NAME...] FILE FILE...
+  pgtrial-engine merge --machines=NAME,NAME...
+
+Each machine ran its part of the load (--shard=I/N) and wrote events; what comes out on
+standard output is what one engine with all clients would have written. Histograms and
+counts add up exactly, and so do the moments; percentiles are of the sums.
+
+With files, one of each machine, it reads them to their ends. Without, it reads lines of
+standard input while the run goes on: the machine's number in the order of --machines, from
+0, a tab, and an event. A line with nothing behind the tab says that the machine's events
+are over.
+
+";
+
+const EXIT_STATUS: &str = "
+A machine whose events end before the run does is lost: that is told (event \"lost\"), and
+the others go on. The exit status is the highest of the engines' own; 2 if a machine was
+lost; 1 for what is refused, such as parts of different runs.
+";
+
+/// The text of `--help`.
+fn help() -> String {
+    let rows: Vec<_> = OPTIONS.iter().map(|row| help_line(row.spec, row.help)).collect();
+    format!("{INTRODUCTION}{}\n{}{EXIT_STATUS}", rows[0], rows[1..].concat())
+}
+
+/// Reads the command line (without the program's name). The error is a sentence.
+pub fn parse(args: Vec<String>) -> Result<MergeCommand, String> {
     let mut options = Options::default();
     let positional = match getopt::read(OPTIONS, args, &mut options) {
         Ok(positional) => positional,
-        Err(Stop::Print(text) | Stop::List(text)) => return Ok(Command::Print(text)),
+        Err(Stop::Print(text) | Stop::List(text)) => return Ok(MergeCommand::Print(text)),
         Err(Stop::Error(message)) => return Err(hinted(&message)),
     };
     let paths: Vec<_> = positional.into_iter().map(PathBuf::from).collect();
@@ -54,9 +84,9 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
         None => names_of(&paths),
         Some(named) => named,
     };
-    refuse_unclear(&machines)?;
+    check_names(&machines)?;
     if paths.is_empty() {
-        return Ok(Command::Live { machines });
+        return Ok(MergeCommand::Live { machines });
     }
     if machines.len() != paths.len() {
         return Err(format!(
@@ -65,10 +95,10 @@ pub fn parse(args: Vec<String>) -> Result<Command, String> {
             paths.len()
         ));
     }
-    Ok(Command::Files { machines, paths })
+    Ok(MergeCommand::Files { machines, paths })
 }
 
-/// The files' names, without directories and endings where these are not needed to tell them apart.
+/// Names machines after their files: without directory and extension, if the names differ without them.
 fn names_of(paths: &[PathBuf]) -> Vec<String> {
     let short = |path: &Path| path.file_stem().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     let stems: Vec<_> = paths.iter().map(|path| short(path)).collect();
@@ -78,7 +108,7 @@ fn names_of(paths: &[PathBuf]) -> Vec<String> {
     paths.iter().map(|path| path.display().to_string()).collect()
 }
 
-fn refuse_unclear(machines: &[String]) -> Result<(), String> {
+fn check_names(machines: &[String]) -> Result<(), String> {
     for (index, name) in machines.iter().enumerate() {
         if name.is_empty() || name.contains(char::is_control) {
             return Err(format!("the name {name:?} of a machine cannot be read; name each with letters or digits"));
@@ -98,13 +128,13 @@ fn hinted(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<Command, String> {
+    fn read(line: &str) -> Result<MergeCommand, String> {
         parse(line.split_whitespace().map(str::to_owned).collect())
     }
 
     fn names(line: &str) -> Vec<String> {
         match read(line) {
-            Ok(Command::Live { machines } | Command::Files { machines, .. }) => machines,
+            Ok(MergeCommand::Live { machines } | MergeCommand::Files { machines, .. }) => machines,
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -115,8 +145,8 @@ mod tests {
         assert_eq!(names("--machines a,b x.jsonl y.jsonl"), ["a", "b"]);
         assert_eq!(names("runs/x.jsonl runs/y.jsonl"), ["x", "y"]);
         assert_eq!(names("x/events.jsonl y/events.jsonl"), ["x/events.jsonl", "y/events.jsonl"]);
-        assert!(matches!(read("--machines=a"), Ok(Command::Live { .. })));
-        assert!(matches!(read("a"), Ok(Command::Files { .. })));
+        assert!(matches!(read("--machines=a"), Ok(MergeCommand::Live { .. })));
+        assert!(matches!(read("a"), Ok(MergeCommand::Files { .. })));
     }
 
     #[test]

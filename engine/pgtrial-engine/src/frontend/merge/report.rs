@@ -1,18 +1,19 @@
-//! The last event of the whole: the phases from their seconds, the rest from the machines' own last events.
+//! The merged `done`: phases from the sums of their seconds, the rest from the machines' own `done`.
 
-mod tasks;
+use events::{
+    ClientUsage, Count, Done, Extent, MachineShare, ResponseClasses, ResponseTime, Tasks, Warning, moments_of,
+};
 
-use serde_json::{Value, json};
-
-use super::said::{Done, Summary};
-use super::stream::{State, Stream};
-use crate::event;
-use crate::event::Kind;
+use super::seconds::ledger_counts;
+use super::stream::{Stream, StreamState};
+use crate::event::{self, Sections};
 use drive::Tick;
+use drive::ledger::tasks::POOL_TIMEOUT;
 use drive::ledger::{Counts, Tally};
 use ground::clock::Phase;
+use latency::{Latencies, Moments};
 
-/// All that happened, by phase.
+/// The sums of all seconds, by phase.
 #[derive(Default)]
 pub struct Totals {
     phases: [Tally; 3],
@@ -20,123 +21,159 @@ pub struct Totals {
 }
 
 impl Totals {
-    /// Adds a second of the whole.
+    /// Adds a merged second.
     pub fn add(&mut self, tick: &Tick) {
         self.phases[tick.phase as usize].merge(&tick.tally);
         self.seconds[tick.phase as usize] += tick.seconds;
     }
 
-    pub fn of(&self, phase: Phase) -> &Tally {
+    fn of(&self, phase: Phase) -> &Tally {
         &self.phases[phase as usize]
     }
 }
 
-/// The body of the last event. Lost machines have their seconds in it, and nothing else. The error is a sentence.
-pub fn done(streams: &[Stream], totals: &Totals, kind: Kind, status: u8) -> Result<Value, String> {
-    let reports: Vec<_> = streams.iter().filter_map(|stream| Some((stream, stream.done.as_deref()?))).collect();
-    let longest = |of: fn(&Done) -> f64| reports.iter().map(|(_, done)| of(done)).fold(0.0, f64::max);
-    let drain = &totals.of(Phase::Drain).counts;
-    let mut body = json!({
-        "status": status,
-        "interrupted": reports.iter().any(|(_, done)| done.interrupted),
-        "clients_aborted": reports.iter().map(|(_, done)| done.clients_aborted.0).sum::<u64>(),
-        "connect_s": longest(|done| done.connect_s),
-        "warmup": phase(&reports, totals, Phase::Warmup, kind),
-        "measure": phase(&reports, totals, Phase::Measure, kind),
-        "drain": {
-            "duration_s": longest(|done| done.drain.duration_s),
-            "transactions": drain.transactions(),
-            "failures": drain.failures,
-        },
-        "scripts": scripts(&reports)?,
-        "client": client(&reports),
-    });
-    let of_tasks: Vec<_> = reports.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
-    if !of_tasks.is_empty() {
-        event::extend(&mut body, json!({ "tasks": tasks::whole(&of_tasks, &totals.of(Phase::Measure).latencies)? }));
-    }
-    event::extend(&mut body, json!({ "machines": streams.iter().map(machine).collect::<Vec<_>>() }));
-    Ok(body)
+/// Merges the last events. Of lost machines only the seconds are included. The error is a sentence.
+pub fn done(streams: &[Stream], totals: &Totals, sections: Sections, status: u8) -> Result<Done, String> {
+    let parts: Vec<_> =
+        streams.iter().filter_map(|stream| stream.done.as_ref().map(|(_, done)| (stream, &**done))).collect();
+    let longest = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).fold(0.0, f64::max);
+    // If no machine finished, the length of a phase is that of its seconds.
+    let summary = |phase, durations: Vec<f64>| {
+        let seconds = totals.seconds[phase as usize];
+        let so_far = Some(seconds).filter(|_| parts.is_empty() && seconds > 0.0);
+        let duration_s = durations.into_iter().reduce(f64::max).or(so_far)?;
+        Some(event::summary(totals.of(phase), duration_s, sections))
+    };
+    let durations = |of: fn(&Done) -> Option<&events::Summary>| {
+        parts.iter().filter_map(|(_, done)| Some(of(done)?.duration_s)).collect()
+    };
+    Ok(Done {
+        status,
+        interrupted: parts.iter().any(|(_, done)| done.interrupted),
+        clients_aborted: parts.iter().map(|(_, done)| done.clients_aborted).sum(),
+        connect_s: longest(|done| done.connect_s),
+        warmup: summary(Phase::Warmup, durations(|done| done.warmup.as_ref())),
+        measure: summary(Phase::Measure, durations(|done| done.measure.as_ref())),
+        drain: event::drain(&totals.of(Phase::Drain).counts, longest(|done| done.drain.duration_s)),
+        scripts: scripts(&parts)?,
+        client: client(&parts),
+        tasks: tasks(&parts, &totals.of(Phase::Measure).latencies)?,
+        machines: Some(streams.iter().map(machine_share).collect()),
+    })
 }
 
-type Reports<'a> = [(&'a Stream, &'a Done)];
+type Parts<'a> = [(&'a Stream, &'a Done)];
 
-fn summary_of(done: &Done, phase: Phase) -> Option<&Summary> {
-    match phase {
-        Phase::Warmup => done.warmup.as_ref(),
-        Phase::Measure => done.measure.as_ref(),
-        Phase::Drain => None,
-    }
-}
-
-/// A phase is as long as on the machine where it was longest. Of machines of which none came to the end the seconds tell.
-fn phase(reports: &Reports<'_>, totals: &Totals, phase: Phase, kind: Kind) -> Option<Value> {
-    let durations = reports.iter().filter_map(|(_, done)| Some(summary_of(done, phase)?.duration_s));
-    let told = totals.seconds[phase as usize];
-    let duration = durations.reduce(f64::max).or(Some(told).filter(|_| reports.is_empty() && told > 0.0))?;
-    Some(event::summary(totals.of(phase), duration, kind))
-}
-
-fn scripts(reports: &Reports<'_>) -> Result<Vec<Value>, String> {
-    let mut whole: Vec<Counts> = Vec::new();
-    for (stream, done) in reports {
-        if whole.is_empty() {
-            whole.resize_with(done.scripts.len(), Counts::default);
+fn scripts(parts: &Parts<'_>) -> Result<Vec<events::Script>, String> {
+    let mut sums: Vec<Counts> = Vec::new();
+    for (stream, done) in parts {
+        if sums.is_empty() {
+            sums.resize_with(done.scripts.len(), Counts::default);
         }
-        if whole.len() != done.scripts.len() {
+        if sums.len() != done.scripts.len() {
             return Err(format!(
                 "machine {} reports {} scripts, the machines before it {}",
                 stream.name,
                 done.scripts.len(),
-                whole.len()
+                sums.len()
             ));
         }
-        for (mine, theirs) in whole.iter_mut().zip(&done.scripts) {
-            let theirs = theirs.counts().map_err(|problem| format!("machine {}: a script {problem}", stream.name))?;
-            mine.merge(&theirs);
+        for (sum, script) in sums.iter_mut().zip(&done.scripts) {
+            let count = script.counts.transactions;
+            let moments = moments_of(count, script.latency_us.map(|latency| latency.moments(count)))
+                .map_err(|problem| format!("machine {}: a script {problem}", stream.name))?;
+            sum.merge(&ledger_counts(&script.counts, moments));
         }
     }
-    Ok(whole.iter().map(event::script).collect())
+    Ok(sums.iter().map(event::script).collect())
 }
 
-/// What the engines used, and what speaks against them.
-fn client(reports: &Reports<'_>) -> Value {
-    let sum = |of: fn(&Done) -> f64| reports.iter().map(|(_, done)| of(done)).sum::<f64>();
-    let (user, system) = (sum(|done| done.client.cpu_user_s), sum(|done| done.client.cpu_system_s));
-    let transactions = sum(|done| done.measure.as_ref().map_or(0.0, |phase| phase.transactions.0 as f64));
-    let busiest = reports.iter().map(|(_, done)| done.client.busiest_thread_share).fold(0.0, f64::max);
-    let warnings = reports.iter().flat_map(|(stream, done)| {
-        done.client
-            .warnings
-            .iter()
-            .map(|warning| json!({ "kind": warning.kind, "message": format!("{}: {}", stream.name, warning.message) }))
+/// CPU times are added; warnings begin with the machine's name.
+fn client(parts: &Parts<'_>) -> ClientUsage {
+    let sum = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).sum::<f64>();
+    let (cpu_user_s, cpu_system_s) = (sum(|done| done.client.cpu_user_s), sum(|done| done.client.cpu_system_s));
+    let transactions = sum(|done| done.measure.as_ref().map_or(0.0, |phase| phase.counts.transactions.0 as f64));
+    let warnings = parts.iter().flat_map(|(stream, done)| {
+        done.client.warnings.iter().map(|Warning { kind, message }| Warning {
+            kind: kind.clone(),
+            message: format!("{}: {message}", stream.name),
+        })
     });
-    json!({
-        "cpu_user_s": user,
-        "cpu_system_s": system,
-        "busiest_thread_share": busiest,
-        "cpu_per_transaction_us": (transactions > 0.0).then(|| (user + system) * 1e6 / transactions),
-        "warnings": warnings.collect::<Vec<_>>(),
-    })
+    ClientUsage {
+        cpu_user_s,
+        cpu_system_s,
+        busiest_thread_share: parts.iter().map(|(_, done)| done.client.busiest_thread_share).fold(0.0, f64::max),
+        cpu_per_transaction_us: (transactions > 0.0).then(|| (cpu_user_s + cpu_system_s) * 1e6 / transactions),
+        warnings: warnings.collect(),
+    }
 }
 
-/// A machine's share. Of a lost one the seconds tell, and what only its last event would have told is null.
-fn machine(stream: &Stream) -> Value {
-    let counted = stream.counted(Phase::Measure);
-    let done = stream.done.as_deref();
+/// All figures are exact, except the median of several machines, which is that of the histogram of `responses`. `None`
+/// without pools.
+fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, String> {
+    let parts: Vec<_> = parts.iter().filter_map(|(stream, done)| Some((*stream, done.tasks.as_ref()?))).collect();
+    if parts.is_empty() {
+        return Ok(None);
+    }
+    let sum = |of: fn(&Tasks) -> Count| parts.iter().map(|(_, tasks)| of(tasks)).sum();
+    let mut failures = events::Failures::new();
+    for (kind, count) in parts.iter().flat_map(|(_, tasks)| &tasks.failures) {
+        failures.entry(kind.clone()).or_default().0 += count.0;
+    }
+    let extent = |times: fn(&Tasks) -> (Count, Option<Extent>)| {
+        let mut all = Moments::default();
+        for (stream, tasks) in &parts {
+            let (count, extent) = times(tasks);
+            let moments = moments_of(count, extent.map(|extent| extent.moments(count)));
+            all.merge(&moments.map_err(|problem| format!("machine {}: its tasks {problem}", stream.name))?);
+        }
+        Ok::<_, String>(Extent::new(&all))
+    };
+    let medians: Vec<_> = parts.iter().filter_map(|(_, tasks)| tasks.response_us?.median).collect();
+    let median = match medians[..] {
+        [only] => Some(only),
+        _ => responses.percentile(50.0).map(|median| median as f64),
+    };
+    let response = extent(|tasks| (tasks.completed, tasks.response_us.map(|response| response.extent)))?;
+    Ok(Some(Tasks {
+        planned: sum(|tasks| tasks.planned),
+        completed: sum(|tasks| tasks.completed),
+        failed: sum(|tasks| tasks.failed),
+        failures,
+        unfinished: sum(|tasks| tasks.unfinished),
+        response_us: response.map(|extent| ResponseTime { extent, median }),
+        queue_us: extent(|tasks| (tasks.completed, tasks.queue_us))?,
+        service_us: extent(|tasks| (tasks.completed, tasks.service_us))?,
+        timeout_waited_us: extent(|tasks| {
+            (tasks.failures.get(POOL_TIMEOUT).copied().unwrap_or_default(), tasks.timeout_waited_us)
+        })?,
+        under_5_s: sum(|tasks| tasks.under_5_s),
+        classes: ResponseClasses {
+            instant: sum(|tasks| tasks.classes.instant),
+            flow: sum(|tasks| tasks.classes.flow),
+            attention: sum(|tasks| tasks.classes.attention),
+            longer: sum(|tasks| tasks.classes.longer),
+        },
+    }))
+}
+
+/// What one machine did. If it was lost, its seconds are counted and the keys of its `done` are null.
+fn machine_share(stream: &Stream) -> MachineShare {
+    let sums = stream.sums(Phase::Measure);
+    let done = stream.done.as_ref().map(|(_, done)| done);
     let measure = done.and_then(|done| done.measure.as_ref());
-    let lost = stream.state == State::Lost;
-    let tps_so_far = (lost && counted.seconds > 0.0).then(|| counted.transactions as f64 / counted.seconds);
-    json!({
-        "machine": stream.name,
-        "clients": stream.clients(),
-        "transactions": counted.transactions,
-        "tps": measure.map(|measure| measure.tps).or(tps_so_far),
-        "cpu_user_s": done.map(|done| done.client.cpu_user_s),
-        "cpu_system_s": done.map(|done| done.client.cpu_system_s),
-        "busiest_thread_share": done.map(|done| done.client.busiest_thread_share),
-        "lag_p99_us": measure.and_then(Summary::lag_p99),
-        "began_at": stream.began.and_then(|began| began.at),
-        "status": done.map(|done| done.status),
-    })
+    let lost = stream.state == StreamState::Lost;
+    let tps_so_far = (lost && sums.seconds > 0.0).then(|| sums.transactions as f64 / sums.seconds);
+    MachineShare {
+        machine: stream.name.clone(),
+        clients: stream.clients(),
+        transactions: sums.transactions.into(),
+        tps: measure.map(|measure| measure.tps).or(tps_so_far),
+        cpu_user_s: done.map(|done| done.client.cpu_user_s),
+        cpu_system_s: done.map(|done| done.client.cpu_system_s),
+        busiest_thread_share: done.map(|done| done.client.busiest_thread_share),
+        lag_p99_us: measure.and_then(|measure| Some(measure.times.lag_us.flatten()?.p99 as f64)),
+        began_at: stream.began.and_then(|began| began.at),
+        status: done.map(|done| done.status),
+    }
 }

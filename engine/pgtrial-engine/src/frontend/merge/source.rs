@@ -1,85 +1,59 @@
-//! Where the lines come from: a file for each machine, or all of them through standard input while the run goes on.
+//! Reads the machines' lines: from a file for each machine, or from standard input while the run goes on.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, ErrorKind, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::path::PathBuf;
 
-use memchr::memchr;
 use serde::de::IgnoredAny;
 
 use super::merger::Merger;
 use ground::output::plain_io_message;
 
-/// No event is longer, bytes: a second's histograms are below a megabyte.
+/// Limit of a line's length in bytes. The histograms of a second are below a megabyte.
 const LONGEST_LINE: usize = 1 << 26;
 
-/// What a read takes from standard input, bytes.
+/// Capacity of the buffer for standard input, bytes.
 const BUFFER: usize = 1 << 18;
 
 /// Reads lines one after the other.
 struct Lines<R> {
     from: R,
-    what: String,
-    /// So much of what was read has been given out as a line.
-    given: usize,
-    /// A line that is longer than what was read at once.
+    /// What is read, for messages.
+    name: String,
     line: Vec<u8>,
 }
 
 impl<R: BufRead> Lines<R> {
-    fn new(from: R, what: String) -> Self {
-        Self { from, what, given: 0, line: Vec::new() }
+    fn new(from: R, name: String) -> Self {
+        Self { from, name, line: Vec::new() }
     }
 
-    /// The next line without its end. One that was not written to its end is none: its writer was cut off.
+    /// The next line without its line end. A last line without a line end is dropped, unless it is a whole event.
     fn next(&mut self) -> Result<Option<&[u8]>, String> {
-        self.from.consume(std::mem::take(&mut self.given));
         self.line.clear();
-        let end = loop {
-            let read = match self.from.fill_buf() {
-                Ok(read) => read,
-                Err(error) if error.kind() == ErrorKind::Interrupted => continue,
-                Err(error) => return Err(unreadable(&self.what, &error)),
-            };
-            if read.is_empty() {
-                return Ok(Some(&*self.line).filter(|line| is_whole(line)));
-            }
-            let end = memchr(b'\n', read);
-            if let Some(end) = end.filter(|_| self.line.is_empty()) {
-                break end;
-            }
-            let used = end.unwrap_or(read.len());
-            self.line.extend_from_slice(&read[..used]);
-            self.from.consume(used + usize::from(end.is_some()));
-            if end.is_some() {
-                return Ok(Some(without_return(&self.line)));
-            }
-            if self.line.len() >= LONGEST_LINE {
-                return Err(format!("{} has a line of more than {LONGEST_LINE} bytes, which is no event", self.what));
-            }
-        };
-        self.given = end + 1;
-        // What was read is still there: nothing is waited for.
-        let read = self.from.fill_buf().map_err(|error| unreadable(&self.what, &error))?;
-        Ok(Some(without_return(&read[..end])))
+        let mut from = (&mut self.from).take(LONGEST_LINE as u64);
+        from.read_until(b'\n', &mut self.line).map_err(|error| unreadable(&self.name, &error))?;
+        if let Some(line) = self.line.strip_suffix(b"\n") {
+            return Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)));
+        }
+        if self.line.len() >= LONGEST_LINE {
+            return Err(format!("{} has a line of more than {LONGEST_LINE} bytes, which is no event", self.name));
+        }
+        Ok(Some(&*self.line).filter(|line| is_whole(line)))
     }
 }
 
-fn unreadable(what: &str, error: &io::Error) -> String {
-    format!("could not read {what}: {}", plain_io_message(error))
+fn unreadable(name: &str, error: &io::Error) -> String {
+    format!("could not read {name}: {}", plain_io_message(error))
 }
 
-fn without_return(line: &[u8]) -> &[u8] {
-    line.strip_suffix(b"\r").unwrap_or(line)
-}
-
-/// Whether a line without an end is an event all the same, with or without its machine's number.
+/// Whether a line is valid JSON, with or without its machine's number.
 fn is_whole(line: &[u8]) -> bool {
     let event = line.splitn(2, |byte| *byte == b'\t').last().unwrap_or_default();
     serde_json::from_slice::<IgnoredAny>(event).is_ok()
 }
 
-/// Reads a file of each machine, always that of the one which is the furthest behind, so that nothing piles up.
+/// Merges a file of each machine. It reads from the machine that is the furthest behind, so that few seconds are open.
 pub fn merge_files(
     merger: &mut Merger,
     paths: &[PathBuf],
@@ -87,19 +61,19 @@ pub fn merge_files(
 ) -> Result<(), String> {
     let mut files = Vec::new();
     for path in paths {
-        let what = format!("\"{}\"", path.display());
-        let file = File::open(path).map_err(|error| format!("could not open {what}: {}", plain_io_message(&error)))?;
-        files.push(Lines::new(BufReader::new(file), what));
+        let name = format!("\"{}\"", path.display());
+        let file = File::open(path).map_err(|error| format!("could not open {name}: {}", plain_io_message(&error)))?;
+        files.push(Lines::new(BufReader::new(file), name));
     }
     while let Some(machine) = merger.last() {
         match files[machine].next()? {
-            Some(line) => merger.take(machine, line)?,
-            None => merger.end(machine)?,
+            Some(line) => merger.add_line(machine, line)?,
+            None => merger.end_stream(machine)?,
         }
         if !merger.is_running(machine) {
-            // Nothing may follow; if it does, it is refused there.
+            // The merger rejects a line after the last event.
             if let Some(line) = files[machine].next()? {
-                merger.take(machine, line)?;
+                merger.add_line(machine, line)?;
             }
         }
         write(merger)?;
@@ -107,7 +81,7 @@ pub fn merge_files(
     Ok(())
 }
 
-/// Reads lines `MACHINE<TAB>EVENT` until all machines have come to their end, or the lines have.
+/// Merges lines `MACHINE<TAB>EVENT` until all machines have ended, or the input has.
 pub fn merge_live(
     merger: &mut Merger,
     from: impl Read,
@@ -119,9 +93,9 @@ pub fn merge_live(
         number += 1;
         let (machine, event) = split(line, merger.machines()).ok_or_else(|| unnumbered(number, merger.machines()))?;
         if event.is_empty() {
-            merger.end(machine)?;
+            merger.end_stream(machine)?;
         } else {
-            merger.take(machine, event)?;
+            merger.add_line(machine, event)?;
         }
         write(merger)?;
         if merger.status().is_some() {
@@ -129,7 +103,7 @@ pub fn merge_live(
         }
     }
     for machine in 0..merger.machines() {
-        merger.end(machine)?;
+        merger.end_stream(machine)?;
     }
     write(merger)
 }
@@ -167,10 +141,10 @@ mod tests {
     proptest! {
         #[test]
         fn lines_are_the_same_however_they_are_read(
-            told in prop::collection::vec(prop::collection::vec(b'a'..=b'd', 0..40), 0..20), at_once in 1..50usize,
+            lines_written in prop::collection::vec(prop::collection::vec(b'a'..=b'd', 0..40), 0..20), at_once in 1..50usize,
         ) {
-            let whole: Vec<u8> = told.iter().flat_map(|line| line.iter().chain(b"\n")).copied().collect();
-            prop_assert_eq!(lines(&whole, at_once), told);
+            let whole: Vec<u8> = lines_written.iter().flat_map(|line| line.iter().chain(b"\n")).copied().collect();
+            prop_assert_eq!(lines(&whole, at_once), lines_written);
         }
     }
 }

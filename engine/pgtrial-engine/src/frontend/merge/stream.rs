@@ -1,97 +1,67 @@
-//! One machine: what it has said so far, and how far it has come.
+//! The events of one machine: what it has reported, and how far it has come. Errors continue a sentence that begins with
+//! the machine and the line.
 
-use serde_json::{Map, Value};
+use events::{Connected, Done, Hello, PhaseStart, Summary, Task, Tick};
 
-use super::said::{Clients, Done, Hello, PhaseBegins, Second, Summary, Task};
+use super::position::{Position, phase_name};
 use ground::clock::Phase;
 
-/// A place in the run: a phase's beginning, or after it one of its seconds.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
-    pub phase: Phase,
-    /// 0 is the beginning, second `s` is `s + 1`.
-    step: u64,
-}
-
-impl Place {
-    pub const START: Self = Self::beginning(Phase::Warmup);
-
-    /// Where a phase begins.
-    pub const fn beginning(phase: Phase) -> Self {
-        Self { phase, step: 0 }
-    }
-
-    /// A second of a phase.
-    pub fn second(phase: Phase, second: u32) -> Self {
-        Self { phase, step: u64::from(second) + 1 }
-    }
-
-    /// What comes next.
-    fn after(self) -> Self {
-        Self { step: self.step + 1, ..self }
-    }
-
-    /// The number of the second, if it is one.
-    pub fn number(self) -> Option<u64> {
-        self.step.checked_sub(1)
-    }
-}
-
-/// Whether more is to come.
+/// Whether more events are expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum StreamState {
     Running,
     Done,
+    /// The events ended before `done`.
     Lost,
 }
 
-/// What the seconds of a phase came to.
+/// Sums over the seconds of a phase.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Counted {
+pub struct PhaseSums {
     pub transactions: u64,
     pub seconds: f64,
 }
 
-/// The beginning of the load.
+/// When the load began.
 #[derive(Debug, Clone, Copy)]
-pub struct Began {
-    /// On the clock of the engine's own events.
+pub struct LoadStart {
+    /// On the clock of the engine's events.
     pub t: f64,
-    /// On the machine's clock.
+    /// Unix seconds of the machine's clock.
     pub at: Option<f64>,
 }
 
-/// A task that failed, on a clock that begins with the load, seconds.
+/// A task that failed. Times are in seconds since the load began.
 pub struct FailedTask {
     pub arrived: f64,
     pub ended: f64,
-    pub body: Map<String, Value>,
+    pub task: Task,
 }
 
-/// A machine's part.
+/// The stream of one machine's events. Those that are kept have their time `t` beside them.
 pub struct Stream {
     pub name: String,
-    pub state: State,
-    /// Everything before this has been said.
-    pub next: Place,
+    pub state: StreamState,
+    /// Everything before this position has been read.
+    pub next: Position,
     pub lines: u64,
-    pub hello: Option<Hello>,
-    pub ready: Option<Clients>,
-    pub connected: Option<Clients>,
-    pub began: Option<Began>,
-    pub done: Option<Box<Done>>,
+    pub hello: Option<(f64, Hello)>,
+    pub ready: Option<(f64, Connected)>,
+    pub connected: Option<(f64, Connected)>,
+    pub began: Option<LoadStart>,
+    pub done: Option<(f64, Box<Done>)>,
     /// Failed tasks of the second that is not yet over.
     tasks: Vec<FailedTask>,
-    counted: [Counted; 3],
+    sums: [PhaseSums; 3],
 }
 
 impl Stream {
-    /// A machine that has said nothing.
+    /// A stream before its first line.
     pub fn new(name: String) -> Self {
         Self {
             name,
-            state: State::Running,
-            next: Place::START,
+            state: StreamState::Running,
+            next: Position::START,
             lines: 0,
             hello: None,
             ready: None,
@@ -99,95 +69,86 @@ impl Stream {
             began: None,
             done: None,
             tasks: Vec::new(),
-            counted: Default::default(),
+            sums: Default::default(),
         }
     }
 
-    /// Whether more is to come.
+    /// Whether more events are expected.
     pub fn is_running(&self) -> bool {
-        self.state == State::Running
+        self.state == StreamState::Running
     }
 
-    /// How many clients it has, as far as it has said so.
+    /// The number of clients, if the machine has reported it.
     pub fn clients(&self) -> Option<u64> {
-        let planned = || self.hello.as_ref()?.plan.get("clients")?.as_u64();
-        self.connected.map(|connected| connected.clients.0).or_else(planned)
+        let planned = || self.hello.as_ref()?.1.plan.get("clients")?.as_u64();
+        self.connected.map(|(_, connected)| connected.clients.0).or_else(planned)
     }
 
-    /// What the seconds of a phase came to.
-    pub fn counted(&self, phase: Phase) -> Counted {
-        self.counted[phase as usize]
+    /// Sums over the seconds of a phase.
+    pub fn sums(&self, phase: Phase) -> PhaseSums {
+        self.sums[phase as usize]
     }
 
-    /// A time of its events as seconds since its load began; as it is if the load has not begun.
-    pub fn since_beginning(&self, t: f64) -> f64 {
+    /// Converts a time of its events to seconds since its load began. Before the load the time is returned as it is.
+    pub fn since_start(&self, t: f64) -> f64 {
         self.began.map_or(t, |began| t - began.t)
     }
 
-    /// A phase begins. The error is the rest of a sentence.
-    pub fn begin(&mut self, phase: &PhaseBegins) -> Result<(), String> {
-        let place = Place::beginning(phase.phase);
-        if place < self.next {
-            return Err(format!("begins the phase {} a second time or too late", name_of(phase.phase)));
+    /// A phase begins.
+    pub fn begin_phase(&mut self, t: f64, start: &PhaseStart) -> Result<(), String> {
+        let position = Position::beginning(start.phase);
+        if position < self.next {
+            return Err(format!("begins the phase {} a second time or too late", phase_name(start.phase)));
         }
-        self.began.get_or_insert(Began { t: phase.t, at: phase.at });
-        self.next = place.after();
+        self.began.get_or_insert(LoadStart { t, at: start.at });
+        self.next = position.next();
         Ok(())
     }
 
-    /// A second is over. The error is the rest of a sentence.
-    pub fn pass(&mut self, second: &Second<'_>) -> Result<(), String> {
-        let place = second.place();
-        if second.phase != self.next.phase || self.began.is_none() || place < self.next {
-            return Err(format!("has second {} of {} out of its order", second.second, name_of(second.phase)));
+    /// A second is over. Returns the tasks that failed in it.
+    pub fn end_second(&mut self, tick: &Tick) -> Result<Vec<FailedTask>, String> {
+        let position = Position::of_second(tick.phase, tick.second);
+        if tick.phase != self.next.phase || self.began.is_none() || position < self.next {
+            return Err(format!("has second {} of {} out of its order", tick.second, phase_name(tick.phase)));
         }
-        self.next = place.after();
-        let counted = &mut self.counted[second.phase as usize];
-        counted.transactions += second.transactions.0;
-        counted.seconds += second.seconds;
-        Ok(())
+        self.next = position.next();
+        let sums = &mut self.sums[tick.phase as usize];
+        sums.transactions += tick.counts.transactions.0;
+        sums.seconds += tick.seconds;
+        Ok(self.take_tasks())
     }
 
     /// A task has failed in the second that is not yet over.
-    pub fn keep(&mut self, task: Task) {
-        let Task { arrived_s, waited_s, served_s, mut body } = task;
-        let arrived = self.since_beginning(arrived_s);
-        body.insert("machine".to_owned(), self.name.clone().into());
-        self.tasks.push(FailedTask { arrived, ended: arrived + waited_s + served_s, body });
+    pub fn add_task(&mut self, mut task: Task) {
+        let arrived = self.since_start(task.arrived_s);
+        let ended = arrived + task.waited_s + task.served_s;
+        task.more.insert("machine".to_owned(), self.name.clone().into());
+        self.tasks.push(FailedTask { arrived, ended, task });
     }
 
-    /// The tasks that have failed since they were last taken.
+    /// Returns the tasks of the second that is not yet over, and forgets them.
     pub fn take_tasks(&mut self) -> Vec<FailedTask> {
         std::mem::take(&mut self.tasks)
     }
 
-    /// The run is over here. The error is the rest of a sentence: events that are missing.
-    pub fn end(&mut self, done: Box<Done>) -> Result<(), String> {
-        let of = |summary: &Option<Summary>| summary.as_ref().map_or(0, |phase| phase.transactions.0);
+    /// The run is over on this machine. Rejects sums that differ from those of the seconds.
+    pub fn finish(&mut self, t: f64, done: Box<Done>) -> Result<(), String> {
+        let of = |summary: &Option<Summary>| summary.as_ref().map_or(0, |phase| phase.counts.transactions.0);
         for (phase, reported) in [
             (Phase::Warmup, of(&done.warmup)),
             (Phase::Measure, of(&done.measure)),
             (Phase::Drain, done.drain.transactions.0),
         ] {
-            let counted = self.counted(phase).transactions;
+            let counted = self.sums(phase).transactions;
             if counted != reported {
                 return Err(format!(
                     "reports {reported} transactions of {}, and its seconds have {counted}: events are missing",
-                    name_of(phase)
+                    phase_name(phase)
                 ));
             }
         }
-        self.done = Some(done);
-        self.state = State::Done;
+        self.done = Some((t, done));
+        self.state = StreamState::Done;
         Ok(())
-    }
-}
-
-/// As the events have it.
-pub fn name_of(phase: Phase) -> &'static str {
-    match phase {
-        Phase::Warmup => "warmup",
-        Phase::Measure => "measure",
-        Phase::Drain => "drain",
     }
 }

@@ -62,13 +62,13 @@ fn clients_are_ready_when_those_of_all_machines_are() {
     let mut merger = Merger::new(["a", "b", "c"].map(str::to_owned));
     let hello = hello(json!({}));
     for machine in 0..3 {
-        merger.take(machine, &hello).unwrap();
+        merger.add_line(machine, &hello).unwrap();
     }
-    merger.take(0, &ready(3, 0.5)).unwrap();
-    merger.take(1, &ready(2, 0.7)).unwrap();
-    assert_eq!(of_kind(&merger.events(), "ready").len(), 0);
-    merger.end(2).unwrap();
-    assert_eq!(of_kind(&merger.events(), "ready"), [&json!({ "clients": 5, "connect_s": 0.7 })]);
+    merger.add_line(0, &ready(3, 0.5)).unwrap();
+    merger.add_line(1, &ready(2, 0.7)).unwrap();
+    assert_eq!(of_kind(&events(&mut merger), "ready").len(), 0);
+    merger.end_stream(2).unwrap();
+    assert_eq!(of_kind(&events(&mut merger), "ready"), [&json!({ "clients": 5, "connect_s": 0.7 })]);
 }
 
 #[test]

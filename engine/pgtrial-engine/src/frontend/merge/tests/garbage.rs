@@ -1,4 +1,4 @@
-//! Whatever comes in, it is taken or refused in a sentence.
+//! Any input is merged, or rejected with a sentence.
 
 use proptest::prelude::*;
 
@@ -111,6 +111,6 @@ proptest! {
     #[test]
     fn any_line_is_read_or_refused(line in prop::collection::vec(any::<u8>(), 0..80)) {
         let mut merger = Merger::new(["a".to_owned()]);
-        prop_assert!(merger.take(0, &line).is_err());
+        prop_assert!(merger.add_line(0, &line).is_err());
     }
 }

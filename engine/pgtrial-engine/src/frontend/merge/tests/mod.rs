@@ -4,11 +4,13 @@ mod ends;
 mod garbage;
 mod sums;
 
+use events::Line;
 use proptest::prelude::*;
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::merger::{Event, Merger};
-use crate::event::{Kind, extend, second, summary};
+use super::merger::Merger;
+use crate::event::{Sections, failures, summary, tick_event};
 use drive::Tick;
 use drive::ledger::{Pace, Tally};
 use ground::clock::Phase;
@@ -30,10 +32,35 @@ pub fn transactions(most: usize) -> impl Strategy<Value = Vec<Transaction>> {
     prop::collection::vec(one, 0..most)
 }
 
-pub fn line(event: &str, t: f64, body: Value) -> Vec<u8> {
+/// An event of the merger, with its keys beside `event` and `t`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Merged {
+    pub t: f64,
+    pub event: String,
+    pub body: Value,
+}
+
+pub fn line(event: &str, t: f64, body: impl Serialize) -> Vec<u8> {
     let mut line = json!({ "event": event, "t": t });
-    extend(&mut line, body);
+    extend(&mut line, serde_json::to_value(body).unwrap());
     line.to_string().into_bytes()
+}
+
+/// Adds the keys of another object.
+pub fn extend(object: &mut Value, other: Value) {
+    let (Value::Object(object), Value::Object(other)) = (object, other) else { panic!("not objects") };
+    object.extend(other);
+}
+
+/// The events that the merger has made since the last call.
+pub fn events(merger: &mut Merger) -> Vec<Merged> {
+    let event = |line: Line| {
+        let Value::Object(mut body) = serde_json::to_value(&line).unwrap() else { panic!("{line:?}") };
+        let (event, t) = (body.shift_remove("event").unwrap(), body.shift_remove("t").unwrap());
+        let event = event.as_str().unwrap().to_owned();
+        Merged { t: t.as_f64().unwrap(), event, body: Value::Object(body) }
+    };
+    merger.take_lines().into_iter().map(event).collect()
 }
 
 pub fn hello(plan: Value) -> Vec<u8> {
@@ -66,7 +93,7 @@ fn tally(of: &[&Transaction], paced: bool) -> Tally {
 
 /// The events of an engine with these transactions, whose clock was at `clock` seconds when the load began.
 pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
-    let kind = Kind { paced, ..Kind::default() };
+    let sections = Sections { pace: paced, ..Sections::default() };
     let mut lines = vec![hello(json!({ "scripts": ["s"], "clients": clients, "duration_s": 4.0 }))];
     lines.push(line("connected", clock - 0.01, json!({ "clients": clients, "connect_s": 0.5 })));
     let mut now = clock;
@@ -82,15 +109,15 @@ pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<
             now += 1.0;
             let ended: Vec<_> = own.iter().copied().filter(|transaction| transaction.second == number).collect();
             let tick = Tick { phase, second: number, seconds: 1.0, tally: tally(&ended, paced) };
-            lines.push(line("tick", now, second(&tick, kind)));
+            lines.push(line("tick", now, tick_event(&tick, sections)));
         }
-        summaries.push((tally(&own, paced), summary(&tally(&own, paced), 4.0, kind)));
+        summaries.push((tally(&own, paced), summary(&tally(&own, paced), 4.0, sections)));
     }
     let drain = &summaries[2].0.counts;
     let body = json!({
         "status": 0, "interrupted": false, "clients_aborted": 0, "connect_s": 0.5,
         "warmup": summaries[0].1, "measure": summaries[1].1,
-        "drain": { "duration_s": 4.0, "transactions": drain.transactions(), "failures": drain.failures },
+        "drain": { "duration_s": 4.0, "transactions": drain.transactions(), "failures": failures(&drain.failures) },
         "scripts": [],
         "client": { "cpu_user_s": 1.0, "cpu_system_s": 0.5, "busiest_thread_share": 0.1 * clients as f64,
                     "cpu_per_transaction_us": null, "warnings": [] },
@@ -100,23 +127,23 @@ pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<
 }
 
 /// Feeds streams to the merger, always a line of the one that `next` names among those that have one; then ends them all.
-pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) -> Result<(Vec<Event>, u8), String> {
+pub fn merged(streams: &[Vec<Vec<u8>>], mut next: impl FnMut(usize) -> usize) -> Result<(Vec<Merged>, u8), String> {
     let mut merger = Merger::new((0..streams.len()).map(|index| format!("m{index}")));
     let mut rest: Vec<_> = streams.iter().map(|lines| lines.iter()).collect();
     let mut open: Vec<usize> = (0..streams.len()).collect();
     while !open.is_empty() {
         let chosen = next(open.len()) % open.len();
         match rest[open[chosen]].next() {
-            Some(line) => merger.take(open[chosen], line)?,
-            None => merger.end(open.remove(chosen))?,
+            Some(line) => merger.add_line(open[chosen], line)?,
+            None => merger.end_stream(open.remove(chosen))?,
         }
     }
     let status = merger.status().ok_or("no end")?;
-    Ok((merger.events(), status))
+    Ok((events(&mut merger), status))
 }
 
 /// The same in turns.
-pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Event>, u8), String> {
+pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Merged>, u8), String> {
     let mut turn = 0;
     merged(streams, |_| {
         turn += 1;
@@ -124,6 +151,6 @@ pub fn in_turns(streams: &[Vec<Vec<u8>>]) -> Result<(Vec<Event>, u8), String> {
     })
 }
 
-pub fn of_kind<'a>(events: &'a [Event], kind: &str) -> Vec<&'a Value> {
+pub fn of_kind<'a>(events: &'a [Merged], kind: &str) -> Vec<&'a Value> {
     events.iter().filter(|event| event.event == kind).map(|event| &event.body).collect()
 }

@@ -31,7 +31,7 @@ fn assert_alike(found: &Value, expected: &Value) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-fn assert_whole(events: &[Event], whole: &[Vec<u8>]) -> Result<(), TestCaseError> {
+fn assert_whole(events: &[Merged], whole: &[Vec<u8>]) -> Result<(), TestCaseError> {
     let (ticks, expected) = (of_kind(events, "tick"), parsed(whole, "tick"));
     prop_assert_eq!(ticks.len(), expected.len());
     for (found, expected) in ticks.iter().zip(&expected) {
@@ -66,12 +66,12 @@ proptest! {
         prop_assert_eq!(&of_kind(&events, "hello")[0]["plan"]["clients"], &json!(2 * machines));
         prop_assert!(events.is_sorted_by(|one, next| one.t <= next.t));
         assert_whole(&events, &whole)?;
-        let kinds: Vec<_> = events.iter().map(|event| event.event.as_ref()).collect();
+        let kinds: Vec<_> = events.iter().map(|event| &*event.event).collect();
         let second = ["tick"; 4];
         let expected = [&["hello", "connected", "phase"][..], &second, &["phase"], &second, &["phase"], &second, &["done"]];
         prop_assert_eq!(kinds, expected.concat());
         let in_turns = in_turns(&streams).unwrap().0;
-        let bodies = |events: &[Event]| events.iter().map(|event| (event.t, event.body.clone())).collect::<Vec<_>>();
+        let bodies = |events: &[Merged]| events.iter().map(|event| (event.t, event.body.clone())).collect::<Vec<_>>();
         prop_assert_eq!(bodies(&events), bodies(&in_turns));
     }
 }
@@ -121,11 +121,11 @@ fn a_phase_and_its_seconds_wait_for_the_slowest() {
     let streams = [engine(&[], 1, 1.0, false), engine(&[], 1, 1.0, false)];
     let mut merger = Merger::new(["fast", "slow"].map(str::to_owned));
     let mut said = Vec::new();
-    streams[0].iter().for_each(|line| merger.take(0, line).unwrap());
-    assert_eq!((merger.events(), merger.last()), (vec![], Some(1)));
+    streams[0].iter().for_each(|line| merger.add_line(0, line).unwrap());
+    assert_eq!((events(&mut merger), merger.last()), (vec![], Some(1)));
     for line in &streams[1][..5] {
-        merger.take(1, line).unwrap();
-        said.push(merger.events().iter().map(|event| event.event.clone().into_owned()).collect::<Vec<_>>());
+        merger.add_line(1, line).unwrap();
+        said.push(events(&mut merger).iter().map(|event| event.event.clone()).collect::<Vec<_>>());
     }
     assert_eq!(said, [["hello"], ["connected"], ["phase"], ["tick"], ["tick"]]);
 }
@@ -139,7 +139,7 @@ fn a_machine_that_is_far_behind_holds_up_nothing_but_its_seconds() {
             let of =
                 Transaction { phase: 1, second: number, latency_ns: latency_ns * u64::from(number + 1), failed: false };
             let tick = Tick { phase, second: number, seconds: 1.0, tally: tally(&[&of], true) };
-            line("tick", f64::from(number) + 2.0, second(&tick, Kind { paced: true, ..Kind::default() }))
+            line("tick", f64::from(number) + 2.0, tick_event(&tick, Sections { pace: true, ..Sections::default() }))
         };
         let begin = [hello(json!({})), line("phase", 1.0, json!({ "phase": phase }))];
         begin.into_iter().chain((0..seconds).map(tick)).collect()
@@ -148,8 +148,8 @@ fn a_machine_that_is_far_behind_holds_up_nothing_but_its_seconds() {
     let mut one_after_the_other = Merger::new(["a", "b", "c"].map(str::to_owned));
     let mut held = Vec::new();
     for (machine, stream) in streams.iter().enumerate() {
-        stream.iter().for_each(|line| one_after_the_other.take(machine, line).unwrap());
-        held.push(one_after_the_other.events());
+        stream.iter().for_each(|line| one_after_the_other.add_line(machine, line).unwrap());
+        held.push(events(&mut one_after_the_other));
     }
     assert!(held[0].is_empty() && held[1].is_empty());
     let ticks = of_kind(&held[2], "tick");

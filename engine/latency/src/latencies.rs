@@ -1,30 +1,25 @@
-//! Latency histograms: three significant digits from 1 us to 1 h, mergeable across threads, seconds and machines.
+//! A histogram of latencies: three significant digits from 1 us to 1 h, mergeable across threads, seconds and machines.
 //!
-//! Counting is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>); percentiles and
-//! the encoded form are those of its libraries to the last digit and byte.
+//! Recording is a shift and an increment in the bucket layout of HdrHistogram (<http://hdrhistogram.org>), whose library
+//! does the rest.
 
-mod counts;
-mod encoded;
+use hdrhistogram::Histogram;
+use serde::{Deserialize, Serialize};
 
-use serde::Serialize;
+/// Longer latencies are recorded as this one, microseconds.
+pub(crate) const LONGEST_US: u64 = 3_600_000_000;
+pub(crate) const DIGITS: u8 = 3;
 
-pub use counts::MOST;
-pub use encoded::Decoder;
-
-/// The longest latency told apart, microseconds; longer ones count as this.
-const LONGEST_US: u64 = 3_600_000_000;
-const DIGITS: u8 = 3;
-
-/// Values below 2 to the power of this have a bucket each; from there on each doubling has half as many buckets.
+/// Values below 2 to the power of this have a bucket each. From there each doubling has half as many buckets.
 const EXACT_BITS: u32 = 11;
 
 /// Latencies below this, nanoseconds, have a bucket for each microsecond.
 const EXACT_NS: u64 = 1000 * (1 << EXACT_BITS) - 500;
 
-/// There are so many buckets.
-const BUCKETS: usize = bucket(LONGEST_US) + 1;
+/// The number of buckets.
+pub(crate) const BUCKETS: usize = bucket(LONGEST_US) + 1;
 
-/// Buckets are made this many at a time.
+/// Buckets are allocated in multiples of this number.
 const STEP: usize = 1 << EXACT_BITS;
 
 /// Latencies of committed transactions.
@@ -35,8 +30,8 @@ pub struct Latencies {
     total: u64,
 }
 
-/// The percentiles that every report knows, microseconds.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+/// The percentiles of every report, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Percentiles {
     pub p50: u64,
     pub p90: u64,
@@ -46,15 +41,18 @@ pub struct Percentiles {
     pub p999: u64,
 }
 
+/// The buckets that are not empty, and their counts: some kilobytes.
+pub struct Packed(Vec<(usize, u64)>);
+
 /// The bucket of a latency in microseconds.
 #[inline]
-const fn bucket(us: u64) -> usize {
+pub(crate) const fn bucket(us: u64) -> usize {
     let doublings = u64::BITS - EXACT_BITS - (us | ((1 << EXACT_BITS) - 1)).leading_zeros();
     ((doublings as usize) << (EXACT_BITS - 1)) + (us >> doublings) as usize
 }
 
 /// The lowest latency of a bucket, microseconds.
-const fn lowest(bucket: usize) -> u64 {
+pub(crate) const fn lowest(bucket: usize) -> u64 {
     let half = 1 << (EXACT_BITS - 1);
     if bucket < 2 * half {
         return bucket as u64;
@@ -84,7 +82,7 @@ impl Latencies {
         self.record_inexactly(latency_ns);
     }
 
-    /// The same for latencies that share a bucket, or for which there is none yet.
+    /// The same for latencies that share a bucket, and for buckets that are not allocated yet.
     #[inline(never)]
     fn record_inexactly(&mut self, latency_ns: u64) {
         let us = latency_ns.saturating_add(500) / 1000;
@@ -100,6 +98,20 @@ impl Latencies {
         self.counts.resize(buckets.next_multiple_of(STEP), 0);
     }
 
+    /// Adds `count` latencies; `None` if there is no such bucket.
+    #[inline]
+    pub(crate) fn add_to_bucket(&mut self, bucket: usize, count: u64) -> Option<()> {
+        if bucket >= self.counts.len() {
+            if bucket >= BUCKETS {
+                return None;
+            }
+            self.grow(bucket + 1);
+        }
+        *self.counts.get_mut(bucket).filter(|_| bucket < BUCKETS)? += count;
+        self.total += count;
+        Some(())
+    }
+
     /// Adds another histogram.
     pub fn merge(&mut self, other: &Latencies) {
         if other.counts.len() > self.counts.len() {
@@ -111,54 +123,58 @@ impl Latencies {
         self.total += other.total;
     }
 
+    /// The same histogram as the library has it.
+    pub(crate) fn histogram(&self) -> Histogram<u64> {
+        let mut histogram = Histogram::new_with_bounds(1, LONGEST_US, DIGITS)
+            .unwrap_or_else(|error| unreachable!("the bounds are valid: {error}"));
+        self.buckets().for_each(|(us, count)| histogram.saturating_record_n(us, count));
+        histogram
+    }
+
     /// The percentiles; `None` without latencies.
     pub fn percentiles(&self) -> Option<Percentiles> {
-        let [p50, p90, p95, p99, p999] = self.at([50.0, 90.0, 95.0, 99.0, 99.9])?;
-        Some(Percentiles { p50, p90, p95, p99, p999 })
+        let histogram = (self.total > 0).then(|| self.histogram())?;
+        let at = |percentile| histogram.value_at_percentile(percentile);
+        Some(Percentiles { p50: at(50.0), p90: at(90.0), p95: at(95.0), p99: at(99.0), p999: at(99.9) })
     }
 
-    /// The latency of which `percentile` percent are not longer, microseconds; `None` without latencies.
+    /// The latency in microseconds that `percentile` percent of all do not exceed; `None` without latencies.
     pub fn percentile(&self, percentile: f64) -> Option<u64> {
-        self.at([percentile]).map(|[found]| found)
+        (self.total > 0).then(|| self.histogram().value_at_percentile(percentile))
     }
 
-    /// The longest latencies of the buckets in which these percentiles are, which ascend: all in one walk. Of the 0th it is
-    /// the shortest. `None` without latencies.
-    fn at<const N: usize>(&self, percentiles: [f64; N]) -> Option<[u64; N]> {
-        let last = self.counts.iter().rposition(|count| *count > 0)?;
-        let (mut bucket, mut counted) = (0, self.counts[0]);
-        Some(percentiles.map(|percentile| {
-            let wanted = (percentile / 100.0 * self.total as f64).ceil().max(1.0) as u64;
-            while counted < wanted && bucket < last {
-                bucket += 1;
-                counted += self.counts[bucket];
-            }
-            if percentile > 0.0 { lowest(bucket + 1) - 1 } else { lowest(bucket) }
-        }))
-    }
-
-    /// The buckets that are not empty: lowest latency in microseconds, and how many.
+    /// The buckets that are not empty: lowest latency in microseconds, and count.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
         let counts = self.counts.iter().enumerate().filter(|(_, count)| **count > 0);
         counts.map(|(bucket, count)| (lowest(bucket), *count))
     }
+
+    /// Moves the counts into less memory, and leaves an empty histogram.
+    pub fn pack(&mut self) -> Packed {
+        let Self { counts, .. } = std::mem::take(self);
+        Packed(counts.into_iter().enumerate().filter(|(_, count)| *count > 0).collect())
+    }
+
+    /// Adds packed counts.
+    pub fn unpack(&mut self, Packed(counts): Packed) {
+        for (bucket, count) in counts {
+            self.add_to_bucket(bucket, count);
+        }
+    }
+
+    #[cfg(test)]
+    pub(crate) fn total(&self) -> u64 {
+        self.total
+    }
 }
 
 #[cfg(test)]
-pub mod tests {
+mod tests {
     use super::*;
-    use hdrhistogram::Histogram;
-    use hdrhistogram::serialization::Deserializer;
     use proptest::prelude::*;
 
-    /// What the library reads from the encoded form.
-    pub fn library(latencies: &Latencies) -> Histogram<u64> {
-        let bytes = base64_simd::STANDARD.decode_to_vec(latencies.encode()).unwrap();
-        Deserializer::new().deserialize(&mut bytes.as_slice()).unwrap()
-    }
-
-    /// What the library makes of latencies in nanoseconds.
-    pub fn reference(latencies: impl IntoIterator<Item = u64>) -> Histogram<u64> {
+    /// What the library records of latencies in nanoseconds.
+    fn reference(latencies: impl IntoIterator<Item = u64>) -> Histogram<u64> {
         let mut reference = Histogram::new_with_bounds(1, LONGEST_US, DIGITS).unwrap();
         latencies.into_iter().for_each(|latency| reference.saturating_record((latency + 500) / 1000));
         reference
@@ -185,12 +201,12 @@ pub mod tests {
     proptest! {
         /// The library's own recording is the reference.
         #[test]
-        fn what_the_library_reads_is_what_it_would_have_recorded(
+        fn what_is_recorded_is_what_the_library_would_have_recorded(
             latencies in prop::collection::vec(prop_oneof![0..LONGEST_US * 1000, 0..2 * EXACT_NS], 0..50),
         ) {
             let mut ours = Latencies::default();
             latencies.iter().for_each(|latency| ours.record(*latency));
-            prop_assert_eq!(library(&ours), reference(latencies));
+            prop_assert_eq!(ours.histogram(), reference(latencies));
         }
 
         #[test]

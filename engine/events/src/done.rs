@@ -1,0 +1,115 @@
+//! The last event: what a run came to.
+
+use serde::{Deserialize, Serialize};
+
+use crate::measured::{Count, Counts, Distribution, Extent, Failures, Summary};
+
+/// The end of the run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Done {
+    /// The exit status.
+    pub status: u8,
+    pub interrupted: bool,
+    pub clients_aborted: Count,
+    pub connect_s: f64,
+    pub warmup: Option<Summary>,
+    pub measure: Option<Summary>,
+    pub drain: Drain,
+    /// Empty for a single script.
+    pub scripts: Vec<Script>,
+    pub client: ClientUsage,
+    /// With pools only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tasks: Option<Tasks>,
+    /// In merged events only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Vec<MachineShare>>,
+}
+
+/// Transactions that ended after the measured phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Drain {
+    pub duration_s: f64,
+    pub transactions: Count,
+    pub failures: Failures,
+}
+
+/// One of several scripts, in the measured phase and the drain together.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Script {
+    #[serde(flatten)]
+    pub counts: Counts,
+    pub latency_us: Option<Distribution>,
+}
+
+/// What the engine itself used in the measured phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ClientUsage {
+    pub cpu_user_s: f64,
+    pub cpu_system_s: f64,
+    pub busiest_thread_share: f64,
+    pub cpu_per_transaction_us: Option<f64>,
+    pub warnings: Vec<Warning>,
+}
+
+/// A reason to doubt the measurement.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Warning {
+    /// One word for programs.
+    pub kind: String,
+    /// A sentence for people.
+    pub message: String,
+}
+
+/// Tasks on pools of connections, in the whole run. Times are those of completed tasks.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tasks {
+    pub planned: Count,
+    pub completed: Count,
+    pub failed: Count,
+    pub failures: Failures,
+    pub unfinished: Count,
+    pub response_us: Option<ResponseTime>,
+    pub queue_us: Option<Extent>,
+    pub service_us: Option<Extent>,
+    /// How long tasks waited that got no connection.
+    pub timeout_waited_us: Option<Extent>,
+    pub under_5_s: Count,
+    pub classes: ResponseClasses,
+}
+
+/// From the arrival to the end, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct ResponseTime {
+    #[serde(flatten)]
+    pub extent: Extent,
+    pub median: Option<f64>,
+}
+
+/// How many tasks took how long: Nielsen's classes of response times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResponseClasses {
+    #[serde(rename = "up_to_0.1_s")]
+    pub instant: Count,
+    #[serde(rename = "up_to_1_s")]
+    pub flow: Count,
+    #[serde(rename = "up_to_10_s")]
+    pub attention: Count,
+    pub longer: Count,
+}
+
+/// What one machine did of a merged run. Of a lost machine only what its seconds have is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct MachineShare {
+    pub machine: String,
+    pub clients: Option<u64>,
+    pub transactions: Count,
+    pub tps: Option<f64>,
+    pub cpu_user_s: Option<f64>,
+    pub cpu_system_s: Option<f64>,
+    pub busiest_thread_share: Option<f64>,
+    pub lag_p99_us: Option<f64>,
+    /// Unix seconds of the machine's clock.
+    pub began_at: Option<f64>,
+    pub status: Option<u8>,
+}

@@ -1,0 +1,15 @@
+//! The events of a run as JSON Lines, one object a line: the engine writes these types, and the merger reads and writes
+//! them. `docs/engine-events.md` describes each key; a test compares that page with the types. Nothing here knows how a
+//! load is made or how events of several machines are added.
+
+mod done;
+mod line;
+mod measured;
+mod start;
+
+pub use done::{ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, Script, Tasks, Warning};
+pub use line::{ClientError, Event, Line, Lost, Other, Task, Writer};
+pub use measured::{
+    Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Summary, Tick, Times, moments_of,
+};
+pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, timestamp};

@@ -1,0 +1,275 @@
+//! A line: which event it is, when it happened, and its keys.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize, Serializer};
+use serde_json::{Map, Value};
+
+use crate::done::Done;
+use crate::measured::Tick;
+use crate::start::{Connected, Hello, PROTOCOL, PhaseStart, to_map};
+use ground::clock::Phase;
+
+/// Error messages show at most this many bytes of a line.
+const SHOWN: usize = 60;
+
+/// One line of the file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Line {
+    /// Seconds since the engine started.
+    pub t: f64,
+    pub event: Event,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[serde(untagged)]
+pub enum Event {
+    Hello(Box<Hello>),
+    Connected(Connected),
+    /// All clients are connected and wait for the planned start.
+    Ready(Connected),
+    Phase(PhaseStart),
+    Tick(Box<Tick>),
+    Task(Task),
+    Error(ClientError),
+    Lost(Lost),
+    Done(Box<Done>),
+    Other(Other),
+}
+
+/// A task that failed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Task {
+    /// Applications and their tasks are numbered from 1.
+    pub application: u64,
+    pub task: u64,
+    pub failure: Option<String>,
+    pub arrived_s: f64,
+    pub waited_s: f64,
+    pub served_s: f64,
+    /// Keys that a later version adds.
+    #[serde(flatten)]
+    pub more: Map<String, Value>,
+}
+
+/// A client that was given up.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct ClientError {
+    pub client: usize,
+    pub script: usize,
+    pub command: Option<usize>,
+    pub kind: &'static str,
+    pub sqlstate: Option<String>,
+    pub message: String,
+}
+
+/// A machine whose events ended before its `done`; with the first second that is missing.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lost {
+    pub machine: String,
+    pub phase: Option<Phase>,
+    pub second: Option<u64>,
+}
+
+/// An event that is passed on unread: an error, or an event that a later version adds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Other {
+    #[serde(skip)]
+    pub name: String,
+    #[serde(flatten)]
+    pub keys: Map<String, Value>,
+}
+
+impl Event {
+    /// The value of the key `event`.
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Hello(_) => "hello",
+            Self::Connected(_) => "connected",
+            Self::Ready(_) => "ready",
+            Self::Phase(_) => "phase",
+            Self::Tick(_) => "tick",
+            Self::Task(_) => "task",
+            Self::Error(_) => "error",
+            Self::Lost(_) => "lost",
+            Self::Done(_) => "done",
+            Self::Other(other) => &other.name,
+        }
+    }
+
+    /// The event as it is passed on, whatever it is.
+    pub fn into_other(self) -> Other {
+        match self {
+            Self::Other(other) => other,
+            event => Other { name: event.name().to_owned(), keys: to_map(&event) },
+        }
+    }
+}
+
+impl Serialize for Line {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Keys<'a> {
+            event: &'a str,
+            t: f64,
+            #[serde(flatten)]
+            keys: &'a Event,
+        }
+        Keys { event: self.event.name(), t: self.t, keys: &self.event }.serialize(serializer)
+    }
+}
+
+/// The keys that are read first, because a first line of another version may have other keys beside them.
+#[derive(Deserialize)]
+struct Head<'a> {
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+    t: Option<f64>,
+    protocol: Option<Value>,
+}
+
+impl Line {
+    /// Reads a line without its line end. Unknown keys are ignored, or kept where the event is passed on. The error
+    /// continues a sentence that begins with the line's place.
+    pub fn read(line: &[u8]) -> Result<Self, String> {
+        let Head { event, t, protocol } = parse(line)?;
+        let event = match &*event {
+            "hello" => {
+                reject_other_protocol(protocol)?;
+                Event::Hello(parse(line)?)
+            }
+            "ready" => Event::Ready(parse(line)?),
+            "connected" => Event::Connected(parse(line)?),
+            "phase" => Event::Phase(parse(line)?),
+            "tick" => Event::Tick(parse(line)?),
+            "task" => {
+                let task: Map<String, Value> = own_keys(line)?;
+                for key in ["arrived_s", "waited_s", "served_s"] {
+                    task.get(key).and_then(Value::as_f64).ok_or_else(|| no_number(key))?;
+                }
+                Event::Task(serde_json::from_value(task.into()).map_err(|error| no_event(line, &error))?)
+            }
+            "done" => Event::Done(parse(line)?),
+            name => Event::Other(Other { name: name.to_owned(), keys: own_keys(line)? }),
+        };
+        Ok(Self { t: t.ok_or_else(|| no_number("t"))?, event })
+    }
+}
+
+fn parse<'a, T: Deserialize<'a>>(line: &'a [u8]) -> Result<T, String> {
+    serde_json::from_slice(line).map_err(|error| no_event(line, &error))
+}
+
+/// The keys beside those that all events have.
+fn own_keys(line: &[u8]) -> Result<Map<String, Value>, String> {
+    let mut keys: Map<String, Value> = parse(line)?;
+    keys.shift_remove("event");
+    keys.shift_remove("t");
+    Ok(keys)
+}
+
+fn no_event(line: &[u8], error: &serde_json::Error) -> String {
+    let start = String::from_utf8_lossy(&line[..line.len().min(SHOWN)]).into_owned();
+    let more = if line.len() > SHOWN { "..." } else { "" };
+    // The number of the line is always 1.
+    let reason = error.to_string().replace(" at line 1 column", " at column");
+    format!("is no event of this protocol ({reason}): {start:?}{more}")
+}
+
+fn no_number(key: &str) -> String {
+    format!("says no number for \"{key}\"")
+}
+
+fn reject_other_protocol(version: Option<Value>) -> Result<(), String> {
+    match version {
+        Some(version) if version == PROTOCOL => Ok(()),
+        version => Err(format!(
+            "speaks version {} of the event protocol and this program version {PROTOCOL}; install the same release of \
+             pgtrial on all machines",
+            version.unwrap_or_default()
+        )),
+    }
+}
+
+/// Writes lines, and flushes each, so that a reader can follow the run.
+pub struct Writer {
+    out: BufWriter<Box<dyn Write>>,
+}
+
+impl Writer {
+    /// Writes to standard output.
+    pub fn stdout() -> Self {
+        Self { out: BufWriter::new(Box::new(io::stdout())) }
+    }
+
+    /// Writes to a new file, which replaces an old one.
+    pub fn file(path: &Path) -> io::Result<Self> {
+        Ok(Self { out: BufWriter::new(Box::new(File::create(path)?)) })
+    }
+
+    /// Writes one line.
+    pub fn write(&mut self, line: &Line) -> io::Result<()> {
+        serde_json::to_writer(&mut self.out, line)?;
+        self.out.write_all(b"\n")?;
+        self.out.flush()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measured::Count;
+
+    fn rejected(line: &str) -> String {
+        Line::read(line.as_bytes()).err().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_line_that_is_no_event_is_shown_with_its_beginning() {
+        assert_eq!(rejected("nonsense"), "is no event of this protocol (expected ident at column 2): \"nonsense\"");
+        assert!(rejected("{\"event\":\"tick\",\"t\":1").contains("EOF while parsing an object at column 21"));
+        assert!(rejected("[1,2]").starts_with("is no event of this protocol ("));
+        assert!(rejected("{\"event\":\"phase\",\"t\":1,\"phase\":\"later\"}").contains("unknown variant `later`"));
+        assert!(rejected("{\"event\":\"task\",\"t\":1}").starts_with("says no number for \"arrived_s\""));
+        assert_eq!(rejected("{\"event\":\"later\"}"), "says no number for \"t\"");
+    }
+
+    #[test]
+    fn a_number_that_could_overflow_is_rejected() {
+        let line = |clients: &str| format!("{{\"event\":\"connected\",\"t\":1,\"clients\":{clients},\"connect_s\":1}}");
+        assert_eq!(rejected(&line("17592186044416")), "");
+        assert!(rejected(&line("17592186044417")).contains("17592186044417 is more than there can be"));
+        assert!(rejected(&line("-1")).contains("invalid value"));
+    }
+
+    #[test]
+    fn another_version_is_told_apart_from_nonsense() {
+        let line = "{\"event\":\"hello\",\"protocol\":2,\"something\":\"else\"}";
+        assert!(
+            rejected(line).starts_with("speaks version 2 of the event protocol and this program version 1; install")
+        );
+        assert!(rejected("{\"event\":\"hello\"}").starts_with("speaks version null"));
+    }
+
+    #[test]
+    fn a_second_is_known_however_its_keys_are_ordered() {
+        let line = "{ \"t\": 1.5, \"event\": \"tick\", \"phase\": \"measure\", \"second\": 4, \"seconds\": 1,\
+                    \"transactions\": 0, \"failures\": {\"40001\": 2}, \"skipped\": 0, \"late\": 0, \"retried\": 0,\
+                    \"retries\": 0, \"latency_us\": null, \"histogram\": \"\\u0041B\", \"later\": [1, {}]}";
+        let Ok(Line { t, event: Event::Tick(tick) }) = Line::read(line.as_bytes()) else {
+            panic!("{}", rejected(line))
+        };
+        assert_eq!((t, tick.phase, tick.second, &*tick.times.histogram), (1.5, Phase::Measure, 4, "AB"));
+        assert_eq!(tick.counts.failures["40001"], Count(2));
+    }
+
+    #[test]
+    fn an_unknown_event_is_written_as_it_was_read() {
+        let line = "{\"event\":\"later\",\"t\":1.5,\"b\":[1],\"a\":null}";
+        assert_eq!(serde_json::to_string(&Line::read(line.as_bytes()).unwrap()).unwrap(), line);
+    }
+}

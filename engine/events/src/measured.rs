@@ -1,0 +1,185 @@
+//! What was counted and timed in a second or in a phase.
+
+use std::collections::BTreeMap;
+use std::iter::Sum;
+
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use ground::clock::Phase;
+use latency::{Latencies, MOST, Moments, Percentiles};
+
+/// A number of clients, transactions or the like. Numbers above [`MOST`] are rejected when they are read, so that sums
+/// cannot overflow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+pub struct Count(pub u64);
+
+impl<'de> Deserialize<'de> for Count {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match u64::deserialize(deserializer)? {
+            number if number <= MOST => Ok(Self(number)),
+            number => Err(D::Error::custom(format_args!("{number} is more than there can be"))),
+        }
+    }
+}
+
+impl From<u64> for Count {
+    fn from(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+impl Sum for Count {
+    fn sum<I: Iterator<Item = Self>>(counts: I) -> Self {
+        Self(counts.map(|count| count.0).sum())
+    }
+}
+
+/// Failures by SQLSTATE or by another kind of failure.
+pub type Failures = BTreeMap<String, Count>;
+
+/// What became of transactions.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Counts {
+    pub transactions: Count,
+    pub failures: Failures,
+    pub skipped: Count,
+    pub late: Count,
+    pub retried: Count,
+    pub retries: Count,
+    /// Of sysbench's tests only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queries: Option<Queries>,
+}
+
+/// Statements of sysbench's tests.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Queries {
+    pub reads: Count,
+    pub writes: Count,
+    pub others: Count,
+    pub errors: Count,
+    pub reconnects: Count,
+}
+
+/// Latencies, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Distribution {
+    pub mean: f64,
+    pub stddev: f64,
+    pub min: f64,
+    /// Absent for a script, which has no histogram.
+    #[serde(flatten)]
+    pub percentiles: Option<Percentiles>,
+    pub max: f64,
+}
+
+impl Distribution {
+    /// `None` without latencies.
+    pub fn new(moments: &Moments, percentiles: Option<Percentiles>) -> Option<Self> {
+        let Moments { count, min, max, .. } = *moments;
+        let (mean, stddev) = (moments.mean(), moments.stddev());
+        (count > 0).then_some(Self { mean, stddev, min, percentiles, max })
+    }
+
+    /// The moments of `count` latencies.
+    pub fn moments(&self, count: Count) -> Moments {
+        Moments::of(count.0, self.mean, self.stddev, self.min, self.max)
+    }
+}
+
+/// Mean and extremes of times, microseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Extent {
+    pub mean: f64,
+    pub min: f64,
+    pub max: f64,
+}
+
+impl Extent {
+    /// `None` without times.
+    pub fn new(moments: &Moments) -> Option<Self> {
+        let Moments { count, min, max, .. } = *moments;
+        (count > 0).then(|| Self { mean: moments.mean(), min, max })
+    }
+
+    /// The moments of `count` times, whose deviation is unknown and set to 0.
+    pub fn moments(&self, count: Count) -> Moments {
+        Moments::of(count.0, self.mean, 0.0, self.min, self.max)
+    }
+}
+
+/// The moments of `count` values. Without values there need be no figures. The error continues a sentence about the event.
+pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, String> {
+    match figures {
+        _ if count.0 == 0 => Ok(Moments::default()),
+        Some(moments) => Ok(moments),
+        None => Err(format!("has {} values without their figures", count.0)),
+    }
+}
+
+/// Percentiles and histograms. An absent key does not apply to the load; a null key has no values.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Times {
+    pub latency_us: Option<Distribution>,
+    /// See [`Latencies::encode`]; so are the others.
+    pub histogram: String,
+    /// With a rate: from the actual start; with pools: with a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_us: Option<Option<Percentiles>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub service_histogram: Option<String>,
+    /// With a rate: from the scheduled to the actual start.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_us: Option<Option<Percentiles>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lag_histogram: Option<String>,
+    /// With pools: until the task had a connection.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_us: Option<Option<Percentiles>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queue_histogram: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pool_timeouts: Option<PoolTimeouts>,
+}
+
+impl Times {
+    /// Response times; what depends on the load is absent.
+    pub fn new(moments: &Moments, latencies: &Latencies) -> Self {
+        let latency_us = latencies.percentiles().and_then(|found| Distribution::new(moments, Some(found)));
+        Self { latency_us, histogram: latencies.encode(), ..Self::default() }
+    }
+}
+
+/// Tasks that got no connection in time.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PoolTimeouts {
+    pub count: Count,
+    pub waited_us: Option<Extent>,
+}
+
+/// One second of a phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Tick {
+    pub phase: Phase,
+    /// From 0 in each phase.
+    pub second: u32,
+    /// Its length: 1, or less for the last of a phase.
+    pub seconds: f64,
+    #[serde(flatten)]
+    pub counts: Counts,
+    #[serde(flatten)]
+    pub times: Times,
+}
+
+/// A whole phase.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    pub duration_s: f64,
+    #[serde(flatten)]
+    pub counts: Counts,
+    /// Committed transactions by `duration_s`.
+    pub tps: f64,
+    #[serde(flatten)]
+    pub times: Times,
+}

@@ -1,0 +1,128 @@
+//! The events before the first second: the plan, the connections, the beginning of a phase.
+
+use std::time::SystemTime;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use time::OffsetDateTime;
+
+use crate::measured::Count;
+use ground::clock::Phase;
+
+/// Version of the protocol. A change that a reader could notice raises it.
+pub const PROTOCOL: u32 = 1;
+
+/// The first event: the run that follows.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Hello {
+    pub protocol: u32,
+    pub engine: String,
+    pub frontend: String,
+    pub pid: u32,
+    /// See [`timestamp`].
+    pub started: String,
+    pub server_version: Option<String>,
+    /// The keys of [`Plan`], and those that a later version adds.
+    pub plan: Map<String, Value>,
+    /// Names of the machines, in merged events only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub machines: Option<Vec<String>>,
+}
+
+/// What an engine is to do. Numbers are those of its shard.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Plan {
+    pub scripts: Vec<String>,
+    pub clients: usize,
+    pub jobs: usize,
+    pub query_mode: String,
+    pub scale: Option<u32>,
+    pub warmup_s: f64,
+    pub duration_s: Option<f64>,
+    pub transactions_per_client: Option<u64>,
+    pub transactions: Option<u64>,
+    pub random_seed: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pools: Option<Pools>,
+}
+
+impl Plan {
+    /// The plan as [`Hello`] carries it.
+    pub fn to_map(&self) -> Map<String, Value> {
+        to_map(self)
+    }
+}
+
+/// The keys of a struct.
+pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
+    match serde_json::to_value(keys) {
+        Ok(Value::Object(map)) => map,
+        other => unreachable!("a struct is written as an object: {other:?}"),
+    }
+}
+
+/// The part of a run that one of several engines does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shard {
+    /// From 1.
+    pub number: u64,
+    pub of: u64,
+    /// Clients of the whole run.
+    pub clients: u64,
+}
+
+/// Applications whose tasks share pools of connections.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Pools {
+    pub apps: usize,
+    pub tasks: u32,
+    pub arrival: String,
+    pub size: usize,
+    pub timeout_s: f64,
+    pub lifetime_s: Option<f64>,
+}
+
+/// Clients that are connected.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Connected {
+    pub clients: Count,
+    /// Seconds since the first client began to connect.
+    pub connect_s: f64,
+}
+
+/// The beginning of a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct PhaseStart {
+    pub phase: Phase,
+    /// When the load began, Unix seconds of the machine's clock; in the first phase only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub at: Option<f64>,
+    /// When it was planned to begin.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<f64>,
+}
+
+/// UTC in ISO 8601 with microseconds.
+pub fn timestamp(time: SystemTime) -> String {
+    let utc = OffsetDateTime::from(time);
+    let (date, (hour, minute, second, micro)) = (utc.date(), utc.to_hms_micro());
+    let (year, month, day) = (date.year(), u8::from(date.month()), date.day());
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{micro:06}Z")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn timestamps_are_iso_8601() {
+        let at = |seconds| timestamp(SystemTime::UNIX_EPOCH + Duration::from_secs(seconds));
+        assert_eq!(at(0), "1970-01-01T00:00:00.000000Z");
+        assert_eq!(at(951_827_696), "2000-02-29T12:34:56.000000Z");
+        assert_eq!(at(1_795_270_323), "2026-11-21T14:12:03.000000Z");
+    }
+}
