@@ -11,7 +11,6 @@
 pub mod c_numbers;
 pub mod clock;
 pub mod getopt;
-pub mod getopt_by_id;
 pub mod interrupt;
 pub mod options;
 pub mod output;

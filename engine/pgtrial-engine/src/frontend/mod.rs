@@ -1,10 +1,10 @@
 //! Front ends: each reads one tool's options, builds a plan, and writes that tool's output.
 
 pub mod events;
+pub mod exit;
 pub mod merge;
-pub mod open_files;
 pub mod pgbench;
-pub mod pooling;
+pub mod run_events;
 pub mod self_check;
 pub mod sharing;
 pub mod sysbench;
@@ -18,7 +18,7 @@ use ground::output;
 const REFUSED: u8 = 1;
 
 /// The end of one of our own front ends, called `name` in messages: its status, or a sentence on why there is none.
-fn ended(name: &str, done: Result<u8, String>) -> ExitCode {
+pub fn ended(name: &str, done: Result<u8, String>) -> ExitCode {
     match done {
         Ok(status) => ExitCode::from(status),
         Err(message) => {

@@ -2,28 +2,32 @@
 
 use std::fmt;
 
+use ground::getopt::GetoptError;
 use ground::output::print_stderr;
 
-/// A refusal or a failure: one or more messages, each prefixed with the program's name, and what follows them.
+/// The version of pgbench whose behaviour this front end has.
+pub const VERSION: &str = "18";
+
+/// Why a command line is rejected or a command fails: one or more messages, each with the program's name, and details.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
     lines: Vec<String>,
+    /// The first message alone.
+    pub sentence: String,
+    /// Whether the command line was misused, so that the help would help.
+    pub is_misuse: bool,
 }
 
 impl Failure {
     /// One error.
     pub fn error(message: impl fmt::Display) -> Self {
-        Self { lines: vec![format!("pgbench: error: {message}")] }
+        let sentence = message.to_string();
+        Self { lines: vec![format!("pgbench: error: {sentence}")], sentence, is_misuse: false }
     }
 
-    /// Several errors.
-    pub fn lines(messages: &[&str]) -> Self {
-        Self { lines: messages.iter().map(|message| format!("pgbench: error: {message}")).collect() }
-    }
-
-    /// A misuse of the command line in getopt's words, with the hint that follows it.
-    pub fn usage(message: impl fmt::Display) -> Self {
-        Self { lines: vec![message.to_string()] }.hint("Try \"pgbench --help\" for more information.")
+    /// Wrong arguments.
+    pub fn misuse(message: impl fmt::Display) -> Self {
+        Self { is_misuse: true, ..Self::error(message) }.hint("Try \"pgbench --help\" for more information.")
     }
 
     /// Adds a detail.
@@ -51,23 +55,38 @@ impl Failure {
     }
 }
 
+impl From<String> for Failure {
+    fn from(sentence: String) -> Self {
+        Self::error(sentence)
+    }
+}
+
+/// glibc's messages have no `error:`.
+impl From<GetoptError> for Failure {
+    fn from(error: GetoptError) -> Self {
+        let mut failure = Self::misuse(&error);
+        failure.lines[0] = format!("pgbench: {error}");
+        failure
+    }
+}
+
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.lines.join("\n"))
     }
 }
 
-/// Says something worth knowing on standard error.
+/// Writes a message without a level to standard error.
 pub fn info(message: impl fmt::Display) {
     print_stderr(format_args!("pgbench: {message}\n"));
 }
 
-/// Warns on standard error.
+/// Writes a warning to standard error.
 pub fn warning(message: impl fmt::Display) {
     print_stderr(format_args!("pgbench: warning: {message}\n"));
 }
 
-/// Reports an error that does not end the run.
+/// Writes an error that does not end the run to standard error.
 pub fn error(message: impl fmt::Display) {
     print_stderr(format_args!("pgbench: error: {message}\n"));
 }

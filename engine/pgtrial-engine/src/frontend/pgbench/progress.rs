@@ -1,32 +1,26 @@
-//! What is said while a run goes on: progress lines, given-up clients, and the events beside them.
+//! What pgbench writes while a run goes on: progress lines, clients that are given up, and the events.
 
 use std::fmt::Write;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::messages;
-use super::options::Options;
+use super::options::chosen::OutputOptions;
 use crate::event::EventWriter;
-use crate::frontend::events::Events;
+use crate::frontend::run_events::RunEvents;
 use crate::frontend::self_check::Warning;
 use drive::ledger::Tally;
-use drive::plan::Plan;
+use drive::plan::{Plan, ScriptOptions};
 use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::output;
-use ground::output::plain_io_message;
 use wire::error::ConnectionError;
 use workload::AbortReason;
 
-/// Watches a run for the pgbench front end.
-pub struct Watcher<'a> {
+/// Observes a run for pgbench.
+pub struct Progress<'a> {
     clock: Clock,
-    events: Option<&'a mut EventWriter>,
-    /// Whether events are all that is written: once nobody reads them the run is of no use.
-    only_events: bool,
-    events_lost: bool,
-    stop: &'a AtomicBool,
-    /// Whether the first client that is given up is the last one to be told of: with it the run ends.
+    events: RunEvents<'a>,
+    /// With `--exit-on-abort` only the first client that is given up is reported: with it the run ends.
     only_first_abortion: bool,
     abortions: usize,
     /// Seconds between progress lines.
@@ -49,32 +43,18 @@ struct Columns {
     retries: bool,
 }
 
-impl<'a> Watcher<'a> {
-    /// A watcher that prints and writes what the options ask for; it sets `stop` to end the run early. `origin` is that
-    /// of the run's clock since 1970.
-    pub fn new(
-        options: &Options,
-        plan: &Plan,
-        clock: Clock,
-        origin: Duration,
-        events: Option<&'a mut EventWriter>,
-        stop: &'a AtomicBool,
-    ) -> Self {
+impl<'a> Progress<'a> {
+    /// Prints what the options ask for. `origin` is that of the run's clock since 1970.
+    pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration, events: RunEvents<'a>) -> Self {
         let lag = plan.interval().is_some();
+        let ScriptOptions { latency_limit, tries, .. } = plan.options();
         Self {
             clock,
             events,
-            only_events: options.events == Some(Events::Stdout),
-            events_lost: false,
-            stop,
             only_first_abortion: plan.exit_on_abort,
             abortions: 0,
             every: options.progress,
-            columns: Columns {
-                lag,
-                skipped: lag && plan.options().latency_limit.is_some(),
-                retries: plan.options().tries != Some(1),
-            },
+            columns: Columns { lag, skipped: lag && latency_limit.is_some(), retries: *tries != Some(1) },
             timestamps: options.progress_timestamp.then_some(origin),
             since: Tally::default(),
             since_s: 0.0,
@@ -88,22 +68,14 @@ impl<'a> Watcher<'a> {
         self.emit(|events, clock| events.done(clock, outcome, status, warnings));
     }
 
-    /// Whether an event could not be written; those after it were not tried.
-    pub fn events_lost(&self) -> bool {
-        self.events_lost
+    /// Whether an event could not be written.
+    pub fn has_lost_events(&self) -> bool {
+        self.events.is_lost()
     }
 
     fn emit(&mut self, write: impl FnOnce(&mut EventWriter, Clock) -> std::io::Result<()>) {
-        let clock = self.clock;
-        if let Some(events) = &mut self.events {
-            if let Err(error) = write(events, clock) {
-                messages::error(format_args!("could not write events: {}", plain_io_message(&error)));
-                self.events = None;
-                self.events_lost = true;
-                if self.only_events {
-                    self.stop.store(true, Ordering::Relaxed);
-                }
-            }
+        if let Err(error) = self.events.write(write) {
+            messages::error(error);
         }
     }
 
@@ -113,7 +85,7 @@ impl<'a> Watcher<'a> {
     }
 }
 
-impl Observer for Watcher<'_> {
+impl Observer for Progress<'_> {
     fn connected(&mut self, clients: usize, seconds: f64) {
         self.emit(|events, clock| events.connected(clock, clients, seconds));
     }

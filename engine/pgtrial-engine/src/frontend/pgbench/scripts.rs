@@ -3,47 +3,49 @@
 use std::io::Read;
 
 use super::messages::Failure;
-use super::values::weight;
+use super::options::chosen::Options;
+use ground::c_numbers;
 use ground::output::plain_io_message;
 use workload::pgbench::builtin;
 use workload::pgbench::builtin::Builtin;
 use workload::pgbench::{Parsed, parse};
 
 /// How many scripts a run may have.
-const MOST: usize = 128;
+const MAX_SCRIPTS: usize = 128;
 
 /// The built-in script whose name starts with `name`.
 pub fn named(name: &str) -> Result<&'static Builtin, Failure> {
     builtin::find(name).map_err(|message| Failure::error(message).plain(&builtin::listing()))
 }
 
-/// A built-in script, `NAME` or `NAME@WEIGHT`.
-pub fn builtin(text: &str) -> Result<Parsed, Failure> {
+/// Adds a built-in script, `NAME` or `NAME@WEIGHT`.
+pub fn add_builtin(options: &mut Options, text: &str) -> Result<(), Failure> {
     let (name, weight) = split_weight(text)?;
     let script = named(name)?;
-    parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)
+    options.needs_tables = true;
+    add(options, parse(script.description, weight, script.text.as_bytes()).map_err(Failure::error)?)
 }
 
-/// A script from a file, `FILE` or `FILE@WEIGHT`; the file `-` is standard input.
-pub fn file(text: &str) -> Result<Parsed, Failure> {
+/// Adds a script from a file, `FILE` or `FILE@WEIGHT`; the file `-` is standard input.
+pub fn add_file(options: &mut Options, text: &str) -> Result<(), Failure> {
     let (name, weight) = split_weight(text)?;
     let mut bytes = Vec::new();
     let read = if name == "-" {
+        options.reads_stdin = true;
         std::io::stdin().read_to_end(&mut bytes)
     } else {
         let mut file = std::fs::File::open(name).map_err(|error| cannot("open", name, &error))?;
         file.read_to_end(&mut bytes)
     };
     read.map_err(|error| cannot("read", name, &error))?;
-    parse(name, weight, &bytes).map_err(Failure::error)
+    add(options, parse(name, weight, &bytes).map_err(Failure::error)?)
 }
 
-/// Adds a script to those of the run.
-pub fn add(scripts: &mut Vec<Parsed>, script: Parsed) -> Result<(), Failure> {
-    if scripts.len() >= MOST {
-        return Err(Failure::error(format!("at most {MOST} SQL scripts are allowed")));
+fn add(options: &mut Options, script: Parsed) -> Result<(), Failure> {
+    if options.scripts.len() >= MAX_SCRIPTS {
+        return Err(Failure::error(format!("at most {MAX_SCRIPTS} SQL scripts are allowed")));
     }
-    scripts.push(script);
+    options.scripts.push(script);
     Ok(())
 }
 
@@ -62,4 +64,14 @@ fn split_weight(text: &str) -> Result<(&str, u64), Failure> {
         Some((name, digits)) => Ok((name, weight(digits)?)),
         None => Ok((text, 1)),
     }
+}
+
+/// A weight after `@`, as C's `strtol` reads it.
+fn weight(text: &str) -> Result<u64, Failure> {
+    let number = c_numbers::integer(text.as_bytes())
+        .map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;
+    u64::try_from(number)
+        .ok()
+        .filter(|weight| *weight <= i32::MAX as u64)
+        .ok_or_else(|| Failure::error(format!("weight specification out of range (0 .. {}): {number}", i32::MAX)))
 }

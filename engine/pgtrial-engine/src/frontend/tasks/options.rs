@@ -1,319 +1,223 @@
-//! The command line of the tasks front end.
+//! The command line of the tasks front end: pgbench's options of pools with preset values, and options of its own for the
+//! table and for what is written.
 
-use std::path::PathBuf;
-use std::time::{SystemTime, UNIX_EPOCH};
+use super::table::{NAME, Shape, Steps};
+use crate::frontend::pgbench::messages::Failure;
+use crate::frontend::pgbench::options::chosen::Options;
+use crate::frontend::pgbench::options::pooling::{MAX_CONNECTIONS, Pooling, count, invalid};
+use crate::frontend::pgbench::options::settle::{settle_database, settle_share};
+use crate::frontend::pgbench::options::shared::*;
+use crate::frontend::pgbench::options::values::{named_mode, seed_of_time};
+use crate::frontend::sharing;
+use ground::getopt;
+use ground::options::{OptionRow, Stop, set};
+use ground::shard::Shard;
 
-use super::table::{Shape, Steps};
-use super::{NAME, help};
-use crate::frontend::events::Events;
-use crate::frontend::pooling;
-use crate::frontend::pooling::Pooling;
-use crate::frontend::{open_files, sharing};
-use drive::plan::{PoolPlan, StartAt};
-use ground::getopt_by_id::{Getopt, LongOption, ShortOption};
-use ground::shard::{ClientShare, Shard};
-use wire::statement::QueryMode;
-
-/// The published application's numbers: three applications of 5000 tasks, and the pool that its driver had unless told
-/// otherwise.
-const APPS: usize = 3;
-const TASKS: u32 = 5000;
-const POOL: usize = 100;
+/// The published application's numbers: three applications of 5000 tasks, and the default pool size of its driver.
+const PUBLISHED: Pooling =
+    Pooling { apps: Some(3), tasks: Some(5000), size: Some(100), arrival: None, timeout: None, lifetime: None };
 
 /// The most rows of a thread in the table, and the most threads.
-const MOST_ROWS: u32 = 100_000_000;
-const MOST_THREADS: u32 = 10_000;
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Command {
-    /// Print on standard output and stop.
-    Print(String),
-    Run(Box<Options>),
-}
+const MAX_ROWS: u32 = 100_000_000;
+const MAX_THREADS: u32 = 10_000;
 
 /// All options.
 #[derive(Debug)]
-pub struct Options {
-    pub host: Option<String>,
-    pub port: Option<String>,
-    pub user: Option<String>,
-    pub dbname: Option<String>,
-    /// Whether the table is made, and whether the tasks are run.
-    pub initializes: bool,
-    pub runs: bool,
+pub struct TasksOptions {
+    /// Those that pgbench has too.
+    pub load: Options,
+    /// `--initialize` makes the table and runs the tasks, `--initialize-only` does not run them.
+    pub initialize: bool,
+    pub initialize_only: bool,
     pub init_steps: Steps,
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
-    pub pools: PoolPlan,
-    /// Which of the whole run's connections those of the pools are; whose rows of the table are made.
-    pub part: ClientShare,
-    pub start: Option<StartAt>,
-    pub jobs: usize,
-    pub mode: QueryMode,
-    pub seed: u64,
+    /// Whose rows of the table are made.
+    pub table_shard: Shard,
     /// Where the lines of the tasks go, if not to standard output.
-    pub log: Option<PathBuf>,
+    pub log: Option<String>,
     /// Whether there are no lines on standard output.
     pub quiet: bool,
-    pub csv: Option<PathBuf>,
-    pub events: Option<Events>,
+    pub csv: Option<String>,
 }
 
-impl Options {
-    /// The table as the options have it.
+impl TasksOptions {
+    /// The table as the options describe it.
     pub fn shape(&self) -> Shape {
-        let published = Shape::PUBLISHED;
-        Shape { threads: self.threads_in_table.unwrap_or(published.threads), rows: self.rows.unwrap_or(published.rows) }
+        Shape::published_but(self.threads_in_table, self.rows)
     }
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Id {
-    Apps,
-    Arrival,
-    Csv,
-    Dbname,
-    Events,
-    Help,
-    Host,
-    InitSteps,
-    Initialize,
-    InitializeOnly,
-    Jobs,
-    Log,
-    Pool,
-    PoolLifetime,
-    PoolTimeout,
-    Port,
-    Protocol,
-    Quiet,
-    RandomSeed,
-    Rows,
-    Shard,
-    StartAt,
-    Tasks,
-    ThreadsInTable,
-    Username,
-    Version,
+impl AsMut<Options> for TasksOptions {
+    fn as_mut(&mut self) -> &mut Options {
+        &mut self.load
+    }
 }
 
-const SHORTS: [ShortOption<Id>; 11] = [
-    ('d', true, Id::Dbname),
-    ('h', true, Id::Host),
-    ('i', false, Id::Initialize),
-    ('I', false, Id::InitializeOnly),
-    ('j', true, Id::Jobs),
-    ('M', true, Id::Protocol),
-    ('p', true, Id::Port),
-    ('q', false, Id::Quiet),
-    ('U', true, Id::Username),
-    ('V', false, Id::Version),
-    ('?', false, Id::Help),
+/// The heading of the help under which an option is listed.
+type Row = OptionRow<TasksOptions, Failure, &'static str>;
+
+const TABLE: &str = "Table:";
+const LOAD: &str = "Load; numbers are of each application:";
+const OUTPUT: &str = "Output:";
+const CONNECTION: &str = "Connection:";
+
+#[rustfmt::skip]
+const OPTIONS: &[Row] = &[
+    Row::switch("-i, --initialize", TABLE, "make table_a and its index, then run the tasks", |o| &mut o.initialize),
+    Row::switch("-I, --initialize-only", TABLE, "make table_a and its index, and stop", |o| &mut o.initialize_only),
+    Row::value("--init-steps=[tgv]+", TABLE,
+        "with -I: make only these steps (default: tgv)\n\
+         t: the table and its index; g: its rows; v: VACUUM ANALYZE",
+        |o, v| {
+            let steps = Steps::read(v.text);
+            set(&mut o.init_steps, steps.ok_or_else(|| invalid(v, "letters of tgv, each once and in this order")))
+        }),
+    Row::value("--threads-in-table=NUM", TABLE, "values of thread_id (default: 10)",
+        |o, v| set(&mut o.threads_in_table, count(v, MAX_THREADS))),
+    Row::value("--rows=NUM", TABLE, "rows of each thread_id (default: 100000)",
+        |o, v| set(&mut o.rows, count(v, MAX_ROWS))),
+
+    apps(LOAD, "number of applications (default: 3)"),
+    arrivals(LOAD, "when tasks arrive, rates in tasks per second\n(default: at-once)"),
+    Row::value("-j, --jobs=NUM", LOAD, "number of threads, at most one for each application\n(default: 1)",
+        |o, v| set(&mut o.load.jobs, count(v, MAX_CONNECTIONS).map(|jobs| jobs as usize))),
+    Row::value("-M, --protocol=simple|extended|prepared", LOAD, "protocol for submitting queries (default: simple)",
+        |o, v| set(&mut o.load.mode,
+            named_mode(v.text).ok_or_else(|| invalid(v, "simple, extended or prepared")))),
+    pool(LOAD, "most connections of the pool (default: 100)"),
+    pool_lifetime(LOAD, "replace connections that are older"),
+    pool_timeout(LOAD, "a task that got no connection in this time has failed\n(default: 15)"),
+    Row::value("--random-seed=NUM", LOAD, "whole number (default: from the time)",
+        |o, v| {
+            o.load.is_seeded = true;
+            let seed = v.text.trim().parse::<u64>();
+            set(&mut o.load.seed, seed.map_err(|_| invalid(v, &format!("a whole number from 0 to {}", u64::MAX))))
+        }),
+    shard(LOAD,
+        "run part I of N (from 1) of the run that the other options say,\n\
+         which N engines share; -j is each engine's own; with\n\
+         -I --init-steps=g make part I of N of the rows"),
+    start_at(LOAD,
+        "begin at this time, Unix seconds with decimals, at most 60 s\n\
+         ahead; with \"-\" at the one that is read as a line from\n\
+         standard input when everything is ready"),
+    tasks(LOAD, "number of tasks (default: 5000)"),
+
+    Row::text("--csv=FILE", OUTPUT, "write a line for each task to FILE, with its time in the queue\nand on the server apart",
+        |o| &mut o.csv),
+    events(OUTPUT,
+        "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the lines and the summary"),
+    Row::text("--log=FILE", OUTPUT,
+        "write the lines \"ApplicationId | Running Tasks | Task Duration |\n\
+         EndTime\" to FILE instead of standard output",
+        |o| &mut o.log),
+    Row::switch("-q, --quiet", OUTPUT, "no such lines on standard output", |o| &mut o.quiet),
+
+    dbname(CONNECTION, "database name or connection string"),
+    host(CONNECTION, "database server host or socket directory"),
+    port(CONNECTION, "database server port number"),
+    username(CONNECTION, "connect as specified database user"),
+
+    Row::action("-V, --version", "", "output version information, then exit",
+        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(help()))),
 ];
 
-const fn long(name: &'static str, value: bool, id: Id) -> LongOption<Id> {
-    LongOption { name, value, id, addition: false }
+fn help() -> String {
+    let options = ground::options::help(OPTIONS, |title| title);
+    format!(
+        "\
+pgtrial-engine tasks runs an application's tasks on bounded pools of connections.
+
+Usage:
+  pgtrial-engine tasks [OPTION]... [DBNAME]
+
+A few applications, each with a pool of connections of its own. Each task is one SELECT
+and one UPDATE of a random record of table_a; it waits for a connection of its
+application's pool, runs, and gives the connection back.
+{options}
+The exit status is 0 when the run is complete, whatever became of the tasks; 1 for what is
+refused or could not be written; 130 after an interrupt.
+"
+    )
 }
 
-const LONGS: [LongOption<Id>; 26] = [
-    long("apps", true, Id::Apps),
-    long("arrival", true, Id::Arrival),
-    long("csv", true, Id::Csv),
-    long("dbname", true, Id::Dbname),
-    long("events", true, Id::Events),
-    long("help", false, Id::Help),
-    long("host", true, Id::Host),
-    long("init-steps", true, Id::InitSteps),
-    long("initialize", false, Id::Initialize),
-    long("initialize-only", false, Id::InitializeOnly),
-    long("jobs", true, Id::Jobs),
-    long("log", true, Id::Log),
-    long("pool", true, Id::Pool),
-    long("pool-lifetime", true, Id::PoolLifetime),
-    long("pool-timeout", true, Id::PoolTimeout),
-    long("port", true, Id::Port),
-    long("protocol", true, Id::Protocol),
-    long("quiet", false, Id::Quiet),
-    long("random-seed", true, Id::RandomSeed),
-    long("rows", true, Id::Rows),
-    long("shard", true, Id::Shard),
-    long("start-at", true, Id::StartAt),
-    long("tasks", true, Id::Tasks),
-    long("threads-in-table", true, Id::ThreadsInTable),
-    long("username", true, Id::Username),
-    long("version", false, Id::Version),
-];
+/// A failure in one sentence.
+pub fn describe(failure: &Failure) -> String {
+    let hint = if failure.is_misuse { format!("; try \"{NAME} --help\"") } else { String::new() };
+    format!("{NAME}: error: {}{hint}", failure.sentence)
+}
 
-/// Reads the command line (without the program's name); the error is a whole sentence.
-pub fn parse(args: Vec<String>) -> Result<Command, String> {
-    let nothing = Pooling::default().plan(Shard::WHOLE, APPS, TASKS, POOL)?;
-    let mut options = Options {
-        host: None,
-        port: None,
-        user: None,
-        dbname: None,
-        initializes: false,
-        runs: true,
+/// Reads the command line (without the program's name).
+pub fn parse(args: Vec<String>) -> Result<TasksOptions, Stop<Failure>> {
+    let mut options = TasksOptions {
+        load: Options { pooling: PUBLISHED, seed: seed_of_time(), ..Options::default() },
+        initialize: false,
+        initialize_only: false,
         init_steps: Steps::ALL,
         threads_in_table: None,
         rows: None,
-        pools: nothing,
-        part: ClientShare::of_pools(Shard::WHOLE, APPS, POOL),
-        start: None,
-        jobs: 1,
-        mode: QueryMode::Simple,
-        seed: seed_of_time(),
+        table_shard: Shard::WHOLE,
         log: None,
         quiet: false,
         csv: None,
-        events: None,
     };
-    let (mut pooling, mut shard, mut is_seeded) = (Pooling::default(), Shard::WHOLE, false);
-    let mut getopt = Getopt::new(NAME, args, &SHORTS, &LONGS);
-    for option in getopt.by_ref() {
-        let (id, value) = option.map_err(|error| hinted(&shorten(&error.to_string())))?;
-        match id {
-            Id::Help => return Ok(Command::Print(help::TEXT.to_owned())),
-            Id::Version => return Ok(Command::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION")))),
-            Id::Shard => shard = sharing::shard(&value.unwrap_or_default())?,
-            _ => take(&mut options, &mut pooling, id, value.unwrap_or_default())?,
-        }
-        is_seeded |= id == Id::RandomSeed;
+    let positional = getopt::read(OPTIONS, args, &mut options)?;
+    settle_database(&mut options.load, positional)?;
+    check_initialization(&options)?;
+    if options.initialize_only {
+        // Engines share the making of the table and no load.
+        options.table_shard = std::mem::replace(&mut options.load.shard, Shard::WHOLE);
     }
-    let mut rest = getopt.into_positional().into_iter();
-    if options.dbname.is_none() {
-        options.dbname = rest.next();
-    }
-    if let Some(extra) = rest.next() {
-        return Err(hinted(&format!("too many command-line arguments (first is \"{extra}\")")));
-    }
-    let (apps, size) = (pooling.apps.unwrap_or(APPS), pooling.size.unwrap_or(POOL));
-    let share_of_run = if options.runs { shard } else { Shard::WHOLE };
-    options.pools = pooling.plan(share_of_run, apps, pooling.tasks.unwrap_or(TASKS), size)?;
-    options.part = ClientShare::of_pools(shard, apps, size);
-    check_steps(&options)?;
-    check_sharing(&options, is_seeded)?;
-    options.jobs = options.jobs.min(options.pools.apps);
-    let connections = (options.pools.apps * options.pools.size) as u64;
-    open_files::reserve(connections).map_err(|error| error.message)?;
-    Ok(Command::Run(Box::new(options)))
+    settle_share(&mut options.load, &[])?;
+    Ok(options)
 }
 
-/// Refuses to run on a table that this very command leaves unfinished, or to make a step of nothing.
-fn check_steps(options: &Options) -> Result<(), String> {
-    if options.init_steps == Steps::ALL || options.initializes && !options.runs {
-        return Ok(());
+/// Rejects to run on a table that this very command leaves unfinished, to make a step of nothing, and what several engines
+/// cannot share.
+fn check_initialization(options: &TasksOptions) -> Result<(), Failure> {
+    if options.init_steps != Steps::ALL && !options.initialize_only {
+        return Err(Failure::error("--init-steps is for --initialize-only"));
     }
-    Err("--init-steps is for --initialize-only".to_owned())
-}
-
-/// Refuses what several engines cannot share.
-fn check_sharing(options: &Options, is_seeded: bool) -> Result<(), String> {
-    let shard = options.part.shard;
+    let shard = options.load.shard;
     if !shard.is_part() {
         return Ok(());
     }
-    if options.initializes && options.runs {
-        let advice = "make the table before, with --initialize-only, and then run the tasks";
-        return Err(format!("--shard cannot be combined with --initialize: {advice}"));
-    }
-    if options.initializes && options.init_steps != Steps::ROWS {
-        return Err(
-            "--shard with --initialize-only is for the rows alone (--init-steps=g): make the table once before \
-                    (--init-steps=t) and finish it once after (--init-steps=v)"
-                .to_owned(),
-        );
-    }
-    if options.initializes {
-        return sharing::check_enough(
-            shard,
-            options.shape().threads as usize,
-            "values of thread_id (--threads-in-table)",
-        );
-    }
-    if is_seeded { Ok(()) } else { Err(sharing::needs_seed("--random-seed")) }
-}
-
-fn take(options: &mut Options, pooling: &mut Pooling, id: Id, value: String) -> Result<(), String> {
-    match id {
-        Id::Apps => pooling.apps = Some(pooling::number(&value, "--apps")?),
-        Id::Arrival => pooling.arrival = Some(pooling::arrival(&value)?),
-        Id::Csv => options.csv = Some(value.into()),
-        Id::Dbname => options.dbname = Some(value),
-        Id::Events => options.events = Some(Events::named(&value)),
-        Id::Host => options.host = Some(value),
-        Id::InitSteps => options.init_steps = steps(&value)?,
-        Id::Initialize => options.initializes = true,
-        Id::InitializeOnly => (options.initializes, options.runs) = (true, false),
-        Id::Jobs => options.jobs = pooling::number(&value, "-j/--jobs")?,
-        Id::Log => options.log = Some(value.into()),
-        Id::Pool => pooling.size = Some(pooling::number(&value, "--pool")?),
-        Id::PoolLifetime => pooling.lifetime = Some(pooling::seconds(&value, "--pool-lifetime")?),
-        Id::PoolTimeout => pooling.timeout = Some(pooling::seconds(&value, "--pool-timeout")?),
-        Id::Port => options.port = Some(value),
-        Id::Protocol => options.mode = mode(&value)?,
-        Id::Quiet => options.quiet = true,
-        Id::RandomSeed => options.seed = seed(&value)?,
-        Id::Rows => options.rows = Some(pooling::count(&value, "--rows", MOST_ROWS)?),
-        Id::StartAt => options.start = Some(StartAt::read(&value)?),
-        Id::Tasks => pooling.tasks = Some(pooling::tasks(&value)?),
-        Id::ThreadsInTable => {
-            options.threads_in_table = Some(pooling::count(&value, "--threads-in-table", MOST_THREADS)?);
+    if options.initialize_only {
+        if options.init_steps != Steps::ROWS {
+            return Err(Failure::error(
+                "--shard with --initialize-only is for the rows alone (--init-steps=g): make the table once before \
+                 (--init-steps=t) and finish it once after (--init-steps=v)",
+            ));
         }
-        Id::Username => options.user = Some(value),
-        // Taken before.
-        Id::Help | Id::Shard | Id::Version => {}
+        let threads = options.shape().threads as usize;
+        sharing::check_enough(shard, threads, "values of thread_id (--threads-in-table)")?;
+        return Ok(());
+    }
+    if options.initialize {
+        let advice = "make the table before, with --initialize-only, and then run the tasks";
+        return Err(Failure::error(format!("--shard cannot be combined with --initialize: {advice}")));
     }
     Ok(())
-}
-
-fn mode(text: &str) -> Result<QueryMode, String> {
-    let modes = [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared];
-    modes.into_iter().find(|mode| mode.name() == text).ok_or_else(|| {
-        format!("invalid value \"{text}\" for option -M/--protocol: it takes simple, extended or prepared")
-    })
-}
-
-fn steps(text: &str) -> Result<Steps, String> {
-    Steps::read(text).ok_or_else(|| {
-        format!(
-            "invalid value \"{text}\" for option --init-steps: it takes letters of tgv, each once and in this order"
-        )
-    })
-}
-
-fn seed(text: &str) -> Result<u64, String> {
-    text.trim().parse().map_err(|_| {
-        format!("invalid value \"{text}\" for option --random-seed: it takes a whole number from 0 to {}", u64::MAX)
-    })
-}
-
-fn seed_of_time() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_nanos() as u64
-}
-
-/// A mistake in glibc's words, without the program's name that its sentences begin with.
-fn shorten(message: &str) -> String {
-    message.strip_prefix(NAME).and_then(|rest| rest.strip_prefix(": ")).unwrap_or(message).to_owned()
-}
-
-fn hinted(message: &str) -> String {
-    format!("{message}; try \"{NAME} --help\"")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use drive::plan::Arrival;
+    use crate::frontend::events::Events;
+    use drive::plan::{Arrival, PoolPlan};
 
-    fn read(line: &str) -> Result<Command, String> {
-        parse(line.split_whitespace().map(str::to_owned).collect())
+    fn options(line: &str) -> TasksOptions {
+        match parse(line.split_whitespace().map(str::to_owned).collect()) {
+            Ok(options) => options,
+            other => panic!("{line}: {other:?}"),
+        }
     }
 
-    fn options(line: &str) -> Options {
-        match read(line) {
-            Ok(Command::Run(options)) => *options,
+    fn rejected(line: &str) -> String {
+        match parse(line.split_whitespace().map(str::to_owned).collect()) {
+            Err(Stop::Error(failure)) => describe(&failure),
             other => panic!("{line}: {other:?}"),
         }
     }
@@ -321,32 +225,35 @@ mod tests {
     #[test]
     fn without_options_it_is_the_published_application() {
         let options = options("");
-        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime, .. } = options.pools;
+        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime, .. } = options.load.pools.unwrap();
         assert_eq!((apps, tasks, arrival, size), (3, 5000, Arrival::AtOnce, 100));
         assert_eq!((timeout.as_secs(), lifetime), (15, None));
-        assert_eq!((options.shape(), options.initializes, options.runs), (Shape::PUBLISHED, false, true));
+        assert_eq!((options.shape(), options.initialize, options.initialize_only), (Shape::PUBLISHED, false, false));
     }
 
     #[test]
     fn options_are_read_in_any_order() {
         let options = options("--tasks 7 bench -I --arrival=poisson:5 -j9 --apps 2 --rows 10 --events - -M prepared");
-        assert_eq!((options.pools.all_tasks(), options.jobs), (14, 2));
-        assert_eq!((options.initializes, options.runs, options.shape().rows), (true, false, 10));
-        assert_eq!((options.events, options.dbname.as_deref()), (Some(Events::Stdout), Some("bench")));
+        assert_eq!((options.load.pools.unwrap().all_tasks(), options.load.jobs), (14, 2));
+        assert_eq!((options.initialize_only, options.shape().rows), (true, 10));
+        assert_eq!(
+            (options.load.output.events, options.load.server.dbname.as_deref()),
+            (Some(Events::Stdout), Some("bench"))
+        );
     }
 
     #[test]
     fn a_shard_has_a_part_of_each_pool_and_of_its_tasks() {
         let options = options("--shard 2/3 --random-seed 5 --tasks 10 --pool 4 --apps 2");
-        let PoolPlan { apps, tasks, size, deal, .. } = options.pools;
+        let PoolPlan { apps, tasks, size, deal, .. } = options.load.pools.unwrap();
         assert_eq!((apps, tasks, size), (2, 3, 1));
-        assert_eq!((deal.tasks, deal.size, options.part.clients()), (10, 4, 2));
+        assert_eq!((deal.tasks, deal.size, options.load.part.clients()), (10, 4, 2));
     }
 
     #[test]
     fn rows_of_the_table_are_shared_out_among_more_engines_than_a_pool_has_connections() {
         let options = options("-I --init-steps=g --shard 200/300 --threads-in-table 1000");
-        assert_eq!((options.init_steps, options.part.shard.of), (Steps::ROWS, 300));
+        assert_eq!((options.init_steps, options.table_shard.of), (Steps::ROWS, 300));
     }
 
     #[test]
@@ -377,8 +284,11 @@ mod tests {
             ("-M none", "invalid value \"none\" for option -M/--protocol"),
             ("--apps 50000 --pool 50000", "all pools together (--apps x --pool) may have at most 100000 connections"),
         ] {
-            let found = read(line).unwrap_err();
-            assert!(found.starts_with(message) && !found.contains('\n'), "{line}: {found}");
+            let found = rejected(line);
+            assert!(
+                found.starts_with(&format!("pgtrial-engine tasks: error: {message}")) && !found.contains('\n'),
+                "{line}: {found}"
+            );
         }
     }
 }

@@ -1,28 +1,25 @@
 //! The run: from the options to the exit status.
 
-use std::sync::Arc;
-use std::time::SystemTime;
+use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::NAME;
 use super::lines::{Form, Lines};
-use super::options::Options;
+use super::options::TasksOptions;
 use super::summary::summary;
-use super::table::Shape;
-use super::watcher::Watcher;
+use super::table;
+use super::table::NAME;
 use crate::event::{EventWriter, Hello};
-use crate::frontend::events::Events;
-use crate::frontend::{pooling, self_check};
-use drive;
-use drive::Outcome;
-use drive::plan::{Load, Plan, ScriptOptions};
-use ground::clock::Clock;
+use crate::frontend::pgbench::messages::Failure;
+use crate::frontend::pgbench::options::pooling;
+use crate::frontend::pgbench::plan::{link, plan, seeds};
+use crate::frontend::pgbench::server::{session, target};
+use crate::frontend::run_events::RunEvents;
+use crate::frontend::self_check;
+use drive::{Abortion, Began, Observer, Outcome, Tick};
+use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::output::{print_stderr, print_stdout};
-use wire::session::Session;
-use wire::target::Target;
-use workload::Workload;
-use workload::pgbench::{Environment, Scripts, parse};
-use workload::seeds::Seeds;
+use workload::pgbench::parse;
 
 /// Exit status when something that was asked for could not be written.
 const OUTPUT_LOST: u8 = 1;
@@ -41,28 +38,49 @@ SELECT a_value FROM table_a WHERE thread_id = :thread_id AND a_value = :a_value;
 UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value = :a_value;
 ";
 
-/// Runs the tasks on the present table; the exit status.
-pub fn run(options: &Options, shape: Shape, target: &Arc<Target>, mut session: Session) -> Result<u8, String> {
+/// Makes the table if asked to, and runs the tasks on it; the exit status.
+pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
+    let target = target(&options.load.server, "pgtrial tasks", "setup")?;
+    let mut session = session(&target, "setup")?;
+    table::refuse_read_only(&mut session)?;
+    if options.initialize || options.initialize_only {
+        let (shape, steps, shard) = (options.shape(), options.init_steps, options.table_shard);
+        table::make(&mut session, shape, steps, shard, &target.params.dbname)?;
+        if options.initialize_only {
+            return Ok(0);
+        }
+    }
+    let shape = table::find(&mut session, options.threads_in_table, options.rows, &target.params.dbname)?;
+
     let (clock, origin) = (Clock::start(), SystemTime::now());
-    pooling::check_limit(&mut session, &options.pools)?;
-    let plan = make_plan(options, shape, Arc::clone(target))?;
+    let Some(pools) = options.load.pools else { unreachable!("tasks have preset pools") };
+    pooling::check_limit(&mut session, &pools)?;
+    options.load.scripts = vec![parse(DESCRIPTION, 1, SCRIPT.as_bytes()).map_err(Failure::error)?];
+    let seeds = seeds(&options.load);
+    let variables = [("threads", shape.threads.into()), ("rows", shape.rows.into())];
+    let workload = link(&options.load, &variables, seeds.hashes)?;
+    let since_1970 = origin.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let plan = plan(&options.load, target, workload, seeds, since_1970);
     let interrupt = interrupt::catch()?;
-    let lines = open_lines(options, origin)?;
-    let events = open_events(options, &plan, clock, &session)?;
+    let lines = open_lines(&options, origin)?;
+    let server = Some(session.server.version.as_str());
+    let hello = Hello { frontend: "tasks", plan: &plan, scale: None, seed: options.load.seed, server };
+    let only_events = options.load.output.has_only_events();
+    let events = options.load.output.events.as_ref().map(|events| events.open(clock, &hello)).transpose()?;
     drop(session);
-    let only_events = options.events == Some(Events::Stdout);
-    let mut watcher = Watcher::new(clock, lines, events, only_events, &interrupt);
-    watcher.each_lines(Lines::begin);
-    let outcome = drive::run(&plan, clock, &interrupt, &mut watcher).map_err(|error| error.to_string())?;
-    let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
-    Ok(finish(&outcome, &mut watcher, status, only_events))
+    let events = RunEvents::new(events, clock, only_events, &interrupt);
+    let mut writer = TaskWriter { lines, events, has_lost_lines: false };
+    writer.each_lines(Lines::begin);
+    let outcome = drive::run(&plan, clock, &interrupt, &mut writer).map_err(Failure::error)?;
+    Ok(finish(&outcome, &mut writer, only_events))
 }
 
 /// Writes everything that is known at the end; the exit status.
-fn finish(outcome: &Outcome, watcher: &mut Watcher<'_>, status: u8, only_events: bool) -> u8 {
+fn finish(outcome: &Outcome, writer: &mut TaskWriter<'_>, only_events: bool) -> u8 {
     let warnings = self_check::warnings(outcome, "-j");
-    let status = if watcher.has_lost() { OUTPUT_LOST } else { status };
-    watcher.done(outcome, status, &warnings);
+    let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
+    let status = if writer.has_lost() { OUTPUT_LOST } else { status };
+    writer.emit(|events, clock| events.done(clock, outcome, status, &warnings));
     if !only_events {
         print_stdout(summary(outcome));
     }
@@ -73,43 +91,78 @@ fn finish(outcome: &Outcome, watcher: &mut Watcher<'_>, status: u8, only_events:
         let seconds = outcome.elapsed_s;
         print_stderr(format_args!("{NAME}: interrupted after {seconds:.1} s; the results are of that time\n"));
     }
-    if watcher.has_lost() { OUTPUT_LOST } else { status }
+    if writer.has_lost() { OUTPUT_LOST } else { status }
 }
 
-fn make_plan(options: &Options, shape: Shape, target: Arc<Target>) -> Result<Plan, String> {
-    let seeds = Seeds::derive(options.seed, &options.part, options.pools.apps, options.jobs, None);
-    let value = |number: u32| wire::value::Value::Int(number.into());
-    let environment = Environment {
-        mode: options.mode,
-        timed: false,
-        variables: vec![("threads".to_owned(), value(shape.threads)), ("rows".to_owned(), value(shape.rows))],
-        default_seed: seeds.hashes as i64,
-    };
-    let script = parse(DESCRIPTION, 1, SCRIPT.as_bytes()).map_err(|error| error.to_string())?;
-    let scripts = Scripts::link(vec![script], &environment).map_err(|error| error.to_string())?;
-    let workload: Arc<dyn Workload> = Arc::new(Arc::new(scripts));
-    let load = Load::Pooled(options.pools, ScriptOptions { continue_on_error: true, ..ScriptOptions::default() });
-    Ok(Plan {
-        start: options.start,
-        jobs: options.jobs,
-        mode: options.mode,
-        ..Plan::new(target, workload, options.part, seeds, load)
-    })
-}
-
-fn open_lines(options: &Options, origin: SystemTime) -> Result<Vec<Lines>, String> {
-    let to_stdout = !options.quiet && options.log.is_none() && options.events != Some(Events::Stdout);
+fn open_lines(options: &TasksOptions, origin: SystemTime) -> Result<Vec<Lines>, String> {
+    let to_stdout = !options.quiet && options.log.is_none() && !options.load.output.has_only_events();
     let mut lines: Vec<_> = to_stdout.then(|| Lines::stdout(origin)).into_iter().collect();
     for (form, path) in [(Form::Text, &options.log), (Form::Csv, &options.csv)] {
         if let Some(path) = path {
-            lines.push(Lines::file(form, path, origin)?);
+            lines.push(Lines::file(form, path.as_ref(), origin)?);
         }
     }
     Ok(lines)
 }
 
-fn open_events(options: &Options, plan: &Plan, clock: Clock, session: &Session) -> Result<Option<EventWriter>, String> {
-    let server = Some(session.server.version.as_str());
-    let hello = Hello { frontend: "tasks", plan, scale: None, seed: options.seed, server };
-    options.events.as_ref().map(|events| events.open(clock, &hello)).transpose()
+/// Writes the lines of the tasks and the events while the tasks run.
+struct TaskWriter<'a> {
+    lines: Vec<Lines>,
+    events: RunEvents<'a>,
+    has_lost_lines: bool,
+}
+
+impl TaskWriter<'_> {
+    /// Whether anything could not be written; it was not tried again.
+    fn has_lost(&self) -> bool {
+        self.has_lost_lines || self.events.is_lost()
+    }
+
+    fn emit(&mut self, write: impl FnOnce(&mut EventWriter, Clock) -> io::Result<()>) {
+        if let Err(error) = self.events.write(write) {
+            print_stderr(format_args!("{NAME}: error: {error}\n"));
+        }
+    }
+
+    /// Writes to all files of lines. One that cannot be written to is reported once and given up.
+    fn each_lines(&mut self, write: impl Fn(&mut Lines) -> Result<(), String>) {
+        let before = self.lines.len();
+        self.lines.retain_mut(|lines| {
+            let written = write(lines);
+            if let Err(message) = &written {
+                print_stderr(format_args!("{NAME}: error: {message}\n"));
+            }
+            written.is_ok()
+        });
+        self.has_lost_lines |= self.lines.len() < before;
+    }
+}
+
+impl Observer for TaskWriter<'_> {
+    fn connected(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.connected(clock, clients, seconds));
+    }
+
+    fn ready(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.ready(clock, clients, seconds));
+    }
+
+    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        self.emit(|events, clock| events.phase(clock, phase, began));
+    }
+
+    fn tick(&mut self, tick: &Tick) {
+        if let Some(pooled) = &tick.tally.pooled {
+            self.each_lines(|lines| lines.write(&pooled.tasks));
+        }
+        self.emit(|events, clock| events.tick(clock, tick));
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        self.emit(|events, clock| events.aborted(clock, abortion));
+    }
+
+    fn note(&mut self, text: &str) {
+        print_stderr(format_args!("{NAME}: {text}\n"));
+    }
 }

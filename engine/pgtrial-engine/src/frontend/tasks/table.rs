@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
-use super::options::Options;
 use ground::output::print_stderr;
 use ground::shard::Shard;
 use wire::error::ConnectionError;
 use wire::session::Session;
+
+/// What the tasks front end is called in messages.
+pub const NAME: &str = "pgtrial-engine tasks";
 
 /// How many rows the table has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +22,12 @@ pub struct Shape {
 impl Shape {
     /// That of the published study.
     pub const PUBLISHED: Shape = Shape { threads: 10, rows: 100_000 };
+
+    /// The published shape with what the options change.
+    pub fn published_but(threads: Option<u32>, rows: Option<u32>) -> Self {
+        let Self { threads: published_threads, rows: published_rows } = Self::PUBLISHED;
+        Self { threads: threads.unwrap_or(published_threads), rows: rows.unwrap_or(published_rows) }
+    }
 
     /// A comment by which a table is known as one of ours.
     fn comment(self, begin: &str) -> String {
@@ -123,7 +131,7 @@ fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), Strin
     if before == Present::Other {
         return Err(format!(
             "database \"{dbname}\" has a table_a that was not made by {}; rename it, or name another database",
-            super::NAME
+            NAME
         ));
     }
     execute(session, "begin")?;
@@ -154,26 +162,24 @@ fn since(start: Instant) -> f64 {
 }
 
 /// The table's shape: as it was made here, else as the options have it.
-pub fn find(session: &mut Session, options: &Options, dbname: &str) -> Result<Shape, String> {
+pub fn find(session: &mut Session, threads: Option<u32>, rows: Option<u32>, dbname: &str) -> Result<Shape, String> {
     let shape = match present(session)? {
         Present::No => {
             return Err(format!(
                 "there is no table_a in database \"{dbname}\"; make it with \"{} --initialize\"",
-                super::NAME
+                NAME
             ));
         }
         Present::Unfinished(_) => {
             return Err(format!(
                 "table_a in database \"{dbname}\" was not finished; make it anew with \"{} --initialize\"",
-                super::NAME
+                NAME
             ));
         }
-        Present::Other => return Ok(options.shape()),
+        Present::Other => return Ok(Shape::published_but(threads, rows)),
         Present::Ours(shape) => shape,
     };
-    for (option, given, made) in
-        [("--threads-in-table", options.threads_in_table, shape.threads), ("--rows", options.rows, shape.rows)]
-    {
+    for (option, given, made) in [("--threads-in-table", threads, shape.threads), ("--rows", rows, shape.rows)] {
         if let Some(given) = given.filter(|given| *given != made) {
             return Err(format!(
                 "{option} is {given}, but table_a was made with {made}; leave the option out, or make the table anew with --initialize"

@@ -1,72 +1,28 @@
-//! The names of pgbench's options, short and long, and to which of its two modes each belongs.
+//! pgbench's options, one row each, in the order of its help; `-n` and `-s` are listed twice there, so they have two rows.
 
-use ground::getopt_by_id::{LongOption, ShortOption};
+use super::chosen::Options;
+use super::shared::*;
+use super::values::*;
+use crate::frontend::pgbench::messages::{Failure, VERSION};
+use crate::frontend::pgbench::scripts;
+use ground::options::{OptionRow, Stop, help_line, set};
+use workload::pgbench::builtin;
 
-/// What an option means.
+/// An option of pgbench.
+pub type Row = OptionRow<Options, Failure, Group>;
+
+/// Where the help lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Id {
-    AggregateInterval,
-    Apps,
-    Arrival,
-    Builtin,
-    Client,
-    Connect,
-    ContinueOnError,
-    Dbname,
-    Debug,
-    Define,
-    Events,
-    ExitOnAbort,
-    FailuresDetailed,
-    File,
-    Fillfactor,
-    ForeignKeys,
-    Histogram,
-    Host,
-    IndexTablespace,
-    InitSteps,
-    Initialize,
-    Jobs,
-    LatencyLimit,
-    LoadJobs,
-    Log,
-    LogPrefix,
-    MaxTries,
-    NoVacuum,
-    PartitionMethod,
-    Partitions,
-    Percentiles,
-    Pool,
-    PoolLifetime,
-    PoolTimeout,
-    Port,
-    Progress,
-    ProgressTimestamp,
-    Protocol,
-    Quiet,
-    RandomSeed,
-    Rate,
-    ReportPerCommand,
-    SamplingRate,
-    Scale,
-    SelectOnly,
-    Shard,
-    ShowScript,
-    SkipSomeUpdates,
-    StartAt,
-    Tablespace,
-    Tasks,
-    Time,
-    Transactions,
-    UnloggedTables,
-    Username,
-    VacuumAll,
-    VerboseErrors,
-    WaitForServer,
-    Warmup,
+pub enum Group {
+    Initialization,
+    Scripts,
+    Benchmarking,
+    /// The original has no such option.
+    Added(Mode),
+    Common,
 }
 
-/// The mode that an option is for.
+/// The mode of pgbench that an option of ours is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     Initialization,
@@ -74,138 +30,248 @@ pub enum Mode {
     Both,
 }
 
-impl Id {
-    /// The mode that the option is for; in the other one pgbench refuses it.
-    pub fn mode(self) -> Mode {
+impl Group {
+    fn title(self) -> &'static str {
         match self {
-            Id::Fillfactor
-            | Id::ForeignKeys
-            | Id::IndexTablespace
-            | Id::InitSteps
-            | Id::LoadJobs
-            | Id::PartitionMethod
-            | Id::Partitions
-            | Id::Quiet
-            | Id::Tablespace
-            | Id::UnloggedTables => Mode::Initialization,
-            Id::Dbname
-            | Id::Debug
-            | Id::Host
-            | Id::Initialize
-            | Id::NoVacuum
-            | Id::Port
-            | Id::Scale
-            | Id::Shard
-            | Id::ShowScript
-            | Id::Username => Mode::Both,
-            _ => Mode::Benchmarking,
+            Self::Initialization => "Initialization options:",
+            Self::Scripts => "Options to select what to run:",
+            Self::Benchmarking => "Benchmarking options:",
+            Self::Added(_) => "Options that pgtrial adds:",
+            Self::Common => "Common options:",
         }
+    }
+
+    /// Whether its options are for this mode, which is `Initialization` or `Benchmarking`.
+    fn is_for(self, wanted: Mode) -> bool {
+        let mode = match self {
+            Self::Initialization => Mode::Initialization,
+            Self::Scripts | Self::Benchmarking => Mode::Benchmarking,
+            Self::Added(mode) => mode,
+            Self::Common => Mode::Both,
+        };
+        mode == wanted || mode == Mode::Both
     }
 }
 
-/// All short options.
-pub const SHORTS: [ShortOption<Id>; 27] = [
-    ('b', true, Id::Builtin),
-    ('c', true, Id::Client),
-    ('C', false, Id::Connect),
-    ('d', true, Id::Dbname),
-    ('D', true, Id::Define),
-    ('f', true, Id::File),
-    ('F', true, Id::Fillfactor),
-    ('h', true, Id::Host),
-    ('i', false, Id::Initialize),
-    ('I', true, Id::InitSteps),
-    ('j', true, Id::Jobs),
-    ('l', false, Id::Log),
-    ('L', true, Id::LatencyLimit),
-    ('M', true, Id::Protocol),
-    ('n', false, Id::NoVacuum),
-    ('N', false, Id::SkipSomeUpdates),
-    ('p', true, Id::Port),
-    ('P', true, Id::Progress),
-    ('q', false, Id::Quiet),
-    ('r', false, Id::ReportPerCommand),
-    ('R', true, Id::Rate),
-    ('s', true, Id::Scale),
-    ('S', false, Id::SelectOnly),
-    ('t', true, Id::Transactions),
-    ('T', true, Id::Time),
-    ('U', true, Id::Username),
-    ('v', false, Id::VacuumAll),
+/// Whether pgbench takes an option in this mode.
+pub fn is_for(option: &Row, mode: Mode) -> bool {
+    OPTIONS.iter().any(|row| row.long() == option.long() && row.group.is_for(mode))
+}
+
+/// The original's long options in the order of `long_options` in pgbench.c, in which the possibilities of an ambiguous
+/// abbreviation are listed.
+#[rustfmt::skip]
+pub const ORIGINALS: &[&str] = &[
+    "builtin", "client", "connect", "dbname", "define", "file", "fillfactor", "host", "initialize", "init-steps", "jobs",
+    "log", "latency-limit", "no-vacuum", "port", "progress", "protocol", "quiet", "report-per-command", "rate", "scale",
+    "select-only", "skip-some-updates", "time", "transactions", "username", "vacuum-all", "unlogged-tables", "tablespace",
+    "index-tablespace", "sampling-rate", "aggregate-interval", "progress-timestamp", "log-prefix", "foreign-keys",
+    "random-seed", "show-script", "partitions", "partition-method", "failures-detailed", "max-tries", "verbose-errors",
+    "exit-on-abort", "debug",
 ];
 
-const fn flag(name: &'static str, id: Id) -> LongOption<Id> {
-    LongOption { name, value: false, id, addition: false }
+use Group::{Added, Benchmarking, Common, Initialization, Scripts};
+
+const fn no_vacuum(group: Group, help: &'static str) -> Row {
+    Row::switch("-n, --no-vacuum", group, help, |o| &mut o.no_vacuum)
 }
 
-const fn with_value(name: &'static str, id: Id) -> LongOption<Id> {
-    LongOption { name, value: true, id, addition: false }
+const fn scale(group: Group, help: &'static str) -> Row {
+    Row::value("-s, --scale=NUM", group, help, |o, v| set(&mut o.scale, count(v)))
 }
 
-const fn added(option: LongOption<Id>) -> LongOption<Id> {
-    LongOption { addition: true, ..option }
-}
+/// All options.
+#[rustfmt::skip]
+pub const OPTIONS: &[Row] = &[
+    Row::switch("-i, --initialize", Initialization, "invokes initialization mode",
+        |o| &mut o.init.is_asked_for),
+    Row::value("-I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")", Initialization,
+        "run selected initialization steps, in the specified order\n\
+         d: drop any existing pgbench tables\n\
+         t: create the tables used by the standard pgbench scenario\n\
+         g: generate data, client-side\n\
+         G: generate data, server-side\n\
+         v: invoke VACUUM on the standard tables\n\
+         p: create primary key indexes on the standard tables\n\
+         f: create foreign keys between the standard tables",
+        |o, v| set(&mut o.init.steps, init_steps(v.text))),
+    Row::value("-F, --fillfactor=NUM", Initialization, "set fill factor",
+        |o, v| set(&mut o.init.tables.fillfactor, integer(v, 10, 100))),
+    no_vacuum(Initialization, "do not run VACUUM during initialization"),
+    Row::switch("-q, --quiet", Initialization, "quiet logging (one message each 5 seconds)",
+        |o| &mut o.init.tables.quiet),
+    scale(Initialization, "scaling factor"),
+    Row::switch("--foreign-keys", Initialization, "create foreign key constraints between tables",
+        |o| &mut o.init.foreign_keys),
+    Row::text("--index-tablespace=TABLESPACE", Initialization, "create indexes in the specified tablespace",
+        |o| &mut o.init.tables.index_tablespace),
+    Row::value("--partition-method=(range|hash)", Initialization,
+        "partition pgbench_accounts with this method (default: range)",
+        |o, v| set(&mut o.init.partition_method, partition_method(v.text))),
+    Row::value("--partitions=NUM", Initialization, "partition pgbench_accounts into NUM parts (default: 0)",
+        |o, v| set(&mut o.init.tables.partitions, integer(v, 0, i32::MAX as u32))),
+    Row::text("--tablespace=TABLESPACE", Initialization, "create tables in the specified tablespace",
+        |o| &mut o.init.tables.tablespace),
+    Row::switch("--unlogged-tables", Initialization, "create tables as unlogged tables",
+        |o| &mut o.init.tables.unlogged),
 
-/// All long options in pgbench's order, in which an ambiguous abbreviation's possibilities are named; what pgtrial adds
-/// comes last.
-pub const LONGS: [LongOption<Id>; 59] = [
-    with_value("builtin", Id::Builtin),
-    with_value("client", Id::Client),
-    flag("connect", Id::Connect),
-    with_value("dbname", Id::Dbname),
-    with_value("define", Id::Define),
-    with_value("file", Id::File),
-    with_value("fillfactor", Id::Fillfactor),
-    with_value("host", Id::Host),
-    flag("initialize", Id::Initialize),
-    with_value("init-steps", Id::InitSteps),
-    with_value("jobs", Id::Jobs),
-    flag("log", Id::Log),
-    with_value("latency-limit", Id::LatencyLimit),
-    flag("no-vacuum", Id::NoVacuum),
-    with_value("port", Id::Port),
-    with_value("progress", Id::Progress),
-    with_value("protocol", Id::Protocol),
-    flag("quiet", Id::Quiet),
-    flag("report-per-command", Id::ReportPerCommand),
-    with_value("rate", Id::Rate),
-    with_value("scale", Id::Scale),
-    flag("select-only", Id::SelectOnly),
-    flag("skip-some-updates", Id::SkipSomeUpdates),
-    with_value("time", Id::Time),
-    with_value("transactions", Id::Transactions),
-    with_value("username", Id::Username),
-    flag("vacuum-all", Id::VacuumAll),
-    flag("unlogged-tables", Id::UnloggedTables),
-    with_value("tablespace", Id::Tablespace),
-    with_value("index-tablespace", Id::IndexTablespace),
-    with_value("sampling-rate", Id::SamplingRate),
-    with_value("aggregate-interval", Id::AggregateInterval),
-    flag("progress-timestamp", Id::ProgressTimestamp),
-    with_value("log-prefix", Id::LogPrefix),
-    flag("foreign-keys", Id::ForeignKeys),
-    with_value("random-seed", Id::RandomSeed),
-    with_value("show-script", Id::ShowScript),
-    with_value("partitions", Id::Partitions),
-    with_value("partition-method", Id::PartitionMethod),
-    flag("failures-detailed", Id::FailuresDetailed),
-    with_value("max-tries", Id::MaxTries),
-    flag("verbose-errors", Id::VerboseErrors),
-    flag("exit-on-abort", Id::ExitOnAbort),
-    flag("debug", Id::Debug),
-    added(with_value("apps", Id::Apps)),
-    added(with_value("arrival", Id::Arrival)),
-    added(flag("continue-on-error", Id::ContinueOnError)),
-    added(with_value("events", Id::Events)),
-    added(with_value("histogram", Id::Histogram)),
-    added(with_value("load-jobs", Id::LoadJobs)),
-    added(flag("percentiles", Id::Percentiles)),
-    added(with_value("pool", Id::Pool)),
-    added(with_value("pool-lifetime", Id::PoolLifetime)),
-    added(with_value("pool-timeout", Id::PoolTimeout)),
-    added(with_value("shard", Id::Shard)),
-    added(with_value("start-at", Id::StartAt)),
-    added(with_value("tasks", Id::Tasks)),
-    added(with_value("wait-for-server", Id::WaitForServer)),
-    added(with_value("warmup", Id::Warmup)),
+    Row::value("-b, --builtin=NAME[@W]", Scripts,
+        "add builtin script NAME weighted at W (default: 1)\n(use \"-b list\" to list available scripts)",
+        |o, v| match v.text {
+            "list" => Err(Stop::List(builtin::listing())),
+            name => Ok(scripts::add_builtin(o, name)?),
+        }),
+    Row::value("-f, --file=FILENAME[@W]", Scripts, "add script FILENAME weighted at W (default: 1)",
+        |o, v| Ok(scripts::add_file(o, v.text)?)),
+    Row::action("-N, --skip-some-updates", Scripts,
+        "skip updates of pgbench_tellers and pgbench_branches\n(same as \"-b simple-update\")",
+        |o| Ok(scripts::add_builtin(o, "simple-update")?)),
+    Row::action("-S, --select-only", Scripts, "perform SELECT-only transactions\n(same as \"-b select-only\")",
+        |o| Ok(scripts::add_builtin(o, "select-only")?)),
+
+    Row::value("-c, --client=NUM", Benchmarking, "number of concurrent database clients (default: 1)",
+        |o, v| set(&mut o.clients, count(v).map(|clients| clients as usize))),
+    Row::switch("-C, --connect", Benchmarking, "establish new connection for each transaction",
+        |o| &mut o.reconnect),
+    Row::value("-D, --define=VARNAME=VALUE", Benchmarking, "define variable for use by custom script",
+        |o, v| {
+            let (name, value) = definition(v.text)?;
+            o.variables.retain(|(known, _)| *known != name);
+            o.variables.push((name, value));
+            Ok(())
+        }),
+    Row::value("-j, --jobs=NUM", Benchmarking, "number of threads (default: 1)",
+        |o, v| set(&mut o.jobs, count(v).map(|jobs| jobs as usize))),
+    Row::switch("-l, --log", Benchmarking, "write transaction times to log file",
+        |o| &mut o.log.is_on),
+    Row::value("-L, --latency-limit=NUM", Benchmarking, "count transactions lasting more than NUM ms as late",
+        |o, v| set(&mut o.script.latency_limit, latency_limit(v.text))),
+    Row::value("-M, --protocol=simple|extended|prepared", Benchmarking,
+        "protocol for submitting queries (default: simple)",
+        |o, v| set(&mut o.mode, query_mode(v.text))),
+    no_vacuum(Benchmarking, "do not run VACUUM before tests"),
+    Row::value("-P, --progress=NUM", Benchmarking, "show thread progress report every NUM seconds",
+        |o, v| set(&mut o.output.progress, count(v))),
+    Row::switch("-r, --report-per-command", Benchmarking, "report latencies, failures, and retries per command",
+        |o| &mut o.script.timed_commands),
+    Row::value("-R, --rate=NUM", Benchmarking, "target rate in transactions per second",
+        |o, v| set(&mut o.interval, rate(v.text))),
+    scale(Benchmarking, "report this scale factor in output"),
+    Row::value("-t, --transactions=NUM", Benchmarking, "number of transactions each client runs (default: 10)",
+        |o, v| set(&mut o.transactions, count(v))),
+    Row::value("-T, --time=NUM", Benchmarking, "duration of benchmark test in seconds",
+        |o, v| set(&mut o.duration, count(v))),
+    Row::switch("-v, --vacuum-all", Benchmarking, "vacuum all four standard tables before tests",
+        |o| &mut o.vacuum_all),
+    Row::value("--aggregate-interval=NUM", Benchmarking, "aggregate data over NUM seconds",
+        |o, v| set(&mut o.log.aggregate_interval, count(v))),
+    Row::switch("--exit-on-abort", Benchmarking, "exit when any client is aborted",
+        |o| &mut o.exit_on_abort),
+    Row::switch("--failures-detailed", Benchmarking, "report the failures grouped by basic types",
+        |o| &mut o.output.failures_detailed),
+    Row::text("--log-prefix=PREFIX", Benchmarking,
+        "prefix for transaction time log file\n(default: \"pgbench_log\")",
+        |o| &mut o.log.prefix),
+    Row::value("--max-tries=NUM", Benchmarking, "max number of tries to run transaction (default: 1)",
+        |o, v| set(&mut o.script.tries, max_tries(v.text))),
+    Row::switch("--progress-timestamp", Benchmarking, "use Unix epoch timestamps for progress",
+        |o| &mut o.output.progress_timestamp),
+    Row::value("--random-seed=SEED", Benchmarking, "set random seed (\"time\", \"rand\", integer)",
+        |o, v| {
+            o.is_seeded = is_number(v.text);
+            let named = |failure: Failure| failure.and("error while setting random seed from --random-seed option");
+            set(&mut o.seed, random_seed(v.text).map_err(named))
+        }),
+    Row::value("--sampling-rate=NUM", Benchmarking, "fraction of transactions to log (e.g., 0.01 for 1%)",
+        |o, v| set(&mut o.log.sampling_rate, sampling_rate(v.text))),
+    Row::value("--show-script=NAME", Benchmarking, "show builtin script code, then exit",
+        |_, v| {
+            let script = scripts::named(v.text)?;
+            Err(Stop::List(format!("-- {}: {}\n{}\n", script.name, script.description, script.text)))
+        }),
+    Row::switch("--verbose-errors", Benchmarking, "print messages of all errors",
+        |o| &mut o.script.notes.failures),
+
+    apps(Added(Mode::Benchmarking),
+        "run tasks of NUM applications, each with a pool of connections\nof its own, in place of clients (default: 1)"),
+    arrivals(Added(Mode::Benchmarking),
+        "when each application's tasks arrive, rates in tasks per\nsecond (default: at-once)"),
+    Row::switch("--continue-on-error", Added(Mode::Benchmarking),
+        "go on after any SQL error, counting the transaction as failed\n(as pgbench 19 has it)",
+        |o| &mut o.script.continue_on_error),
+    events(Added(Mode::Benchmarking),
+        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
+    Row::value("--histogram=FILE", Added(Mode::Benchmarking),
+        "write the latencies of the measured part to FILE as a line\n\
+         \"latency BASE64\": an HdrHistogram in microseconds in V2\n\
+         encoding, deflated; with a rate also \"service BASE64\" (times\n\
+         from the actual start) and \"lag BASE64\" (schedule lags),\n\
+         with pools \"service BASE64\" and \"queue BASE64\"",
+        |o, v| {
+            o.output.histogram = Some(v.text.into());
+            Ok(())
+        }),
+    Row::value("--load-jobs=NUM", Added(Mode::Initialization),
+        "number of connections that load data in initialization mode,\n1 to 1000",
+        |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),
+    Row::switch("--percentiles", Added(Mode::Benchmarking), "report latency percentiles",
+        |o| &mut o.output.percentiles),
+    pool(Added(Mode::Benchmarking), "most connections of an application's pool; with --tasks"),
+    pool_lifetime(Added(Mode::Benchmarking), "replace connections that are older"),
+    pool_timeout(Added(Mode::Benchmarking),
+        "a task that got no connection in this time has failed\n(default: 15)"),
+    shard(Added(Mode::Both),
+        "run part I of N (from 1) of the run that the other options say,\n\
+         which N engines share; -j is each engine's own; with -i -I g\n\
+         load part I of N of the rows into tables that are there"),
+    start_at(Added(Mode::Benchmarking),
+        "begin at this time, Unix seconds with decimals, at most 60 s\n\
+         ahead; with \"-\" at the one that is read as a line from\n\
+         standard input when all clients are connected"),
+    tasks(Added(Mode::Benchmarking), "tasks of each application, each one transaction"),
+    Row::value("--wait-for-server=SECONDS", Added(Mode::Benchmarking),
+        "clients that lose their connection make another one, and try\n\
+         to for so long; the transaction under way has failed",
+        |o, v| set(&mut o.wait_for_server, seconds(v))),
+    Row::value("--warmup=SECONDS", Added(Mode::Benchmarking),
+        "run so long before the measured part; report it apart",
+        |o, v| set(&mut o.warmup, seconds(v))),
+
+    Row::switch("--debug", Common, "print debugging output",
+        |o| &mut o.script.notes.steps),
+    dbname(Common, "database name to connect to"),
+    host(Common, "database server host or socket directory"),
+    port(Common, "database server port number"),
+    username(Common, "connect as specified database user"),
 ];
+
+/// pgbench's help, with the options that pgtrial adds in a section of their own.
+pub fn help() -> String {
+    let mut text =
+        "pgbench is a benchmarking tool for PostgreSQL.\n\nUsage:\n  pgbench [OPTION]... [DBNAME]\n".to_owned();
+    text += &ground::options::help(OPTIONS, |group| group.title());
+    // pgbench takes these two as the first argument only.
+    text += &help_line("-V, --version", "output version information, then exit");
+    text += &help_line("-?, --help", "show this help, then exit");
+    text + "\nThis is pgbench as pgtrial has it.\n"
+}
+
+/// What `--version` prints.
+pub fn version() -> String {
+    format!("pgbench (PostgreSQL) {VERSION} (pgtrial {})\n", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_originals_are_all_options_but_the_added_ones() {
+        for row in OPTIONS {
+            let is_added = matches!(row.group, Added(_));
+            assert_eq!(ORIGINALS.contains(&row.long()), !is_added, "{}", row.long());
+            assert_eq!(row.takes_value(), row.spec.contains('='), "{}", row.spec);
+        }
+        assert!(ORIGINALS.iter().all(|long| OPTIONS.iter().any(|row| row.long() == *long)));
+    }
+}

@@ -1,16 +1,16 @@
 //! The report at the end of a run, line for line as pgbench 18 prints it.
 
-mod pooled;
 #[cfg(test)]
 mod tests;
 
 use std::fmt::{Result, Write};
 
-use super::options::Options;
-use super::survey::Facts;
+use super::options::chosen::Options;
+use super::server::Facts;
 use drive::Outcome;
+use drive::ledger::tasks::Tasks;
 use drive::ledger::{Account, Counts, Tally};
-use drive::plan::{ClosedPlan, Limit, Load, Plan};
+use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
 use workload::ScriptInfo;
@@ -98,6 +98,47 @@ impl Report<'_> {
         }
     }
 
+    /// In place of the numbers of clients and of their transactions.
+    fn write_pools(&mut self, pools: &PoolPlan) -> Result {
+        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime, .. } = pools;
+        let committed = self.total.counts.transactions();
+        let out = &mut self.out;
+        writeln!(out, "number of applications: {apps}")?;
+        writeln!(out, "number of threads: {}", self.plan.jobs)?;
+        if let Some(tries) = self.plan.options().tries {
+            writeln!(out, "maximum number of tries: {tries}")?;
+        }
+        writeln!(out, "pool of each application: {size} connections, time-out {} s", timeout.as_secs_f64())?;
+        if let Some(lifetime) = lifetime {
+            writeln!(out, "lifetime of a connection: {} s", lifetime.as_secs_f64())?;
+        }
+        writeln!(out, "number of tasks per application: {tasks}, arrival {arrival}")?;
+        writeln!(out, "number of transactions actually processed: {committed}/{}", pools.all_tasks())
+    }
+
+    /// What tasks waited for: the pool, and the server.
+    fn write_waits(&mut self, tasks: &Tasks) -> Result {
+        let out = &mut self.out;
+        let all = tasks.completed() + tasks.failed();
+        writeln!(out, "number of pool time-outs: {}", share(tasks.timeouts.count, all))?;
+        if tasks.timeouts.count > 0 {
+            let (mean, max) = (tasks.timeouts.mean() / 1000.0, tasks.timeouts.max / 1000.0);
+            writeln!(out, "waited before a pool time-out: avg {mean:.3} (max {max:.3}) ms")?;
+        }
+        let mut write = |name: &str, moments: &Moments| {
+            let (mean, max) = (moments.mean() / 1000.0, moments.max / 1000.0);
+            writeln!(out, "{name}: avg {mean:.3} (max {max:.3}) ms")
+        };
+        write("time in the pool's queue", &tasks.queue)?;
+        write("time with the connection", &tasks.service)
+    }
+
+    fn write_pool_percentiles(&mut self) -> Result {
+        let Some(pooled) = &self.total.pooled else { return Ok(()) };
+        write_percentiles(&mut self.out, "queue time", &pooled.queue, "")?;
+        write_percentiles(&mut self.out, "service time", &pooled.service, "")
+    }
+
     fn write_warmup(&mut self) -> Result {
         let (seconds, transactions) = (self.outcome.warmup_s, self.outcome.warmup.counts.transactions());
         // A run may be interrupted before its load begins.
@@ -109,7 +150,7 @@ impl Report<'_> {
         let all = all(counts);
         let out = &mut self.out;
         writeln!(out, "{prefix}number of failed transactions: {}", share(counts.failed(), all))?;
-        if self.options.failures_detailed {
+        if self.options.output.failures_detailed {
             writeln!(out, "{prefix}number of serialization failures: {}", share(counts.serialization_failures(), all))?;
             writeln!(out, "{prefix}number of deadlock failures: {}", share(counts.deadlocks(), all))?;
             if self.plan.options().continue_on_error {
@@ -145,7 +186,7 @@ impl Report<'_> {
         let throttled = self.plan.interval().is_some();
         if throttled
             || self.plan.pools().is_some()
-            || self.options.progress.is_some()
+            || self.options.output.progress.is_some()
             || self.plan.options().latency_limit.is_some()
         {
             self.write_moments("", &self.total.counts.moments.clone())?;
@@ -165,7 +206,7 @@ impl Report<'_> {
         if let Some(tasks) = &self.outcome.tasks {
             self.write_waits(tasks)?;
         }
-        if self.options.percentiles {
+        if self.options.output.percentiles {
             self.write_percentiles()?;
         }
         Ok(())
@@ -209,7 +250,7 @@ impl Report<'_> {
                 writeln!(self.out, " - weight: {} (targets {target:.1}% of total)", script.weight)?;
                 self.write_script(&account.whole)?;
             }
-            if self.options.report_per_command {
+            if self.options.script.timed_commands {
                 let prefix = if several { " - " } else { "" };
                 let columns =
                     if self.plan.options().tries == Some(1) { " and failures" } else { ", failures and retries" };

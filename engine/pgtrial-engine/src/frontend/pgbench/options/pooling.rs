@@ -1,15 +1,17 @@
-//! The options of runs with pools of connections, which front ends share; mistakes are told in one sentence each.
+//! Tasks on pools of connections: the values of their options, and the pools that follow from them. Each error is one
+//! sentence.
 
 use std::time::Duration;
 
-use super::sharing::check_enough;
+use crate::frontend::sharing::check_enough;
 use drive::plan::{Arrival, PoolPlan};
+use ground::options::Argument;
 use ground::shard::{Shard, TaskShare};
 use wire::session::Session;
 
 /// The most tasks of an application, and the most connections of all pools.
-const MOST_TASKS: u32 = 10_000_000;
-const MOST_CONNECTIONS: usize = 100_000;
+pub const MAX_TASKS: u32 = 10_000_000;
+pub const MAX_CONNECTIONS: u32 = 100_000;
 
 /// The longest time, seconds: a day.
 const LONGEST_S: f64 = 86_400.0;
@@ -17,8 +19,9 @@ const LONGEST_S: f64 = 86_400.0;
 /// The highest rate, tasks per second.
 const HIGHEST_RATE: f64 = 1e9;
 
-/// After how long a task gives up waiting if nothing else is said, the common default of drivers that have pools.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
+/// After how long a task without a connection fails, unless `--pool-timeout` says otherwise: the common default of drivers
+/// that have pools.
+const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 
 /// Options as far as they were given.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
@@ -39,10 +42,8 @@ impl Pooling {
 
     /// A shard's part of so many tasks on pools of this size.
     pub fn plan(&self, shard: Shard, apps: usize, tasks: u32, size: usize) -> Result<PoolPlan, String> {
-        if apps.saturating_mul(size) > MOST_CONNECTIONS {
-            return Err(format!(
-                "all pools together (--apps x --pool) may have at most {MOST_CONNECTIONS} connections"
-            ));
+        if apps.saturating_mul(size) > MAX_CONNECTIONS as usize {
+            return Err(format!("all pools together (--apps x --pool) may have at most {MAX_CONNECTIONS} connections"));
         }
         check_enough(shard, size, "connections of a pool (--pool)")?;
         check_enough(shard, tasks as usize, "tasks of an application (--tasks)")?;
@@ -59,29 +60,21 @@ impl Pooling {
     }
 }
 
-/// The number of applications or of connections.
-pub fn number(text: &str, option: &str) -> Result<usize, String> {
-    count(text, option, MOST_CONNECTIONS as u32).map(|number| number as usize)
-}
-
-/// The number of an application's tasks.
-pub fn tasks(text: &str) -> Result<u32, String> {
-    count(text, "--tasks", MOST_TASKS)
-}
-
-/// A whole number from 1 to `most`.
-pub fn count(text: &str, option: &str, most: u32) -> Result<u32, String> {
-    let invalid = || format!("invalid value \"{text}\" for option {option}: it takes a whole number from 1 to {most}");
-    let number = text.trim().parse::<u32>().map_err(|_| invalid())?;
-    if (1..=most).contains(&number) { Ok(number) } else { Err(invalid()) }
+/// A whole number from 1 to `max`.
+pub fn count(value: &Argument<'_>, max: u32) -> Result<u32, String> {
+    let number = value.text.trim().parse::<u32>().ok().filter(|number| (1..=max).contains(number));
+    number.ok_or_else(|| invalid(value, &format!("a whole number from 1 to {max}")))
 }
 
 /// A time in seconds, with decimals.
-pub fn seconds(text: &str, option: &str) -> Result<Duration, String> {
-    let seconds = text.trim().parse::<f64>().ok().filter(|seconds| (0.001..=LONGEST_S).contains(seconds));
-    seconds.map(Duration::from_secs_f64).ok_or_else(|| {
-        format!("invalid value \"{text}\" for option {option}: it takes seconds from 0.001 to {LONGEST_S}")
-    })
+pub fn seconds(value: &Argument<'_>) -> Result<Duration, String> {
+    let seconds = value.text.trim().parse::<f64>().ok().filter(|seconds| (0.001..=LONGEST_S).contains(seconds));
+    seconds.map(Duration::from_secs_f64).ok_or_else(|| invalid(value, &format!("seconds from 0.001 to {LONGEST_S}")))
+}
+
+/// The message for a value that an option does not take.
+pub fn invalid(value: &Argument<'_>, expected: &str) -> String {
+    format!("invalid value \"{}\" for option {}: it takes {expected}", value.text, value.option())
 }
 
 /// When tasks arrive: `at-once`, `RATE` or `poisson:RATE`.
@@ -146,12 +139,13 @@ mod tests {
 
     #[test]
     fn numbers_and_times_have_their_ranges() {
-        assert_eq!(tasks("5000"), Ok(5000));
-        assert!(tasks("0").unwrap_err().contains("from 1 to 10000000"));
-        assert!(number("1e3", "--pool").is_err());
-        assert_eq!(seconds("0.2", "--pool-timeout"), Ok(Duration::from_millis(200)));
+        let of = |text| Argument::new("--pool-timeout=SECONDS", text);
+        assert_eq!(count(&of("5000"), MAX_TASKS), Ok(5000));
+        assert!(count(&of("0"), MAX_TASKS).unwrap_err().contains("from 1 to 10000000"));
+        assert!(count(&of("1e3"), MAX_CONNECTIONS).is_err());
+        assert_eq!(seconds(&of("0.2")), Ok(Duration::from_millis(200)));
         for text in ["0", "-1", "nan", "1e9", "x"] {
-            assert!(seconds(text, "--pool-timeout").is_err(), "{text}");
+            assert!(seconds(&of(text)).is_err(), "{text}");
         }
     }
 }

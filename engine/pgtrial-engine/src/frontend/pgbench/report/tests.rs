@@ -79,6 +79,14 @@ fn outcome(scripts: usize) -> Outcome {
     }
 }
 
+fn options(failures_detailed: bool, timed_commands: bool, percentiles: bool) -> Options {
+    let mut options = Options::default();
+    options.output.failures_detailed = failures_detailed;
+    options.output.percentiles = percentiles;
+    options.script.timed_commands = timed_commands;
+    options
+}
+
 fn report_of(options: &Options, plan: &Plan, outcome: &Outcome) -> String {
     report(options, plan, &Facts { scale: 3, partitions: Some(("hash".to_owned(), 5)) }, outcome)
 }
@@ -107,7 +115,7 @@ tps = 1.000000 (without initial connection time)
 
 #[test]
 fn every_option_has_its_lines_in_pgbenchs_order() {
-    let options = Options { failures_detailed: true, report_per_command: true, ..Options::default() };
+    let options = options(true, true, false);
     let closed = ClosedPlan {
         limit: Limit::Transactions(4),
         interval: Some(Duration::from_millis(1)),
@@ -155,7 +163,7 @@ SQL script 2: b.sql
 
 #[test]
 fn other_failures_have_a_line_when_clients_go_on_after_them() {
-    let options = Options { failures_detailed: true, ..Options::default() };
+    let options = options(true, false, false);
     let script_options = ScriptOptions { continue_on_error: true, ..closed().options };
     let load = Load::Closed(ClosedPlan { options: script_options, ..closed() });
     let plan = Plan { load, ..plan(&[("a.sql", 1)]) };
@@ -165,7 +173,7 @@ fn other_failures_have_a_line_when_clients_go_on_after_them() {
 
 #[test]
 fn with_a_rate_percentiles_are_those_of_service_and_lag_too() {
-    let options = Options { percentiles: true, ..Options::default() };
+    let options = options(false, false, true);
     let mut outcome = outcome(1);
     outcome.measure.latencies.record(1_000_000);
     outcome.measure.pace = Some(Box::new(Pace::default()));

@@ -1,67 +1,64 @@
-//! The values of pgbench's options: what each may be, and the words in which the others are refused.
+//! The values of pgbench's options: what each may be, and pgbench's messages for the others.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use crate::frontend::open_files;
 use crate::frontend::pgbench::messages;
 use crate::frontend::pgbench::messages::Failure;
 use ground::c_numbers;
+use ground::options::Argument;
 use tables::{PartitionMethod, Step};
 use wire::statement::QueryMode;
 use workload::pgbench::is_variable_name;
 
 /// A whole number within `min..=max`, as `strtol` reads it, with white space around it; an empty text is 0.
-pub fn integer(text: &str, option: &str, min: u32, max: u32) -> Result<u32, Failure> {
-    let (number, rest) = c_numbers::integer_prefix(text.as_bytes());
+pub fn integer(value: &Argument<'_>, min: u32, max: u32) -> Result<u32, Failure> {
+    let (number, rest) = c_numbers::integer_prefix(value.text.as_bytes());
     if !c_numbers::trim_start(rest).is_empty() {
-        return Err(Failure::error(format!("invalid value \"{text}\" for option {option}")));
+        return Err(invalid(value));
     }
     u32::try_from(number.unwrap_or(0))
         .ok()
         .filter(|number| (min..=max).contains(number))
-        .ok_or_else(|| Failure::error(format!("{option} must be in range {min}..{max}")))
+        .ok_or_else(|| Failure::error(format!("{} must be in range {min}..{max}", value.option())))
 }
 
 /// A number from 1 to 2147483647.
-pub fn count(text: &str, option: &str) -> Result<u32, Failure> {
-    integer(text, option, 1, i32::MAX as u32)
-}
-
-/// Raises the limit of open files to what so many clients need, where the system lets it.
-pub fn reserve_files(clients: usize) -> Result<(), Failure> {
-    open_files::reserve(clients as u64).map_err(|error| {
-        let failure = Failure::error(error.message);
-        if error.advises { failure.hint(open_files::ADVICE) } else { failure }
-    })
-}
-
-/// `simple`, `extended` or `prepared`.
-pub fn mode(text: &str) -> Result<QueryMode, Failure> {
-    [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared]
-        .into_iter()
-        .find(|mode| mode.name() == text)
-        .ok_or_else(|| Failure::error(format!("invalid query mode (-M): \"{text}\"")))
+pub fn count(value: &Argument<'_>) -> Result<u32, Failure> {
+    integer(value, 1, i32::MAX as u32)
 }
 
 /// Seconds from 0 to a day, with decimals.
-pub fn seconds(text: &str, option: &str) -> Result<Duration, Failure> {
-    let seconds: f64 =
-        text.parse().map_err(|_| Failure::error(format!("invalid value \"{text}\" for option {option}")))?;
+pub fn seconds(value: &Argument<'_>) -> Result<Duration, Failure> {
+    let seconds: f64 = value.text.parse().map_err(|_| invalid(value))?;
     if !(0.0..=86_400.0).contains(&seconds) {
-        return Err(Failure::error(format!("{option} must be in range 0..86400 seconds")));
+        return Err(Failure::error(format!("{} must be in range 0..86400 seconds", value.option())));
     }
     Ok(Duration::from_secs_f64(seconds))
 }
 
+fn invalid(value: &Argument<'_>) -> Failure {
+    Failure::error(format!("invalid value \"{}\" for option {}", value.text, value.option()))
+}
+
+/// `simple`, `extended` or `prepared`.
+pub fn query_mode(text: &str) -> Result<QueryMode, Failure> {
+    named_mode(text).ok_or_else(|| Failure::error(format!("invalid query mode (-M): \"{text}\"")))
+}
+
+/// The query mode of this name.
+pub fn named_mode(text: &str) -> Option<QueryMode> {
+    [QueryMode::Simple, QueryMode::Extended, QueryMode::Prepared].into_iter().find(|mode| mode.name() == text)
+}
+
 /// The letters of `--init-steps`, spaces between them allowed.
-pub fn check_steps(steps: String) -> Result<String, Failure> {
+pub fn init_steps(steps: &str) -> Result<String, Failure> {
     if steps.is_empty() {
         return Err(Failure::error("no initialization steps specified"));
     }
     match steps.chars().find(|letter| *letter != ' ' && Step::from_letter(*letter).is_none()) {
         Some(unknown) => Err(Failure::error(format!("unrecognized initialization step \"{unknown}\""))
             .detail("Allowed step characters are: \"dtgGvpf\".")),
-        None => Ok(steps),
+        None => Ok(steps.to_owned()),
     }
 }
 
@@ -86,17 +83,7 @@ pub fn definition(text: &str) -> Result<(String, String), Failure> {
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// A weight after `@`, as C's `strtol` reads it.
-pub fn weight(text: &str) -> Result<u64, Failure> {
-    let number = c_numbers::integer(text.as_bytes())
-        .map_err(|_| Failure::error(format!("invalid weight specification: @{text}")))?;
-    u64::try_from(number)
-        .ok()
-        .filter(|weight| *weight <= i32::MAX as u64)
-        .ok_or_else(|| Failure::error(format!("weight specification out of range (0 .. {}): {number}", i32::MAX)))
-}
-
-/// A latency limit in milliseconds, kept in whole microseconds; less than one is none.
+/// A latency limit in milliseconds, kept in whole microseconds; less than one microsecond is no limit.
 pub fn latency_limit(text: &str) -> Result<Option<Duration>, Failure> {
     let ms = positive(text).ok_or_else(|| Failure::error(format!("invalid latency limit: \"{text}\"")))?;
     // The longest that fits the run's clock, 292 years.
@@ -129,31 +116,30 @@ fn positive(text: &str) -> Option<f64> {
     Some(c_numbers::atof(text)).filter(|number| *number > 0.0 && number.is_finite())
 }
 
-/// The seed that an option or the environment asks for, which is told at once as pgbench does; without one, a seed of
-/// the time, untold.
-pub fn random_seed(text: Option<&str>) -> Result<u64, Failure> {
+/// The seed that an option or the environment asks for: a number, `time` or `rand`. As pgbench does, it is reported at once.
+pub fn random_seed(text: &str) -> Result<u64, Failure> {
     let seed = match text {
-        None | Some("time") => {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
-            since.as_micros() as u64
-        }
-        Some("rand") => {
+        "time" => seed_of_time(),
+        "rand" => {
             use std::hash::{BuildHasher, Hasher};
             // The standard library seeds its hashers from the system's entropy.
             std::collections::hash_map::RandomState::new().build_hasher().finish()
         }
-        Some(number) => c_numbers::unsigned(number).ok_or_else(|| {
+        number => c_numbers::unsigned(number).ok_or_else(|| {
             Failure::error(format!("unrecognized random seed option \"{number}\""))
                 .detail("Expecting an unsigned integer, \"time\" or \"rand\".")
         })?,
     };
-    if text.is_some() {
-        messages::info(format!("setting random seed to {seed}"));
-    }
+    messages::info(format!("setting random seed to {seed}"));
     Ok(seed)
 }
 
-/// Whether a seed that is none of the others has been asked for: one that is the same on every machine.
+/// Microseconds since 1970.
+pub fn seed_of_time() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as u64
+}
+
+/// Whether a valid seed is a number, the same on every machine.
 pub fn is_number(seed: &str) -> bool {
     !matches!(seed, "time" | "rand")
 }
@@ -162,16 +148,23 @@ pub fn is_number(seed: &str) -> bool {
 mod tests {
     use super::*;
 
+    fn of(text: &str) -> Argument<'_> {
+        Argument::new("-x, --things=NUM", text)
+    }
+
     #[test]
     fn numbers_are_read_as_c_reads_them() {
-        assert_eq!(integer(" 7 ", "-x", 1, 9).unwrap(), 7);
-        assert_eq!(integer("+7", "-x", 1, 9).unwrap(), 7);
+        assert_eq!(integer(&of(" 7 "), 1, 9).unwrap(), 7);
+        assert_eq!(integer(&of("+7"), 1, 9).unwrap(), 7);
         for text in ["", "0", "-1", "10", "99999999999999999999999999999999999999999999"] {
-            assert_eq!(integer(text, "-x", 1, 9).unwrap_err().to_string(), "pgbench: error: -x must be in range 1..9");
+            assert_eq!(
+                integer(&of(text), 1, 9).unwrap_err().to_string(),
+                "pgbench: error: -x/--things must be in range 1..9"
+            );
         }
         for text in ["x", "7x", "7.5", "-", "--7"] {
-            let expected = format!("pgbench: error: invalid value \"{text}\" for option -x");
-            assert_eq!(integer(text, "-x", 1, 9).unwrap_err().to_string(), expected);
+            let expected = format!("pgbench: error: invalid value \"{text}\" for option -x/--things");
+            assert_eq!(integer(&of(text), 1, 9).unwrap_err().to_string(), expected);
         }
     }
 
@@ -188,8 +181,8 @@ mod tests {
 
     #[test]
     fn steps_are_letters_and_spaces() {
-        assert!(check_steps("d t gGvpf".to_owned()).is_ok());
-        assert!(check_steps(String::new()).is_err());
-        assert!(check_steps("dx".to_owned()).unwrap_err().to_string().contains("step \"x\""));
+        assert!(init_steps("d t gGvpf").is_ok());
+        assert!(init_steps("").is_err());
+        assert!(init_steps("dx").unwrap_err().to_string().contains("step \"x\""));
     }
 }

@@ -1,13 +1,38 @@
-//! What is asked of the database before a run, and what is done to it.
+//! The server: how pgbench reaches it, and what it asks of the database and does to it before a run.
 
-use super::PGBENCH_VERSION;
-use super::options::Options;
-use crate::frontend::pgbench::messages;
-use crate::frontend::pgbench::messages::Failure;
+use std::sync::Arc;
+
+use super::messages;
+use super::messages::{Failure, VERSION};
+use super::options::chosen::Options;
 use ground::output;
 use wire::error::ConnectionError;
+use wire::params;
+use wire::params::{Given, ProcessEnvironment};
 use wire::session::Session;
 use wire::target::Target;
+
+/// What a connection outside the run is for: `setup` or `initialization`, as messages name it.
+pub type Purpose = &'static str;
+
+/// The server that the options and the environment name. `application` is the session's name unless they name it.
+pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
+    let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
+    let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| no_connection(&error, purpose))?;
+    for warning in &params.warnings {
+        output::print_stderr(format_args!("{warning}\n"));
+    }
+    Ok(Arc::new(Target::resolve(params)))
+}
+
+/// A session for the work outside the run.
+pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
+    Session::open(target).map_err(|error| no_connection(&error.message, purpose))
+}
+
+fn no_connection(reason: &dyn std::fmt::Display, purpose: Purpose) -> Failure {
+    Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
+}
 
 /// What the database says before a run.
 #[derive(Debug, Default)]
@@ -19,11 +44,11 @@ pub struct Facts {
 
 /// The line that names the versions: one version if client and server are of the same major.
 pub fn print_version(server: &str) {
-    let same = server.split('.').next() == Some(PGBENCH_VERSION);
+    let same = server.split('.').next() == Some(VERSION);
     if same {
-        output::print_stdout(format_args!("pgbench ({PGBENCH_VERSION})\n"));
+        output::print_stdout(format_args!("pgbench ({VERSION})\n"));
     } else {
-        output::print_stdout(format_args!("pgbench ({PGBENCH_VERSION}, server {server})\n"));
+        output::print_stdout(format_args!("pgbench ({VERSION}, server {server})\n"));
     }
 }
 
