@@ -1,12 +1,10 @@
-//! How long the server takes for a statement: a distribution, written as a word and numbers.
+//! The delay of a statement: a distribution, written as a word and numbers.
 
+use ground::clock::Nanos;
 use ground::random::Random;
 
-/// Nanoseconds.
-pub type Nanos = u64;
-
-/// The longest delay; what a distribution draws beyond it counts as this.
-const LONGEST: f64 = 3600e9;
+/// The longest delay, nanoseconds. Longer draws become this.
+const MAX_DELAY: f64 = 3600e9;
 
 /// The 0.99 quantile of the standard normal distribution.
 const NORMAL_P99: f64 = 2.326_347_874_040_841;
@@ -15,22 +13,22 @@ const NORMAL_P99: f64 = 2.326_347_874_040_841;
 #[derive(Debug, Clone, PartialEq)]
 pub enum Delay {
     Fixed(Nanos),
-    /// From the first to the second, all alike.
+    /// Uniform, both ends included.
     Uniform(Nanos, Nanos),
-    /// By its mean.
+    /// The mean, nanoseconds.
     Exponential(f64),
-    /// By its median and the standard deviation of the logarithm.
+    /// The median, nanoseconds, and the standard deviation of the logarithm.
     Lognormal {
         median: f64,
         sigma: f64,
     },
-    /// Parts with the sum of their probabilities and those of the parts before; the last is 1.
+    /// Each part with the cumulative probability up to and including it; the last is 1.
     Mix(Vec<(f64, Delay)>),
 }
 
 impl Delay {
     /// Reads `0`, `500us`, `fixed:500us`, `uniform:1ms..2ms`, `exponential:1ms` (its mean), `lognormal:1ms..10ms` (its
-    /// median and 99th percentile) or `mix:0.9*100us,0.1*uniform:5ms..10ms`. The error is a reason in a few words.
+    /// median and 99th percentile) or `mix:0.9*100us,0.1*uniform:5ms..10ms`. The error is a phrase that gives the reason.
     pub fn parse(text: &str) -> Result<Self, String> {
         match text.strip_prefix("mix:") {
             Some(parts) => mix(parts),
@@ -38,21 +36,21 @@ impl Delay {
         }
     }
 
-    /// Whether every statement is answered at once.
+    /// Returns whether every statement is answered at once.
     pub fn is_zero(&self) -> bool {
         *self == Delay::Fixed(0)
     }
 
-    /// The delay of the next statement, nanoseconds.
+    /// Draws the delay of the next statement.
     #[inline]
     pub fn draw(&self, random: &mut Random) -> Nanos {
         match self {
             Delay::Fixed(time) => *time,
-            Delay::Uniform(low, high) => low + (unit(random) * (high - low + 1) as f64) as Nanos,
-            Delay::Exponential(mean) => capped(-mean * (1.0 - unit(random)).ln()),
-            Delay::Lognormal { median, sigma } => capped(median * (sigma * normal(random)).exp()),
+            Delay::Uniform(low, high) => random.range(*low as i64, *high as i64) as Nanos,
+            Delay::Exponential(mean) => capped(-mean * (1.0 - random.unit()).ln()),
+            Delay::Lognormal { median, sigma } => capped(median * (sigma * random.normal()).exp()),
             Delay::Mix(parts) => {
-                let chosen = unit(random);
+                let chosen = random.unit();
                 parts.iter().find(|(upto, _)| chosen < *upto).map_or(0, |(_, part)| part.draw(random))
             }
         }
@@ -113,7 +111,7 @@ fn range(text: &str) -> Result<(Nanos, Nanos), String> {
     Ok((low, high))
 }
 
-/// A number with a unit, up to an hour; `0` needs none.
+/// Reads a number with a unit, up to an hour; `0` needs no unit.
 fn duration(text: &str) -> Result<Nanos, String> {
     let text = text.trim();
     let unit_at = text.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(text.len());
@@ -130,22 +128,15 @@ fn duration(text: &str) -> Result<Nanos, String> {
         _ => return Err(wrong()),
     };
     let time = number * scale;
-    if (0.0..=LONGEST).contains(&time) { Ok(time.round() as Nanos) } else { Err(format!("{text} is not within 0..1h")) }
+    if (0.0..=MAX_DELAY).contains(&time) {
+        Ok(time.round() as Nanos)
+    } else {
+        Err(format!("{text} is not within 0..1h"))
+    }
 }
 
 fn capped(time: f64) -> Nanos {
-    time.min(LONGEST) as Nanos
-}
-
-/// Uniform in 0..1, the end excluded.
-fn unit(random: &mut Random) -> f64 {
-    (random.next_u64() >> 11) as f64 / (1u64 << 53) as f64
-}
-
-/// Standard normal, by Box and Muller (A Note on the Generation of Random Normal Deviates, 1958).
-fn normal(random: &mut Random) -> f64 {
-    let radius = (-2.0 * (1.0 - unit(random)).ln()).sqrt();
-    radius * (std::f64::consts::TAU * unit(random)).cos()
+    time.min(MAX_DELAY) as Nanos
 }
 
 #[cfg(test)]
@@ -216,7 +207,7 @@ mod tests {
         #[test]
         fn any_text_is_a_distribution_or_refused(text in "((mix|uniform|lognormal|exponential):)?[0-9.*,usm]{0,12}") {
             if let Ok(delay) = Delay::parse(&text) {
-                prop_assert!(delay.draw(&mut Random::seeded(1)) <= LONGEST as Nanos);
+                prop_assert!(delay.draw(&mut Random::seeded(1)) <= MAX_DELAY as Nanos);
             }
         }
     }

@@ -1,78 +1,110 @@
-//! The extended protocol: statements and portals.
+//! The extended query protocol: prepared statements and portals.
 
-use super::answers;
-use super::copying::Copying;
-use super::session::{Outcome, Session, Setup, Turn};
-use crate::statements;
-use crate::statements::Kind;
+use std::collections::HashMap;
 
-/// A parsed statement.
+use crate::messages;
+use crate::session::{Session, Setup, Turn};
+use crate::statements::{self, StatementKind};
+
+/// A prepared statement.
 pub struct Prepared {
-    kind: Kind,
-    /// Type OIDs of its parameters.
+    kind: StatementKind,
+    /// The type OIDs of its parameters.
     types: Vec<u32>,
 }
 
-/// A statement with its values.
-#[derive(Clone, Copy)]
+/// A portal: a statement with its values.
+#[derive(Clone)]
 pub struct Portal {
-    kind: Kind,
-    binary: bool,
+    kind: StatementKind,
+    pub is_binary: bool,
 }
 
-/// Why a message is refused: SQLSTATE and sentence.
-type Refusal = (&'static str, String);
+/// Prepared statements or portals by name. The unnamed one has a place of its own, because most clients use only that.
+pub struct Named<T> {
+    unnamed: Option<T>,
+    named: HashMap<Box<[u8]>, T>,
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self { unnamed: None, named: HashMap::new() }
+    }
+}
+
+impl<T> Named<T> {
+    fn get(&self, name: &[u8]) -> Option<&T> {
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+    }
+
+    fn insert(&mut self, name: &[u8], item: T) {
+        if name.is_empty() {
+            self.unnamed = Some(item);
+        } else {
+            self.named.insert(name.into(), item);
+        }
+    }
+
+    fn remove(&mut self, name: &[u8]) -> Option<T> {
+        if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }
+    }
+
+    pub fn clear(&mut self) {
+        self.unnamed = None;
+        if !self.named.is_empty() {
+            self.named.clear();
+        }
+    }
+}
+
+/// An error that a message causes: SQLSTATE and message.
+type Rejection = (&'static str, String);
 
 impl Session {
-    /// Answers Parse, Bind, Describe, Execute, Close or Flush; after an error the rest up to Sync is skipped.
+    /// Answers Parse, Bind, Describe, Execute, Close or Flush. After an error, the messages up to Sync are skipped.
     #[inline]
-    pub(super) fn extended(&mut self, kind: u8, body: &[u8], setup: &Setup) -> Turn {
+    pub(crate) fn extended(&mut self, kind: u8, body: &[u8], setup: &Setup) -> Turn {
+        let mut fields = Fields(body);
         let done = match kind {
-            b'B' => self.bind(body),
-            b'E' => self.execute(body, setup),
-            b'P' => self.parse(body),
-            b'D' => self.describe(body, setup),
-            b'C' => self.close(body),
+            b'B' => self.bind(&mut fields).map(|()| Turn::Go),
+            b'E' => self.execute(&mut fields, setup),
+            b'P' => self.parse(&mut fields).map(|()| Turn::Go),
+            b'D' => self.describe(&mut fields, setup).map(|()| Turn::Go),
+            b'C' => self.close(&mut fields).map(|()| Turn::Go),
+            // Flush: the output is sent after each turn.
             _ => Ok(Turn::Go),
         };
-        done.unwrap_or_else(|(sqlstate, sentence)| {
-            self.fail(sqlstate, &sentence);
+        done.unwrap_or_else(|(sqlstate, message)| {
+            self.fail(sqlstate, &message);
             self.skipping = true;
             Turn::Go
         })
     }
 
-    fn parse(&mut self, body: &[u8]) -> Result<Turn, Refusal> {
-        let mut fields = Fields(body);
+    fn parse(&mut self, fields: &mut Fields) -> Result<(), Rejection> {
         let (name, text) = (fields.text()?, fields.text()?);
         let (statement, rest) = statements::split(text);
-        if statements::classify(rest) != Kind::Empty {
+        if statements::classify(rest) != StatementKind::Empty {
             return Err(("42601", "cannot insert multiple commands into a prepared statement".to_owned()));
         }
-        // The former unnamed statement's memory is used again.
-        let former = if name.is_empty() { self.unnamed.take() } else { None };
+        // A new unnamed statement reuses the memory of the former.
+        let former = if name.is_empty() { self.statements.remove(name) } else { None };
         let mut types = former.map_or_else(Vec::new, |former| former.types);
         types.clear();
         for _ in 0..fields.u16()? {
             types.push(u32::from_be_bytes(fields.array()?));
         }
         types.resize(types.len().max(statements::parameters(text).into()), 0);
-        types.iter_mut().filter(|oid| **oid == 0).for_each(|oid| *oid = answers::TEXT);
-        let prepared = Prepared { kind: statements::classify(statement), types };
-        if name.is_empty() {
-            self.unnamed = Some(prepared);
-        } else {
-            self.statements.insert(name.into(), prepared);
-        }
-        answers::bare(&mut self.out, b'1');
-        Ok(Turn::Go)
+        types.iter_mut().filter(|oid| **oid == 0).for_each(|oid| *oid = messages::TEXT_OID);
+        self.statements.insert(name, Prepared { kind: statements::classify(statement), types });
+        messages::bare(&mut self.out, b'1');
+        Ok(())
     }
 
     #[inline]
-    fn bind(&mut self, body: &[u8]) -> Result<Turn, Refusal> {
-        let mut fields = Fields(body);
+    fn bind(&mut self, fields: &mut Fields) -> Result<(), Rejection> {
         let (portal, statement) = (fields.text()?, fields.text()?);
-        let kind = self.statement(statement)?.kind;
+        let kind = self.statements.get(statement).ok_or_else(|| no_statement(statement))?.kind.clone();
         for _ in 0..fields.u16()? {
             fields.u16()?;
         }
@@ -80,127 +112,98 @@ impl Session {
             let length = i32::from_be_bytes(fields.array()?);
             fields.bytes(length.max(0) as usize)?;
         }
-        // All columns have the format of the first: no row of ours has columns that a client would want otherwise.
-        let mut binary = false;
+        // All columns get the format of the first.
+        let mut is_binary = false;
         for number in 0..fields.u16()? {
             let format = fields.u16()?;
-            binary = if number == 0 { format == 1 } else { binary };
+            is_binary = if number == 0 { format == 1 } else { is_binary };
         }
-        let made = Portal { kind, binary };
-        if portal.is_empty() {
-            self.portal = Some(made);
-        } else {
-            self.portals.insert(portal.into(), made);
-        }
-        answers::bare(&mut self.out, b'2');
-        Ok(Turn::Go)
+        self.portals.insert(portal, Portal { kind, is_binary });
+        messages::bare(&mut self.out, b'2');
+        Ok(())
     }
 
     #[inline]
-    fn execute(&mut self, body: &[u8], setup: &Setup) -> Result<Turn, Refusal> {
-        let mut fields = Fields(body);
-        let portal = self.portal(fields.text()?)?;
-        // A limit of rows: never fewer than the one row.
+    fn execute(&mut self, fields: &mut Fields, setup: &Setup) -> Result<Turn, Rejection> {
+        let name = fields.text()?;
+        let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?.clone();
+        // The limit of rows is ignored: no answer has more than one row.
         fields.bytes(4)?;
-        match self.perform(&portal.kind, Some(portal.binary), setup) {
-            Outcome::Failed => {
+        Ok(match self.run_statement(&portal.kind, Some(&portal), setup) {
+            None => {
                 self.skipping = true;
-                return Ok(Turn::Go);
+                Turn::Go
             }
-            Outcome::CopyIn => self.copying = Some(Copying::new(true)),
-            Outcome::Done => {}
-        }
-        let delay = self.delay(&portal.kind, setup);
-        Ok(if delay > 0 { Turn::Hold(delay) } else { Turn::Go })
-    }
-
-    fn describe(&mut self, body: &[u8], setup: &Setup) -> Result<Turn, Refusal> {
-        let mut fields = Fields(body);
-        let [what] = fields.array()?;
-        let name = fields.text()?;
-        let (kind, binary) = if what == b'S' {
-            let kind = self.statement(name)?.kind;
-            let mut out = std::mem::take(&mut self.out);
-            let described = self.statement(name).map(|found| answers::parameters(&mut out, &found.types));
-            self.out = out;
-            described?;
-            (kind, false)
-        } else {
-            let portal = self.portal(name)?;
-            (portal.kind, portal.binary)
-        };
-        match kind {
-            Kind::Rows(table, _) => self.out.extend_from_slice(setup.answers.description(table, binary)),
-            _ => answers::bare(&mut self.out, b'n'),
-        }
-        Ok(Turn::Go)
-    }
-
-    fn close(&mut self, body: &[u8]) -> Result<Turn, Refusal> {
-        let mut fields = Fields(body);
-        let [what] = fields.array()?;
-        let name = fields.text()?;
-        match (what, name.is_empty()) {
-            (b'S', true) => self.unnamed = None,
-            (b'S', false) => drop(self.statements.remove(name)),
-            (_, true) => self.portal = None,
-            (_, false) => drop(self.portals.remove(name)),
-        }
-        answers::bare(&mut self.out, b'3');
-        Ok(Turn::Go)
-    }
-
-    /// Portals end with their transaction.
-    pub(super) fn forget_portals(&mut self) {
-        self.portal = None;
-        if !self.portals.is_empty() {
-            self.portals.clear();
-        }
-    }
-
-    fn statement(&self, name: &[u8]) -> Result<&Prepared, Refusal> {
-        let found = if name.is_empty() { self.unnamed.as_ref() } else { self.statements.get(name) };
-        found.ok_or_else(|| {
-            let name = String::from_utf8_lossy(name);
-            ("26000", format!("prepared statement \"{name}\" does not exist"))
+            Some(0) => Turn::Go,
+            Some(delay) => Turn::Hold(delay),
         })
     }
 
-    fn portal(&self, name: &[u8]) -> Result<Portal, Refusal> {
-        let found = if name.is_empty() { self.portal.as_ref() } else { self.portals.get(name) };
-        let missing = || ("34000", format!("portal \"{}\" does not exist", String::from_utf8_lossy(name)));
-        found.copied().ok_or_else(missing)
+    fn describe(&mut self, fields: &mut Fields, setup: &Setup) -> Result<(), Rejection> {
+        let ([what], name) = (fields.array()?, fields.text()?);
+        let (kind, is_binary) = if what == b'S' {
+            let found = self.statements.get(name).ok_or_else(|| no_statement(name))?;
+            messages::parameter_types(&mut self.out, &found.types);
+            (&found.kind, false)
+        } else {
+            let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
+            (&portal.kind, portal.is_binary)
+        };
+        match kind {
+            StatementKind::Rows(row, _) => self.out.extend_from_slice(setup.rows.description(*row, is_binary)),
+            _ => messages::bare(&mut self.out, b'n'),
+        }
+        Ok(())
+    }
+
+    fn close(&mut self, fields: &mut Fields) -> Result<(), Rejection> {
+        let ([what], name) = (fields.array()?, fields.text()?);
+        if what == b'S' {
+            self.statements.remove(name);
+        } else {
+            self.portals.remove(name);
+        }
+        messages::bare(&mut self.out, b'3');
+        Ok(())
     }
 }
 
-/// Reads a message's fields one after another.
+fn no_statement(name: &[u8]) -> Rejection {
+    ("26000", format!("prepared statement \"{}\" does not exist", String::from_utf8_lossy(name)))
+}
+
+fn no_portal(name: &[u8]) -> Rejection {
+    ("34000", format!("portal \"{}\" does not exist", String::from_utf8_lossy(name)))
+}
+
+/// Reads the fields of a message one after another.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
-    fn text(&mut self) -> Result<&'a [u8], Refusal> {
-        let end = self.0.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
-        let text = &self.0[..end];
-        self.0 = &self.0[end + 1..];
-        Ok(text)
+    /// A text that ends with a zero byte.
+    fn text(&mut self) -> Result<&'a [u8], Rejection> {
+        let length = self.0.iter().position(|byte| *byte == 0).ok_or_else(malformed)?;
+        let text = self.bytes(length + 1)?;
+        Ok(&text[..length])
     }
 
-    fn bytes(&mut self, count: usize) -> Result<&'a [u8], Refusal> {
+    fn bytes(&mut self, count: usize) -> Result<&'a [u8], Rejection> {
         let (bytes, rest) = self.0.split_at_checked(count).ok_or_else(malformed)?;
         self.0 = rest;
         Ok(bytes)
     }
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], Refusal> {
-        let (bytes, rest) = self.0.split_first_chunk().ok_or_else(malformed)?;
+    fn array<const N: usize>(&mut self) -> Result<[u8; N], Rejection> {
+        let (array, rest) = self.0.split_first_chunk().ok_or_else(malformed)?;
         self.0 = rest;
-        Ok(*bytes)
+        Ok(*array)
     }
 
-    fn u16(&mut self) -> Result<u16, Refusal> {
+    fn u16(&mut self) -> Result<u16, Rejection> {
         self.array().map(u16::from_be_bytes)
     }
 }
 
-fn malformed() -> Refusal {
+fn malformed() -> Rejection {
     ("08P01", "invalid message format".to_owned())
 }

@@ -1,19 +1,19 @@
 //! A server with nothing behind it: it speaks PostgreSQL's protocol and answers any statement at once or after a known
-//! delay. What a client reaches against it is the client's own ceiling, and the latencies that it reports can be checked.
+//! delay. The throughput that a client reaches against it is the client's own limit, and the latencies that the client
+//! reports can be checked.
 
-mod answers;
-mod copying;
 mod delay;
 mod extended;
-#[cfg(test)]
-mod hostile;
 mod listening;
+mod messages;
 mod options;
 mod serving;
 mod session;
-mod socket;
 mod statements;
+#[cfg(test)]
+mod tests;
 
+use std::fmt::Display;
 use std::io::{self, Write};
 use std::os::unix::net::UnixStream;
 use std::process::ExitCode;
@@ -22,67 +22,67 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
 use std::thread;
 
+use ground::interrupt;
+use ground::options::Stop;
+use ground::output::{print_stderr, print_stdout};
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use answers::Answers;
-use ground::interrupt;
-use ground::output::{print_stderr, print_stdout};
 use listening::{Door, Listener};
-use options::{Command, Options};
+use messages::EncodedRows;
+use options::Options;
 use serving::{Serving, Shared};
 use session::Setup;
 
 /// Files that the server needs beside its clients' sockets, and for each thread.
 const OWN_FILES: u64 = 32;
-const FILES_OF_A_THREAD: u64 = 2;
+const FILES_PER_THREAD: u64 = 2;
 
-/// Runs the server with `args` (without the program's name); the status is 0 when a signal ended it, 1 for a refusal.
+/// Runs the server with `args` (without the program's name). The status is 0 after a signal, 1 after an error.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let done = match options::parse(args) {
-        Ok(Command::Help) => {
-            print_stdout(options::HELP);
-            Ok(())
-        }
-        Ok(Command::Serve(options)) => serve(options),
-        Err(error) => Err(error),
-    };
-    match done {
+    match options::parse(args).and_then(|options| Ok(serve(&options)?)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
+        Err(Stop::Print(text)) => {
+            print_stdout(text);
+            ExitCode::SUCCESS
+        }
+        Err(Stop::List(text)) => {
+            print_stderr(text);
+            ExitCode::SUCCESS
+        }
+        Err(Stop::Error(error)) => {
             print_stderr(format_args!("null-server: {error}\n"));
             ExitCode::from(1)
         }
     }
 }
 
-/// Serves until a signal comes; the error is one sentence.
-fn serve(options: Options) -> Result<(), String> {
+/// Serves until a signal arrives. The error is one sentence.
+fn serve(options: &Options) -> Result<(), String> {
     let stop = stop_signal().map_err(|error| format!("could not set a signal handler: {error}"))?;
-    make_room(&options)?;
-    let mut listeners = listen(&options)?;
-    let setup = Setup { answers: Answers::new(), delay: options.delay, seed: options.seed };
+    raise_file_limit(options)?;
+    let listeners = listen(options)?;
+    let setup = Setup { rows: EncodedRows::new(), delay: options.delay.clone(), seed: options.seed };
     let shared = Arc::new(Shared { setup, stop: AtomicBool::new(false), open: AtomicUsize::new(0) });
-    let system = |error: io::Error| format!("could not serve: {error}");
+    let failed = |error: io::Error| format!("could not serve: {error}");
     let mut doors = Vec::new();
     let mut threads = Vec::new();
     for _ in 0..options.threads {
         let (inbox, accepted) = channel();
-        let (serving, waker) = Serving::new(Arc::clone(&shared), accepted).map_err(system)?;
+        let (serving, waker) = Serving::new(Arc::clone(&shared), accepted).map_err(failed)?;
         doors.push(Door { inbox, waker });
         let builder = thread::Builder::new().name("null-server".to_owned());
-        threads.push(builder.spawn(move || serving.serve()).map_err(system)?);
+        threads.push(builder.spawn(move || serving.serve()).map_err(failed)?);
     }
     announce(&listeners).map_err(|error| format!("could not write on standard output: {error}"))?;
-    let accepted =
-        listening::accept(&mut listeners, &doors, &shared, options.max_connections.unwrap_or(usize::MAX), stop);
+    let max_connections = options.max_connections.unwrap_or(usize::MAX);
+    let accepted = listening::accept(&listeners, &doors, &shared, max_connections, &stop);
     shared.stop.store(true, Ordering::Relaxed);
     let woken = doors.iter().try_for_each(|door| door.waker.wake());
-    let ended = threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(())));
-    let ended: io::Result<Vec<()>> = ended.collect();
-    accepted.and(woken).and(ended.map(|_| ())).map_err(system)
+    let ended: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap_or(Ok(()))).collect();
+    accepted.and(woken).and(ended.into_iter().collect()).map_err(failed)
 }
 
-/// A socket from which a byte can be read when SIGINT or SIGTERM has come.
+/// Returns a socket that can be read when SIGINT or SIGTERM has arrived.
 fn stop_signal() -> io::Result<UnixStream> {
     let (receiver, sender) = UnixStream::pair()?;
     interrupt::set_handlers(|| {
@@ -93,20 +93,17 @@ fn stop_signal() -> io::Result<UnixStream> {
     Ok(receiver)
 }
 
-/// Raises the limit of open files to what the clients need, as far as the system lets it.
-fn make_room(options: &Options) -> Result<(), String> {
-    let own = OWN_FILES + FILES_OF_A_THREAD * options.threads as u64;
+/// Raises the limit of open files to what the clients need, as far as the system permits.
+fn raise_file_limit(options: &Options) -> Result<(), String> {
+    let own = OWN_FILES + FILES_PER_THREAD * options.threads as u64;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)
         .map_err(|error| format!("could not read the limit of open files: {error}"))?;
-    let wanted = match options.max_connections {
-        None => hard,
-        Some(clients) => own + clients as u64,
-    };
+    let wanted = options.max_connections.map_or(hard, |clients| own + clients as u64);
     if wanted > hard {
         return Err(format!("{wanted} open files are needed, and the system's limit is {hard}"));
     }
     match setrlimit(Resource::RLIMIT_NOFILE, soft.max(wanted), hard) {
-        // Where nobody asked for a number, what there is will do.
+        // If the user did not choose a number of connections, the present limit will do.
         Err(error) if options.max_connections.is_some() => {
             Err(format!("could not raise the limit of open files to {wanted}: {error}"))
         }
@@ -115,21 +112,15 @@ fn make_room(options: &Options) -> Result<(), String> {
 }
 
 fn listen(options: &Options) -> Result<Vec<Listener>, String> {
-    let mut listeners = Vec::new();
-    if let Some(path) = &options.socket {
-        let listener = Listener::unix(path);
-        listeners.push(listener.map_err(|error| format!("could not listen on {}: {error}", path.display()))?);
-    }
-    if let Some(address) = options.address {
-        let listener = Listener::tcp(address);
-        listeners.push(listener.map_err(|error| format!("could not listen on {address}: {error}"))?);
-    }
-    Ok(listeners)
+    let failed = |place: &dyn Display, error| format!("could not listen on {place}: {error}");
+    let unix = options.socket().map(|path| Listener::unix(&path).map_err(|error| failed(&path.display(), error)));
+    let tcp = options.address.map(|address| Listener::tcp(address).map_err(|error| failed(&address, error)));
+    unix.into_iter().chain(tcp).collect()
 }
 
-/// The line that a script can wait for.
+/// Prints the line that scripts wait for.
 fn announce(listeners: &[Listener]) -> io::Result<()> {
-    let places: Vec<_> = listeners.iter().map(Listener::to_string).collect();
+    let places: Vec<_> = listeners.iter().map(|listener| listener.place.as_str()).collect();
     let mut out = io::stdout();
     writeln!(out, "null-server: listening on {}", places.join(", "))?;
     out.flush()

@@ -1,7 +1,8 @@
-//! Where clients come in: listeners, and the hand-over of their connections to the threads.
+//! Accepts connections and hands them to the threads.
 
 use std::io;
 use std::net::SocketAddr;
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -10,148 +11,131 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use mio::net::{TcpListener, UnixListener};
-use mio::{Events, Interest, Poll, Token, Waker};
-use socket2::{Domain, SockAddr, Type};
-
-use super::serving::{Accepted, Shared};
-use super::session::Session;
-use super::socket::Socket;
 use ground::output::print_stderr;
+use ground::readiness::{Readiness, Ready};
+use mio::unix::SourceFd;
+use mio::{Interest, Token, Waker};
+use socket2::{Domain, SockAddr, Socket, Type};
 
-/// How many connections may wait for acceptance; systems cut it down to what they allow.
+use crate::serving::{Accepted, FOREVER, Shared};
+use crate::session::Session;
+
+/// How many connections may wait to be accepted. The system reduces it to its own limit.
 const BACKLOG: i32 = 16_384;
 
-/// How long nobody is accepted when no file is left.
+/// How long accepting pauses when no file descriptor is left.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A socket on which clients come in.
-pub enum Listener {
-    Tcp(TcpListener, SocketAddr),
-    /// Its file goes with it.
-    Unix(UnixListener, PathBuf),
+/// The token of the signal that stops the server; listeners have their indexes.
+const STOP: Token = Token(usize::MAX - 2);
+
+/// A socket on which clients connect.
+pub struct Listener {
+    socket: Socket,
+    /// The address or path for messages.
+    pub place: String,
+    /// The file of a Unix socket. It is removed with the listener.
+    file: Option<PathBuf>,
 }
 
 impl Listener {
-    /// Listens on an address.
+    /// Listens on a TCP address.
     pub fn tcp(address: SocketAddr) -> io::Result<Self> {
-        let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+        let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
         socket.set_reuse_address(true)?;
         socket.bind(&address.into())?;
-        socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
-        let listener = TcpListener::from_std(socket.into());
-        let address = listener.local_addr()?;
-        Ok(Self::Tcp(listener, address))
+        listen(&socket)?;
+        let address = socket.local_addr()?.as_socket().unwrap_or(address);
+        Ok(Self { socket, place: address.to_string(), file: None })
     }
 
-    /// Listens on a Unix socket, which only this account can use. A file that a former server left is replaced.
+    /// Listens on a Unix socket that only this account can use. Replaces a file that a former server left.
     pub fn unix(path: &Path) -> io::Result<Self> {
-        if path.exists() && is_left(path) {
+        if path.exists() && is_abandoned(path) {
             std::fs::remove_file(path)?;
         }
-        let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+        let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
         socket.bind(&SockAddr::unix(path)?)?;
         std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))?;
-        socket.listen(BACKLOG)?;
-        socket.set_nonblocking(true)?;
-        Ok(Self::Unix(UnixListener::from_std(socket.into()), path.to_owned()))
+        listen(&socket)?;
+        Ok(Self { socket, place: path.display().to_string(), file: Some(path.to_owned()) })
     }
 
     fn accept(&self) -> io::Result<Socket> {
-        match self {
-            Listener::Tcp(listener, _) => {
-                let (stream, _) = listener.accept()?;
-                stream.set_nodelay(true)?;
-                Ok(Socket::Tcp(stream))
-            }
-            Listener::Unix(listener, _) => Ok(Socket::Unix(listener.accept()?.0)),
+        let (socket, _) = self.socket.accept()?;
+        socket.set_nonblocking(true)?;
+        if self.file.is_none() {
+            socket.set_tcp_nodelay(true)?;
         }
-    }
-
-    fn register(&mut self, poll: &Poll, token: Token) -> io::Result<()> {
-        match self {
-            Listener::Tcp(listener, _) => poll.registry().register(listener, token, Interest::READABLE),
-            Listener::Unix(listener, _) => poll.registry().register(listener, token, Interest::READABLE),
-        }
-    }
-}
-
-impl std::fmt::Display for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Listener::Tcp(_, address) => write!(f, "{address}"),
-            Listener::Unix(_, path) => write!(f, "{}", path.display()),
-        }
+        Ok(socket)
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        if let Listener::Unix(_, path) = self {
-            // Whoever removed it before had a reason.
+        if let Some(path) = &self.file {
+            // Somebody else may have removed it.
             let _ = std::fs::remove_file(path);
         }
     }
 }
 
-/// Whether a socket's file has no server any more.
-fn is_left(path: &Path) -> bool {
+fn listen(socket: &Socket) -> io::Result<()> {
+    socket.listen(BACKLOG)?;
+    socket.set_nonblocking(true)
+}
+
+/// Returns whether no server listens on the file of a Unix socket.
+fn is_abandoned(path: &Path) -> bool {
     UnixStream::connect(path).is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused)
 }
 
-/// A thread's door.
+/// How connections reach a thread.
 pub struct Door {
     pub inbox: Sender<Accepted>,
     pub waker: Waker,
 }
 
-/// Accepts clients and deals them to the doors in turn, until a byte comes from `stop`.
+/// Accepts clients and hands them to the threads in turn, until `stop` can be read. Clients above `max_connections` get an
+/// error.
 pub fn accept(
-    listeners: &mut [Listener],
+    listeners: &[Listener],
     doors: &[Door],
     shared: &Arc<Shared>,
-    most: usize,
-    stop: UnixStream,
+    max_connections: usize,
+    stop: &UnixStream,
 ) -> io::Result<()> {
-    stop.set_nonblocking(true)?;
-    let mut stop = mio::net::UnixStream::from_std(stop);
-    let mut poll = Poll::new()?;
-    let stopped = Token(listeners.len());
-    poll.registry().register(&mut stop, stopped, Interest::READABLE)?;
-    for (number, listener) in listeners.iter_mut().enumerate() {
-        listener.register(&poll, Token(number))?;
+    let mut readiness = Readiness::new()?;
+    readiness.registry().register(&mut SourceFd(&stop.as_raw_fd()), STOP, Interest::READABLE)?;
+    for (number, listener) in listeners.iter().enumerate() {
+        let mut source = SourceFd(&listener.socket.as_raw_fd());
+        readiness.registry().register(&mut source, Token(number), Interest::READABLE)?;
     }
-    let mut events = Events::with_capacity(8);
-    let mut number = 0;
-    let mut pause = None;
-    let mut complained = false;
+    let (mut ready, mut patience, mut is_reported) = (Ready::default(), FOREVER, false);
+    let mut number = 0u32;
     loop {
-        match poll.poll(&mut events, pause) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(error),
-            _ => {}
-        }
-        if events.iter().any(|event| event.token() == stopped) {
+        let count = readiness.wait(&mut ready, patience)?;
+        if ready.tokens(count).any(|token| Token(token) == STOP) {
             return Ok(());
         }
-        pause = None;
-        // All of them whatever the events say: after a pause nobody tells of those who wait.
-        for listener in &*listeners {
+        patience = FOREVER;
+        // All listeners are tried: after a pause no event reports the clients that wait.
+        for listener in listeners {
             loop {
                 let socket = match listener.accept() {
                     Ok(socket) => socket,
                     Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
-                    Err(error) if is_of_one_client(&error) => continue,
+                    Err(error) if concerns_one_client(&error) => continue,
                     Err(error) => {
-                        if !complained {
+                        if !is_reported {
                             print_stderr(format_args!("null-server: could not accept a connection: {error}\n"));
-                            complained = true;
+                            is_reported = true;
                         }
-                        pause = Some(PAUSE);
+                        patience = PAUSE;
                         break;
                     }
                 };
-                let refused = shared.open.fetch_add(1, Ordering::Relaxed) >= most;
+                let refused = shared.open.fetch_add(1, Ordering::Relaxed) >= max_connections;
                 let session = Session::new(number, &shared.setup, refused);
                 let door = &doors[number as usize % doors.len()];
                 number = number.wrapping_add(1);
@@ -163,10 +147,8 @@ pub fn accept(
     }
 }
 
-/// Whether only the client that was to be accepted is concerned.
-fn is_of_one_client(error: &io::Error) -> bool {
-    matches!(
-        error.kind(),
-        io::ErrorKind::ConnectionAborted | io::ErrorKind::ConnectionReset | io::ErrorKind::Interrupted
-    )
+/// Returns whether only the client that was to be accepted is affected.
+fn concerns_one_client(error: &io::Error) -> bool {
+    use io::ErrorKind::{ConnectionAborted, ConnectionReset, Interrupted};
+    matches!(error.kind(), ConnectionAborted | ConnectionReset | Interrupted)
 }

@@ -1,45 +1,19 @@
-//! The null server's command line.
+//! The command line of the null server: a table of options.
 
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
 
-use super::delay::Delay;
 use ground::getopt;
 use ground::options::{Argument, OptionRow, Stop, set};
 
-/// What `--help` prints.
-pub const HELP: &str = "\
-pgtrial-engine null-server speaks PostgreSQL's protocol and answers any statement at once, with nothing behind it:
-what a client reaches against it is the client's own ceiling.
+use crate::delay::Delay;
 
-Usage:
-  pgtrial-engine null-server [OPTION]...
-
-Options:
-  --socket-dir DIR       listen on the Unix socket .s.PGSQL.PORT in this directory
-  --port N               the port in that socket's name (default: 5432)
-  --listen [HOST:]PORT   listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one
-  --threads N            threads that serve clients (default: 1)
-  --delay DELAY          how long each statement takes (default: 0):
-                           500us, uniform:1ms..2ms, exponential:MEAN, lognormal:MEDIAN..P99, mix:0.9*100us,0.1*10ms
-  --seed N               seed of the delays (default: 0)
-  --max-connections N    refuse further clients (default: as many as files can be open)
-  --help                 show this help, then exit
-
-At least one of --socket-dir and --listen has to be given. SIGINT or SIGTERM ends the server.
-";
-
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum Command {
-    Help,
-    Serve(Options),
-}
-
-/// All options.
+/// The options.
 #[derive(Debug, PartialEq)]
 pub struct Options {
-    pub socket: Option<PathBuf>,
+    socket_dir: Option<String>,
+    port: u16,
     pub address: Option<SocketAddr>,
     pub threads: usize,
     pub delay: Delay,
@@ -47,71 +21,99 @@ pub struct Options {
     pub max_connections: Option<usize>,
 }
 
-const MOST_THREADS: u64 = 1024;
-
-/// Reads the arguments; the error is one sentence.
-pub fn parse(args: Vec<String>) -> Result<Command, String> {
-    let mut read = Given::default();
-    let positional = match getopt::read(OPTIONS, args, &mut read) {
-        Ok(positional) => positional,
-        Err(Stop::Print(_) | Stop::List(_)) => return Ok(Command::Help),
-        Err(Stop::Error(message)) => return Err(message),
-    };
-    if let Some(surplus) = positional.first() {
-        return Err(format!("\"{surplus}\" is no option of the null server; see --help"));
+impl Options {
+    /// The path of the Unix socket, if the server listens on one.
+    pub fn socket(&self) -> Option<PathBuf> {
+        self.socket_dir.as_ref().map(|directory| Path::new(directory).join(format!(".s.PGSQL.{}", self.port)))
     }
-    let port = read.port.unwrap_or(5432);
-    let options = Options {
-        socket: read.directory.map(|directory| directory.join(format!(".s.PGSQL.{port}"))),
-        address: read.address,
-        threads: read.threads.unwrap_or(1) as usize,
-        delay: read.delay.unwrap_or(Delay::Fixed(0)),
-        seed: read.seed.unwrap_or(0),
-        max_connections: read.max_connections.map(|most| most as usize),
-    };
-    if options.socket.is_none() && options.address.is_none() {
-        return Err("nothing says where to listen; give --socket-dir DIR or --listen PORT".to_owned());
-    }
-    Ok(Command::Serve(options))
 }
 
-/// The options as far as they were given.
-#[derive(Default)]
-struct Given {
-    directory: Option<PathBuf>,
-    port: Option<u64>,
-    address: Option<SocketAddr>,
-    threads: Option<u64>,
-    delay: Option<Delay>,
-    seed: Option<u64>,
-    max_connections: Option<u64>,
-}
+type Row = OptionRow<Options, String, ()>;
 
-type Row = OptionRow<Given, String, ()>;
-
-#[rustfmt::skip]
-const OPTIONS: &[Row] = &[
-    Row::value("--socket-dir DIR", (), "listen on the Unix socket .s.PGSQL.PORT in this directory",
-        |given, value| set(&mut given.directory, Ok::<_, String>(PathBuf::from(value.text)))),
-    Row::value("--port N", (), "the port in that socket's name (default: 5432)",
-        |given, value| set(&mut given.port, number(value, 1, 65_535))),
-    Row::value("--listen [HOST:]PORT", (), "listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one",
-        |given, value| set(&mut given.address, address(value.text))),
-    Row::value("--threads N", (), "threads that serve clients (default: 1)",
-        |given, value| set(&mut given.threads, number(value, 1, MOST_THREADS))),
-    Row::value("--delay DELAY", (), "how long each statement takes (default: 0)",
-        |given, value| set(&mut given.delay,
-            Delay::parse(value.text).map_err(|reason| format!("--delay {}: {reason}", value.text)))),
-    Row::value("--seed N", (), "seed of the delays (default: 0)",
-        |given, value| set(&mut given.seed, number(value, 0, u64::MAX))),
-    Row::value("--max-connections N", (), "refuse further clients (default: as many as files can be open)",
-        |given, value| set(&mut given.max_connections, number(value, 1, 1 << 24))),
-    Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(HELP.to_owned()))),
+const TABLE: &[Row] = &[
+    Row::text("--socket-dir DIR", (), "listen on the Unix socket .s.PGSQL.PORT in this directory", |options| {
+        &mut options.socket_dir
+    }),
+    Row::value("--port N", (), "the port in that socket's name (default: 5432)", |options, value| {
+        set(&mut options.port, number(value, 1..=65_535).map(|port| port as u16))
+    }),
+    Row::value(
+        "--listen [HOST:]PORT",
+        (),
+        "listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one",
+        |options, value| set(&mut options.address, address(value.text)),
+    ),
+    Row::value("--threads N", (), "threads that serve clients (default: 1)", |options, value| {
+        set(&mut options.threads, number(value, 1..=1024).map(|threads| threads as usize))
+    }),
+    Row::value(
+        "--delay DELAY",
+        (),
+        "how long each statement takes (default: 0):\n\
+         \x20                          500us, uniform:1ms..2ms, exponential:MEAN, lognormal:MEDIAN..P99, \
+         mix:0.9*100us,0.1*10ms",
+        |options, value| {
+            let delay = Delay::parse(value.text);
+            set(&mut options.delay, delay.map_err(|reason| format!("--delay {}: {reason}", value.text)))
+        },
+    ),
+    Row::value("--seed N", (), "seed of the delays (default: 0)", |options, value| {
+        set(&mut options.seed, number(value, 0..=u64::MAX))
+    }),
+    Row::value(
+        "--max-connections N",
+        (),
+        "refuse further clients (default: as many as files can be open)",
+        |options, value| {
+            set(&mut options.max_connections, number(value, 1..=1 << 24).map(|connections| connections as usize))
+        },
+    ),
+    Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
 ];
 
-fn number(value: &Argument<'_>, min: u64, max: u64) -> Result<u64, String> {
-    let number = value.text.parse().ok().filter(|number| (min..=max).contains(number));
-    number.ok_or_else(|| format!("{} has to be a whole number in {min}..{max}, not \"{}\"", value.option(), value.text))
+/// The text of `--help`.
+fn help() -> String {
+    let options: String = TABLE.iter().map(|row| format!("  {:<23}{}\n", row.spec, row.help)).collect();
+    format!(
+        "\
+pgtrial-engine null-server speaks PostgreSQL's protocol and answers any statement at once, with nothing behind it:
+what a client reaches against it is the client's own ceiling.
+
+Usage:
+  pgtrial-engine null-server [OPTION]...
+
+Options:
+{options}
+At least one of --socket-dir and --listen has to be given. SIGINT or SIGTERM ends the server.
+"
+    )
+}
+
+/// Reads the arguments. The error is one sentence.
+pub fn parse(args: Vec<String>) -> Result<Options, Stop<String>> {
+    let mut options = Options {
+        socket_dir: None,
+        port: 5432,
+        address: None,
+        threads: 1,
+        delay: Delay::Fixed(0),
+        seed: 0,
+        max_connections: None,
+    };
+    if let Some(surplus) = getopt::read(TABLE, args, &mut options)?.first() {
+        return Err(Stop::Error(format!("\"{surplus}\" is no option of the null server; see --help")));
+    }
+    if options.socket_dir.is_none() && options.address.is_none() {
+        let message = "nothing says where to listen; give --socket-dir DIR or --listen PORT";
+        return Err(Stop::Error(message.to_owned()));
+    }
+    Ok(options)
+}
+
+fn number(value: &Argument, range: RangeInclusive<u64>) -> Result<u64, String> {
+    let number = value.text.parse().ok().filter(|number| range.contains(number));
+    let (option, min, max) = (value.option(), range.start(), range.end());
+    number.ok_or_else(|| format!("{option} has to be a whole number in {min}..{max}, not \"{}\"", value.text))
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
@@ -119,9 +121,8 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         Ok(port) => Ok(SocketAddr::from(([127, 0, 0, 1], port))),
         Err(_) => text
             .to_socket_addrs()
-            .map(|mut all| all.next())
             .map_err(|error| error.to_string())
-            .and_then(|found| found.ok_or_else(|| "it has no address".to_owned())),
+            .and_then(|mut found| found.next().ok_or_else(|| "it has no address".to_owned())),
     };
     found.map_err(|reason| format!("--listen {text}: not an address [HOST:]PORT: {reason}"))
 }
@@ -131,11 +132,10 @@ mod tests {
     use super::*;
 
     fn options(line: &str) -> Result<Options, String> {
-        match parse(line.split_whitespace().map(str::to_owned).collect()) {
-            Ok(Command::Serve(options)) => Ok(options),
-            Ok(Command::Help) => Err("help".to_owned()),
-            Err(error) => Err(error),
-        }
+        parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
+            Stop::Error(error) => error,
+            Stop::Print(text) | Stop::List(text) => panic!("{text}"),
+        })
     }
 
     #[test]
@@ -146,7 +146,7 @@ mod tests {
 
     #[test]
     fn the_socket_is_named_by_its_port() {
-        let socket = |line| options(line).unwrap().socket.unwrap();
+        let socket = |line| options(line).unwrap().socket().unwrap();
         assert_eq!(socket("--socket-dir /a"), PathBuf::from("/a/.s.PGSQL.5432"));
         assert_eq!(socket("--port 7 --socket-dir /a"), PathBuf::from("/a/.s.PGSQL.7"));
     }
@@ -164,5 +164,13 @@ mod tests {
             assert_eq!(options(line).unwrap_err(), expected);
         }
         assert!(options("--listen nowhere").unwrap_err().starts_with("--listen nowhere: not an address"));
+    }
+
+    #[test]
+    fn the_help_lists_the_options() {
+        let help = help();
+        let lines: Vec<_> = help.lines().collect();
+        assert_eq!(lines[7], "  --socket-dir DIR       listen on the Unix socket .s.PGSQL.PORT in this directory");
+        assert!(lines[12].starts_with("                           500us, uniform:1ms..2ms, "));
     }
 }

@@ -1,32 +1,33 @@
-//! One thread of the server: its clients' sockets, one event loop, and the statements that wait for their time.
+//! One thread of the server: the sockets of its clients, an event loop, and the statements that wait for their delay.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::io;
+use std::io::{self, Read, Write};
+use std::os::fd::AsRawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
-use mio::{Registry, Token, Waker};
-
-use super::delay::Nanos;
-use super::session::{Session, Setup, Turn};
-use super::socket::Socket;
-use ground::clock::Clock;
+use ground::clock::{Clock, Nanos};
 use ground::readiness::{Readiness, Ready};
+use mio::unix::SourceFd;
+use mio::{Interest, Registry, Token, Waker};
+use socket2::Socket;
+
+use crate::session::{Session, Setup, Turn};
 
 const WAKE: Token = Token(usize::MAX - 2);
 const BUFFER_SIZE: usize = 64 * 1024;
 
-/// How long before a statement's end the thread is woken, to wait for the rest awake: longer than a processor takes to
-/// wake up, a virtual one that has slept for milliseconds included (some 80 us).
+/// How long before the end of a statement the thread wakes up; it waits for the rest without sleeping. A processor takes
+/// up to 80 us to wake up, if it is virtual and has slept for milliseconds.
 const AWAKE: Nanos = 150_000;
 
-/// The longest wait when nothing is due.
-const FOREVER: Duration = Duration::from_secs(3600);
+/// The longest wait if nothing is due.
+pub const FOREVER: Duration = Duration::from_secs(3600);
 
-/// A buffer of a client that has grown beyond this is given back when it is empty.
+/// A larger buffer of a client is freed when it is empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
 /// A connection that was accepted, and its session.
@@ -35,11 +36,11 @@ pub struct Accepted {
     pub session: Session,
 }
 
-/// What the threads of one server share.
+/// What the threads share.
 pub struct Shared {
     pub setup: Setup,
     pub stop: AtomicBool,
-    /// Connections that are open.
+    /// The number of open connections.
     pub open: AtomicUsize,
 }
 
@@ -49,40 +50,45 @@ struct Client {
     /// Bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
     kept: Vec<u8>,
     kept_at: usize,
-    /// Whether there may be more to read: polls tell of changes only.
-    readable: bool,
-    /// Whether a statement waits for its time.
-    held: bool,
-    /// Whether the poll tells when the socket takes more.
-    writable_wanted: bool,
-    /// When the bytes came, or when the last statement ended: from here on the next one takes its time.
+    /// Whether there may be more to read: the kernel reports changes only.
+    may_read: bool,
+    /// Whether a statement waits for its delay.
+    is_held: bool,
+    /// Whether output waits for the socket.
+    waits_for_write: bool,
+    /// When the bytes were read or the last statement ended. The next delay counts from here.
     began: Nanos,
 }
 
-/// A thread's state.
+/// What happens to a client after a step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Next {
+    /// It can continue at once.
+    Go,
+    /// It waits for its socket or for a delay.
+    Wait,
+    /// Its connection is closed.
+    Close,
+}
+
+/// The state of a thread.
 pub struct Serving {
     shared: Arc<Shared>,
     inbox: Receiver<Accepted>,
     readiness: Readiness,
     clock: Clock,
     clients: Vec<Option<Client>>,
+    /// Free places in `clients`.
     free: Vec<usize>,
-    /// When statements end, and whose they are.
+    /// When statements end, and the clients they belong to.
     due: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// Clients that had more to say than one buffer holds.
+    /// Clients that may have sent more than one buffer holds.
     eager: Vec<usize>,
     buffer: Vec<u8>,
 }
 
-/// Whether a client stays.
-#[derive(PartialEq, Eq)]
-enum Fate {
-    Stays,
-    Goes,
-}
-
 impl Serving {
-    /// A thread that takes clients from `inbox`; the waker is to be called when there are some.
+    /// Creates a thread's state; it receives clients from `inbox` when the waker is called.
     pub fn new(shared: Arc<Shared>, inbox: Receiver<Accepted>) -> io::Result<(Self, Waker)> {
         let readiness = Readiness::new()?;
         let waker = Waker::new(readiness.registry(), WAKE)?;
@@ -100,7 +106,7 @@ impl Serving {
         Ok((serving, waker))
     }
 
-    /// Serves until told to stop.
+    /// Serves until the server stops.
     pub fn serve(mut self) -> io::Result<()> {
         let mut ready = Ready::default();
         while !self.shared.stop.load(Ordering::Relaxed) {
@@ -110,206 +116,187 @@ impl Serving {
             for index in 0..self.eager.len() {
                 self.drive(self.eager[index]);
             }
-            self.eager.retain(|index| self.clients[*index].as_ref().is_some_and(|c| c.readable && !c.held));
+            self.eager.retain(|index| self.clients[*index].as_ref().is_some_and(|c| c.may_read && !c.is_held));
             for token in ready.tokens(count) {
                 match Token(token) {
-                    WAKE => self.welcome()?,
-                    Token(index) => self.happened(index),
+                    WAKE => self.add_clients()?,
+                    Token(index) => {
+                        if let Some(Some(client)) = self.clients.get_mut(index) {
+                            // Nearly always there is something to read; otherwise the read returns nothing.
+                            client.may_read = true;
+                            self.drive(index);
+                        }
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    fn now(&self) -> Nanos {
-        self.clock.now()
-    }
-
-    /// How long the poll may wait: until shortly before the next statement ends, and from then on not at all.
+    /// Returns how long to wait: until shortly before the next statement ends, and from then on not at all.
     fn timeout(&mut self) -> io::Result<Duration> {
         if !self.eager.is_empty() {
             return Ok(Duration::ZERO);
         }
         let Some(Reverse((due, _))) = self.due.peek() else { return Ok(FOREVER) };
         let near = due.saturating_sub(AWAKE);
-        if near <= self.now() {
+        if near <= self.clock.now() {
             return Ok(Duration::ZERO);
         }
         self.readiness.wake_at(self.clock.moment(near))?;
         Ok(FOREVER)
     }
 
-    /// Ends the statements whose time is over.
+    /// Ends the statements whose delay is over.
     #[inline]
     fn end_statements(&mut self) {
         if self.due.is_empty() {
             return;
         }
-        let mut now = self.now();
+        let mut now = self.clock.now();
         while let Some(Reverse((due, index))) = self.due.peek().copied() {
             if due > now {
-                now = self.now();
+                now = self.clock.now();
                 if due > now {
                     return;
                 }
             }
             self.due.pop();
             if let Some(client) = &mut self.clients[index] {
-                client.held = false;
+                client.is_held = false;
                 client.began = due;
             }
             self.drive(index);
         }
     }
 
-    /// Takes in new clients.
-    fn welcome(&mut self) -> io::Result<()> {
-        while let Ok(Accepted { mut socket, session }) = self.inbox.try_recv() {
+    fn add_clients(&mut self) -> io::Result<()> {
+        while let Ok(Accepted { socket, session }) = self.inbox.try_recv() {
             let index = self.free.pop().unwrap_or(self.clients.len());
             if index == self.clients.len() {
                 self.clients.push(None);
             }
-            socket.register(self.readiness.registry(), Token(index), false)?;
+            let mut source = SourceFd(&socket.as_raw_fd());
+            self.readiness.registry().register(&mut source, Token(index), Interest::READABLE)?;
             self.clients[index] = Some(Client {
                 socket,
                 session,
                 kept: Vec::new(),
                 kept_at: 0,
-                readable: false,
-                held: false,
-                writable_wanted: false,
+                may_read: false,
+                is_held: false,
+                waits_for_write: false,
                 began: 0,
             });
         }
         Ok(())
     }
 
-    #[inline]
-    fn happened(&mut self, index: usize) {
-        let Some(client) = self.clients.get_mut(index).and_then(Option::as_mut) else { return };
-        // Nearly always there is something to read; where there is not, reading says so.
-        client.readable = true;
-        if !client.held {
-            self.drive(index);
-        }
-    }
-
-    /// Goes on with a client as far as it goes.
+    /// Continues with a client as far as possible.
     #[inline]
     fn drive(&mut self, index: usize) {
-        let Some(client) = &mut self.clients[index] else { return };
-        if client.held {
-            return;
-        }
-        let timed = !self.shared.setup.delay.is_zero();
+        let Some(client) = self.clients[index].as_mut().filter(|client| !client.is_held) else { return };
+        let has_delay = !self.shared.setup.delay.is_zero();
         let mut step = Step {
             setup: &self.shared.setup,
             buffer: &mut self.buffer,
-            clock: timed.then_some(self.clock),
+            clock: has_delay.then_some(self.clock),
             due: None,
             registry: self.readiness.registry(),
             token: Token(index),
         };
-        let fate = step.drive(client).unwrap_or(Fate::Goes);
+        let next = step.drive(client).unwrap_or(Next::Close);
         if let Some(due) = step.due {
-            client.held = true;
+            client.is_held = true;
             self.due.push(Reverse((due, index)));
         }
-        if fate == Fate::Goes {
+        if next == Next::Close {
             self.clients[index] = None;
             self.free.push(index);
             self.shared.open.fetch_sub(1, Ordering::Relaxed);
-        } else if client.readable && !client.held && !client.writable_wanted && !self.eager.contains(&index) {
+        } else if client.may_read && !client.is_held && !client.waits_for_write && !self.eager.contains(&index) {
             self.eager.push(index);
         }
     }
 }
 
-/// What a client is driven with.
+/// What a step of a client works with.
 struct Step<'a> {
     setup: &'a Setup,
     buffer: &'a mut [u8],
-    /// Where the thread's time begins, if statements take time.
+    /// The clock, if statements have a delay.
     clock: Option<Clock>,
-    /// When a statement that has begun ends.
+    /// The end of a statement that this step has begun.
     due: Option<Nanos>,
     registry: &'a Registry,
     token: Token,
 }
 
 impl Step<'_> {
-    /// What was kept first, then one buffer of news.
+    /// Answers what was kept, then one buffer of new bytes.
     #[inline]
-    fn drive(&mut self, client: &mut Client) -> io::Result<Fate> {
-        if client.writable_wanted && !self.flush(client)? {
-            return Ok(Fate::Stays);
+    fn drive(&mut self, client: &mut Client) -> io::Result<Next> {
+        if client.waits_for_write && !self.flush(client)? {
+            return Ok(Next::Wait);
         }
-        // A statement that has ended may leave nothing in the buffer and still have its last messages to send.
-        let kept = std::mem::take(&mut client.kept);
-        let (used, turn) = client.session.take(&kept[client.kept_at..], self.setup);
-        client.kept = kept;
-        client.kept_at += used;
-        if client.kept_at == client.kept.len() {
-            client.kept_at = 0;
-            client.kept.clear();
-            if client.kept.capacity() > KEPT_CAPACITY {
-                client.kept = Vec::new();
-            }
+        // After a statement has ended, there may be no kept bytes, but still messages to send.
+        match self.answer_kept(client)? {
+            Next::Go if client.may_read => self.receive(client),
+            next => Ok(next),
         }
-        if !self.turn(client, turn)? {
-            return Ok(if turn == Turn::Close { Fate::Goes } else { Fate::Stays });
-        }
-        if client.readable { self.receive(client) } else { Ok(Fate::Stays) }
     }
 
     #[inline]
-    fn receive(&mut self, client: &mut Client) -> io::Result<Fate> {
+    fn receive(&mut self, client: &mut Client) -> io::Result<Next> {
         let read = match client.socket.read(self.buffer) {
-            Ok(0) => return Ok(Fate::Goes),
+            Ok(0) => return Ok(Next::Close),
             Ok(read) => read,
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                client.readable = false;
-                return Ok(Fate::Stays);
+                client.may_read = false;
+                return Ok(Next::Wait);
             }
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Fate::Stays),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => return Ok(Next::Wait),
             Err(error) => return Err(error),
         };
         if let Some(clock) = self.clock {
             client.began = clock.now();
         }
-        let turn = if client.kept.is_empty() {
-            let (used, turn) = client.session.take(&self.buffer[..read], self.setup);
+        if client.kept.is_empty() {
+            let (used, turn) = client.session.answer(&self.buffer[..read], self.setup);
             client.kept.extend_from_slice(&self.buffer[used..read]);
-            turn
-        } else {
-            client.kept.drain(..client.kept_at);
-            client.kept_at = 0;
-            client.kept.extend_from_slice(&self.buffer[..read]);
-            let (used, turn) = client.session.take(&client.kept, self.setup);
-            client.kept.drain(..used);
-            turn
-        };
-        self.turn(client, turn)?;
-        Ok(if turn == Turn::Close { Fate::Goes } else { Fate::Stays })
+            return self.end_turn(client, turn);
+        }
+        client.kept.drain(..client.kept_at);
+        client.kept_at = 0;
+        client.kept.extend_from_slice(&self.buffer[..read]);
+        self.answer_kept(client)
     }
 
-    /// Sends what there is, or notes until when it is held; whether the client can go on at once.
     #[inline]
-    fn turn(&mut self, client: &mut Client, turn: Turn) -> io::Result<bool> {
+    fn answer_kept(&mut self, client: &mut Client) -> io::Result<Next> {
+        let (used, turn) = client.session.answer(&client.kept[client.kept_at..], self.setup);
+        client.kept_at += used;
+        if client.kept_at == client.kept.len() {
+            client.kept_at = 0;
+            empty(&mut client.kept);
+        }
+        self.end_turn(client, turn)
+    }
+
+    /// Sends the output, or notes when a delay ends.
+    #[inline]
+    fn end_turn(&mut self, client: &mut Client, turn: Turn) -> io::Result<Next> {
         match turn {
-            Turn::Hold(time) => {
-                self.due = Some(client.began + time);
-                Ok(false)
+            Turn::Hold(delay) => {
+                self.due = Some(client.began + delay);
+                Ok(Next::Wait)
             }
-            Turn::Go => self.flush(client),
-            Turn::Close => {
-                self.flush(client)?;
-                Ok(false)
-            }
+            Turn::Go => Ok(if self.flush(client)? { Next::Go } else { Next::Wait }),
+            Turn::Close => self.flush(client).map(|_| Next::Close),
         }
     }
 
-    /// Sends what there is; false if the socket does not take all: then the poll tells when it takes more.
+    /// Sends the output. Returns false if the socket does not accept all of it; it is reported when it accepts more.
     #[inline]
     fn flush(&mut self, client: &mut Client) -> io::Result<bool> {
         let out = &mut client.session.out;
@@ -322,19 +309,25 @@ impl Step<'_> {
                 Err(error) => return Err(error),
             }
         }
-        let complete = sent == out.len();
-        if complete {
-            out.clear();
-            if out.capacity() > KEPT_CAPACITY {
-                *out = Vec::new();
-            }
+        let is_complete = sent == out.len();
+        if is_complete {
+            empty(out);
         } else {
             out.drain(..sent);
         }
-        if complete == client.writable_wanted {
-            client.writable_wanted = !complete;
-            client.socket.reregister(self.registry, self.token, !complete)?;
+        if is_complete == client.waits_for_write {
+            client.waits_for_write = !is_complete;
+            // Writability is asked for only while output waits: each answer that a client reads would wake the thread.
+            let interest = if is_complete { Interest::READABLE } else { Interest::READABLE | Interest::WRITABLE };
+            self.registry.reregister(&mut SourceFd(&client.socket.as_raw_fd()), self.token, interest)?;
         }
-        Ok(complete)
+        Ok(is_complete)
+    }
+}
+
+fn empty(buffer: &mut Vec<u8>) {
+    buffer.clear();
+    if buffer.capacity() > KEPT_CAPACITY {
+        *buffer = Vec::new();
     }
 }

@@ -1,115 +1,107 @@
-//! One client's session: bytes in, bytes out. It knows neither sockets nor clocks: a statement that takes time ends the
-//! turn, and the caller comes back when that time is over.
+//! The session of one client: bytes in, bytes out. It uses neither sockets nor clocks: a statement that takes time ends
+//! the turn, and the caller continues when that time is over.
 
-use std::collections::HashMap;
-
-use super::copying::Copying;
-use super::delay::{Delay, Nanos};
-use super::extended::{Portal, Prepared};
-use crate::answers;
-use crate::answers::{Answers, FAILED, IDLE, IN_TRANSACTION};
-use crate::statements;
-use crate::statements::{Kind, Tag};
+use ground::clock::Nanos;
 use ground::random::Random;
+use wire::frame::Header;
 
-/// The longest start-up packet and the longest message, bytes: PostgreSQL's own limits.
-const LONGEST_STARTUP: usize = 10_000;
-const LONGEST_MESSAGE: usize = (1 << 30) - 1;
+use crate::delay::Delay;
+use crate::extended::{Named, Portal, Prepared};
+use crate::messages::{self, EncodedRows, FAILED, IDLE, IN_TRANSACTION};
+use crate::statements::{self, StatementKind};
 
-/// Codes that a start-up packet may have instead of a version.
+/// The longest start-up packet, bytes: PostgreSQL's limit (`MAX_STARTUP_PACKET_LENGTH`).
+const MAX_STARTUP_LENGTH: usize = 10_000;
+
+/// Messages of this length or longer are rejected (`PQ_LARGE_MESSAGE_LIMIT`).
+const MESSAGE_LIMIT: usize = 1 << 30;
+
+/// Codes in the place of the version of a start-up packet.
 const SSL_REQUEST: u32 = 80_877_103;
 const GSSENC_REQUEST: u32 = 80_877_104;
 const CANCEL_REQUEST: u32 = 80_877_102;
 
 /// What all sessions share.
 pub struct Setup {
-    pub answers: Answers,
+    pub rows: EncodedRows,
     pub delay: Delay,
     pub seed: u64,
 }
 
-/// What a session wants next.
+/// What the caller does next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// Send what there is, then more bytes.
+    /// Sends the output, then reads further bytes.
     Go,
-    /// Send nothing until so much time has passed since the statement came, or since the end of the former one.
+    /// Sends nothing until this time has passed since the statement was read, or since the end of the statement before.
     Hold(Nanos),
-    /// Send what there is, then close.
+    /// Sends the output, then closes the connection.
     Close,
 }
 
-/// A client's session.
+/// The session of one client.
 pub struct Session {
     number: u32,
     random: Random,
     stage: Stage,
-    /// Whether there are too many sessions already.
-    refused: bool,
-    /// What is to be sent.
+    /// The output that is to be sent.
     pub out: Vec<u8>,
-    pub(super) status: u8,
-    pub(super) statements: HashMap<Box<[u8]>, Prepared>,
-    pub(super) unnamed: Option<Prepared>,
-    pub(super) portals: HashMap<Box<[u8]>, Portal>,
-    pub(super) portal: Option<Portal>,
+    /// The transaction status of ReadyForQuery.
+    pub(crate) status: u8,
+    pub(crate) statements: Named<Prepared>,
+    pub(crate) portals: Named<Portal>,
     /// Whether messages are skipped up to the next Sync, because of an error.
-    pub(super) skipping: bool,
-    pub(super) copying: Option<Copying>,
-    /// The simple query that is being answered, and how far.
-    query: Vec<u8>,
-    query_at: usize,
-    answered: bool,
+    pub(crate) skipping: bool,
+    copying: Option<CopyIn>,
+    query: SimpleQuery,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    Startup,
+    /// Waits for a start-up packet. If `refused`, there are too many sessions.
+    Startup {
+        refused: bool,
+    },
     Ready,
-    /// A simple query has been begun; what is left of it comes before further messages.
+    /// A simple query was interrupted by a delay or by COPY: its rest comes before further messages.
     Query,
 }
 
-/// How a statement went.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Outcome {
-    Done,
-    Failed,
-    /// Data is expected.
-    CopyIn,
+/// The rest of a simple query.
+#[derive(Default)]
+struct SimpleQuery {
+    text: Vec<u8>,
+    at: usize,
+    /// Whether a statement of the query was answered.
+    is_answered: bool,
 }
 
 impl Session {
     /// The session of the connection with this number, which counts from 0 in the order of acceptance.
     pub fn new(number: u32, setup: &Setup, refused: bool) -> Self {
-        // The numbers are spread over all seeds, so that neighbours of two servers have nothing in common.
+        // The factor spreads the numbers over all seeds, so that servers with neighbouring seeds draw different delays.
         let mut base = Random::seeded(setup.seed ^ (u64::from(number) + 1).wrapping_mul(0x9E37_79B9_7F4A_7C15));
         Self {
             number,
             random: base.derive(),
-            stage: Stage::Startup,
-            refused,
+            stage: Stage::Startup { refused },
             out: Vec::new(),
             status: IDLE,
-            statements: HashMap::new(),
-            unnamed: None,
-            portals: HashMap::new(),
-            portal: None,
+            statements: Named::default(),
+            portals: Named::default(),
             skipping: false,
             copying: None,
-            query: Vec::new(),
-            query_at: 0,
-            answered: false,
+            query: SimpleQuery::default(),
         }
     }
 
-    /// Answers what is complete in `input`; tells how many bytes that took. After [`Turn::Hold`] it is called again
+    /// Answers the complete messages in `input`. Returns how many bytes they are. After [`Turn::Hold`] it is called again
     /// with the rest.
-    pub fn take(&mut self, input: &[u8], setup: &Setup) -> (usize, Turn) {
+    pub fn answer(&mut self, input: &[u8], setup: &Setup) -> (usize, Turn) {
         let mut used = 0;
         loop {
             if self.stage == Stage::Query && self.copying.is_none() {
-                let turn = self.go_on_with_query(setup);
+                let turn = self.continue_query(setup);
                 if turn != Turn::Go {
                     return (used, turn);
                 }
@@ -118,10 +110,12 @@ impl Session {
                 }
             }
             let rest = &input[used..];
-            let (taken, turn) =
-                if self.stage == Stage::Startup { self.start(rest) } else { self.next_message(rest, setup) };
-            used += taken;
-            if taken == 0 || turn != Turn::Go {
+            let (length, turn) = match self.stage {
+                Stage::Startup { refused } => self.start(rest, refused),
+                Stage::Ready | Stage::Query => self.next_message(rest, setup),
+            };
+            used += length;
+            if length == 0 || turn != Turn::Go {
                 return (used, turn);
             }
         }
@@ -129,13 +123,12 @@ impl Session {
 
     #[inline]
     fn next_message(&mut self, input: &[u8], setup: &Setup) -> (usize, Turn) {
-        let Some((&[kind, a, b, c, d], body)) = input.split_first_chunk() else { return (0, Turn::Go) };
-        let length = u32::from_be_bytes([a, b, c, d]) as usize;
-        if !(4..=LONGEST_MESSAGE).contains(&length) {
+        let Some(header) = Header::read(input) else { return (0, Turn::Go) };
+        if !header.is_valid(MESSAGE_LIMIT) {
             return (input.len(), self.fatal("08P01", "invalid message length"));
         }
-        match body.get(..length - 4) {
-            Some(body) => (length + 1, self.message(kind, body, setup)),
+        match header.body(input) {
+            Some(body) => (header.size(), self.message(header.kind, body, setup)),
             None => (0, Turn::Go),
         }
     }
@@ -153,69 +146,61 @@ impl Session {
             b'S' => {
                 self.skipping = false;
                 if self.status == IDLE {
-                    self.forget_portals();
+                    // Portals end with their transaction.
+                    self.portals.clear();
                 }
-                answers::ready(&mut self.out, self.status);
+                messages::ready(&mut self.out, self.status);
                 Turn::Go
             }
-            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => {
-                if self.skipping {
-                    return Turn::Go;
-                }
-                self.extended(kind, body, setup)
-            }
-            b'Q' => self.simple(body, setup),
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' if self.skipping => Turn::Go,
+            b'P' | b'B' | b'D' | b'E' | b'C' | b'H' => self.extended(kind, body, setup),
+            b'Q' => self.simple_query(body, setup),
             b'F' => {
                 self.fail("0A000", "function calls by message are not supported");
-                answers::ready(&mut self.out, self.status);
+                messages::ready(&mut self.out, self.status);
                 Turn::Go
             }
-            // data of a COPY that has failed meanwhile
+            // data of a COPY that has failed
             b'd' | b'c' | b'f' => Turn::Go,
             other => self.fatal("08P01", &format!("invalid frontend message type {other}")),
         }
     }
 
-    /// A simple query: as many statements as its text has.
-    fn simple(&mut self, body: &[u8], setup: &Setup) -> Turn {
+    /// Answers a simple query: as many statements as its text has.
+    fn simple_query(&mut self, body: &[u8], setup: &Setup) -> Turn {
         self.skipping = false;
-        self.answered = false;
-        let text = body.split(|byte| *byte == 0).next().unwrap_or_default();
+        self.query.is_answered = false;
+        let text = until_zero(body);
         let (at, turn) = self.run_query(text, setup);
         if turn != Turn::Go || self.copying.is_some() {
-            self.query.clear();
-            self.query.extend_from_slice(&text[at..]);
-            self.query_at = 0;
+            self.query.text.clear();
+            self.query.text.extend_from_slice(&text[at..]);
+            self.query.at = 0;
             self.stage = Stage::Query;
         }
         turn
     }
 
-    fn go_on_with_query(&mut self, setup: &Setup) -> Turn {
-        let query = std::mem::take(&mut self.query);
-        let (at, turn) = self.run_query(&query[self.query_at..], setup);
-        self.query = query;
-        self.query_at += at;
+    fn continue_query(&mut self, setup: &Setup) -> Turn {
+        let text = std::mem::take(&mut self.query.text);
+        let (at, turn) = self.run_query(&text[self.query.at..], setup);
+        self.query.text = text;
+        self.query.at += at;
         turn
     }
 
-    /// Answers statements until one takes time or wants data; tells how many bytes of the text are done.
+    /// Answers statements until one takes time or begins COPY FROM STDIN. Returns how many bytes of the text are done.
     fn run_query(&mut self, text: &[u8], setup: &Setup) -> (usize, Turn) {
         let mut at = 0;
         while at < text.len() {
             let (statement, rest) = statements::split(&text[at..]);
             at = text.len() - rest.len();
             let kind = statements::classify(statement);
-            if kind == Kind::Empty {
+            if kind == StatementKind::Empty {
                 continue;
             }
-            self.answered = true;
-            match self.perform(&kind, None, setup) {
-                Outcome::Failed => break,
-                Outcome::CopyIn => self.copying = Some(Copying::new(false)),
-                Outcome::Done => {}
-            }
-            let delay = self.delay(&kind, setup);
+            self.query.is_answered = true;
+            let Some(delay) = self.run_statement(&kind, None, setup) else { break };
             if delay > 0 {
                 return (at, Turn::Hold(delay));
             }
@@ -223,136 +208,132 @@ impl Session {
                 return (at, Turn::Go);
             }
         }
-        if !self.answered {
-            answers::bare(&mut self.out, b'I');
+        if !self.query.is_answered {
+            messages::bare(&mut self.out, b'I');
         }
-        answers::ready(&mut self.out, self.status);
+        messages::ready(&mut self.out, self.status);
         (text.len(), Turn::Go)
     }
 
-    /// How long this statement takes: drawn for each but those that survey the tables before a run.
+    /// Writes the answer to a statement and returns its delay, or writes an error and returns `None`. A portal has a
+    /// format, and its rows are not described.
     #[inline]
-    pub(super) fn delay(&mut self, kind: &Kind, setup: &Setup) -> Nanos {
-        if setup.delay.is_zero() || statements::is_survey(kind) { 0 } else { setup.delay.draw(&mut self.random) }
-    }
-
-    /// Writes a statement's answer. Rows are described unless they go through a portal, whose format is given then.
-    #[inline]
-    pub(super) fn perform(&mut self, kind: &Kind, portal_binary: Option<bool>, setup: &Setup) -> Outcome {
-        if self.status == FAILED && !matches!(kind, Kind::Commit | Kind::Rollback | Kind::RollbackTo) {
-            let sentence = "current transaction is aborted, commands ignored until end of transaction block";
-            self.fail("25P02", sentence);
-            return Outcome::Failed;
+    pub(crate) fn run_statement(
+        &mut self,
+        kind: &StatementKind,
+        portal: Option<&Portal>,
+        setup: &Setup,
+    ) -> Option<Nanos> {
+        use StatementKind as Kind;
+        let ends_transaction = matches!(kind, Kind::Commit | Kind::Rollback | Kind::RollbackTo);
+        if self.status == FAILED && !ends_transaction {
+            let message = "current transaction is aborted, commands ignored until end of transaction block";
+            self.fail("25P02", message);
+            return None;
         }
-        let tag = match kind {
-            Kind::Empty => {
-                answers::bare(&mut self.out, b'I');
-                return Outcome::Done;
-            }
+        let out = &mut self.out;
+        match kind {
+            Kind::Empty => messages::bare(out, b'I'),
             Kind::CopyIn => {
-                answers::copy_begins(&mut self.out, b'G');
-                return Outcome::CopyIn;
+                messages::copy_response(out, b'G');
+                self.copying = Some(CopyIn { is_extended: portal.is_some(), ..CopyIn::default() });
             }
             Kind::CopyOut => {
-                answers::copy_begins(&mut self.out, b'H');
-                answers::bare(&mut self.out, b'c');
-                Tag::Known("COPY 0")
+                messages::copy_response(out, b'H');
+                messages::bare(out, b'c');
+                messages::complete(out, b"COPY 0");
             }
-            Kind::Rows(table, tag) => {
-                if portal_binary.is_none() {
-                    self.out.extend_from_slice(setup.answers.description(*table, false));
+            Kind::Rows(row, tag) => {
+                if portal.is_none() {
+                    out.extend_from_slice(setup.rows.description(*row, false));
                 }
-                self.out.extend_from_slice(setup.answers.row(*table, portal_binary.unwrap_or(false)));
-                *tag
+                out.extend_from_slice(setup.rows.row(*row, portal.is_some_and(|portal| portal.is_binary)));
+                messages::complete(out, tag.bytes());
             }
-            Kind::Done(tag) => *tag,
+            Kind::Done(tag) => messages::complete(out, tag.bytes()),
             Kind::Begin(tag) => {
                 self.status = IN_TRANSACTION;
-                Tag::Known(tag)
+                messages::complete(out, tag.as_bytes());
             }
-            Kind::Commit => Tag::Known(if self.end_transaction() == FAILED { "ROLLBACK" } else { "COMMIT" }),
-            Kind::Rollback => {
-                self.end_transaction();
-                Tag::Known("ROLLBACK")
+            Kind::Commit | Kind::Rollback => {
+                let is_committed = *kind == Kind::Commit && self.status != FAILED;
+                self.status = IDLE;
+                messages::complete(out, if is_committed { b"COMMIT" } else { b"ROLLBACK" });
             }
             Kind::RollbackTo => {
                 if self.status == FAILED {
                     self.status = IN_TRANSACTION;
                 }
-                Tag::Known("ROLLBACK")
+                messages::complete(out, b"ROLLBACK");
             }
-        };
-        answers::complete(&mut self.out, &tag);
-        Outcome::Done
+        }
+        let is_immediate = setup.delay.is_zero() || statements::is_survey(kind);
+        Some(if is_immediate { 0 } else { setup.delay.draw(&mut self.random) })
     }
 
-    /// Ends the transaction and tells what its status was.
-    fn end_transaction(&mut self) -> u8 {
-        std::mem::replace(&mut self.status, IDLE)
-    }
-
-    /// An error that ends the transaction, if there is one.
-    pub(super) fn fail(&mut self, sqlstate: &str, sentence: &str) {
-        answers::error(&mut self.out, "ERROR", sqlstate, sentence);
+    /// Writes an error. A transaction fails with it.
+    pub(crate) fn fail(&mut self, sqlstate: &str, message: &str) {
+        messages::error(&mut self.out, "ERROR", sqlstate, message);
         if self.status == IN_TRANSACTION {
             self.status = FAILED;
         }
     }
 
-    fn fatal(&mut self, sqlstate: &str, sentence: &str) -> Turn {
-        answers::error(&mut self.out, "FATAL", sqlstate, sentence);
+    fn fatal(&mut self, sqlstate: &str, message: &str) -> Turn {
+        messages::error(&mut self.out, "FATAL", sqlstate, message);
         Turn::Close
     }
 
     fn copy_message(&mut self, kind: u8, body: &[u8]) {
-        let Some(mut copying) = self.copying.take() else { return };
+        let Some(copying) = &mut self.copying else { return };
         match kind {
-            b'd' => copying.add(body),
-            b'c' => return answers::copied(&mut self.out, copying.finish()),
-            // while data is expected both mean nothing
-            b'H' | b'S' => {}
+            b'd' => return copying.add(body),
+            // The server ignores Flush and Sync during COPY.
+            b'H' | b'S' => return,
+            b'c' => {
+                let tag = format!("COPY {}", copying.finish());
+                messages::complete(&mut self.out, tag.as_bytes());
+            }
             _ => {
-                let reason = body.split(|byte| *byte == 0).next().unwrap_or_default();
+                // The rest of the query is skipped.
+                (self.skipping, self.query.at) = (copying.is_extended, self.query.text.len());
                 if kind == b'f' {
-                    self.fail("57014", &format!("COPY from stdin failed: {}", String::from_utf8_lossy(reason)));
+                    let reason = String::from_utf8_lossy(until_zero(body));
+                    self.fail("57014", &format!("COPY from stdin failed: {reason}"));
                 } else {
                     self.fail("08P01", &format!("unexpected message type 0x{kind:02X} during COPY from stdin"));
                 }
-                self.skipping = copying.extended;
-                // the rest of the query is given up
-                self.query_at = self.query.len();
-                return;
             }
         }
-        self.copying = Some(copying);
+        self.copying = None;
     }
 
-    fn start(&mut self, input: &[u8]) -> (usize, Turn) {
+    fn start(&mut self, input: &[u8], refused: bool) -> (usize, Turn) {
         let Some((length, rest)) = input.split_first_chunk::<4>() else { return (0, Turn::Go) };
         let length = u32::from_be_bytes(*length) as usize;
-        if !(8..=LONGEST_STARTUP).contains(&length) {
+        if !(8..=MAX_STARTUP_LENGTH).contains(&length) {
             return (input.len(), self.fatal("08P01", "invalid length of startup packet"));
         }
-        let Some(packet) = rest.get(..length - 4) else { return (0, Turn::Go) };
-        let code = u32::from_be_bytes([packet[0], packet[1], packet[2], packet[3]]);
-        let turn = match code {
+        let packet = rest.get(..length - 4).and_then(|packet| packet.split_first_chunk::<4>());
+        let Some((code, parameters)) = packet else { return (0, Turn::Go) };
+        let turn = match u32::from_be_bytes(*code) {
             SSL_REQUEST | GSSENC_REQUEST => {
                 self.out.push(b'N');
                 Turn::Go
             }
-            // It is heard, but statements end when their time is over.
+            // Cancel requests are ignored: statements end when their delay is over.
             CANCEL_REQUEST => Turn::Close,
-            version if version >> 16 == 3 => self.welcome(version & 0xFFFF, &packet[4..]),
+            version if version >> 16 == 3 => self.welcome(version & 0xFFFF, parameters, refused),
             version => {
                 let (major, minor) = (version >> 16, version & 0xFFFF);
-                let sentence = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
-                self.fatal("0A000", &sentence)
+                let message = format!("unsupported frontend protocol {major}.{minor}: server supports 3.0 to 3.0");
+                self.fatal("0A000", &message)
             }
         };
         (length, turn)
     }
 
-    fn welcome(&mut self, minor: u32, parameters: &[u8]) -> Turn {
+    fn welcome(&mut self, minor: u32, parameters: &[u8], refused: bool) -> Turn {
         let mut words = parameters.split(|byte| *byte == 0);
         let mut user: &[u8] = b"";
         let mut unknown = Vec::new();
@@ -367,14 +348,83 @@ impl Session {
         if user.is_empty() {
             return self.fatal("28000", "no PostgreSQL user name specified in startup packet");
         }
-        if self.refused {
+        if refused {
             return self.fatal("53300", "sorry, too many clients already");
         }
         if minor > 0 || !unknown.is_empty() {
-            answers::negotiate(&mut self.out, &unknown);
+            messages::negotiate(&mut self.out, &unknown);
         }
-        answers::welcome(&mut self.out, user, self.number + 1, self.random.clone().next_u64() as u32);
+        messages::welcome(&mut self.out, user, self.number + 1, self.random.clone().next_u64() as u32);
         self.stage = Stage::Ready;
         Turn::Go
+    }
+}
+
+/// The text that begins `bytes`, up to its zero byte.
+fn until_zero(bytes: &[u8]) -> &[u8] {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// COPY FROM STDIN in text format: the rows are counted, not stored.
+#[derive(Debug, Default)]
+struct CopyIn {
+    /// Whether Execute began it, not a simple query.
+    is_extended: bool,
+    rows: u64,
+    /// The current line, cut to [`CopyIn::KEPT`] bytes.
+    line: Vec<u8>,
+}
+
+impl CopyIn {
+    /// The line that ends the data of old clients.
+    const END_MARKER: &[u8] = b"\\.";
+
+    /// Enough bytes of a line to recognise the end marker.
+    const KEPT: usize = 3;
+
+    /// Counts the lines of one message. A line may continue in the next message.
+    fn add(&mut self, data: &[u8]) {
+        for (number, piece) in data.split(|byte| *byte == b'\n').enumerate() {
+            if number > 0 {
+                self.end_line();
+            }
+            let room = Self::KEPT - self.line.len();
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        }
+    }
+
+    /// Returns the number of rows after the last message. The last line needs no line feed.
+    fn finish(&mut self) -> u64 {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.rows
+    }
+
+    fn end_line(&mut self) {
+        self.rows += u64::from(self.line != Self::END_MARKER);
+        self.line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_however_they_are_cut() {
+        let data = b"1\tone\n2\ttwo\n\n\\.x\n3\n\\.\n";
+        for size in 1..=data.len() {
+            let mut copying = CopyIn::default();
+            data.chunks(size).for_each(|chunk| copying.add(chunk));
+            assert_eq!(copying.finish(), 5, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_last_line_needs_no_line_feed() {
+        let mut copying = CopyIn::default();
+        copying.add(b"1\n2");
+        assert_eq!(copying.finish(), 2);
     }
 }

@@ -1,107 +1,103 @@
-//! What kind of answer a statement wants, told from its words: nothing is executed.
+//! Recognises what kind of answer a statement needs, by its words. Nothing is executed.
 
-/// What a statement does to the session, and what its answer is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
-    /// Nothing but blanks and comments.
+use std::sync::Arc;
+
+/// The effect of a statement on the session, and its answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum StatementKind {
+    /// Only blanks and comments.
     Empty,
+    /// BEGIN or START TRANSACTION, with its command tag.
     Begin(&'static str),
     /// COMMIT or END.
     Commit,
     Rollback,
-    /// ROLLBACK TO SAVEPOINT: the transaction goes on.
+    /// ROLLBACK TO SAVEPOINT: the transaction continues.
     RollbackTo,
     /// One row.
-    Rows(Table, Tag),
+    Rows(KnownRow, CommandTag),
     CopyIn,
     CopyOut,
     /// No rows.
-    Done(Tag),
+    Done(CommandTag),
 }
 
-/// The rows that the server knows; each table has one.
+/// The rows that the server answers with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Table {
-    /// `abalance`, 0: the answer to whatever has no other.
+pub enum KnownRow {
+    /// `abalance`, 0: the answer to all other queries.
     Balance,
     /// The number of branches.
     Branches,
-    /// The survey of partitions before a run: strategy and count.
+    /// pgbench's survey of partitions before a run: strategy and count.
     Partitions,
-    /// The same with the place in the search path before them.
+    /// The same, after the place in the search path.
     PlacedPartitions,
 }
 
-/// The words of a CommandComplete message.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Tag {
+/// The command tag of CommandComplete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CommandTag {
     Known(&'static str),
-    /// The statement's own first words in capitals: their number of bytes, and they.
-    Words(u8, [u8; LONGEST_TAG]),
+    /// The first words of the statement, in capitals.
+    Words(Arc<[u8]>),
 }
 
-const LONGEST_TAG: usize = 30;
-
-impl Tag {
-    /// The words.
+impl CommandTag {
     pub fn bytes(&self) -> &[u8] {
         match self {
-            Tag::Known(text) => text.as_bytes(),
-            Tag::Words(length, bytes) => &bytes[..usize::from(*length)],
+            CommandTag::Known(text) => text.as_bytes(),
+            CommandTag::Words(words) => words,
         }
     }
 }
 
-/// Whether a client asks this before a run, as pgbench does: such a statement is never delayed.
-pub fn is_survey(kind: &Kind) -> bool {
-    matches!(kind, Kind::Rows(Table::Branches | Table::Partitions | Table::PlacedPartitions, _))
+/// Returns whether a client sends this statement before a run, as pgbench does. Such a statement is never delayed.
+pub fn is_survey(kind: &StatementKind) -> bool {
+    use KnownRow::{Branches, Partitions, PlacedPartitions};
+    matches!(kind, StatementKind::Rows(Branches | Partitions | PlacedPartitions, _))
 }
 
-/// The kind of one statement.
-pub fn classify(text: &[u8]) -> Kind {
+/// Returns the kind of one statement.
+pub fn classify(text: &[u8]) -> StatementKind {
+    use StatementKind::{Begin, Commit, CopyIn, CopyOut, Done, Empty, Rollback, RollbackTo, Rows};
     let text = skip_blanks(text);
+    if text.is_empty() {
+        return Empty;
+    }
     let (first, rest) = word(text);
-    if first.is_empty() {
-        return if text.is_empty() { Kind::Empty } else { Kind::Rows(Table::Balance, Tag::Known("SELECT 1")) };
+    let second_is = |name: &str| word(rest).0.eq_ignore_ascii_case(name.as_bytes());
+    let rows = |tag| Rows(KnownRow::Balance, CommandTag::Known(tag));
+    let change = |tag| if contains(rest, b"returning") { rows(tag) } else { Done(CommandTag::Known(tag)) };
+    match &*first.to_ascii_lowercase() {
+        b"select" => Rows(known_row(text), CommandTag::Known("SELECT 1")),
+        b"begin" => Begin("BEGIN"),
+        b"start" => Begin("START TRANSACTION"),
+        b"end" => Commit,
+        b"commit" if !second_is("prepared") => Commit,
+        b"rollback" | b"abort" if second_is("to") || contains(rest, b" to ") => RollbackTo,
+        b"rollback" | b"abort" => Rollback,
+        b"update" => change("UPDATE 1"),
+        b"insert" => change("INSERT 0 1"),
+        b"delete" => change("DELETE 1"),
+        b"merge" => change("MERGE 1"),
+        b"" | b"with" | b"values" | b"table" => rows("SELECT 1"),
+        b"show" => rows("SHOW"),
+        b"explain" => rows("EXPLAIN"),
+        b"copy" if contains(rest, b"stdin") => CopyIn,
+        b"copy" => CopyOut,
+        b"truncate" => Done(CommandTag::Known("TRUNCATE TABLE")),
+        b"create" | b"drop" | b"alter" => Done(capitals(&[first, word(rest).0].join(&b' '))),
+        _ => Done(capitals(first)),
     }
-    let is = |name: &str| first.eq_ignore_ascii_case(name.as_bytes());
-    if is("select") {
-        return Kind::Rows(table(text), Tag::Known("SELECT 1"));
-    }
-    if is("begin") {
-        return Kind::Begin("BEGIN");
-    }
-    if is("end") || (is("commit") && !second_is(rest, "prepared")) {
-        return Kind::Commit;
-    }
-    let changes = [("update", "UPDATE 1"), ("insert", "INSERT 0 1"), ("delete", "DELETE 1"), ("merge", "MERGE 1")];
-    if let Some((_, tag)) = changes.iter().find(|(name, _)| is(name)) {
-        let tag = Tag::Known(tag);
-        return if contains(rest, b"returning") { Kind::Rows(Table::Balance, tag) } else { Kind::Done(tag) };
-    }
-    if is("rollback") || is("abort") {
-        return if second_is(rest, "to") || contains(rest, b" to ") { Kind::RollbackTo } else { Kind::Rollback };
-    }
-    if is("start") {
-        return Kind::Begin("START TRANSACTION");
-    }
-    if ["with", "values", "table"].iter().any(|name| is(name)) {
-        return Kind::Rows(Table::Balance, Tag::Known("SELECT 1"));
-    }
-    if is("show") || is("explain") {
-        return Kind::Rows(Table::Balance, Tag::Known(if is("show") { "SHOW" } else { "EXPLAIN" }));
-    }
-    if is("copy") {
-        return if contains(rest, b"stdin") { Kind::CopyIn } else { Kind::CopyOut };
-    }
-    if is("truncate") {
-        return Kind::Done(Tag::Known("TRUNCATE TABLE"));
-    }
-    let two_words = ["create", "drop", "alter"].iter().any(|name| is(name));
-    Kind::Done(own_words(first, if two_words { word(rest).0 } else { b"" }))
 }
 
-/// Cuts the first statement off, without its semicolon. What is quoted or in a comment ends no statement.
+fn capitals(words: &[u8]) -> CommandTag {
+    CommandTag::Words(words.trim_ascii_end().to_ascii_uppercase().into())
+}
+
+/// Splits the first statement off, without its semicolon. Returns it and the rest. A semicolon in quotes or in a comment
+/// does not end a statement.
 pub fn split(text: &[u8]) -> (&[u8], &[u8]) {
     let mut at = 0;
     while at < text.len() {
@@ -120,7 +116,7 @@ pub fn split(text: &[u8]) -> (&[u8], &[u8]) {
     (text, b"")
 }
 
-/// The highest number of a parameter `$1`, `$2`, ... in a statement.
+/// Returns the highest number of the parameters `$1`, `$2`, ... of a statement.
 pub fn parameters(text: &[u8]) -> u16 {
     let mut highest = 0;
     let mut at = 0;
@@ -133,37 +129,20 @@ pub fn parameters(text: &[u8]) -> u16 {
     highest
 }
 
-fn table(text: &[u8]) -> Table {
+/// Returns the row that answers a SELECT.
+fn known_row(text: &[u8]) -> KnownRow {
     if contains(text, b"pgbench_branches") && contains(text, b"count(*)") {
-        Table::Branches
+        KnownRow::Branches
     } else if !contains(text, b"pg_partitioned_table") {
-        Table::Balance
+        KnownRow::Balance
     } else if contains(text, b"o.n") {
-        Table::PlacedPartitions
+        KnownRow::PlacedPartitions
     } else {
-        Table::Partitions
+        KnownRow::Partitions
     }
 }
 
-fn second_is(rest: &[u8], name: &str) -> bool {
-    word(rest).0.eq_ignore_ascii_case(name.as_bytes())
-}
-
-fn own_words(first: &[u8], second: &[u8]) -> Tag {
-    let mut bytes = [b' '; LONGEST_TAG];
-    let room = |used: usize, word: &[u8]| word.len().min(LONGEST_TAG - used);
-    let mut length = room(0, first);
-    bytes[..length].copy_from_slice(&first[..length]);
-    if !second.is_empty() && length + 1 < LONGEST_TAG {
-        let begin = length + 1;
-        length = begin + room(begin, second);
-        bytes[begin..length].copy_from_slice(&second[..length - begin]);
-    }
-    bytes.make_ascii_uppercase();
-    Tag::Words(length as u8, bytes)
-}
-
-/// The word that the text begins with, after blanks, and what follows it.
+/// Splits the first word off, after blanks. Returns it, empty if there is none, and the rest.
 fn word(text: &[u8]) -> (&[u8], &[u8]) {
     let text = skip_blanks(text);
     let end = text.iter().position(|byte| !byte.is_ascii_alphanumeric() && *byte != b'_').unwrap_or(text.len());
@@ -185,7 +164,7 @@ fn skip_blanks(text: &[u8]) -> &[u8] {
     &text[at.min(text.len())..]
 }
 
-/// The end of the comment that begins at `at`, if one does.
+/// Returns the end of the comment that begins at `at`, if one does.
 fn comment(text: &[u8], at: usize) -> Option<usize> {
     match text.get(at..at + 2)? {
         b"--" => Some(text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |end| at + end + 1)),
@@ -212,8 +191,7 @@ fn comment(text: &[u8], at: usize) -> Option<usize> {
     }
 }
 
-/// The end of what is quoted from `at` on by the character there; doubled, that character stands for itself, but then
-/// another quoted piece just begins.
+/// Returns the end of the quoted text that begins at `at`. A doubled quote ends it too: the next quoted text begins there.
 fn quoted(text: &[u8], at: usize, escapes: bool) -> usize {
     let mut end = at + 1;
     while end < text.len() && text[end] != text[at] {
@@ -222,7 +200,7 @@ fn quoted(text: &[u8], at: usize, escapes: bool) -> usize {
     end + 1
 }
 
-/// The end of what is quoted in dollars from `at` on; of the dollar itself if it begins no such piece.
+/// Returns the end of the dollar-quoted text that begins at `at`, or of the dollar itself if none begins there.
 fn dollar_quoted(text: &[u8], at: usize) -> usize {
     let tag = text[at + 1..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
     let begin = at + tag + 2;
@@ -233,7 +211,7 @@ fn dollar_quoted(text: &[u8], at: usize) -> usize {
     text[begin..].windows(mark.len()).position(|bytes| bytes == mark).map_or(text.len(), |end| begin + end + mark.len())
 }
 
-/// Whether lower-case `wanted` is in the text, in whatever case.
+/// Returns whether `wanted` occurs in the text, ignoring case.
 fn contains(text: &[u8], wanted: &[u8]) -> bool {
     text.windows(wanted.len()).any(|bytes| bytes.eq_ignore_ascii_case(wanted))
 }
@@ -245,7 +223,7 @@ mod tests {
 
     fn tag(text: &str) -> String {
         match classify(text.as_bytes()) {
-            Kind::Done(tag) | Kind::Rows(_, tag) => String::from_utf8(tag.bytes().to_vec()).unwrap(),
+            StatementKind::Done(tag) | StatementKind::Rows(_, tag) => String::from_utf8(tag.bytes().to_vec()).unwrap(),
             other => format!("{other:?}"),
         }
     }
@@ -263,27 +241,30 @@ mod tests {
 
     #[test]
     fn transactions_begin_and_end() {
-        assert_eq!(classify(b" begin isolation level serializable"), Kind::Begin("BEGIN"));
-        assert_eq!(classify(b"START TRANSACTION"), Kind::Begin("START TRANSACTION"));
-        assert_eq!(classify(b"/* a /* b */ c */ end -- now"), Kind::Commit);
-        assert_eq!(classify(b"-- no\nROLLBACK"), Kind::Rollback);
-        assert_eq!(classify(b"rollback work to savepoint a"), Kind::RollbackTo);
-        assert_eq!(classify(b"rollback to a"), Kind::RollbackTo);
-        assert_eq!(classify(b" -- nothing"), Kind::Empty);
+        assert_eq!(classify(b" begin isolation level serializable"), StatementKind::Begin("BEGIN"));
+        assert_eq!(classify(b"START TRANSACTION"), StatementKind::Begin("START TRANSACTION"));
+        assert_eq!(classify(b"/* a /* b */ c */ end -- now"), StatementKind::Commit);
+        assert_eq!(classify(b"-- no\nROLLBACK"), StatementKind::Rollback);
+        assert_eq!(classify(b"rollback work to savepoint a"), StatementKind::RollbackTo);
+        assert_eq!(classify(b"rollback to a"), StatementKind::RollbackTo);
+        assert_eq!(classify(b" -- nothing"), StatementKind::Empty);
     }
 
     #[test]
     fn rows_are_the_balance_unless_a_run_is_surveyed() {
         let table = |text: &str| match classify(text.as_bytes()) {
-            Kind::Rows(table, _) => table,
+            StatementKind::Rows(table, _) => table,
             other => panic!("{other:?}"),
         };
-        assert_eq!(table("select abalance from pgbench_accounts where aid = 1"), Table::Balance);
-        assert_eq!(table("(select 1)"), Table::Balance);
-        assert_eq!(table("update t set a = 1 returning a"), Table::Balance);
-        assert_eq!(table("select count(*) from pgbench_branches"), Table::Branches);
-        assert_eq!(table("select o.n, p.partstrat from pg_catalog.pg_partitioned_table as p"), Table::PlacedPartitions);
-        assert_eq!(table("select p.partstrat from pg_catalog.pg_partitioned_table as p"), Table::Partitions);
+        assert_eq!(table("select abalance from pgbench_accounts where aid = 1"), KnownRow::Balance);
+        assert_eq!(table("(select 1)"), KnownRow::Balance);
+        assert_eq!(table("update t set a = 1 returning a"), KnownRow::Balance);
+        assert_eq!(table("select count(*) from pgbench_branches"), KnownRow::Branches);
+        assert_eq!(
+            table("select o.n, p.partstrat from pg_catalog.pg_partitioned_table as p"),
+            KnownRow::PlacedPartitions
+        );
+        assert_eq!(table("select p.partstrat from pg_catalog.pg_partitioned_table as p"), KnownRow::Partitions);
     }
 
     #[test]
@@ -301,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn semicolons_in_quotes_and_comments_end_nothing() {
+    fn semicolons_in_quotes_and_comments_do_not_end_a_statement() {
         assert_eq!(statements("a; b ;c"), ["a", " b ", "c"]);
         assert_eq!(
             statements("';''' ; \";\" ; e'\\';' /* ; /* */ ; */ -- ;\n ; $$;$$ $a$;$$;$a$"),

@@ -94,7 +94,11 @@ pub fn read_back(mut next_row: impl FnMut(&mut Vec<u8>) -> bool) -> (u64, Vec<Ve
         }
     }
     let mut rest = data.strip_prefix(HEADER).unwrap();
-    let mut next = |count: usize| rest.split_off(..count).unwrap();
+    let mut next = |count: usize| {
+        let (bytes, after) = rest.split_at(count);
+        rest = after;
+        bytes
+    };
     let mut rows = Vec::new();
     loop {
         let fields = i16::from_be_bytes(next(2).try_into().unwrap());

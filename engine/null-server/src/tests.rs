@@ -1,16 +1,16 @@
-//! Sessions with clients of every kind: what each is answered, however its bytes are cut, and that none breaks a session.
+//! Sessions with clients of every kind: the answers do not depend on how the bytes are cut, and no client breaks a session.
 
 use bytes::BytesMut;
 use postgres_protocol::IsNull;
 use postgres_protocol::message::frontend;
 use proptest::prelude::*;
 
-use super::answers::Answers;
 use super::delay::Delay;
+use super::messages::EncodedRows;
 use super::session::{Session, Setup, Turn};
 
 fn setup(delay: &str) -> Setup {
-    Setup { answers: Answers::new(), delay: Delay::parse(delay).unwrap(), seed: 1 }
+    Setup { rows: EncodedRows::new(), delay: Delay::parse(delay).unwrap(), seed: 1 }
 }
 
 /// What a session answers to bytes that come in pieces of one size; statements take no time here, but end their turn.
@@ -20,7 +20,7 @@ fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool)
     for chunk in bytes.chunks(size) {
         kept.extend_from_slice(chunk);
         loop {
-            let (used, turn) = session.take(&kept, setup);
+            let (used, turn) = session.answer(&kept, setup);
             kept.drain(..used);
             match turn {
                 Turn::Go => break,
@@ -35,16 +35,13 @@ fn answer(bytes: &[u8], size: usize, setup: &Setup) -> (Vec<u8>, Vec<u64>, bool)
 /// Types of the messages after the welcome, with the status of ReadyForQuery and the text of CommandComplete.
 fn summary(out: &[u8]) -> String {
     let mut words = Vec::new();
-    let mut rest = out;
-    while let [kind, a, b, c, d, ..] = rest {
-        let length = u32::from_be_bytes([*a, *b, *c, *d]) as usize;
-        let body = String::from_utf8_lossy(&rest[5..=length]);
+    for (kind, body) in wire::frame::messages(out) {
+        let body = String::from_utf8_lossy(body);
         words.push(match kind {
             b'Z' => format!("Z{body}"),
             b'C' => format!("C({})", body.trim_end_matches('\0')),
-            kind => char::from(*kind).to_string(),
+            kind => char::from(kind).to_string(),
         });
-        rest = &rest[length + 1..];
     }
     words.join(" ").split_once("ZI ").map_or_else(String::new, |(_, after)| after.to_owned())
 }
@@ -151,7 +148,7 @@ fn delays_are_drawn_in_order_for_each_connection() {
     assert_eq!(holds.len(), 2, "the survey takes no time");
     assert_eq!(answer(&bytes, 3, &setup).1, holds);
     let mut other = Session::new(1, &setup, false);
-    assert!(matches!(other.take(&bytes, &setup), (_, Turn::Hold(time)) if time != holds[0]));
+    assert!(matches!(other.answer(&bytes, &setup), (_, Turn::Hold(time)) if time != holds[0]));
 }
 
 #[test]
@@ -172,7 +169,7 @@ fn who_cannot_be_served_is_told_why() {
     assert!(String::from_utf8_lossy(&old.0).contains("unsupported frontend protocol 2.0") && old.2);
     let setup = setup("0");
     let mut refused = Session::new(0, &setup, true);
-    assert_eq!(refused.take(&startup(), &setup).1, Turn::Close);
+    assert_eq!(refused.answer(&startup(), &setup).1, Turn::Close);
     assert!(String::from_utf8_lossy(&refused.out).contains("53300"));
 }
 
