@@ -1,13 +1,57 @@
-//! When the tasks of one application arrive, whether or not its pool keeps up.
+//! When transactions of a load with a rate and tasks of an application are to start, whether or not the server or the
+//! pool keeps up.
 
-use crate::plan::{Arrival, PoolPlan};
+use std::time::Duration;
+
+use crate::plan::{Arrival, Plan, PoolPlan};
 use ground::clock::Nanos;
 use ground::random::Random;
 use ground::shard::TaskShare;
 
 const SECOND: f64 = 1e9;
 
-/// The arrivals that are still to come: an engine's own of those of the whole run.
+/// The schedule of a load with a rate, one thread's share of it: transactions are to start at the moments of a Poisson
+/// process, so that clients that wait for a slow server do not hide its slowness.
+pub struct Throttle {
+    /// Mean time between two starts on this thread, nanoseconds.
+    mean: f64,
+    random: Random,
+    /// The last start that `next` returned.
+    last: Nanos,
+}
+
+impl Throttle {
+    /// The schedule of thread `thread`, if the load has a rate; `interval` is the mean time between two starts of the whole
+    /// run.
+    pub fn of_thread(plan: &Plan, interval: Option<Duration>, thread: usize) -> Option<Self> {
+        let random = plan.seeds.threads[thread].throttle.clone();
+        interval.map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
+    }
+
+    /// `interval_ns` is that of the engine, of which each of `jobs` threads has an equal share.
+    fn new(interval_ns: f64, jobs: usize, random: Random) -> Self {
+        Self { mean: interval_ns * jobs as f64, random, last: 0 }
+    }
+
+    /// The schedule begins.
+    pub fn start(&mut self, now: Nanos) {
+        self.last = now;
+    }
+
+    /// The next scheduled start: the waiting time is exponentially distributed (by inversion).
+    pub fn next(&mut self) -> Nanos {
+        let uniform = 1.0 - self.random.unit();
+        self.last = self.last.saturating_add((-uniform.ln() * self.mean + 0.5) as Nanos);
+        self.last
+    }
+
+    /// About how many starts lie between the last returned one and `now`.
+    pub fn backlog(&self, now: Nanos) -> u64 {
+        (now.saturating_sub(self.last) as f64 / self.mean) as u64
+    }
+}
+
+/// The tasks of one application that are still to arrive: this engine's share of those of the whole run.
 pub struct Arrivals {
     arrival: Arrival,
     random: Random,
@@ -37,7 +81,7 @@ impl Arrivals {
     }
 
     /// The number of the next task that has arrived by `now`, and when it did.
-    pub fn take(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
+    pub fn next_until(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
         let at = self.next().filter(|at| *at <= now)?;
         let number = self.number;
         self.advance();
@@ -57,7 +101,7 @@ impl Arrivals {
         self.next_s = match self.arrival {
             // From the number, so that no error adds up.
             Arrival::Rate(rate) => f64::from(self.number) / rate,
-            _ => self.next_s + self.distance(),
+            Arrival::AtOnce | Arrival::Poisson(_) => self.next_s + self.distance(),
         };
     }
 
@@ -73,8 +117,6 @@ impl Arrivals {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use proptest::prelude::*;
 
     use super::*;
@@ -90,12 +132,24 @@ mod tests {
 
     fn all(arrival: Arrival, deal: TaskShare) -> Vec<(u32, Nanos)> {
         let mut arrivals = arrivals(arrival, deal, 1000);
-        std::iter::from_fn(|| arrivals.take(Nanos::MAX)).collect()
+        std::iter::from_fn(|| arrivals.next_until(Nanos::MAX)).collect()
     }
 
     fn times(arrival: Arrival, tasks: u32) -> Vec<Nanos> {
         let deal = TaskShare { shard: Shard::WHOLE, tasks, size: 1 };
         all(arrival, deal).into_iter().map(|(_, at)| at).collect()
+    }
+
+    #[test]
+    fn starts_come_at_the_rate_and_at_random() {
+        let mut throttle = Throttle::new(500_000.0, 2, Random::seeded(1));
+        throttle.start(1_000);
+        let starts: Vec<_> = (0..10_000).map(|_| throttle.next()).collect();
+        let gaps: Vec<_> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
+        let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
+        let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
+        assert!((mean / 1e6 - 1.0).abs() < 0.05, "{mean}");
+        assert!((deviation / 1e6 - 1.0).abs() < 0.05, "{deviation}");
     }
 
     #[test]
@@ -118,9 +172,9 @@ mod tests {
     fn none_arrives_before_its_time() {
         let deal = TaskShare { shard: Shard::WHOLE, tasks: 2, size: 1 };
         let mut arrivals = arrivals(Arrival::Rate(1.0), deal, 0);
-        assert_eq!((arrivals.take(5), arrivals.take(5)), (Some((0, 0)), None));
+        assert_eq!((arrivals.next_until(5), arrivals.next_until(5)), (Some((0, 0)), None));
         assert_eq!(arrivals.next(), Some(1_000_000_000));
-        assert_eq!((arrivals.take(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
+        assert_eq!((arrivals.next_until(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
     }
 
     proptest! {

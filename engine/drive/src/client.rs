@@ -1,112 +1,131 @@
-//! A client and where it is in its transaction.
+//! A client, the transaction that it runs, and what it waits for.
 
-use super::failures::Failure;
+use crate::ledger::log::FailureKind;
 use ground::clock::Nanos;
-use wire::Connection;
+use wire::error::ServerError;
+use wire::{Connection, Rows};
 use workload::Program;
 
-/// One client of a thread.
-pub struct Client {
-    /// Among the thread's clients, which is also its connection's token.
+/// One client of a thread; `own` is what only the clients of its mode have.
+pub struct Client<O> {
+    /// Its index among the thread's clients, which is also its connection's token.
     pub index: usize,
+    /// Its number in the whole run.
+    pub number: usize,
     pub program: Box<dyn Program>,
     pub connection: Option<Connection>,
-    pub state: State,
-    /// What the server said of its transaction last: `I` idle, `T` in one, `E` in a failed one.
+    pub state: ClientState,
+    /// The status of the last ReadyForQuery: `I` idle, `T` in a transaction, `E` in a failed one.
     pub status: u8,
-    /// Whether the current transaction has had an answer: otherwise the clock has stood still.
-    pub was_answered: bool,
-    pub script: usize,
-    /// Tries of the current transaction, the first included.
-    pub tries: u32,
-    /// When the current transaction was to start, when it did, and when the current command did.
-    pub scheduled: Nanos,
-    pub transaction_began: Nanos,
-    pub command_began: Nanos,
     /// Transactions of the measured part so far: committed, failed or skipped.
     pub done: u64,
-    /// Of the current transaction, while it is cleaned up.
-    pub failure: Option<Box<Failure>>,
-    /// Since when it has been without a server that it had, or was to have.
-    pub outage: Option<Nanos>,
-    /// Only in a staged run.
-    pub staged: Box<Staged>,
+    pub transaction: Transaction,
+    pub own: O,
 }
 
-/// What a client of a staged run has beside the others.
+/// The transaction that a client runs or runs next.
 #[derive(Default)]
-pub struct Staged {
-    pub stage: Stage,
-    /// The number of the connection in use, and the other connections.
-    pub current: usize,
-    pub parked: Vec<(usize, Connection)>,
-    /// The numbers of the connections that have been made and not been closed on purpose.
-    pub made: Vec<usize>,
+pub struct Transaction {
+    pub script: usize,
+    /// The first one included.
+    pub tries: u32,
+    /// Whether the server has answered: without an answer the clock was not read.
+    pub was_answered: bool,
+    /// When it was to start, when it did, and when its current command did.
+    pub scheduled: Nanos,
+    pub began: Nanos,
+    pub command_began: Nanos,
+    /// Set from the failure until the transaction is rolled back.
+    pub failure: Option<Box<Failure>>,
 }
 
-/// A stage of a client's life in a staged run.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Stage {
-    /// Before its first transaction.
-    #[default]
-    Start,
-    Load,
-    /// After its last transaction.
-    Stop,
-}
-
-impl Client {
-    /// A client that has not begun.
-    pub fn new(index: usize, program: Box<dyn Program>) -> Self {
-        Self {
-            index,
-            program,
-            connection: None,
-            state: State::Idle,
-            status: b'I',
-            was_answered: false,
-            script: 0,
-            tries: 1,
-            scheduled: 0,
-            transaction_began: 0,
-            command_began: 0,
-            done: 0,
-            failure: None,
-            outage: None,
-            staged: Box::default(),
-        }
-    }
+/// Why a transaction failed.
+pub struct Failure {
+    pub error: Box<ServerError>,
+    pub kind: FailureKind,
+    /// The command that failed.
+    pub command: usize,
 }
 
 /// What a client waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// The run's start.
+pub enum ClientState {
+    /// The next transaction; the mode decides when it starts.
     Idle,
-    /// Its connection.
+    /// Its connection, or its turn to make one.
     Connecting,
-    /// The next attempt to make its connection.
-    WaitingForServer,
-    /// The scheduled start of its transaction.
-    Scheduled,
-    /// Nothing, but others come first.
+    /// Its turn, to start its next transaction.
     Yielding,
-    /// The same in the middle of a transaction.
+    /// Its turn, in the middle of a transaction.
     Pausing,
     /// The end of `\sleep`.
     Sleeping { command: usize },
-    /// The preparing of a pipeline's statements.
-    Preparing { command: usize },
-    /// The server's answer, with which the transaction may be over.
-    Waiting { command: usize, last: bool },
-    /// The server's answer, whose rows the program wants.
-    WaitingForRows { command: usize },
-    /// The server's answer, which is counted, and with which the transaction may be over.
-    WaitingForCount { last: bool },
-    /// The server's answer, which the program takes, and whether it counts as a query.
-    WaitingForAnswer { counts: bool },
-    /// The rolling back of a failed transaction.
-    RollingBack,
-    /// Nothing any more.
+    /// The server's answer.
+    Awaiting(Awaited),
+    /// Nothing: it takes no further part.
     Finished,
+}
+
+/// What a client does with the server's answer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Awaited {
+    /// Goes on; the transaction ends with the `last` one.
+    Statement { command: usize, last: bool },
+    /// Hands the rows of a script's command to the program.
+    Rows { command: usize },
+    /// Counts the query; the transaction ends with the `last` one.
+    Count { last: bool },
+    /// Hands the answer to the program; `counts`: as that of a query of the load.
+    Answer { counts: bool },
+    /// Starts the pipeline whose statements were prepared.
+    Prepared { command: usize },
+    /// Retries or counts the failed transaction that was rolled back.
+    Rollback,
+}
+
+impl Awaited {
+    /// What a client does with the answer to a query that wants these rows.
+    #[inline]
+    pub fn of_query(rows: Rows, command: usize, last: bool) -> Self {
+        match rows {
+            Rows::Skipped => Self::Statement { command, last },
+            Rows::Kept => Self::Rows { command },
+            Rows::Counted => Self::Count { last },
+            Rows::Handed => Self::Answer { counts: true },
+        }
+    }
+
+    /// The script's command that is answered.
+    pub fn command(self) -> Option<usize> {
+        match self {
+            Self::Statement { command, .. } | Self::Rows { command } | Self::Prepared { command } => Some(command),
+            Self::Count { .. } | Self::Answer { .. } | Self::Rollback => None,
+        }
+    }
+}
+
+impl<O: Default> Client<O> {
+    /// A client that has no connection yet.
+    pub fn new(index: usize, number: usize, program: Box<dyn Program>) -> Self {
+        Self {
+            index,
+            number,
+            program,
+            connection: None,
+            state: ClientState::Idle,
+            status: b'I',
+            done: 0,
+            transaction: Transaction::default(),
+            own: O::default(),
+        }
+    }
+}
+
+impl<O> Client<O> {
+    /// Ends its session, if it has one.
+    pub fn disconnect(&mut self) {
+        if let Some(mut connection) = self.connection.take() {
+            connection.terminate();
+        }
+    }
 }

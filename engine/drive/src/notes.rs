@@ -1,35 +1,61 @@
-//! What is told of each step where somebody wants to see it, in the words of pgbench's `--debug`.
+//! Notes of what a client does, in the words of pgbench's `--debug` and `--verbose-errors`.
 
-use super::Report;
-use super::client::Client;
-use super::thread::Thread;
+use crate::client::Client;
+use crate::report::Report;
+use crate::thread::Thread;
+use ground::clock::Nanos;
+use wire::error::ServerError;
 
-impl Thread<'_> {
+impl<M> Thread<'_, M> {
     /// A client begins a script.
     #[cold]
-    pub fn note_script(&self, client: &Client) {
-        let script = &self.plan.workload.scripts()[client.script].description;
-        self.note(client, format!("executing script \"{script}\""));
+    pub fn note_script<O>(&self, client: &Client<O>) {
+        let script = &self.plan.workload.scripts()[client.transaction.script].description;
+        self.note(client.number, format_args!("executing script \"{script}\""));
     }
 
     /// A client sends this text, or the prepared statement of this name.
     #[cold]
     pub fn note_sending(&self, client: usize, text: &str) {
-        self.report(Report::Note(format!("client {} sending {text}", self.number_of(client))));
+        self.note(client, format_args!("sending {text}"));
     }
 
     /// A client executes a backslash command.
-    pub fn note_command(&self, client: &Client, command: usize) {
-        if self.plan.options().notes.steps {
-            let script = &self.plan.workload.scripts()[client.script];
-            if let Some(info) = script.commands.get(command).filter(|info| !info.is_sql) {
-                self.note(client, format!("executing {}", without_expression(&info.line)));
-            }
+    #[inline]
+    pub fn note_command<O>(&self, client: &Client<O>, command: usize) {
+        if self.options.notes.steps {
+            self.note_step(client, command);
         }
     }
 
-    fn note(&self, client: &Client, text: String) {
-        self.report(Report::Note(format!("client {} {text}", self.number_of(client.index))));
+    #[cold]
+    fn note_step<O>(&self, client: &Client<O>, command: usize) {
+        let script = &self.plan.workload.scripts()[client.transaction.script];
+        if let Some(info) = script.commands.get(command).filter(|info| !info.is_sql) {
+            self.note(client.number, format_args!("executing {}", without_expression(&info.line)));
+        }
+    }
+
+    /// A client's statement failed.
+    pub fn note_failure<O>(&self, client: &Client<O>, command: usize, error: &ServerError) {
+        let script = client.transaction.script;
+        self.note(client.number, format_args!("got an error in command {command} (SQL) of script {script}; {error}"));
+    }
+
+    /// A client retries its failed transaction or gives it up.
+    pub fn note_try<O>(&self, client: &Client<O>, again: bool, now: Nanos) {
+        let what = if again { "repeats the transaction after the error" } else { "ends the failed transaction" };
+        let most = self.options.tries.map_or_else(String::new, |tries| format!("/{tries}"));
+        let used = self.options.latency_limit.map_or_else(String::new, |limit| {
+            let share = 100.0 * (now - client.transaction.scheduled) as f64 / limit.as_nanos() as f64;
+            format!(", {share:.3}% of the maximum time of tries was used")
+        });
+        self.note(client.number, format_args!("{what} (try {}{most}{used})", client.transaction.tries));
+    }
+
+    /// Reports a note on a client.
+    pub fn note(&self, client: usize, text: std::fmt::Arguments<'_>) {
+        self.books.report(Report::Note(format!("client {client} {text}")));
     }
 }
 

@@ -1,26 +1,34 @@
-//! What a run tells: while it goes on to whoever watches it, and in the end what it came to.
+//! What a run reports: to its observer while it goes on, and its outcome at the end.
 
 use std::io;
+use std::ops::Sub;
+use std::time::Duration;
 
 use crate::ledger::tasks::Tasks;
 use crate::ledger::{ScriptAccount, Tally};
-use crate::{Began, CpuTime, ThreadTotals};
 use ground::clock::Phase;
-use wire::OpenError;
 use wire::error::{ConnectionError, ServerError};
+use wire::{OpenError, StatementError};
 use workload::AbortReason;
 
-/// Why a client was given up.
-#[derive(Debug)]
+/// Why a client was aborted.
+#[derive(Debug, thiserror::Error)]
 pub enum Cause {
     /// `query` counts the statements of one request.
-    Statement {
-        error: Box<ServerError>,
-        query: u32,
-    },
+    #[error("{error}")]
+    Statement { error: Box<ServerError>, query: u32 },
+    #[error("{0}")]
     Connection(ConnectionError),
+    #[error("{0}")]
     Connect(OpenError),
+    #[error("{0}")]
     Program(AbortReason),
+}
+
+impl From<StatementError> for Cause {
+    fn from(failed: StatementError) -> Self {
+        Self::Statement { error: failed.error, query: failed.query }
+    }
 }
 
 impl Cause {
@@ -45,18 +53,7 @@ impl Cause {
     }
 }
 
-impl std::fmt::Display for Cause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Cause::Statement { error, .. } => write!(f, "{error}"),
-            Cause::Connection(error) => write!(f, "{error}"),
-            Cause::Connect(error) => write!(f, "{error}"),
-            Cause::Program(trouble) => write!(f, "{trouble}"),
-        }
-    }
-}
-
-/// A client that was given up.
+/// A client that was aborted.
 #[derive(Debug)]
 pub struct Abortion {
     pub client: usize,
@@ -74,6 +71,15 @@ pub struct Tick {
     /// Length of the second: 1, or less for a phase's last.
     pub seconds: f64,
     pub tally: Tally,
+}
+
+/// When the load began, since 1970 by this machine's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Began {
+    /// When the last thread did.
+    pub at: Duration,
+    /// When all were to.
+    pub planned: Option<Duration>,
 }
 
 /// Whoever watches a run: called in the main thread, in the order of events.
@@ -123,25 +129,6 @@ pub struct Outcome {
     pub tasks: Option<Tasks>,
 }
 
-impl Outcome {
-    /// Adds what one thread came to.
-    pub(super) fn add(&mut self, totals: &ThreadTotals) {
-        self.aborted += totals.aborted;
-        self.unfinished += totals.unfinished;
-        self.reconnect_s += totals.reconnect_ns as f64 / 1e9;
-        self.cpu.user += totals.cpu.user;
-        self.cpu.system += totals.cpu.system;
-        self.busiest_thread = self.busiest_thread.max(totals.cpu.total().as_secs_f64());
-        if self.scripts.is_empty() {
-            self.scripts.clone_from(&totals.scripts);
-        } else {
-            for (mine, theirs) in self.scripts.iter_mut().zip(&totals.scripts) {
-                mine.merge(theirs);
-            }
-        }
-    }
-}
-
 /// Why a run could not be.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -158,7 +145,43 @@ pub enum RunError {
 }
 
 impl RunError {
-    pub(super) fn died() -> Self {
+    pub(crate) fn died() -> Self {
         Self::System("a load thread died".to_owned())
+    }
+}
+
+/// CPU time of a thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CpuTime {
+    pub user: Duration,
+    pub system: Duration,
+}
+
+impl CpuTime {
+    /// CPU time that the calling thread has used; `None` where the system does not report it.
+    pub fn of_thread() -> Option<Self> {
+        #[cfg(any(target_os = "linux", target_os = "freebsd"))]
+        {
+            use nix::sys::resource::{UsageWho, getrusage};
+            use nix::sys::time::{TimeVal, TimeValLike};
+            let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
+            let microseconds = |time: TimeVal| Duration::from_micros(time.num_microseconds() as u64);
+            Some(Self { user: microseconds(usage.user_time()), system: microseconds(usage.system_time()) })
+        }
+        #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
+        None
+    }
+
+    /// User and system time together.
+    pub fn total(&self) -> Duration {
+        self.user + self.system
+    }
+}
+
+impl Sub for CpuTime {
+    type Output = Self;
+
+    fn sub(self, earlier: Self) -> Self {
+        Self { user: self.user.saturating_sub(earlier.user), system: self.system.saturating_sub(earlier.system) }
     }
 }

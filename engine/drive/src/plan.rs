@@ -180,17 +180,6 @@ impl Plan {
         matches!(&self.load, Load::Closed(closed) if closed.reconnect)
     }
 
-    pub(crate) fn is_staged(&self) -> bool {
-        matches!(self.load, Load::Staged(_))
-    }
-
-    pub(crate) fn wait_for_server(&self) -> Option<Duration> {
-        match &self.load {
-            Load::Closed(closed) => closed.wait_for_server,
-            Load::Staged(_) | Load::Pooled(..) => None,
-        }
-    }
-
     /// The pools, if clients are the slots of some.
     pub fn pools(&self) -> Option<&PoolPlan> {
         match &self.load {

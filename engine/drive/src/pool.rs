@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use super::arrivals::Arrivals;
+use crate::arrivals::Arrivals;
 use crate::plan::PoolPlan;
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -14,7 +14,7 @@ const RETRY: Nanos = 200_000_000;
 /// A pool and its queue.
 pub struct Pool {
     arrivals: Arrivals,
-    waiting: VecDeque<Waiting>,
+    waiting: VecDeque<QueuedTask>,
     slots: Vec<Slot>,
     /// Slots with a free connection, the last used last, and slots without one.
     free: Vec<usize>,
@@ -30,7 +30,7 @@ pub struct Pool {
 
 /// A task in the queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Waiting {
+pub struct QueuedTask {
     pub number: u32,
     pub arrived: Nanos,
 }
@@ -67,14 +67,14 @@ impl Pool {
 
     /// Tasks whose time has come join the queue.
     pub fn admit(&mut self, now: Nanos) {
-        while let Some((number, arrived)) = self.arrivals.take(now) {
-            self.waiting.push_back(Waiting { number, arrived });
+        while let Some((number, arrived)) = self.arrivals.next_until(now) {
+            self.waiting.push_back(QueuedTask { number, arrived });
         }
     }
 
     /// Takes the first task out of the queue if it has waited too long. All wait equally long, so no other one can have
     /// if the first has not.
-    pub fn expire(&mut self, now: Nanos) -> Option<Waiting> {
+    pub fn expire(&mut self, now: Nanos) -> Option<QueuedTask> {
         let first = self.waiting.front()?;
         if now < self.deadline(first) {
             return None;
@@ -82,21 +82,21 @@ impl Pool {
         self.waiting.pop_front()
     }
 
-    fn deadline(&self, task: &Waiting) -> Nanos {
+    fn deadline(&self, task: &QueuedTask) -> Nanos {
         task.arrived.saturating_add(self.timeout)
     }
 
     /// Gives the first task of the queue to a free connection, the one that was used last.
-    pub fn dispatch(&mut self) -> Option<(usize, Waiting)> {
+    pub fn dispatch(&mut self) -> Option<(usize, QueuedTask)> {
         if self.waiting.is_empty() {
             return None;
         }
         let slot = self.free.pop()?;
-        self.take(slot).map(|task| (slot, task))
+        self.assign(slot).map(|task| (slot, task))
     }
 
     /// Gives the first task of the queue to the connection of `slot`, which is neither free nor closed now.
-    fn take(&mut self, slot: usize) -> Option<Waiting> {
+    fn assign(&mut self, slot: usize) -> Option<QueuedTask> {
         let task = self.waiting.pop_front()?;
         self.slots[slot].task = task.number;
         self.busy += 1;
@@ -104,9 +104,9 @@ impl Pool {
     }
 
     /// The task of `slot` is over: its connection goes on with the next one, or is free.
-    pub fn pass_on(&mut self, slot: usize) -> Option<Waiting> {
+    pub fn pass_on(&mut self, slot: usize) -> Option<QueuedTask> {
         self.busy -= 1;
-        let next = self.take(slot);
+        let next = self.assign(slot);
         if next.is_none() {
             self.free.push(slot);
         }
@@ -220,7 +220,7 @@ mod tests {
         pool.admit(0);
         assert_eq!([pool.open(0), pool.open(0), pool.open(0), pool.open(0)], [Some(0), Some(1), Some(2), None]);
         pool.opened(1, 5);
-        assert_eq!(pool.dispatch(), Some((1, Waiting { number: 0, arrived: 0 })));
+        assert_eq!(pool.dispatch(), Some((1, QueuedTask { number: 0, arrived: 0 })));
         assert_eq!((pool.dispatch(), pool.busy()), (None, 1));
     }
 
@@ -246,7 +246,7 @@ mod tests {
         let mut pool = pool(2, Arrival::Rate(10.0), 1, 150, None);
         pool.admit(100 * MS);
         assert_eq!((pool.expire(149 * MS), pool.next()), (None, Some(0)));
-        assert_eq!(pool.expire(150 * MS), Some(Waiting { number: 0, arrived: 0 }));
+        assert_eq!(pool.expire(150 * MS), Some(QueuedTask { number: 0, arrived: 0 }));
         assert_eq!(pool.expire(150 * MS), None);
     }
 

@@ -9,15 +9,15 @@ use ground::clock::{Nanos, Phase, nanos};
 pub struct Schedule {
     pub start: Nanos,
     pub measure: Nanos,
-    /// The end of the measured part, if it is limited by time.
-    pub end: Option<Nanos>,
+    /// The end of the measured part; `Nanos::MAX` if time does not limit it.
+    pub end: Nanos,
 }
 
 impl Schedule {
     /// A run that starts at `start`.
     pub fn new(start: Nanos, warmup: Duration, measured: Option<Duration>) -> Self {
         let measure = start + nanos(warmup);
-        Self { start, measure, end: measured.map(|length| measure + nanos(length)) }
+        Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)) }
     }
 
     /// The first stretch of the run.
@@ -30,9 +30,7 @@ impl Schedule {
     pub fn after(&self, stretch: &Stretch) -> Stretch {
         match stretch.phase {
             Phase::Warmup if stretch.ends >= self.measure => self.stretch(Phase::Measure, self.measure, 0),
-            Phase::Measure if self.end.is_some_and(|end| stretch.ends >= end) => {
-                self.stretch(Phase::Drain, stretch.ends, 0)
-            }
+            Phase::Measure if stretch.ends >= self.end => self.stretch(Phase::Drain, stretch.ends, 0),
             phase => self.stretch(phase, stretch.ends, stretch.second + 1),
         }
     }
@@ -40,7 +38,7 @@ impl Schedule {
     fn stretch(&self, phase: Phase, begins: Nanos, second: u32) -> Stretch {
         let limit = match phase {
             Phase::Warmup => self.measure,
-            Phase::Measure => self.end.unwrap_or(Nanos::MAX),
+            Phase::Measure => self.end,
             Phase::Drain => Nanos::MAX,
         };
         Stretch { phase, second, begins, ends: limit.min(begins + SECOND) }

@@ -1,177 +1,228 @@
-//! Staged runs: clients whose programs connect by themselves, act before and after the load, and take the server's answers.
+//! sysbench's load: programs connect by themselves, act before their first transaction and after their last one, and take
+//! the server's answers. Transactions are shared by all clients; with a rate each starts at its scheduled time.
 
-use std::io;
 use std::sync::atomic::Ordering;
 
-use super::client::{Client, Stage, State};
-use super::thread::Thread;
-use super::worker::Worker;
+use crate::arrivals::Throttle;
+use crate::client::{Client, ClientState, Failure};
+use crate::ledger::{PerClient, Tally};
+use crate::mode::{Management, Mode};
+use crate::outcome::Cause;
+use crate::plan::{Plan, StagedPlan};
+use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, Phase};
-use ground::readiness::Ready;
-use wire::error::{ConnectionError, ServerError};
+use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
 use workload::ActionResult;
 
-impl Worker<'_> {
-    /// Has all clients do what comes before their first transaction.
-    pub fn make_ready(&mut self) -> io::Result<()> {
-        let mut ready = Ready::default();
-        for client in &mut self.clients {
-            let now = self.thread.clock.now();
-            self.thread.drive(client, now);
+/// The staged load of one thread.
+pub struct Staged {
+    /// Transactions of all clients together, if they are limited.
+    events: Option<u64>,
+    throttle: Option<Throttle>,
+}
+
+/// What a client of a staged load has.
+#[derive(Default)]
+pub struct StagedClient {
+    stage: Stage,
+    /// The number of the connection in use, and the other connections.
+    current: usize,
+    parked: Vec<(usize, Connection)>,
+    /// The numbers of the connections that have been made and not been closed on purpose.
+    made: Vec<usize>,
+}
+
+/// A stage of a client's life.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Stage {
+    /// Before its first transaction.
+    #[default]
+    Start,
+    Load,
+    /// After its last transaction.
+    Stop,
+}
+
+type StagedThread<'a> = Thread<'a, Staged>;
+type Caller = Client<StagedClient>;
+
+impl Mode for Staged {
+    type Plan = StagedPlan;
+    type Client = StagedClient;
+
+    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
+        let throttle = Throttle::of_thread(plan, staged.interval, share.thread);
+        let pace = throttle.as_ref().map(|_| Box::default());
+        let tally = Tally { pace, clients: PerClient::new(share.first_client, share.clients), ..Tally::default() };
+        (Self { events: staged.events, throttle }, tally)
+    }
+
+    fn prepare(thread: &mut StagedThread<'_>, client: &mut Caller) {
+        thread.unready += 1;
+        thread.drive(client, thread.clock.now());
+    }
+
+    fn start(thread: &mut StagedThread<'_>, clients: &mut [Caller], at: Nanos) {
+        if let Some(throttle) = &mut thread.mode.throttle {
+            throttle.start(at);
         }
-        while self.thread.unready > 0 && !self.thread.shared.stop.load(Ordering::Relaxed) {
-            self.serve_once(&mut ready)?;
+        for client in clients {
+            client.own.stage = Stage::Load;
+            thread.begin_transaction(client, at);
         }
-        Ok(())
+    }
+
+    #[inline]
+    fn next(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) -> bool {
+        if thread.is_over(now) || !thread.takes_event() {
+            thread.stop_client(client);
+            return false;
+        }
+        thread.choose_script(client);
+        client.transaction.scheduled = match &mut thread.mode.throttle {
+            Some(throttle) => throttle.next(),
+            None => now,
+        };
+        if client.transaction.scheduled > now {
+            // As in sysbench, a client whose next start is after the end waits for the end: the run has its whole length.
+            let until = client.transaction.scheduled.min(thread.books.schedule.end);
+            thread.wait_until(client, until);
+            return false;
+        }
+        client.transaction.began = now;
+        true
+    }
+
+    #[inline]
+    fn ended(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) -> Option<Nanos> {
+        match client.own.stage {
+            Stage::Start => {
+                client.state = ClientState::Idle;
+                thread.unready -= 1;
+                None
+            }
+            Stage::Load => {
+                let now = thread.end_time(client, now);
+                thread.books.commit(client, now);
+                thread.books.count(client);
+                if thread.books.stretch.phase != Phase::Warmup {
+                    thread.books.tally.clients.add(client.index, now - client.transaction.scheduled);
+                }
+                thread.next_after(client, now)
+            }
+            Stage::Stop => {
+                thread.leave(client);
+                None
+            }
+        }
+    }
+
+    /// Programs take failures themselves.
+    fn failed(_thread: &mut StagedThread<'_>, _client: &mut Caller, _failure: &Failure, _now: Nanos) {}
+
+    fn connected(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) {
+        let StagedClient { made, current, .. } = &mut client.own;
+        if made.contains(current) {
+            thread.books.tally.counts.queries.reconnects += 1;
+        } else {
+            made.push(*current);
+        }
+        client.transaction.was_answered = true;
+        if let Some(connection) = &client.connection {
+            client.program.complete(ActionResult::Done(connection.answered()));
+        }
+        thread.drive(client, now);
+    }
+
+    fn refused(thread: &mut StagedThread<'_>, client: &mut Caller, error: OpenError, now: Nanos) {
+        client.program.complete(ActionResult::Refused(&error));
+        thread.drive(client, now);
+    }
+
+    fn lost(
+        thread: &mut StagedThread<'_>,
+        client: &mut Caller,
+        _command: Option<usize>,
+        error: ConnectionError,
+        now: Nanos,
+    ) {
+        client.transaction.was_answered = true;
+        client.program.complete(ActionResult::Lost(&error));
+        thread.drive(client, now);
+    }
+
+    fn stuck(thread: &mut StagedThread<'_>, client: &mut Caller, command: Option<usize>, cause: Cause) {
+        thread.abort(client, command, cause);
+        if client.own.stage == Stage::Start {
+            // The other clients go on, and report their own errors.
+            thread.unready -= 1;
+        } else {
+            thread.exit_on_abort();
+        }
+    }
+
+    fn due(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) {
+        if thread.is_over(now) {
+            return thread.stop_client(client);
+        }
+        thread.books.note_oversleep(now - client.transaction.scheduled);
+        client.transaction.began = now;
+        thread.drive(client, now);
+    }
+
+    fn manage(thread: &mut StagedThread<'_>, client: &mut Caller, management: Management, now: Nanos) -> Option<Nanos> {
+        match management {
+            Management::Connect(number) => {
+                use_connection(client, number);
+                client.connection = None;
+                thread.connect(client, now);
+                return None;
+            }
+            Management::Use(number) => use_connection(client, number),
+            Management::Disconnect(number) => {
+                use_connection(client, number);
+                client.own.made.retain(|made| *made != number);
+                client.disconnect();
+            }
+            Management::Leave => client.own.stage = Stage::Stop,
+        }
+        Some(now)
+    }
+
+    fn throttle(&self) -> Option<&Throttle> {
+        self.throttle.as_ref()
     }
 }
 
-impl Thread<'_> {
-    /// The load begins for a client.
-    pub fn begin_load(&mut self, client: &mut Client, now: Nanos) {
-        client.staged.stage = Stage::Load;
-        self.begin_transaction(client, now);
+impl StagedThread<'_> {
+    /// Takes one of the transactions that all clients share; false if none is left. Those of the warm-up are not limited.
+    #[inline]
+    fn takes_event(&self) -> bool {
+        let Some(events) = self.mode.events else { return true };
+        let is_warmup = self.books.stretch.phase == Phase::Warmup;
+        is_warmup || self.shared.events.fetch_add(1, Ordering::Relaxed) < events
     }
 
-    /// The load is over for a client: it has its last actions.
-    pub fn stop_client(&mut self, client: &mut Client) {
-        client.staged.stage = Stage::Stop;
+    /// Begins what a client does after its last transaction.
+    fn stop_client(&mut self, client: &mut Caller) {
+        client.own.stage = Stage::Stop;
         client.program.stop();
         let now = self.clock.now();
         self.drive(client, now);
     }
+}
 
-    /// The program has come to an end: of its beginning, of a transaction, or of all.
-    pub fn end_staged(&mut self, client: &mut Client, now: Nanos) -> Option<Nanos> {
-        match client.staged.stage {
-            Stage::Start => {
-                client.state = State::Idle;
-                self.unready = self.unready.saturating_sub(1);
-                None
-            }
-            Stage::Load if !client.was_answered => {
-                // The clock has stood still; and the others have their turn before the next one.
-                let now = self.clock.now();
-                self.roll(now);
-                self.commit(client, now);
-                self.count_staged(client, now);
-                client.state = State::Yielding;
-                self.yielding.push(client.index);
-                None
-            }
-            Stage::Load => {
-                self.commit(client, now);
-                self.count_staged(client, now);
-                self.next_transaction(client, now).then_some(now)
-            }
-            Stage::Stop => {
-                self.leave(client);
-                None
-            }
-        }
+/// Makes the connection `number` the one in use; the former one is kept.
+fn use_connection(client: &mut Caller, number: usize) {
+    let own = &mut client.own;
+    if own.current == number {
+        return;
     }
-
-    /// A transaction of the measured part is the client's own too.
-    #[inline]
-    pub fn count_staged(&mut self, client: &mut Client, now: Nanos) {
-        if self.stretch.phase != Phase::Warmup {
-            client.done += 1;
-            self.tally.clients.add(client.index, now - client.scheduled);
-        }
+    if let Some(former) = client.connection.take() {
+        own.parked.push((own.current, former));
     }
-
-    /// A counted statement has been done.
-    #[inline]
-    pub fn count_query(&mut self, client: &mut Client) {
-        if let Some(connection) = &client.connection {
-            self.tally.counts.queries.add(connection.answered().kind);
-        }
-    }
-
-    /// An answer goes to the program.
-    pub fn hand_answer(&mut self, client: &mut Client, counts: bool, now: Nanos) {
-        if counts {
-            self.count_query(client);
-        }
-        if let Some(connection) = &mut client.connection {
-            client.program.complete(ActionResult::Done(connection.answered()));
-            if !counts {
-                connection.trim();
-            }
-        }
-        self.drive(client, now);
-    }
-
-    /// A failure goes to the program.
-    pub fn hand_failure(&mut self, client: &mut Client, error: &ServerError, counts: bool, now: Nanos) {
-        self.tally.counts.queries.errors += u64::from(counts);
-        client.program.complete(ActionResult::Failed(error));
-        self.drive(client, now);
-    }
-
-    /// Requests went out, unless there was no connection to send them on.
-    pub fn sent_on_staged(&mut self, client: &mut Client, sent: Option<Result<(), ConnectionError>>) {
-        match sent {
-            None => self.query_without_connection(client),
-            Some(sent) if sent.is_err() || client.connection.as_ref().is_some_and(Connection::has_unsent) => {
-                self.sent_in_part(client, sent);
-            }
-            Some(_) => {}
-        }
-    }
-
-    /// A query that has no connection to go over: the program is told so. It goes on when the others have had their turn,
-    /// since it may send the next query there too.
-    #[cold]
-    pub fn query_without_connection(&mut self, client: &mut Client) {
-        client.program.complete(ActionResult::Lost(&ConnectionError::Closed));
-        client.state = State::Pausing;
-        self.yielding.push(client.index);
-    }
-
-    /// The connection in use is gone.
-    pub fn lost(&mut self, client: &mut Client, error: &ConnectionError, now: Nanos) {
-        client.connection = None;
-        client.was_answered = true;
-        client.program.complete(ActionResult::Lost(error));
-        self.drive(client, now);
-    }
-
-    /// A connection that the program asked for is ready.
-    pub fn connected(&mut self, client: &mut Client, now: Nanos) {
-        let staged = &mut client.staged;
-        if staged.made.contains(&staged.current) {
-            self.tally.counts.queries.reconnects += 1;
-        } else {
-            staged.made.push(staged.current);
-        }
-        client.was_answered = true;
-        if let Some(connection) = &client.connection {
-            client.program.complete(ActionResult::Done(connection.answered()));
-        }
-        self.drive(client, now);
-    }
-
-    /// A connection that the program asked for could not be made.
-    pub fn refused(&mut self, client: &mut Client, error: &OpenError) {
-        client.connection = None;
-        client.program.complete(ActionResult::Refused(error));
-        let now = self.clock.now();
-        self.drive(client, now);
-    }
-
-    /// Makes the connection `number` the one in use; the former one is kept.
-    pub fn use_connection(&mut self, client: &mut Client, number: usize) {
-        let staged = &mut client.staged;
-        if staged.current == number {
-            return;
-        }
-        if let Some(former) = client.connection.take() {
-            staged.parked.push((staged.current, former));
-        }
-        staged.current = number;
-        let found = staged.parked.iter().position(|(parked, _)| *parked == number);
-        client.connection = found.map(|at| staged.parked.swap_remove(at).1);
-    }
+    own.current = number;
+    let found = own.parked.iter().position(|(parked, _)| *parked == number);
+    client.connection = found.map(|at| own.parked.swap_remove(at).1);
 }

@@ -1,30 +1,30 @@
-//! Seconds of the whole run, added up from the threads' own.
+//! The seconds of the whole run, merged from those of its threads.
 
 use std::collections::BTreeMap;
 
-use super::{Tick, seconds};
 use crate::ledger::Tally;
 use crate::ledger::tasks::Task;
+use crate::outcome::Tick;
 use crate::schedule::Stretch;
 use ground::clock::Phase;
 
-/// Adds up the threads' seconds; a second is complete when every running thread has passed it.
+/// Merges the threads' seconds. A second is complete when every running thread has passed it.
 pub struct Ticks {
     open: BTreeMap<(Phase, u32), Tick>,
-    /// For each thread the last stretch it has handed over; `None` when it has finished.
+    /// For each thread the stretch after the last one that it reported; `None` when it has finished.
     passed: Vec<Option<(Phase, u32)>>,
     /// Threads that have not finished.
     pub running: usize,
 }
 
 impl Ticks {
-    /// Of so many threads.
+    /// No second of so many threads.
     pub fn new(jobs: usize) -> Self {
         Self { open: BTreeMap::new(), passed: vec![Some((Phase::Warmup, 0)); jobs], running: jobs }
     }
 
-    /// A thread has handed over a stretch.
-    pub fn add(&mut self, worker: usize, stretch: Stretch, tally: &Tally) {
+    /// Adds a stretch of a thread.
+    pub fn add(&mut self, thread: usize, stretch: Stretch, tally: &Tally) {
         let key = (stretch.phase, stretch.second);
         let tick = self.open.entry(key).or_insert_with(|| Tick {
             phase: stretch.phase,
@@ -32,35 +32,33 @@ impl Ticks {
             seconds: 0.0,
             tally: Tally::default(),
         });
-        tick.seconds = tick.seconds.max(seconds(stretch.ends - stretch.begins));
+        tick.seconds = tick.seconds.max((stretch.ends - stretch.begins) as f64 / 1e9);
         tick.tally.merge(tally);
-        // One past the stretch, so that it counts as complete.
-        self.passed[worker] = Some((stretch.phase, stretch.second + 1));
+        self.passed[thread] = Some((stretch.phase, stretch.second + 1));
     }
 
     /// A thread has finished.
-    pub fn finish(&mut self, worker: usize) {
-        self.passed[worker] = None;
+    pub fn finish(&mut self, thread: usize) {
+        self.passed[thread] = None;
         self.running -= 1;
     }
 
-    /// The seconds that have become complete, in their order.
+    /// The seconds that have become complete, in their order; tasks in the order in which they ended.
     pub fn complete(&mut self) -> Vec<Tick> {
         let frontier = self.passed.iter().flatten().min().copied();
-        let open = std::mem::take(&mut self.open);
-        let (complete, open) = open.into_iter().partition(|(key, _)| frontier.is_none_or(|frontier| *key < frontier));
-        self.open = open;
-        let complete: BTreeMap<_, Tick> = complete;
-        complete.into_values().map(in_order).collect()
+        let mut complete = Vec::new();
+        while let Some(first) = self.open.first_entry() {
+            if frontier.is_some_and(|frontier| *first.key() >= frontier) {
+                break;
+            }
+            let mut tick = first.remove();
+            if let Some(pooled) = &mut tick.tally.pooled {
+                pooled.tasks.sort_by_key(Task::ended);
+            }
+            complete.push(tick);
+        }
+        complete
     }
-}
-
-/// Tasks of several threads in the order in which they ended.
-fn in_order(mut tick: Tick) -> Tick {
-    if let Some(pooled) = &mut tick.tally.pooled {
-        pooled.tasks.sort_by_key(Task::ended);
-    }
-    tick
 }
 
 #[cfg(test)]

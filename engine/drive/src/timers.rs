@@ -1,4 +1,4 @@
-//! Clients that wait for a moment, in the order of their times.
+//! Clients that wait for a moment, in the order of their times, and clients that wait for their turn.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -8,33 +8,50 @@ use ground::clock::Nanos;
 /// The waiting clients of one thread.
 #[derive(Default)]
 pub struct Timers {
-    queue: BinaryHeap<Reverse<(Nanos, usize)>>,
+    moments: BinaryHeap<Reverse<(Nanos, usize)>>,
+    turns: Vec<usize>,
 }
 
 impl Timers {
-    /// Has client `index` woken at `at`.
+    /// Wakes client `index` at `at`.
     pub fn add(&mut self, at: Nanos, index: usize) {
-        self.queue.push(Reverse((at, index)));
+        self.moments.push(Reverse((at, index)));
     }
 
-    /// How many clients wait.
+    /// How many clients wait for a moment.
     pub fn len(&self) -> usize {
-        self.queue.len()
+        self.moments.len()
     }
 
     /// When the next client is to be woken, if one waits.
     #[inline]
     pub fn next(&self) -> Option<Nanos> {
-        self.queue.peek().map(|Reverse((at, _))| *at)
+        self.moments.peek().map(|Reverse((at, _))| *at)
     }
 
     /// The next client whose time has come at `now`.
     pub fn pop(&mut self, now: Nanos) -> Option<usize> {
-        let Reverse((at, index)) = *self.queue.peek()?;
+        let Reverse((at, index)) = *self.moments.peek()?;
         (at <= now).then(|| {
-            self.queue.pop();
+            self.moments.pop();
             index
         })
+    }
+
+    /// Lets all others act before client `index` goes on.
+    pub fn yield_turn(&mut self, index: usize) {
+        self.turns.push(index);
+    }
+
+    /// Whether a client waits for its turn.
+    #[inline]
+    pub fn have_turns(&self) -> bool {
+        !self.turns.is_empty()
+    }
+
+    /// The clients whose turn it is.
+    pub fn take_turns(&mut self) -> Vec<usize> {
+        std::mem::take(&mut self.turns)
     }
 }
 

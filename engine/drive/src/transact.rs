@@ -1,259 +1,208 @@
-//! A client's way: a reply comes in, the program says what is next, the next request goes out. Runs without any extras
-//! have a shorter one (`plain.rs`).
+//! A client's way through a transaction: the program says what is next, the request goes out, the answer comes in.
 
 use mio::Token;
 
-use super::Cause;
-use super::client::{Client, Stage, State};
-use super::thread::Thread;
-use crate::ledger::log::End;
-use ground::clock::{Nanos, Phase};
-use wire::error::ConnectionError;
+use crate::client::{Awaited, ClientState};
+use crate::mode::{ClientOf, Management, Mode};
+use crate::outcome::Cause;
+use crate::sockets::Sockets;
+use crate::thread::Thread;
+use ground::clock::Nanos;
+use wire::error::{ConnectionError, ServerError};
 use wire::statement::QueryMode;
-use wire::{Answered, Rows};
+use wire::{Answered, Connection, Reply, Rows, StatementError};
 use workload::{AbortReason, Action, ActionResult};
 
-impl Thread<'_> {
-    /// Starts a client's next transaction, or ends the client.
-    pub fn begin_transaction(&mut self, client: &mut Client, now: Nanos) {
-        if self.next_transaction(client, now) {
+impl<M: Mode> Thread<'_, M> {
+    /// Ends stretches that are over at `now`.
+    #[inline]
+    pub fn roll(&mut self, now: Nanos) {
+        if now >= self.books.stretch.ends {
+            self.roll_on(now);
+        }
+    }
+
+    #[cold]
+    fn roll_on(&mut self, now: Nanos) {
+        while now >= self.books.stretch.ends {
+            self.note_backlog(self.books.stretch.ends);
+            self.books.begin_next_stretch();
+        }
+    }
+
+    /// With a rate: counts the transactions and the clients that wait at the end of a stretch.
+    pub fn note_backlog(&mut self, now: Nanos) {
+        if let (Some(pace), Some(throttle)) = (&mut self.books.tally.pace, self.mode.throttle()) {
+            pace.backlog = throttle.backlog(now);
+            pace.busy = self.active.saturating_sub(self.timers.len()) as u64;
+        }
+    }
+
+    /// Starts a client's next transaction, unless it has to wait or is done.
+    pub fn begin_transaction(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+        if M::next(self, client, now) {
             self.drive(client, now);
         }
     }
 
-    /// Makes a client ready for its next transaction, which starts when the former one ends: one clock reading serves
-    /// for both. False if it has done its share, or must wait for its time or its connection.
-    pub(super) fn next_transaction(&mut self, client: &mut Client, now: Nanos) -> bool {
-        if self.pools.is_some() {
-            return self.next_task(client, now);
+    /// When the transaction of a client ended that is at its end at `now`: without an answer no clock was read.
+    #[inline]
+    pub fn end_time(&mut self, client: &ClientOf<M>, now: Nanos) -> Nanos {
+        if client.transaction.was_answered {
+            return now;
         }
-        if self.is_done(client, now) {
-            self.end_client(client);
-            return false;
-        }
-        client.script = client.program.begin(&mut self.choose);
-        client.tries = 1;
-        client.was_answered = false;
-        if self.plan.options().notes.steps {
-            self.note_script(client);
-        }
-        if self.throttle.is_some() && !self.await_slot(client, now) {
-            return false;
-        }
-        if self.is_to_connect(client) {
-            self.connect_later(client, now);
-            return false;
-        }
-        if self.throttle.is_none() {
-            client.scheduled = now;
-        }
-        client.transaction_began = now;
-        true
+        let now = self.clock.now();
+        self.roll(now);
+        now
     }
 
-    /// Starts the transaction of a client whose time has come or whose connection is ready.
-    pub fn start_transaction(&mut self, client: &mut Client, now: Nanos) {
-        if self.throttle.is_none() {
-            client.scheduled = now;
+    /// When the client's next transaction starts, if that is `now`. After a transaction without the server the others
+    /// have their turn before.
+    #[inline]
+    pub fn next_after(&mut self, client: &mut ClientOf<M>, now: Nanos) -> Option<Nanos> {
+        if !client.transaction.was_answered {
+            client.state = ClientState::Yielding;
+            self.timers.yield_turn(client.index);
+            return None;
         }
-        client.transaction_began = now;
-        self.drive(client, now);
+        M::next(self, client, now).then_some(now)
     }
 
-    /// Starts a transaction at its scheduled time.
-    pub fn start_scheduled(&mut self, client: &mut Client, now: Nanos) {
-        if self.is_over(now) {
-            return self.end_client(client);
-        }
-        if let Some(pace) = &mut self.tally.pace {
-            pace.oversleeps.record(now - client.scheduled);
-        }
-        if self.is_to_connect(client) {
-            return self.connect_later(client, now);
-        }
-        self.start_transaction(client, now);
-    }
-
-    /// Gives a client its next scheduled start, past those that are too late already; true if that is now.
-    fn await_slot(&mut self, client: &mut Client, now: Nanos) -> bool {
+    /// Carries out the program's actions until the client has to wait or ends.
+    pub fn drive(&mut self, client: &mut ClientOf<M>, mut now: Nanos) {
         loop {
-            let Some(throttle) = &mut self.throttle else { return true };
-            let scheduled = throttle.next();
-            client.scheduled = scheduled;
-            if self.plan.options().latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
-                self.skip(client, now);
-                if self.is_done(client, now) {
-                    self.end_client(client);
-                    return false;
-                }
-                continue;
+            if self.options.timed_commands {
+                client.transaction.command_began = now;
             }
-            if let Some(end) = self.schedule.end.filter(|end| scheduled > *end) {
-                if self.plan.is_staged() {
-                    // As sysbench's clients do it waits for the end: the run has its whole length.
-                    client.state = State::Scheduled;
-                    self.timers.add(end, client.index);
-                } else {
-                    self.end_client(client);
-                }
-                return false;
-            }
-            if scheduled > now {
-                client.state = State::Scheduled;
-                self.timers.add(scheduled, client.index);
-                return false;
-            }
-            return true;
-        }
-    }
-
-    /// Asks the program until the server, a moment or the end is needed.
-    pub fn drive(&mut self, client: &mut Client, mut now: Nanos) {
-        loop {
-            if self.plan.options().timed_commands {
-                client.command_began = now;
-            }
-            match client.program.next_action() {
+            let goes_on = match client.program.next_action() {
                 Action::Query { command, statement, values, rows, last } => {
                     let Some(connection) = &mut client.connection else {
                         return self.query_without_connection(client);
                     };
-                    let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.scratch);
-                    if self.plan.options().notes.steps {
+                    let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.sockets.scratch);
+                    if self.options.notes.steps {
                         let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
-                        self.note_sending(client.index, text.unwrap_or_else(|| statement.name()));
+                        self.note_sending(client.number, text.unwrap_or_else(|| statement.name()));
                     }
-                    if connection.in_pipeline() {
-                        if let Err(error) = sent {
-                            return self.lose(client, error);
-                        }
-                        now = self.finish_command(client, command, now);
-                        continue;
+                    match sent {
+                        Ok(()) if connection.in_pipeline() => Some(self.finish_command(client, command, now)),
+                        Err(error) if connection.in_pipeline() => return self.lose(client, Some(command), error),
+                        sent => self.sent(client, Awaited::of_query(rows, command, last), Some(sent)),
                     }
-                    client.state = match rows {
-                        Rows::Skipped => State::Waiting { command, last },
-                        Rows::Kept => State::WaitingForRows { command },
-                        Rows::Counted => State::WaitingForCount { last },
-                        Rows::Handed => State::WaitingForAnswer { counts: true },
-                    };
-                    if sent.is_err() || connection.has_unsent() {
-                        self.sent_in_part(client, sent);
-                    }
-                    return;
                 }
-                Action::End => match self.end_transaction(client, now) {
-                    Some(next) => now = next,
-                    None => return,
-                },
-                Action::Local { command } => now = self.finish_command(client, command, now),
+                Action::End => M::ended(self, client, now),
+                Action::Local { command } => Some(self.finish_command(client, command, now)),
                 Action::Sleep { command, time } => {
                     self.note_command(client, command);
-                    client.state = State::Sleeping { command };
+                    client.state = ClientState::Sleeping { command };
                     let until = self.clock.now().saturating_add(time.as_nanos() as Nanos);
-                    self.timers.add(until, client.index);
-                    return;
+                    return self.timers.add(until, client.index);
                 }
                 Action::StartPipeline { command, statements } => {
-                    let Some(connection) = &mut client.connection else { return };
-                    let is_prepared = self.plan.mode == QueryMode::Prepared;
-                    match if is_prepared { connection.prepare(statements) } else { Ok(false) } {
-                        Ok(false) => {
-                            connection.start_pipeline();
-                            now = self.finish_command(client, command, now);
-                        }
-                        sent => {
-                            client.state = State::Preparing { command };
-                            return self.sent_in_part(client, sent.map(drop));
-                        }
+                    let statements = if self.plan.mode == QueryMode::Prepared { statements } else { &[] };
+                    match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
+                        Some(Ok(false)) => Some(self.start_pipeline(client, command, now)),
+                        sent => self.sent(client, Awaited::Prepared { command }, sent.map(|sent| sent.map(drop))),
                     }
                 }
                 Action::SyncPipeline { command } => {
-                    if let Some(connection) = &mut client.connection {
-                        connection.sync_pipeline();
-                    }
-                    now = self.finish_command(client, command, now);
+                    client.connection.as_mut().map(Connection::sync_pipeline);
+                    Some(self.finish_command(client, command, now))
                 }
                 Action::EndPipeline { command } => {
+                    let sent = client.connection.as_mut().map(Connection::end_pipeline);
                     self.note_command(client, command);
-                    let Some(connection) = &mut client.connection else { return };
-                    client.state = State::Waiting { command, last: false };
-                    let sent = connection.end_pipeline();
-                    return self.sent_in_part(client, sent);
+                    self.sent(client, Awaited::Statement { command, last: false }, sent)
                 }
                 Action::Text { sql, rows } => {
-                    // What is not counted has its answer all the same.
-                    let (rows, state) = match rows {
-                        Rows::Skipped => (Rows::Counted, State::WaitingForAnswer { counts: false }),
-                        Rows::Handed => (rows, State::WaitingForAnswer { counts: true }),
-                        _ => (rows, State::WaitingForCount { last: false }),
+                    // An answer that does not count as a query's is noted all the same.
+                    let (rows, awaited) = match rows {
+                        Rows::Skipped => (Rows::Counted, Awaited::Answer { counts: false }),
+                        Rows::Kept | Rows::Counted | Rows::Handed => (rows, Awaited::of_query(rows, 0, false)),
                     };
                     let sent = client.connection.as_mut().map(|connection| connection.send_query(sql, rows));
-                    client.state = state;
-                    return self.sent_on_staged(client, sent);
+                    self.sent(client, awaited, sent)
                 }
                 Action::Prepare { statement } => {
                     let sent = client.connection.as_mut().map(|connection| connection.send_prepare(statement));
-                    client.state = State::WaitingForAnswer { counts: false };
-                    return self.sent_on_staged(client, sent);
+                    self.sent(client, Awaited::Answer { counts: false }, sent)
                 }
                 Action::PrepareAll { statements } => {
-                    let sent = client.connection.as_mut().map(|connection| connection.prepare(statements));
-                    if matches!(sent, Some(Ok(false))) {
-                        client.program.complete(ActionResult::Done(&Answered::default()));
-                        continue;
-                    }
-                    client.state = State::WaitingForAnswer { counts: false };
-                    return self.sent_on_staged(client, sent.map(|sent| sent.map(drop)));
-                }
-                Action::Connect { number } => {
-                    self.use_connection(client, number);
-                    client.connection = None;
-                    return self.connect_later(client, now);
-                }
-                Action::Use { number } => self.use_connection(client, number),
-                Action::Disconnect { number } => {
-                    self.use_connection(client, number);
-                    client.staged.made.retain(|made| *made != number);
-                    if let Some(mut connection) = client.connection.take() {
-                        connection.terminate();
+                    match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
+                        Some(Ok(false)) => {
+                            client.program.complete(ActionResult::Done(&Answered::default()));
+                            Some(now)
+                        }
+                        sent => self.sent(client, Awaited::Answer { counts: false }, sent.map(|sent| sent.map(drop))),
                     }
                 }
-                Action::Leave => {
-                    client.staged.stage = Stage::Stop;
-                }
-                Action::Abort(trouble) => {
-                    if let AbortReason::Command { command, .. } = trouble {
+                Action::Connect { number } => M::manage(self, client, Management::Connect(number), now),
+                Action::Use { number } => M::manage(self, client, Management::Use(number), now),
+                Action::Disconnect { number } => M::manage(self, client, Management::Disconnect(number), now),
+                Action::Leave => M::manage(self, client, Management::Leave, now),
+                Action::Abort(reason) => {
+                    if let AbortReason::Command { command, .. } = reason {
                         self.note_command(client, command);
                     }
-                    return self.abort(client, None, Cause::Program(trouble));
+                    return M::stuck(self, client, None, Cause::Program(reason));
+                }
+            };
+            let Some(next) = goes_on else { return };
+            now = next;
+        }
+    }
+
+    /// A request was `sent`, as far as the socket took it; `None` without a connection to send it on. Returns `None`: the
+    /// client waits.
+    #[inline]
+    pub fn sent(
+        &mut self,
+        client: &mut ClientOf<M>,
+        awaited: Awaited,
+        sent: Option<Result<(), ConnectionError>>,
+    ) -> Option<Nanos> {
+        match (sent, &client.connection) {
+            (Some(sent), Some(connection)) => {
+                client.state = ClientState::Awaiting(awaited);
+                if sent.is_err() || connection.has_unsent() {
+                    self.sent_in_part(client, sent);
                 }
             }
+            (None, _) | (_, None) => self.query_without_connection(client),
         }
+        None
     }
 
-    /// Has the poll tell when the socket takes the rest. A broken socket may still hold the server's last word: the read
-    /// that follows finds it.
+    /// Waits for the socket to take the rest. A broken socket may still hold the server's last message: the read that
+    /// follows finds it.
     #[cold]
-    pub(super) fn sent_in_part(&mut self, client: &mut Client, sent: Result<(), ConnectionError>) {
+    fn sent_in_part(&mut self, client: &mut ClientOf<M>, sent: Result<(), ConnectionError>) {
         let Some(connection) = &mut client.connection else { return };
-        let watched = sent.and_then(|()| Ok(connection.watch_unsent(self.readiness.registry(), Token(client.index))?));
-        if watched.is_err() {
-            self.receive(client);
+        let (registry, token) = (self.sockets.readiness.registry(), Token(client.index));
+        let watched = sent.and_then(|()| Ok(connection.watch_unsent(registry, token)?));
+        if let (Err(_), ClientState::Awaiting(awaited)) = (watched, client.state) {
+            self.receive(client, awaited);
         }
     }
 
-    pub(super) fn open_pipeline(&mut self, client: &mut Client, command: usize, now: Nanos) {
-        if let Some(connection) = &mut client.connection {
-            connection.start_pipeline();
-        }
-        let now = self.finish_command(client, command, now);
-        self.drive(client, now);
+    /// The program goes on when the others have had their turn, since it may send its next query without a connection
+    /// too.
+    #[cold]
+    fn query_without_connection(&mut self, client: &mut ClientOf<M>) {
+        client.program.complete(ActionResult::Lost(&ConnectionError::Closed));
+        client.state = ClientState::Pausing;
+        self.timers.yield_turn(client.index);
     }
 
-    /// A command that took no answer is over; the time is read anew only where it is wanted.
-    fn finish_command(&mut self, client: &mut Client, command: usize, now: Nanos) -> Nanos {
+    fn start_pipeline(&mut self, client: &mut ClientOf<M>, command: usize, now: Nanos) -> Nanos {
+        client.connection.as_mut().map(Connection::start_pipeline);
+        self.finish_command(client, command, now)
+    }
+
+    /// A command without an answer has ended. Returns the time, which is read anew only for timed commands.
+    fn finish_command(&mut self, client: &mut ClientOf<M>, command: usize, now: Nanos) -> Nanos {
         self.note_command(client, command);
-        if !self.plan.options().timed_commands {
+        if !self.options.timed_commands {
             return now;
         }
         let now = self.clock.now();
@@ -261,102 +210,156 @@ impl Thread<'_> {
         now
     }
 
-    /// Notes the time of a command that ended at `now`.
+    /// Counts the time of a command that ended at `now`, if commands are timed.
     #[inline]
-    pub fn account_command(&mut self, client: &mut Client, command: usize, now: Nanos) {
-        if self.plan.options().timed_commands {
-            let account = &mut self.scripts[client.script].commands[command];
-            account.moments.add((now - client.command_began) as f64 / 1000.0);
+    pub fn account_command(&mut self, client: &ClientOf<M>, command: usize, now: Nanos) {
+        if self.options.timed_commands {
+            let account = &mut self.books.scripts[client.transaction.script].commands[command];
+            account.moments.add((now - client.transaction.command_began) as f64 / 1000.0);
         }
     }
 
-    /// The script is at its end: counts the transaction and prepares the next one, which begins at the returned time.
-    pub(super) fn end_transaction(&mut self, client: &mut Client, now: Nanos) -> Option<Nanos> {
-        if self.plan.is_staged() {
-            return self.end_staged(client, now);
+    /// Reads what the server sent; goes on if the answer is complete.
+    #[inline]
+    pub fn receive(&mut self, client: &mut ClientOf<M>, awaited: Awaited) {
+        let Some(connection) = &mut client.connection else { return };
+        let Sockets { buffer, readiness, .. } = &mut self.sockets;
+        match connection.receive(buffer, readiness.registry(), Token(client.index)) {
+            Ok(Some(Reply { status, error: None })) => self.answered(client, awaited, status),
+            Ok(None) => {}
+            Ok(Some(Reply { status, error: Some(error) })) => self.rejected(client, awaited, status, error),
+            Err(error) => self.lose(client, awaited.command(), error),
         }
-        if !client.was_answered {
-            return self.end_without_answer(client);
-        }
-        if self.pools.is_some() && client.status != b'I' {
-            // A task is counted once: what it leaves open is lost.
-            self.leave_open(client);
-            return None;
-        }
-        self.commit(client, now);
-        if client.status != b'I' {
-            self.leave_open(client);
-            return None;
-        }
-        self.count(client);
-        self.next_transaction(client, now).then_some(now)
     }
 
-    /// A transaction without the server: the others have their turn before the next one.
-    fn end_without_answer(&mut self, client: &mut Client) -> Option<Nanos> {
+    /// The time at which an answer with this status was complete.
+    #[inline]
+    fn note_answer(&mut self, client: &mut ClientOf<M>, status: u8) -> Nanos {
         let now = self.clock.now();
         self.roll(now);
-        self.commit(client, now);
-        self.count(client);
-        client.state = State::Yielding;
-        self.yielding.push(client.index);
-        None
+        client.status = status;
+        client.transaction.was_answered = true;
+        now
     }
 
+    /// The server did what was asked for.
+    #[inline(always)]
+    fn answered(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8) {
+        let now = self.note_answer(client, status);
+        match awaited {
+            Awaited::Statement { command, last } => {
+                self.account_command(client, command, now);
+                self.go_on(client, last, now);
+            }
+            Awaited::Count { last } => {
+                self.count_query(client);
+                self.go_on(client, last, now);
+            }
+            Awaited::Rows { command } => self.store_rows(client, command, now),
+            Awaited::Answer { counts } => self.hand_answer(client, counts, now),
+            Awaited::Prepared { command } => {
+                let now = self.start_pipeline(client, command, now);
+                self.drive(client, now);
+            }
+            Awaited::Rollback => self.rolled_back(client, now),
+        }
+    }
+
+    /// The server rejected what was asked for.
     #[cold]
-    pub(super) fn leave_open(&mut self, client: &mut Client) {
-        let reason = "end of script reached without completing the last transaction".to_owned();
-        self.abort(client, None, Cause::Program(AbortReason::Script { reason }));
-    }
-
-    /// A transaction is over, however it ended; with `--connect` so is its connection.
-    pub fn count(&mut self, client: &mut Client) {
-        client.done += u64::from(self.stretch.phase != Phase::Warmup);
-        if self.plan.reconnect() {
-            if let Some(mut connection) = client.connection.take() {
-                connection.terminate();
+    fn rejected(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8, error: StatementError) {
+        let now = self.note_answer(client, status);
+        match awaited {
+            Awaited::Statement { command, .. } | Awaited::Rows { command } => {
+                self.statement_failed(client, command, error, now);
+            }
+            Awaited::Count { .. } => self.hand_failure(client, &error.error, true, now),
+            Awaited::Answer { counts } => self.hand_failure(client, &error.error, counts, now),
+            Awaited::Prepared { .. } | Awaited::Rollback => {
+                M::stuck(self, client, awaited.command(), Cause::from(error));
             }
         }
     }
 
+    /// Goes on after an answer, perhaps to the transaction's `last` statement.
     #[inline]
-    pub(super) fn commit(&mut self, client: &mut Client, now: Nanos) {
-        let latency = now - client.scheduled;
-        self.tally.commit(latency);
-        if self.is_detailed {
-            self.commit_in_detail(client, now, latency);
+    fn go_on(&mut self, client: &mut ClientOf<M>, last: bool, now: Nanos) {
+        if !last || M::ended(self, client, now).is_some() {
+            self.drive(client, now);
         }
     }
 
-    fn commit_in_detail(&mut self, client: &mut Client, now: Nanos, latency: Nanos) {
-        let lag = client.transaction_began - client.scheduled;
-        let is_late = self.plan.options().latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
-        if let Some(pace) = &mut self.tally.pace {
-            pace.service.record(now - client.transaction_began);
-            pace.lags.record(lag);
-        }
-        self.complete_task(client, now);
-        let (script, retries) = (client.script, client.tries - 1);
-        let throttled = self.throttle.is_some();
-        for counts in [&mut self.tally.counts, &mut self.scripts[script].whole] {
-            if throttled {
-                counts.lag.add(lag as f64 / 1000.0);
+    #[inline(never)]
+    fn store_rows(&mut self, client: &mut ClientOf<M>, command: usize, now: Nanos) {
+        let results = client.connection.as_mut().map(Connection::take_results).unwrap_or_default();
+        match client.program.store(&results) {
+            Ok(()) => {
+                self.account_command(client, command, now);
+                self.drive(client, now);
             }
-            counts.late += u64::from(is_late);
-            counts.add_retries(retries);
+            Err(trouble) => M::stuck(self, client, None, Cause::Program(trouble)),
         }
-        self.scripts[script].whole.moments.add(latency as f64 / 1000.0);
-        self.log(client, now, End::Committed { latency });
     }
 
-    fn skip(&mut self, client: &mut Client, now: Nanos) {
-        let script = client.script;
-        self.tally.counts.skipped += 1;
-        self.scripts[script].whole.skipped += 1;
-        client.transaction_began = client.scheduled;
-        self.log(client, now, End::Skipped);
-        if self.stretch.phase != Phase::Warmup {
-            client.done += 1;
+    fn count_query(&mut self, client: &ClientOf<M>) {
+        if let Some(connection) = &client.connection {
+            self.books.tally.counts.queries.add(connection.answered().kind);
         }
+    }
+
+    #[inline(never)]
+    fn hand_answer(&mut self, client: &mut ClientOf<M>, counts: bool, now: Nanos) {
+        if counts {
+            self.count_query(client);
+        }
+        if let Some(connection) = &mut client.connection {
+            client.program.complete(ActionResult::Done(connection.answered()));
+            if !counts {
+                connection.trim();
+            }
+        }
+        self.drive(client, now);
+    }
+
+    fn hand_failure(&mut self, client: &mut ClientOf<M>, error: &ServerError, counts: bool, now: Nanos) {
+        self.books.tally.counts.queries.errors += u64::from(counts);
+        client.program.complete(ActionResult::Failed(error));
+        self.drive(client, now);
+    }
+
+    /// The client's connection broke.
+    fn lose(&mut self, client: &mut ClientOf<M>, command: Option<usize>, error: ConnectionError) {
+        client.connection = None;
+        let now = self.clock.now();
+        self.roll(now);
+        M::lost(self, client, command, error, now);
+    }
+
+    /// Goes on with the making of a client's connection.
+    pub fn go_on_connecting(&mut self, client: &mut ClientOf<M>) {
+        let Some(connection) = &mut client.connection else { return };
+        let progress = self.sockets.advance(connection, client.index);
+        if matches!(progress, Ok(false)) {
+            return;
+        }
+        let now = self.clock.now();
+        self.roll(now);
+        match progress {
+            Ok(_) => {
+                self.books.totals.reconnect_ns += now - client.transaction.command_began;
+                M::connected(self, client, now);
+            }
+            Err(error) => {
+                client.connection = None;
+                M::refused(self, client, error, now);
+            }
+        }
+    }
+
+    /// A script ended in an open transaction.
+    #[cold]
+    pub fn left_open(&mut self, client: &mut ClientOf<M>) {
+        let reason = "end of script reached without completing the last transaction".to_owned();
+        M::stuck(self, client, None, Cause::Program(AbortReason::Script { reason }));
     }
 }

@@ -1,90 +1,88 @@
 //! One thread's event loop over its clients.
 
 use std::io;
-use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use super::Report;
-use super::client::{Client, State};
-use super::schedule::Schedule;
-use super::thread::Thread;
+use crate::client::{Client, ClientState};
+use crate::mode::{ClientOf, Mode};
+use crate::report::{PATIENCE, Report};
+use crate::schedule::Schedule;
+use crate::thread::{Share, Thread};
+use ground::clock::Nanos;
 use ground::readiness::Ready;
-
-/// The longest sleep of the loop: how soon an interrupt is noticed.
-pub(super) const LONGEST_WAIT: Duration = Duration::from_millis(50);
+use wire::Connection;
 
 /// A thread with its clients.
-pub(super) struct Worker<'a> {
-    pub clients: Vec<Client>,
-    pub thread: Thread<'a>,
+pub struct Worker<'a, M: Mode> {
+    clients: Vec<ClientOf<M>>,
+    thread: Thread<'a, M>,
 }
 
-impl<'a> Worker<'a> {
-    /// The thread with its `count` clients, that are made where they will run.
-    pub fn new(thread: Thread<'a>, count: usize) -> Self {
+impl<'a, M: Mode> Worker<'a, M> {
+    /// The thread with its clients, whose programs are made in the thread that runs them.
+    pub fn new(thread: Thread<'a, M>, share: Share) -> Self {
         let plan = thread.plan;
-        let clients = (0..count).map(|index| {
-            let random = plan.seeds.clients[thread.first_client + index].clone();
-            Client::new(index, plan.workload.client(thread.number_of(index), random))
+        let clients = (0..share.clients).map(|index| {
+            let (number, random) = (plan.part.number(share.first_client + index), share.first_client + index);
+            let program = plan.workload.client(number, plan.seeds.clients[random].clone());
+            Client::new(index, number, program)
         });
         Self { clients: clients.collect(), thread }
     }
 
-    /// Connects, waits for the start, runs to the end, and reports all the way. `start` delivers the schedule, or
-    /// nothing if the run is called off.
+    /// Gets ready, waits for the start, and runs the load to its end. `start` delivers the schedule, or nothing if the run
+    /// is called off.
     pub fn run(mut self, start: &Receiver<Schedule>) {
-        if self.thread.plan.is_staged() {
-            if let Err(error) = self.make_ready() {
-                return self.thread.fail(&error);
-            }
-        } else if !self.thread.connects_under_way {
-            if let Err((client, error)) = self.connect_all() {
-                return self.thread.report(Report::CannotConnect { client, error });
-            }
+        self.clients.iter_mut().for_each(|client| M::prepare(&mut self.thread, client));
+        if !self.serve_while(|thread| thread.unready > 0) {
+            return;
         }
-        self.thread.report(Report::Connected);
-        let Ok(schedule) = start.recv() else { return self.leave() };
+        self.thread.books.report(Report::Connected);
+        let Ok(schedule) = start.recv() else { return self.disconnect() };
         self.thread.clock.sleep_until(schedule.start);
-        self.thread.start(schedule);
-        self.thread.report(Report::Began { at: self.thread.clock.now() });
-        if self.thread.pools.is_some() {
-            self.start_pools(schedule.start);
-        } else {
-            for client in &mut self.clients {
-                self.thread.begin_load(client, schedule.start);
+        self.thread.books.start(schedule);
+        self.thread.books.report(Report::Began { at: self.thread.clock.now() });
+        M::start(&mut self.thread, &mut self.clients, schedule.start);
+        if !self.serve_while(|thread| thread.active > 0) {
+            return;
+        }
+        self.disconnect();
+        let ended = self.thread.clock.now();
+        self.thread.roll(ended);
+        self.thread.note_backlog(ended);
+        self.thread.books.finish(ended, self.thread.active);
+    }
+
+    fn disconnect(&mut self) {
+        self.clients.iter_mut().for_each(Client::disconnect);
+    }
+
+    /// The event loop, with the registers to itself; false if waiting for events failed.
+    #[inline(never)]
+    fn serve_while(&mut self, is_unfinished: impl Fn(&Thread<'a, M>) -> bool) -> bool {
+        let mut ready = Ready::default();
+        while is_unfinished(&self.thread) && !self.thread.shared.is_ended() {
+            if let Err(error) = self.serve(&mut ready) {
+                let message = format!("could not wait for events: {error}");
+                self.thread.books.report(Report::Failed { message });
+                return false;
             }
         }
-        if let Err(error) = self.serve() {
-            return self.thread.fail(&error);
-        }
-        self.leave();
-        self.thread.finish();
-    }
-
-    /// Takes leave of the server.
-    fn leave(&mut self) {
-        for connection in self.clients.iter_mut().filter_map(|client| client.connection.as_mut()) {
-            connection.terminate();
-        }
-    }
-
-    /// The event loop of the load, with the registers to itself.
-    #[inline(never)]
-    fn serve(&mut self) -> io::Result<()> {
-        let mut ready = Ready::default();
-        while self.thread.active > 0 && !self.thread.shared.stop.load(Ordering::Relaxed) {
-            self.serve_once(&mut ready)?;
-        }
-        Ok(())
+        true
     }
 
     /// Serves what has happened, or waits until something does.
     #[inline(always)]
-    pub(super) fn serve_once(&mut self, ready: &mut Ready) -> io::Result<()> {
-        let has_turns = self.thread.has_errands() && self.prepare_to_wait()?;
-        let patience = if has_turns { Duration::ZERO } else { LONGEST_WAIT };
-        let count = self.thread.readiness.wait(ready, patience)?;
+    fn serve(&mut self, ready: &mut Ready) -> io::Result<()> {
+        if self.thread.sockets.are_connecting() {
+            self.go_on_connecting();
+        }
+        if let Some(next) = self.thread.timers.next().into_iter().chain(self.thread.mode.wakes_at()).min() {
+            self.thread.sockets.readiness.wake_at(self.thread.clock.moment(next))?;
+        }
+        let patience = if self.thread.timers.have_turns() { Duration::ZERO } else { PATIENCE };
+        let count = self.thread.sockets.readiness.wait(ready, patience)?;
         for token in ready.tokens(count) {
             if let Some(client) = self.clients.get_mut(token) {
                 self.thread.ready(client);
@@ -93,103 +91,84 @@ impl<'a> Worker<'a> {
         if count == 0 {
             self.thread.roll(self.thread.clock.now());
         }
-        if self.thread.has_errands() {
+        if self.thread.timers.next().is_some() {
             self.wake();
-            self.resume();
-            if self.thread.pools.is_some() {
-                self.serve_pools();
-            }
         }
+        if self.thread.timers.have_turns() {
+            self.resume();
+        }
+        M::served(&mut self.thread, &mut self.clients);
         Ok(())
     }
 
-    /// Goes on with connections that wait for their turn, and names the moment of the next client that waits for one;
-    /// whether somebody has yielded, so that there is nothing to wait for.
+    /// Begins to make queued connections, and gives those up whose time is over, for which no event comes.
     #[inline(never)]
-    fn prepare_to_wait(&mut self) -> io::Result<bool> {
-        if self.thread.connects_under_way {
-            self.end_waits();
-            self.go_on_with_queue();
+    fn go_on_connecting(&mut self) {
+        M::connecting(&mut self.thread, &mut self.clients);
+        while let Some(index) = self.thread.sockets.next_in_queue() {
+            let client = &mut self.clients[index];
+            match self.thread.sockets.open(&self.thread.plan.target, index) {
+                Ok(connection) => client.connection = Some(connection),
+                Err(error) => {
+                    let now = self.thread.clock.now();
+                    M::refused(&mut self.thread, client, error, now);
+                }
+            }
         }
-        let of_pools = self.thread.pools.as_ref().and_then(|pools| pools.next());
-        if let Some(next) = self.thread.timers.next().into_iter().chain(of_pools).min() {
-            self.thread.readiness.wake_at(self.thread.clock.moment(next))?;
+        if self.thread.plan.target.params.connect_timeout.is_some() {
+            let now = Instant::now();
+            for client in self.clients.iter_mut().filter(|client| client.state == ClientState::Connecting) {
+                let deadline = client.connection.as_ref().and_then(Connection::deadline);
+                if deadline.is_some_and(|deadline| deadline <= now) {
+                    self.thread.go_on_connecting(client);
+                }
+            }
         }
-        Ok(!self.thread.yielding.is_empty())
     }
 
     /// Goes on with clients whose time has come.
+    #[inline(never)]
     fn wake(&mut self) {
-        if self.thread.timers.next().is_none() {
-            return;
-        }
         let now = self.thread.clock.now();
-        self.thread.roll(now);
         while let Some(index) = self.thread.timers.pop(now) {
-            let client = &mut self.clients[index];
-            match client.state {
-                State::Scheduled => self.thread.start_scheduled(client, now),
-                State::WaitingForServer => self.thread.connect_later(client, now),
-                State::Sleeping { command } => {
-                    self.thread.account_command(client, command, now);
-                    self.thread.drive(client, now);
-                }
-                _ => {}
-            }
+            self.thread.act(&mut self.clients[index], now);
         }
     }
 
-    /// Goes on with clients that yielded; whoever yields again waits for the next round.
+    /// Goes on with clients that yielded; a client that yields again waits for the next round.
+    #[inline(never)]
     fn resume(&mut self) {
-        for index in std::mem::take(&mut self.thread.yielding) {
+        for index in self.thread.timers.take_turns() {
             let now = self.thread.clock.now();
-            self.thread.roll(now);
-            let client = &mut self.clients[index];
-            match client.state {
-                State::Pausing => self.thread.drive(client, now),
-                _ => self.thread.begin_transaction(client, now),
-            }
+            self.thread.act(&mut self.clients[index], now);
         }
     }
 }
 
-impl Thread<'_> {
-    /// Whether anything but sockets is to be looked after.
-    #[inline(always)]
-    fn has_errands(&self) -> bool {
-        self.timers.len() | self.yielding.len() | usize::from(self.connects_under_way) != 0
-    }
-
+impl<M: Mode> Thread<'_, M> {
     /// A client's socket can be read or written.
     #[inline(always)]
-    fn ready(&mut self, client: &mut Client) {
-        if let State::Waiting { last, .. } = client.state {
-            if self.is_plain {
-                return self.receive_plain(client, last);
-            }
+    fn ready(&mut self, client: &mut ClientOf<M>) {
+        match client.state {
+            ClientState::Awaiting(awaited) => self.receive(client, awaited),
+            ClientState::Connecting => self.go_on_connecting(client),
+            ClientState::Idle => M::idle_readable(self, client),
+            ClientState::Yielding | ClientState::Pausing | ClientState::Sleeping { .. } | ClientState::Finished => {}
         }
-        self.ready_otherwise(client);
     }
 
-    /// The same for what is not on the hot path.
-    #[inline(never)]
-    fn ready_otherwise(&mut self, client: &mut Client) {
+    /// The moment or the turn has come for which a client waited.
+    fn act(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+        self.roll(now);
         match client.state {
-            State::Waiting { .. }
-            | State::WaitingForRows { .. }
-            | State::WaitingForCount { .. }
-            | State::WaitingForAnswer { .. }
-            | State::RollingBack
-            | State::Preparing { .. } => self.receive(client),
-            State::Connecting => self.go_on_connecting(client),
-            State::Idle if self.pools.is_some() => self.slot_spoke(client),
-            State::Idle
-            | State::WaitingForServer
-            | State::Scheduled
-            | State::Yielding
-            | State::Pausing
-            | State::Sleeping { .. }
-            | State::Finished => {}
+            ClientState::Idle => M::due(self, client, now),
+            ClientState::Yielding => self.begin_transaction(client, now),
+            ClientState::Pausing => self.drive(client, now),
+            ClientState::Sleeping { command } => {
+                self.account_command(client, command, now);
+                self.drive(client, now);
+            }
+            ClientState::Connecting | ClientState::Awaiting(_) | ClientState::Finished => {}
         }
     }
 }

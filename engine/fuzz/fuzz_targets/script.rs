@@ -38,7 +38,7 @@ fn client(text: &[u8]) -> Option<Box<dyn Program>> {
 fn transaction(client: &mut dyn Program) {
     client.begin(&mut Random::seeded(2));
     for _ in 0..MOST_ACTIONS {
-        if client.next_query().is_none() && matches!(client.next_action(), Action::End | Action::Abort(_)) {
+        if matches!(client.next_action(), Action::End | Action::Abort(_)) {
             break;
         }
     }

@@ -24,13 +24,6 @@ pub trait Program {
     /// Returns the next action. The event loop calls it when the previous action is complete.
     fn next_action(&mut self) -> Action<'_>;
 
-    /// Returns the next action if it is a query outside of pipelines with [`Rows::Skipped`], the most frequent action.
-    /// Returns `None` for other actions; the event loop then calls [`Program::next_action`].
-    #[inline]
-    fn next_query(&mut self) -> Option<Query<'_>> {
-        None
-    }
-
     /// Stores the results of the last query, whose action had [`Rows::Kept`].
     fn store(&mut self, _results: &[ResultSet]) -> Result<(), AbortReason> {
         Ok(())
@@ -93,15 +86,6 @@ pub enum Action<'a> {
     End,
     /// The client is aborted.
     Abort(AbortReason),
-}
-
-/// An [`Action::Query`] with [`Rows::Skipped`].
-#[derive(Debug)]
-pub struct Query<'a> {
-    pub command: usize,
-    pub statement: &'a Statement,
-    pub values: &'a [Value],
-    pub last: bool,
 }
 
 /// Why a client is aborted.

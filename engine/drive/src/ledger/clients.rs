@@ -1,4 +1,4 @@
-//! What each client of a staged run did: for reports on how evenly the work was shared.
+//! What each client of a staged run did, for sysbench's reports on how evenly the clients shared the work.
 
 /// One client's transactions.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -15,13 +15,10 @@ impl ClientTotals {
     /// Adds a transaction.
     #[inline]
     pub fn add(&mut self, latency_ns: u64) {
-        let shortest = if self.transactions == 0 { latency_ns } else { self.shortest_ns };
-        self.shortest_ns = shortest.min(latency_ns);
-        self.longest_ns = self.longest_ns.max(latency_ns);
-        self.transactions += 1;
-        self.busy_ns += latency_ns;
+        self.merge(&Self { transactions: 1, busy_ns: latency_ns, shortest_ns: latency_ns, longest_ns: latency_ns });
     }
 
+    #[inline]
     fn merge(&mut self, other: &ClientTotals) {
         if other.transactions == 0 {
             return;
@@ -34,21 +31,21 @@ impl ClientTotals {
     }
 }
 
-/// Clients that follow one another, and what each did.
+/// The totals of consecutive clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Clients {
+pub struct PerClient {
     /// The number of the first one.
     first: usize,
     totals: Vec<ClientTotals>,
 }
 
-impl Clients {
-    /// `count` clients that have done nothing.
+impl PerClient {
+    /// `count` clients with empty totals.
     pub fn new(first: usize, count: usize) -> Self {
         Self { first, totals: vec![ClientTotals::default(); count] }
     }
 
-    /// The same clients, that have done nothing.
+    /// The same clients with empty totals.
     pub fn emptied(&self) -> Self {
         Self::new(self.first, self.totals.len())
     }
@@ -67,7 +64,7 @@ impl Clients {
     }
 
     /// Adds what the same or other clients did.
-    pub fn merge(&mut self, other: &Clients) {
+    pub fn merge(&mut self, other: &PerClient) {
         if other.totals.is_empty() {
             return;
         }
@@ -91,8 +88,8 @@ impl Clients {
 mod tests {
     use super::*;
 
-    fn clients(first: usize, latencies: &[&[u64]]) -> Clients {
-        let mut clients = Clients::new(first, latencies.len());
+    fn clients(first: usize, latencies: &[&[u64]]) -> PerClient {
+        let mut clients = PerClient::new(first, latencies.len());
         for (index, latencies) in latencies.iter().enumerate() {
             latencies.iter().for_each(|latency| clients.add(index, *latency));
         }
@@ -108,9 +105,9 @@ mod tests {
             clients(2, &[&[5], &[9]]),
         ];
         let whole = clients(0, &[&[4], &[6], &[7, 3, 5], &[9]]);
-        let mut forwards = Clients::default();
+        let mut forwards = PerClient::default();
         pages.iter().for_each(|page| forwards.merge(page));
-        let mut backwards = Clients::default();
+        let mut backwards = PerClient::default();
         pages.iter().rev().for_each(|page| backwards.merge(page));
         assert_eq!((&forwards, &backwards), (&whole, &whole));
         let third = ClientTotals { transactions: 3, busy_ns: 15, shortest_ns: 3, longest_ns: 7 };

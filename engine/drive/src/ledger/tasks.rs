@@ -1,6 +1,6 @@
 //! Tasks of applications with pools of connections: what became of each, and of all together.
 
-use crate::ledger::{Failures, Tally};
+use super::counts::Failures;
 use ground::clock::Nanos;
 use latency::{Latencies, Moments};
 
@@ -123,11 +123,9 @@ impl Tasks {
         *self.failures.entry(kind.to_string()).or_default() += 1;
     }
 
-    /// Takes the tasks of a stretch.
-    pub fn take(&mut self, tally: &mut Tally) {
-        if let Some(pooled) = &mut tally.pooled {
-            std::mem::take(&mut pooled.tasks).iter().for_each(|task| self.add(task));
-        }
+    /// Moves the tasks out of a stretch.
+    pub(crate) fn drain(&mut self, pooled: &mut Pooled) {
+        pooled.tasks.drain(..).for_each(|task| self.add(&task));
     }
 
     /// Tasks that did what they should.

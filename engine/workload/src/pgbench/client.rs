@@ -11,7 +11,7 @@ use super::legs::Leg;
 use super::scripts::Scripts;
 use super::steps::{Amount, Operation, Script, Sleep, Step, Store, Target};
 use super::symbols;
-use crate::program::{AbortReason, Action, Program, Query};
+use crate::program::{AbortReason, Action, Program};
 use ground::c_numbers;
 use ground::output::print_stderr;
 use ground::random::Random;
@@ -76,26 +76,27 @@ impl Program for Client {
         state.in_pipeline = false;
     }
 
-    fn next_action(&mut self) -> Action<'_> {
-        let scripts = &*self.scripts;
-        self.state.proceed(scripts, &scripts.scripts[self.state.script])
-    }
-
-    /// The most frequent steps, done in few instructions.
+    /// The most frequent steps, queries and random numbers for them, go the short way.
     #[inline]
-    fn next_query(&mut self) -> Option<Query<'_>> {
+    fn next_action(&mut self) -> Action<'_> {
         let (scripts, state) = (&*self.scripts, &mut self.state);
-        if scripts.timed | state.in_pipeline {
-            return None;
+        let script = &scripts.scripts[state.script];
+        match script.legs.leg(state.step) {
+            Some(leg) if !(scripts.timed | state.in_pipeline) => {
+                if leg.has_draws() {
+                    state.draw(script, leg);
+                }
+                state.step = leg.next;
+                Action::Query {
+                    command: leg.command,
+                    statement: &script.statements[leg.statement],
+                    values: &state.values,
+                    rows: Rows::Skipped,
+                    last: leg.is_last,
+                }
+            }
+            _ => state.proceed(scripts, script),
         }
-        let script = scripts.scripts.get(state.script)?;
-        let leg = script.legs.leg(state.step)?;
-        let statement = script.statements.get(leg.statement)?;
-        if leg.has_draws() {
-            state.draw(script, leg);
-        }
-        state.step = leg.next;
-        Some(Query { command: leg.command, statement, values: &state.values, last: leg.is_last })
     }
 
     fn store(&mut self, results: &[ResultSet]) -> Result<(), AbortReason> {

@@ -1,97 +1,26 @@
 //! The transaction log: a line for each transaction, or one for each interval, in pgbench's format.
 
+mod entry;
 mod file;
 mod intervals;
 
 use std::io;
-use std::path::PathBuf;
-use std::time::Duration;
 
+use entry::microseconds;
+pub use entry::{End, Entry, FailureKind, LogPlan};
 use file::LogFile;
 use ground::clock::Nanos;
 use ground::random::Random;
 use intervals::Intervals;
 use wire::value::Value;
 
-/// What is logged, and where.
-#[derive(Debug, Clone)]
-pub struct LogPlan {
-    /// Names of files begin with it; the process number and, but for the first, the thread's number follow.
-    pub prefix: String,
-    /// One line for each interval instead of each transaction.
-    pub aggregate: Option<Duration>,
-    /// The share of transactions that are logged, above 0 to 1.
-    pub sampling_rate: f64,
-    /// Whether the load has a rate, so that lag and skipped transactions have columns.
-    pub throttled: bool,
-    /// Whether there is a latency limit.
-    pub limited: bool,
-    /// Whether transactions are tried more than once, so that retries have columns.
-    pub retried: bool,
-    /// Whether kinds of failures are told apart.
-    pub failures_detailed: bool,
-    /// Whether clients go on after other errors, so that these have a column in the lines of intervals.
-    pub other_failures: bool,
-    /// The origin of the run's clock, since 1970.
-    pub origin: Duration,
-}
-
-impl LogPlan {
-    /// The file of thread `thread`.
-    pub fn path(&self, thread: usize) -> PathBuf {
-        let pid = std::process::id();
-        match thread {
-            0 => format!("{}.{pid}", self.prefix),
-            _ => format!("{}.{pid}.{thread}", self.prefix),
-        }
-        .into()
-    }
-}
-
-/// One transaction's end.
-#[derive(Debug, Clone, Copy)]
-pub struct Entry {
-    pub client: usize,
-    /// Counts the client's transactions from 0.
-    pub number: u64,
-    pub script: usize,
-    /// On the run's clock.
-    pub ended: Nanos,
-    pub end: End,
-    /// From the scheduled to the actual start, nanoseconds.
-    pub lag: Nanos,
-    pub retries: u32,
-}
-
-/// How a transaction ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// After so many nanoseconds since its scheduled start.
-    Committed {
-        latency: Nanos,
-    },
-    Failed(FailureKind),
-    Skipped,
-}
-
-/// The kinds of failures that pgbench tells apart.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum FailureKind {
-    Serialization,
-    Deadlock,
-    Other,
-}
-
 /// One thread's log.
 pub struct TransactionLog {
     file: LogFile,
     sample: Random,
-    sampling_rate: f64,
     intervals: Option<Intervals>,
     origin_ns: u64,
-    throttled: bool,
-    retried: bool,
-    failures_detailed: bool,
+    plan: LogPlan,
 }
 
 impl TransactionLog {
@@ -100,12 +29,9 @@ impl TransactionLog {
         Ok(Self {
             file: LogFile::create(plan.path(thread))?,
             sample,
-            sampling_rate: plan.sampling_rate,
             intervals: plan.aggregate.map(|length| Intervals::new(plan, length)),
             origin_ns: u64::try_from(plan.origin.as_nanos()).unwrap_or(0),
-            throttled: plan.throttled,
-            retried: plan.retried,
-            failures_detailed: plan.failures_detailed,
+            plan: plan.clone(),
         })
     }
 
@@ -119,7 +45,7 @@ impl TransactionLog {
     /// Notes a transaction.
     #[inline]
     pub fn note(&mut self, entry: &Entry) {
-        if self.sampling_rate < 1.0 && self.sample.unit() > self.sampling_rate {
+        if self.plan.sampling_rate < 1.0 && self.sample.unit() > self.plan.sampling_rate {
             return;
         }
         let ended_ns = self.origin_ns + entry.ended;
@@ -153,17 +79,17 @@ impl TransactionLog {
                 write_number(line, microseconds(latency));
             }
             End::Skipped => line.extend_from_slice(b"skipped"),
-            End::Failed(kind) => line.extend_from_slice(failure_word(kind, self.failures_detailed)),
+            End::Failed(kind) => line.extend_from_slice(failure_word(kind, self.plan.failures_detailed)),
         }
         for number in [entry.script as u64, ended_us / 1_000_000, ended_us % 1_000_000] {
             line.push(b' ');
             write_number(line, number);
         }
-        if self.throttled {
+        if self.plan.throttled {
             line.push(b' ');
             write_number(line, microseconds(lag));
         }
-        if self.retried {
+        if self.plan.retried {
             line.push(b' ');
             write_number(line, entry.retries.into());
         }
@@ -173,8 +99,10 @@ impl TransactionLog {
 }
 
 fn failure_word(kind: FailureKind, detailed: bool) -> &'static [u8] {
+    if !detailed {
+        return b"failed";
+    }
     match kind {
-        _ if !detailed => b"failed",
         FailureKind::Serialization => b"serialization",
         FailureKind::Deadlock => b"deadlock",
         FailureKind::Other => b"other",
@@ -186,14 +114,11 @@ fn write_number(out: &mut Vec<u8>, number: u64) {
     Value::Int(number as i64).write_text(out);
 }
 
-/// Nanoseconds rounded to microseconds.
-#[inline]
-fn microseconds(ns: Nanos) -> u64 {
-    ns.saturating_add(500) / 1000
-}
-
 #[cfg(test)]
 mod tests {
+    use std::path::PathBuf;
+    use std::time::Duration;
+
     use super::*;
 
     const SECOND: Nanos = 1_000_000_000;

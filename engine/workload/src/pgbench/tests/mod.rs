@@ -17,7 +17,6 @@ use crate::program::{AbortReason, Action, Program, Workload};
 use crate::seeds::Seeds;
 use ground::random::Random;
 use ground::shard::ClientShare;
-use wire::Rows;
 use wire::statement::QueryMode;
 use wire::value::Value;
 

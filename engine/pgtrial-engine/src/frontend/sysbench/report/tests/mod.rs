@@ -5,7 +5,7 @@ mod watching;
 
 use super::choice::Choice;
 use crate::frontend::sysbench::log::Log;
-use drive::ledger::{Clients, Tally};
+use drive::ledger::{PerClient, Tally};
 use workload::statistics::Queries;
 
 /// What is written to a log of this verbosity.
@@ -18,7 +18,7 @@ fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {
 
 /// Two clients: one with 3 transactions of 1, 2 and 3 ms, one with a transaction of 10 ms.
 fn tally() -> Tally {
-    let mut tally = Tally { clients: Clients::new(0, 2), ..Tally::default() };
+    let mut tally = Tally { clients: PerClient::new(0, 2), ..Tally::default() };
     for (client, ms) in [(0, 1), (0, 2), (0, 3), (1, 10)] {
         tally.commit(ms * 1_000_000);
         tally.clients.add(client, ms * 1_000_000);

@@ -1,0 +1,211 @@
+//! One thread's pages of the ledger: the stretch of time that is counted now, its tally, the scripts' accounts and the
+//! transaction log.
+
+use std::io;
+use std::sync::mpsc::Sender;
+
+use crate::client::Client;
+use crate::ledger::log::{End, Entry, FailureKind, TransactionLog};
+use crate::ledger::{ScriptAccount, Tally};
+use crate::outcome::CpuTime;
+use crate::plan::{Plan, ScriptOptions};
+use crate::report::{Report, ThreadTotals};
+use crate::schedule::{Schedule, Stretch};
+use ground::clock::{Nanos, Phase};
+
+/// What a thread counts.
+pub struct Books<'a> {
+    options: &'a ScriptOptions,
+    /// The thread's number in the engine.
+    pub thread: usize,
+    reports: Sender<Report>,
+    pub schedule: Schedule,
+    pub stretch: Stretch,
+    pub tally: Tally,
+    pub scripts: Vec<ScriptAccount>,
+    log: Option<TransactionLog>,
+    pub totals: ThreadTotals,
+    cpu_at_measure: Option<CpuTime>,
+    /// Whether a transaction's end is more than an entry in the tally.
+    is_detailed: bool,
+}
+
+impl<'a> Books<'a> {
+    /// The books of thread `thread`, which start with this tally.
+    pub fn new(plan: &'a Plan, thread: usize, tally: Tally, reports: Sender<Report>) -> io::Result<Self> {
+        let options = plan.options();
+        let schedule = Schedule::new(0, plan.warmup, None);
+        let scripts = plan.workload.scripts();
+        let sample = &plan.seeds.threads[thread].sample;
+        Ok(Self {
+            options,
+            thread,
+            reports,
+            // No stretch ends before the start.
+            stretch: Stretch { ends: Nanos::MAX, ..schedule.first() },
+            schedule,
+            is_detailed: tally.pace.is_some()
+                || options.latency_limit.is_some()
+                || options.log.is_some()
+                || options.tries != Some(1)
+                || scripts.len() > 1,
+            tally,
+            scripts: scripts.iter().map(|script| ScriptAccount::new(script.commands.len())).collect(),
+            log: options.log.as_ref().map(|log| TransactionLog::open(log, thread, sample.clone())).transpose()?,
+            totals: ThreadTotals::default(),
+            cpu_at_measure: None,
+        })
+    }
+
+    /// The load begins.
+    pub fn start(&mut self, schedule: Schedule) {
+        self.schedule = schedule;
+        self.stretch = schedule.first();
+        self.totals.reconnect_ns = 0;
+        if self.stretch.phase == Phase::Measure {
+            self.cpu_at_measure = CpuTime::of_thread();
+        }
+        if let Some(log) = &mut self.log {
+            log.begin(schedule.measure);
+        }
+    }
+
+    /// Reports the stretch that is over, and begins the next one.
+    pub fn begin_next_stretch(&mut self) {
+        let next = self.schedule.after(&self.stretch);
+        self.report_stretch(self.stretch.ends);
+        if next.phase != self.stretch.phase {
+            match next.phase {
+                Phase::Measure => {
+                    self.empty_accounts();
+                    self.totals.reconnect_ns = 0;
+                    self.cpu_at_measure = CpuTime::of_thread();
+                }
+                Phase::Drain => self.note_cpu(),
+                Phase::Warmup => {}
+            }
+        }
+        self.stretch = next;
+    }
+
+    /// The thread has ended at `ended`, and left so many clients unfinished.
+    pub fn finish(mut self, ended: Nanos, unfinished: usize) {
+        self.note_cpu();
+        self.report_stretch(ended);
+        if self.stretch.phase == Phase::Warmup {
+            // Nothing was measured.
+            self.empty_accounts();
+        }
+        let log_error = self.log.take().and_then(|log| log.finish(ended).err());
+        let (totals, scripts) = (std::mem::take(&mut self.totals), std::mem::take(&mut self.scripts));
+        let totals = Box::new(ThreadTotals { ended, log_error, scripts, unfinished, ..totals });
+        self.report(Report::Finished { thread: self.thread, totals });
+    }
+
+    /// Reports to the run. A run that was given up receives nothing, which is no error here.
+    pub fn report(&self, report: Report) {
+        let _ = self.reports.send(report);
+    }
+
+    /// Counts a committed transaction.
+    #[inline]
+    pub fn commit<O>(&mut self, client: &Client<O>, now: Nanos) {
+        let latency = now - client.transaction.scheduled;
+        self.tally.commit(latency);
+        if self.is_detailed {
+            self.commit_in_detail(client, now, latency);
+        }
+    }
+
+    fn commit_in_detail<O>(&mut self, client: &Client<O>, now: Nanos, latency: Nanos) {
+        let transaction = &client.transaction;
+        let lag = transaction.began - transaction.scheduled;
+        let is_late = self.options.latency_limit.is_some_and(|limit| u128::from(latency) > limit.as_nanos());
+        let is_paced = self.tally.pace.is_some();
+        if let Some(pace) = &mut self.tally.pace {
+            pace.service.record(now - transaction.began);
+            pace.lags.record(lag);
+        }
+        let script = &mut self.scripts[transaction.script];
+        for counts in [&mut self.tally.counts, &mut script.whole] {
+            if is_paced {
+                counts.lag.add(lag as f64 / 1000.0);
+            }
+            counts.late += u64::from(is_late);
+            counts.add_retries(transaction.tries - 1);
+        }
+        script.whole.moments.add(latency as f64 / 1000.0);
+        self.log(client, now, End::Committed { latency });
+    }
+
+    /// Counts a transaction that failed for good.
+    pub fn fail<O>(&mut self, client: &Client<O>, sqlstate: &str, kind: FailureKind) {
+        for counts in [&mut self.tally.counts, &mut self.scripts[client.transaction.script].whole] {
+            counts.fail(sqlstate);
+            counts.other_failures += u64::from(kind == FailureKind::Other);
+            counts.add_retries(client.transaction.tries - 1);
+        }
+    }
+
+    /// Counts a transaction that was too late to be started, and logs it.
+    pub fn skip<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+        self.tally.counts.skipped += 1;
+        self.scripts[client.transaction.script].whole.skipped += 1;
+        self.log(client, now, End::Skipped);
+        self.count(client);
+    }
+
+    /// Counts a transaction for its client, however it ended.
+    #[inline]
+    pub fn count<O>(&self, client: &mut Client<O>) {
+        client.done += u64::from(self.stretch.phase != Phase::Warmup);
+    }
+
+    /// Counts how late a free client was woken for its scheduled start.
+    pub fn note_oversleep(&mut self, lag: Nanos) {
+        if let Some(pace) = &mut self.tally.pace {
+            pace.oversleeps.record(lag);
+        }
+    }
+
+    /// Writes a transaction's end to the log, if there is one.
+    pub fn log<O>(&mut self, client: &Client<O>, now: Nanos, end: End) {
+        let Some(log) = &mut self.log else { return };
+        if self.stretch.phase == Phase::Warmup {
+            return;
+        }
+        let transaction = &client.transaction;
+        let lag = match end {
+            End::Committed { .. } => transaction.began - transaction.scheduled,
+            End::Failed(_) | End::Skipped => 0,
+        };
+        log.note(&Entry {
+            client: client.number,
+            number: client.done,
+            script: transaction.script,
+            ended: now,
+            end,
+            lag,
+            retries: transaction.tries - 1,
+        });
+    }
+
+    fn report_stretch(&mut self, ended: Nanos) {
+        let stretch = Stretch { ends: ended.max(self.stretch.begins), ..self.stretch };
+        let empty = self.tally.emptied();
+        let tally = Box::new(std::mem::replace(&mut self.tally, empty));
+        self.report(Report::Tick { thread: self.thread, stretch, tally });
+    }
+
+    fn empty_accounts(&mut self) {
+        for account in &mut self.scripts {
+            *account = ScriptAccount::new(account.commands.len());
+        }
+    }
+
+    fn note_cpu(&mut self) {
+        if let (Some(before), Some(now)) = (self.cpu_at_measure.take(), CpuTime::of_thread()) {
+            self.totals.cpu = now - before;
+        }
+    }
+}

@@ -1,0 +1,277 @@
+//! The closed loop, as in pgbench: a client starts its next transaction when the former one has ended or, with a rate, at
+//! its scheduled time. With `--connect` each transaction has a connection of its own. With `--wait-for-server` clients
+//! that lose their connection make another one.
+
+use std::time::Duration;
+
+use crate::arrivals::Throttle;
+use crate::client::{Client, ClientState, Failure};
+use crate::ledger::Tally;
+use crate::ledger::log::{End, FailureKind};
+use crate::mode::Mode;
+use crate::outcome::Cause;
+use crate::plan::{ClosedPlan, Limit, Plan};
+use crate::report::Report;
+use crate::thread::{Share, Thread};
+use ground::clock::Nanos;
+use wire::OpenError;
+use wire::error::ConnectionError;
+
+/// Between two attempts of a client to connect: short beside any restart, long beside what a refusal costs.
+const PAUSE: Nanos = 200_000_000;
+
+/// The closed loop of one thread.
+pub struct Closed {
+    /// How many each client runs; `u64::MAX` if time limits the load.
+    transactions: u64,
+    throttle: Option<Throttle>,
+    reconnect: bool,
+    wait_for_server: Option<Duration>,
+    /// Whether the first outage of the thread was reported.
+    is_outage_noted: bool,
+}
+
+/// What a client of a closed loop has.
+#[derive(Default)]
+pub struct ClosedClient {
+    outage: Option<Outage>,
+}
+
+/// A client that has lost its connection, or could not make one, waits for the server.
+struct Outage {
+    since: Nanos,
+    /// Whether it waits for its next attempt to connect.
+    is_pausing: bool,
+}
+
+type Loop<'a> = Thread<'a, Closed>;
+type LoopClient = Client<ClosedClient>;
+
+impl Mode for Closed {
+    type Plan = ClosedPlan;
+    type Client = ClosedClient;
+
+    fn new(plan: &Plan, closed: &ClosedPlan, share: Share) -> (Self, Tally) {
+        let throttle = Throttle::of_thread(plan, closed.interval, share.thread);
+        let tally = Tally { pace: throttle.as_ref().map(|_| Box::default()), ..Tally::default() };
+        let mode = Self {
+            transactions: match closed.limit {
+                Limit::Transactions(limit) => limit,
+                Limit::Time(_) => u64::MAX,
+            },
+            throttle,
+            reconnect: closed.reconnect,
+            wait_for_server: closed.wait_for_server,
+            is_outage_noted: closed.reconnect,
+        };
+        (mode, tally)
+    }
+
+    fn prepare(thread: &mut Loop<'_>, client: &mut LoopClient) {
+        if !thread.mode.reconnect {
+            thread.unready += 1;
+            thread.connect(client, thread.clock.now());
+        }
+    }
+
+    fn start(thread: &mut Loop<'_>, clients: &mut [LoopClient], at: Nanos) {
+        if let Some(throttle) = &mut thread.mode.throttle {
+            throttle.start(at);
+        }
+        clients.iter_mut().for_each(|client| thread.begin_transaction(client, at));
+    }
+
+    #[inline]
+    fn next(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) -> bool {
+        if thread.is_done(client, now) {
+            thread.leave(client);
+            return false;
+        }
+        thread.choose_script(client);
+        if thread.mode.throttle.is_some() && !thread.await_scheduled_start(client, now) {
+            return false;
+        }
+        thread.is_connected(client, now)
+    }
+
+    #[inline]
+    fn ended(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) -> Option<Nanos> {
+        let now = thread.end_time(client, now);
+        thread.books.commit(client, now);
+        if client.status != b'I' {
+            thread.left_open(client);
+            return None;
+        }
+        thread.books.count(client);
+        thread.end_connection(client);
+        thread.next_after(client, now)
+    }
+
+    fn failed(thread: &mut Loop<'_>, client: &mut LoopClient, _failure: &Failure, _now: Nanos) {
+        thread.end_connection(client);
+    }
+
+    fn connected(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) {
+        if thread.unready > 0 {
+            thread.unready -= 1;
+            client.state = ClientState::Idle;
+        } else if client.own.outage.take().is_some() && thread.is_over(now) {
+            thread.leave(client);
+        } else {
+            thread.start_transaction(client, now);
+        }
+    }
+
+    fn refused(thread: &mut Loop<'_>, client: &mut LoopClient, error: OpenError, now: Nanos) {
+        if thread.unready > 0 {
+            thread.books.report(Report::CannotConnect { client: client.number, error });
+            return thread.shared.end_run();
+        }
+        if let Some(patience) = thread.mode.wait_for_server {
+            let outage = client.own.outage.get_or_insert(Outage { since: now, is_pausing: false });
+            if thread.is_over(now) {
+                return thread.leave(client);
+            }
+            if u128::from(now - outage.since) <= patience.as_nanos() {
+                outage.is_pausing = true;
+                return thread.wait_until(client, now + PAUSE);
+            }
+        }
+        Self::stuck(thread, client, None, Cause::Connect(error));
+    }
+
+    fn lost(
+        thread: &mut Loop<'_>,
+        client: &mut LoopClient,
+        command: Option<usize>,
+        error: ConnectionError,
+        now: Nanos,
+    ) {
+        if thread.mode.wait_for_server.is_some() {
+            return thread.begin_outage(client, &error, now);
+        }
+        Self::stuck(thread, client, command, Cause::Connection(error));
+    }
+
+    fn stuck(thread: &mut Loop<'_>, client: &mut LoopClient, command: Option<usize>, cause: Cause) {
+        thread.abort(client, command, cause);
+        thread.exit_on_abort();
+    }
+
+    fn due(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) {
+        if let Some(outage @ Outage { is_pausing: true, .. }) = &mut client.own.outage {
+            outage.is_pausing = false;
+            return thread.connect(client, now);
+        }
+        if thread.is_over(now) {
+            return thread.leave(client);
+        }
+        thread.books.note_oversleep(now - client.transaction.scheduled);
+        if thread.is_connected(client, now) {
+            thread.drive(client, now);
+        }
+    }
+
+    /// Ends the waiting of clients whose patience, or whose run, is over while their connection is being made.
+    fn connecting(thread: &mut Loop<'_>, clients: &mut [LoopClient]) {
+        let Some(patience) = thread.mode.wait_for_server else { return };
+        let (now, end) = (thread.clock.now(), thread.books.schedule.end);
+        let is_over = |since| now >= end || u128::from(now - since) > patience.as_nanos();
+        let waiting = |client: &&mut LoopClient| {
+            let since = client.own.outage.as_ref().map(|outage| outage.since);
+            client.state == ClientState::Connecting && since.is_some_and(is_over)
+        };
+        for client in clients.iter_mut().filter(waiting) {
+            thread.sockets.give_up(client.index, client.connection.take().is_some());
+            let message = "the server did not answer in time".to_owned();
+            Self::refused(thread, client, OpenError { message, sqlstate: "08001".to_owned() }, now);
+        }
+    }
+
+    fn throttle(&self) -> Option<&Throttle> {
+        self.throttle.as_ref()
+    }
+}
+
+impl Loop<'_> {
+    #[inline]
+    fn is_done(&self, client: &LoopClient, now: Nanos) -> bool {
+        client.done >= self.mode.transactions || self.is_over(now)
+    }
+
+    /// With `--connect`: ends the connection of a transaction that is over.
+    #[inline]
+    fn end_connection(&self, client: &mut LoopClient) {
+        if self.mode.reconnect {
+            client.disconnect();
+        }
+    }
+
+    /// Gives a client its next scheduled start, past those that are too late already; true if that is now.
+    fn await_scheduled_start(&mut self, client: &mut LoopClient, now: Nanos) -> bool {
+        loop {
+            let Some(throttle) = &mut self.mode.throttle else { return true };
+            let scheduled = throttle.next();
+            client.transaction.scheduled = scheduled;
+            if self.options.latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
+                self.books.skip(client, now);
+                if self.is_done(client, now) {
+                    self.leave(client);
+                    return false;
+                }
+                continue;
+            }
+            if scheduled > self.books.schedule.end {
+                self.leave(client);
+                return false;
+            }
+            if scheduled > now {
+                self.wait_until(client, scheduled);
+                return false;
+            }
+            return true;
+        }
+    }
+
+    /// Begins the transaction of a client that has a connection; false if one has to be made before.
+    #[inline]
+    fn is_connected(&mut self, client: &mut LoopClient, now: Nanos) -> bool {
+        if client.connection.is_none() {
+            self.connect(client, now);
+            return false;
+        }
+        self.note_start(client, now);
+        true
+    }
+
+    fn start_transaction(&mut self, client: &mut LoopClient, now: Nanos) {
+        self.note_start(client, now);
+        self.drive(client, now);
+    }
+
+    #[inline]
+    fn note_start(&mut self, client: &mut LoopClient, now: Nanos) {
+        if self.mode.throttle.is_none() {
+            client.transaction.scheduled = now;
+        }
+        client.transaction.began = now;
+    }
+
+    /// The transaction under way has failed with its connection; the next one gets another connection.
+    #[cold]
+    fn begin_outage(&mut self, client: &mut LoopClient, error: &ConnectionError, now: Nanos) {
+        if !self.mode.is_outage_noted {
+            self.mode.is_outage_noted = true;
+            let text = format_args!("waits for the server: {error} (others of its thread are not told)");
+            self.note(client.number, text);
+        }
+        let before = client.transaction.failure.take();
+        let sqlstate = before.as_ref().map_or(error.sqlstate(), |failure| &failure.error.sqlstate);
+        self.books.fail(client, sqlstate, FailureKind::Other);
+        self.books.log(client, now, End::Failed(FailureKind::Other));
+        client.status = b'I';
+        client.own.outage = Some(Outage { since: now, is_pausing: false });
+        self.books.count(client);
+        self.begin_transaction(client, now);
+    }
+}

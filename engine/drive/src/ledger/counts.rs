@@ -1,0 +1,122 @@
+//! How many transactions there were of each kind: of a stretch, of a script, of a command.
+
+use std::collections::BTreeMap;
+
+use latency::Moments;
+use workload::statistics::Queries;
+
+/// The SQLSTATEs of failures after which a transaction may be tried again.
+pub const SERIALIZATION_FAILURE: &str = "40001";
+pub const DEADLOCK_DETECTED: &str = "40P01";
+
+/// Failed transactions by SQLSTATE.
+pub type Failures = BTreeMap<String, u64>;
+
+/// What became of transactions.
+#[derive(Debug, Clone, Default)]
+pub struct Counts {
+    /// Latency of committed transactions from their scheduled start: count, mean, deviation, extremes.
+    pub moments: Moments,
+    /// With a rate: the time from the scheduled to the actual start of committed transactions.
+    pub lag: Moments,
+    /// By SQLSTATE, those that ended a client too.
+    pub failures: Failures,
+    /// Of the failures after which the client went on, those that are neither serialization failures nor deadlocks.
+    pub other_failures: u64,
+    /// Transactions that were not started because they were late already.
+    pub skipped: u64,
+    /// Committed transactions that took longer than the latency limit.
+    pub late: u64,
+    /// Transactions that were tried more than once, and the tries beyond their first.
+    pub retried: u64,
+    pub retries: u64,
+    pub queries: Queries,
+}
+
+impl Counts {
+    /// Committed transactions.
+    pub fn transactions(&self) -> u64 {
+        self.moments.count
+    }
+
+    /// Transactions that failed for good, while their clients went on.
+    pub fn failed(&self) -> u64 {
+        self.serialization_failures() + self.deadlocks() + self.other_failures
+    }
+
+    /// Transactions that failed for good by a serialization failure.
+    pub fn serialization_failures(&self) -> u64 {
+        self.failures.get(SERIALIZATION_FAILURE).copied().unwrap_or(0)
+    }
+
+    /// Transactions that failed for good by a deadlock.
+    pub fn deadlocks(&self) -> u64 {
+        self.failures.get(DEADLOCK_DETECTED).copied().unwrap_or(0)
+    }
+
+    /// Counts a failed transaction by its SQLSTATE.
+    pub fn fail(&mut self, sqlstate: &str) {
+        *self.failures.entry(sqlstate.to_owned()).or_default() += 1;
+    }
+
+    /// Counts the tries of one transaction beyond its first.
+    pub fn add_retries(&mut self, retries: u32) {
+        self.retried += u64::from(retries > 0);
+        self.retries += u64::from(retries);
+    }
+
+    /// Adds other transactions.
+    pub fn merge(&mut self, other: &Counts) {
+        self.moments.merge(&other.moments);
+        self.lag.merge(&other.lag);
+        for (kind, count) in &other.failures {
+            *self.failures.entry(kind.clone()).or_default() += count;
+        }
+        self.other_failures += other.other_failures;
+        self.skipped += other.skipped;
+        self.late += other.late;
+        self.retried += other.retried;
+        self.retries += other.retries;
+        self.queries.merge(&other.queries);
+    }
+}
+
+/// Latency and failures of one command.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    pub moments: Moments,
+    /// Serialization failures and deadlocks that were not retried, and those that were.
+    pub failures: u64,
+    pub retries: u64,
+}
+
+impl Account {
+    /// Adds another account of the same command.
+    pub fn merge(&mut self, other: &Account) {
+        self.moments.merge(&other.moments);
+        self.failures += other.failures;
+        self.retries += other.retries;
+    }
+}
+
+/// One script's account and its commands'.
+#[derive(Debug, Clone, Default)]
+pub struct ScriptAccount {
+    pub whole: Counts,
+    pub commands: Vec<Account>,
+}
+
+impl ScriptAccount {
+    /// The empty account of a script with so many commands.
+    pub(crate) fn new(commands: usize) -> Self {
+        Self { whole: Counts::default(), commands: vec![Account::default(); commands] }
+    }
+
+    /// Adds another account of the same script.
+    pub fn merge(&mut self, other: &ScriptAccount) {
+        self.whole.merge(&other.whole);
+        for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
+            mine.merge(theirs);
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! What happened in a stretch of time: counts, latencies, and what only some modes count.
+
+use latency::Latencies;
+
+use super::clients::PerClient;
+use super::counts::Counts;
+use super::tasks::Pooled;
+
+/// What happened in one stretch of time.
+#[derive(Debug, Clone, Default)]
+pub struct Tally {
+    pub counts: Counts,
+    /// Response time of committed transactions: from their scheduled start.
+    pub latencies: Latencies,
+    /// Only with a rate.
+    pub pace: Option<Box<Pace>>,
+    /// Only with pools of connections.
+    pub pooled: Option<Box<Pooled>>,
+    /// Only in a staged run.
+    pub clients: PerClient,
+}
+
+/// How a load with a rate kept to its schedule.
+#[derive(Debug, Clone, Default)]
+pub struct Pace {
+    /// Service time of committed transactions: from their actual start.
+    pub service: Latencies,
+    /// Schedule lag: from the scheduled to the actual start.
+    pub lags: Latencies,
+    /// The part of it that is the client's own: the lag of transactions for which a client was free in time.
+    pub oversleeps: Latencies,
+    /// At the end: transactions whose time has come but for which no client is free, and clients that are at one.
+    pub backlog: u64,
+    pub busy: u64,
+}
+
+impl Tally {
+    /// An empty tally that counts the same.
+    pub(crate) fn emptied(&self) -> Self {
+        Self { pace: self.pace.as_ref().map(|_| Box::default()), clients: self.clients.emptied(), ..Self::default() }
+    }
+
+    /// Counts one committed transaction.
+    #[inline]
+    pub fn commit(&mut self, latency_ns: u64) {
+        // A signed conversion is one instruction, and no latency needs the 64th bit.
+        self.counts.moments.add(latency_ns as i64 as f64 / 1000.0);
+        self.latencies.record(latency_ns);
+    }
+
+    /// Adds another stretch.
+    pub fn merge(&mut self, other: &Tally) {
+        self.counts.merge(&other.counts);
+        self.latencies.merge(&other.latencies);
+        self.clients.merge(&other.clients);
+        if let Some(theirs) = &other.pace {
+            let mine = self.pace.get_or_insert_default();
+            mine.service.merge(&theirs.service);
+            mine.lags.merge(&theirs.lags);
+            mine.oversleeps.merge(&theirs.oversleeps);
+            mine.backlog += theirs.backlog;
+            mine.busy += theirs.busy;
+        }
+        if let Some(theirs) = &other.pooled {
+            self.pooled.get_or_insert_default().merge(theirs);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ledger::counts::Failures;
+
+    #[test]
+    fn merging_stretches_counts_everything_once() {
+        let (mut a, mut b, mut whole) = (Tally::default(), Tally::default(), Tally::default());
+        for latency in 1..=1000u64 {
+            (if latency % 3 == 0 { &mut a } else { &mut b }).commit(latency * 7919);
+            whole.commit(latency * 7919);
+        }
+        a.counts.fail("40001");
+        b.counts.fail("40001");
+        b.counts.fail("57P01");
+        a.merge(&b);
+        assert_eq!(a.counts.transactions(), 1000);
+        assert_eq!(a.counts.failures, Failures::from([("40001".to_owned(), 2), ("57P01".to_owned(), 1)]));
+        assert_eq!(a.latencies.percentiles(), whole.latencies.percentiles());
+        assert!((a.counts.moments.stddev() - whole.counts.moments.stddev()).abs() < 1e-6);
+    }
+}

@@ -1,0 +1,108 @@
+//! When clients act: the trait that the event loop calls, one implementation for each mode of a load. A further mode is a
+//! further variant of [`crate::plan::Load`] and a file beside `closed.rs`, `staged.rs` and `pooled.rs`.
+
+use crate::arrivals::Throttle;
+use crate::client::{Client, Failure};
+use crate::ledger::Tally;
+use crate::outcome::Cause;
+use crate::plan::Plan;
+use crate::thread::{Share, Thread};
+use ground::clock::Nanos;
+use wire::OpenError;
+use wire::error::ConnectionError;
+use workload::AbortReason;
+
+/// A client of mode `M`.
+pub type ClientOf<M> = Client<<M as Mode>::Client>;
+
+/// A mode of the load, as one thread keeps it.
+pub trait Mode: Sized + Send {
+    /// What the plan says of this mode.
+    type Plan;
+    /// What a client has in this mode only.
+    type Client: Default;
+
+    /// The mode of the thread that has this share of the clients, and the empty tally of what it counts.
+    fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally);
+
+    /// Begins what a client has to do before the start of the load. The start waits until [`Thread::unready`] is 0.
+    fn prepare(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>);
+
+    /// The load begins at `at`.
+    fn start(thread: &mut Thread<'_, Self>, clients: &mut [ClientOf<Self>], at: Nanos);
+
+    /// Makes a client ready for its next transaction; false if it cannot start now: the mode has it wait or ends it.
+    fn next(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos) -> bool;
+
+    /// A client's program is at its end: counts the transaction. Returns when the next one starts, if that is now.
+    fn ended(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos) -> Option<Nanos>;
+
+    /// A client's transaction failed for good, was rolled back and counted; the client goes on.
+    fn failed(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, failure: &Failure, now: Nanos);
+
+    /// A client's connection is ready.
+    fn connected(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos);
+
+    /// A client's connection could not be made.
+    fn refused(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, error: OpenError, now: Nanos);
+
+    /// A client's connection broke while the script's `command` waited for its answer.
+    fn lost(
+        thread: &mut Thread<'_, Self>,
+        client: &mut ClientOf<Self>,
+        command: Option<usize>,
+        error: ConnectionError,
+        now: Nanos,
+    );
+
+    /// A client cannot go on with its transaction.
+    fn stuck(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, command: Option<usize>, cause: Cause);
+
+    /// The moment has come for which an idle client waited ([`Thread::wait_until`]).
+    fn due(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos);
+
+    /// The server sent something to an idle client.
+    fn idle_readable(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>) {}
+
+    /// Carries out what a program does with its connections. Returns when the client goes on, if that is now. Scripts do not
+    /// manage connections.
+    fn manage(
+        thread: &mut Thread<'_, Self>,
+        client: &mut ClientOf<Self>,
+        _management: Management,
+        _now: Nanos,
+    ) -> Option<Nanos> {
+        let reason = "the program manages connections, which only sysbench's do".to_owned();
+        Self::stuck(thread, client, None, Cause::Program(AbortReason::Script { reason }));
+        None
+    }
+
+    /// Some connections are being made: a round of the event loop begins.
+    fn connecting(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
+
+    /// When the mode itself has something to do.
+    fn wakes_at(&self) -> Option<Nanos> {
+        None
+    }
+
+    /// A round of the event loop is over.
+    fn served(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
+
+    /// The schedule of a load with a rate.
+    fn throttle(&self) -> Option<&Throttle> {
+        None
+    }
+}
+
+/// What a program does with its connections, and with itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Management {
+    /// Makes the connection of this number and uses it.
+    Connect(usize),
+    /// Uses the connection of this number.
+    Use(usize),
+    /// Closes the connection of this number.
+    Disconnect(usize),
+    /// Takes part in no further transaction.
+    Leave,
+}

@@ -1,0 +1,195 @@
+//! A run: spreads the clients over threads, starts them together, and adds up what they report.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::mpsc::{Sender, channel};
+use std::thread as threads;
+
+use crate::closed::Closed;
+use crate::ledger::tasks::Tasks;
+use crate::mode::Mode;
+use crate::outcome::{Observer, Outcome, RunError};
+use crate::plan::{Load, Plan};
+use crate::pooled::Pooled;
+use crate::report::{Inbox, Report, Shared, ThreadTotals};
+use crate::schedule::Schedule;
+use crate::staged::Staged;
+use crate::start::{Started, start, wait_for_connections};
+use crate::thread::{Share, Thread};
+use crate::ticks::Ticks;
+use crate::worker::Worker;
+use ground::clock::{Clock, Nanos, Phase};
+
+/// Runs `plan`; `interrupt` ends it early with what was measured so far.
+pub fn run(
+    plan: &Plan,
+    clock: Clock,
+    interrupt: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<Outcome, RunError> {
+    launch(Run { plan, clock, interrupt, observer, has_load: true })
+}
+
+/// Does only what the clients of a staged `plan` do before their first transaction; false if interrupted.
+pub fn perform(
+    plan: &Plan,
+    clock: Clock,
+    interrupt: &AtomicBool,
+    observer: &mut dyn Observer,
+) -> Result<bool, RunError> {
+    launch(Run { plan, clock, interrupt, observer, has_load: false }).map(|outcome| !outcome.interrupted)
+}
+
+/// Here the mode is chosen, once for all threads.
+fn launch(run: Run<'_>) -> Result<Outcome, RunError> {
+    match &run.plan.load {
+        Load::Closed(closed) => run.launch::<Closed>(closed, 1),
+        Load::Staged(staged) => run.launch::<Staged>(staged, 1),
+        // A pool is not divided.
+        Load::Pooled(pools, _) => run.launch::<Pooled>(pools, pools.size),
+    }
+}
+
+struct Run<'a> {
+    plan: &'a Plan,
+    clock: Clock,
+    interrupt: &'a AtomicBool,
+    observer: &'a mut dyn Observer,
+    /// Whether there is anything after what comes before the first transaction.
+    has_load: bool,
+}
+
+impl Run<'_> {
+    /// Runs the load in threads of which each has a multiple of `unit` clients.
+    fn launch<M: Mode>(mut self, load: &M::Plan, unit: usize) -> Result<Outcome, RunError> {
+        let (plan, clock) = (self.plan, self.clock);
+        let shared = Shared::default();
+        threads::scope(|scope| {
+            let (reports, inbox) = channel();
+            let mut starts = Vec::new();
+            let mut first_client = 0;
+            for thread in 0..plan.jobs {
+                // As in pgbench: the remaining clients over the remaining threads, rounded up.
+                let clients = ((plan.clients - first_client) / unit).div_ceil(plan.jobs - thread) * unit;
+                let share = Share { thread, first_client, clients };
+                first_client += clients;
+                let mode = M::new(plan, load, share);
+                let thread = Thread::new(plan, clock, share, mode, reports.clone(), &shared)
+                    .map_err(|error| RunError::System(error.to_string()))?;
+                let (start, started) = channel();
+                starts.push(start);
+                threads::Builder::new()
+                    .name("pgtrial-load".to_owned())
+                    .spawn_scoped(scope, move || Worker::new(thread, share).run(&started))
+                    .map_err(|error| RunError::System(format!("could not create thread: {error}")))?;
+            }
+            drop(reports);
+            let inbox = Inbox { reports: inbox, interrupt: self.interrupt, shared: &shared };
+            let outcome = self.coordinate(&inbox, &starts);
+            // Threads that still wait for their start find the channel closed, the others see the flag.
+            shared.end_run();
+            drop(starts);
+            outcome
+        })
+    }
+
+    fn coordinate(&mut self, inbox: &Inbox<'_>, starts: &[Sender<Schedule>]) -> Result<Outcome, RunError> {
+        let (plan, began) = (self.plan, self.clock.now());
+        let tasks = plan.pools().map(|pools| Tasks::new(pools.all_tasks()));
+        let mut outcome = Outcome { tasks, interrupted: true, ..Outcome::default() };
+        if !wait_for_connections(inbox, plan.jobs, self.observer)? {
+            return Ok(outcome);
+        }
+        if !self.has_load {
+            return Ok(Outcome { interrupted: false, ..outcome });
+        }
+        outcome.connect_s = seconds(self.clock.now() - began);
+        self.observer.connected(plan.clients, outcome.connect_s);
+        if inbox.is_interrupted() {
+            return Ok(outcome);
+        }
+        let started = start(plan, self.clock, inbox, starts, self.observer, outcome.connect_s)?;
+        if let Some(started) = started {
+            self.observer.phase(started.schedule.first().phase, Some(&started.began));
+            self.collect(inbox, started, &mut outcome)?;
+        }
+        Ok(outcome)
+    }
+
+    /// Adds up what the threads report until all have finished.
+    fn collect(&mut self, inbox: &Inbox<'_>, started: Started, outcome: &mut Outcome) -> Result<(), RunError> {
+        let Started { schedule, mut early, .. } = started;
+        let mut ticks = Ticks::new(self.plan.jobs);
+        let mut next = schedule.first();
+        let mut phase = next.phase;
+        let mut ended = schedule.start;
+        while ticks.running > 0 {
+            match early.pop_front().or_else(|| inbox.next()) {
+                Some(Report::Tick { thread, stretch, tally }) => ticks.add(thread, stretch, &tally),
+                Some(Report::Note(text)) => self.observer.note(&text),
+                Some(Report::Aborted { thread, abortion }) => {
+                    if self.plan.exit_on_abort {
+                        outcome.ended_by_thread.get_or_insert(thread);
+                    }
+                    self.observer.aborted(&abortion);
+                }
+                Some(Report::Finished { thread, totals }) => {
+                    ticks.finish(thread);
+                    ended = ended.max(totals.ended);
+                    add_totals(outcome, *totals);
+                }
+                Some(Report::Failed { message }) => return Err(RunError::System(message)),
+                Some(Report::Connected | Report::Began { .. } | Report::CannotConnect { .. }) => {}
+                None => return Err(RunError::died()),
+            }
+            for mut tick in ticks.complete() {
+                self.observer.tick(&tick);
+                // The observer has seen the tasks, which are not kept one by one.
+                if let (Some(tasks), Some(pooled)) = (&mut outcome.tasks, &mut tick.tally.pooled) {
+                    tasks.drain(pooled);
+                }
+                match tick.phase {
+                    Phase::Warmup => outcome.warmup.merge(&tick.tally),
+                    Phase::Measure => outcome.measure.merge(&tick.tally),
+                    Phase::Drain => outcome.drain.merge(&tick.tally),
+                }
+                // The next phase is announced when it begins, not when its first second is over; and if it begins: a run
+                // may end within the last second before it.
+                let is_whole = tick.seconds >= seconds(next.ends - next.begins);
+                next = schedule.after(&next);
+                if is_whole && next.phase != phase {
+                    phase = next.phase;
+                    self.observer.phase(phase, None);
+                }
+            }
+        }
+        // An interrupt that came after the last client had finished has ended nothing.
+        outcome.interrupted = inbox.is_interrupted() && outcome.unfinished > 0;
+        outcome.warmup_s = seconds(ended.min(schedule.measure) - schedule.start);
+        outcome.elapsed_s = seconds(ended.saturating_sub(schedule.measure));
+        outcome.measure_s = seconds(ended.min(schedule.end).saturating_sub(schedule.measure));
+        if outcome.measure_s > 0.0 {
+            outcome.busiest_thread /= outcome.measure_s;
+        }
+        Ok(())
+    }
+}
+
+/// Adds the sums of a thread that has finished.
+fn add_totals(outcome: &mut Outcome, totals: ThreadTotals) {
+    outcome.log_error = outcome.log_error.take().or(totals.log_error);
+    outcome.aborted += totals.aborted;
+    outcome.unfinished += totals.unfinished;
+    outcome.reconnect_s += seconds(totals.reconnect_ns);
+    outcome.cpu.user += totals.cpu.user;
+    outcome.cpu.system += totals.cpu.system;
+    outcome.busiest_thread = outcome.busiest_thread.max(totals.cpu.total().as_secs_f64());
+    if outcome.scripts.is_empty() {
+        outcome.scripts = totals.scripts;
+    } else {
+        outcome.scripts.iter_mut().zip(&totals.scripts).for_each(|(mine, theirs)| mine.merge(theirs));
+    }
+}
+
+fn seconds(span: Nanos) -> f64 {
+    span as f64 / 1e9
+}

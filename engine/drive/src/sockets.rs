@@ -1,0 +1,92 @@
+//! The sockets of one thread: which are ready, the buffers that all connections share, and the making of connections.
+
+use std::collections::VecDeque;
+use std::io;
+use std::sync::Arc;
+
+use mio::Token;
+
+use ground::readiness::Readiness;
+use wire::target::Target;
+use wire::{BUFFER_SIZE, Connection, OpenError, Progress};
+
+/// How many connections of one thread are made at a time: enough to overlap, few enough for a listener's queue.
+const AT_ONCE: usize = 16;
+
+/// What the connections of a thread share.
+pub struct Sockets {
+    pub readiness: Readiness,
+    /// For reading.
+    pub buffer: Vec<u8>,
+    /// For encoding.
+    pub scratch: Vec<u8>,
+    /// Indexes of clients that wait for their turn to connect.
+    queue: VecDeque<usize>,
+    /// Connections that are being made.
+    opening: usize,
+}
+
+impl Sockets {
+    /// Without any socket yet. The error is a sentence.
+    pub fn new() -> io::Result<Self> {
+        let readiness = Readiness::new()
+            .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
+        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Vec::new());
+        Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0 })
+    }
+
+    /// Queues the making of a connection for client `index`.
+    pub fn enqueue(&mut self, index: usize) {
+        self.queue.push_back(index);
+    }
+
+    /// Whether any connection is queued or being made.
+    #[inline]
+    pub fn are_connecting(&self) -> bool {
+        self.opening | self.queue.len() != 0
+    }
+
+    /// The next client whose connection is to be made now.
+    pub fn next_in_queue(&mut self) -> Option<usize> {
+        if self.opening < AT_ONCE { self.queue.pop_front() } else { None }
+    }
+
+    /// Begins to make the connection of client `index`.
+    pub fn open(&mut self, target: &Arc<Target>, index: usize) -> Result<Connection, OpenError> {
+        let mut connection = Connection::open(target)?;
+        self.register(&mut connection, index)?;
+        self.opening += 1;
+        Ok(connection)
+    }
+
+    /// Goes on with a session's start; true when the session is ready.
+    pub fn advance(&mut self, connection: &mut Connection, index: usize) -> Result<bool, OpenError> {
+        loop {
+            let progress = connection.advance(&mut self.buffer, self.readiness.registry(), Token(index));
+            match progress {
+                Ok(Progress::Pending) => return Ok(false),
+                Ok(Progress::Reopened) => self.register(connection, index)?,
+                Ok(Progress::Ready(_)) => {
+                    self.opening -= 1;
+                    return Ok(true);
+                }
+                Err(error) => {
+                    self.opening -= 1;
+                    return Err(error);
+                }
+            }
+        }
+    }
+
+    /// Client `index` waits no longer for its turn, nor for the connection that was being made if it `was_opening`.
+    pub fn give_up(&mut self, index: usize, was_opening: bool) {
+        self.opening -= usize::from(was_opening);
+        self.queue.retain(|queued| *queued != index);
+    }
+
+    fn register(&self, connection: &mut Connection, index: usize) -> Result<(), OpenError> {
+        connection
+            .register(self.readiness.registry(), Token(index))
+            .map_err(|error| OpenError { message: error.to_string(), sqlstate: "08001".to_owned() })
+    }
+}
