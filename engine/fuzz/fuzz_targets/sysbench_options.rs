@@ -3,11 +3,11 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use pgtrial_engine::measured::read_options;
+use pgtrial_engine::sysbench_accepts;
 
 fuzz_target!(|input: (Vec<String>, &[u8])| {
     let (mut args, content) = input;
-    read_options(&args, content);
+    sysbench_accepts(&args, content);
     args.push("--config-file=options".to_owned());
-    read_options(&args, content);
+    sysbench_accepts(&args, content);
 });

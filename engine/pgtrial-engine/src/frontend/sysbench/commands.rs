@@ -4,15 +4,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::help;
-use super::log::{Level, Log, print};
+use super::log::{Level, Log, SysbenchError};
 use super::plan;
-use super::refusal::{Refusal, tell};
-use super::test::{Kind, Test, is_modern};
-use crate::frontend::sysbench::report;
-use crate::frontend::sysbench::report::Run;
+use super::report::hooks::Run;
+use super::report::run::run_test;
+use super::test::{Test, TestProgram, is_modern};
 use drive;
 use drive::{Abortion, Began, Observer, RunError, Tick};
 use ground::clock::{Clock, Phase};
+use ground::output::{print_stderr, print_stdout};
 use ground::shard::ClientShare;
 use tables::sysbench::{cleanup, prepare, prewarm};
 use wire::statement::QueryMode;
@@ -31,40 +31,40 @@ pub struct Context<'a> {
 
 impl Context<'_> {
     /// Does what `command` says; the exit status.
-    pub fn execute(mut self, command: &str) -> Result<u8, Refusal> {
+    pub fn execute(mut self, command: &str) -> Result<u8, SysbenchError> {
         self.check_sharing(command)?;
-        match &self.test.kind {
-            Kind::Native(test) => self.native(test, command),
-            Kind::Script(script) => self.script(script, command),
+        match &self.test.program {
+            TestProgram::Native(test) => self.native(test, command),
+            TestProgram::Script(script) => self.script(script, command),
         }
     }
 
     /// Several engines share a load, or making the tables; only a load has a start.
-    fn check_sharing(&self, command: &str) -> Result<(), Refusal> {
+    fn check_sharing(&self, command: &str) -> Result<(), SysbenchError> {
         if self.settings.text("shard").is_some() && !matches!(command, "run" | "prepare") {
-            return Err(Refusal::fatal("--shard is for the commands 'run' and 'prepare' only"));
+            return Err(SysbenchError::fatal("--shard is for the commands 'run' and 'prepare' only"));
         }
         if self.settings.text("start_at").is_some() && command != "run" {
-            return Err(Refusal::fatal("--start-at is for the command 'run' only"));
+            return Err(SysbenchError::fatal("--start-at is for the command 'run' only"));
         }
         Ok(())
     }
 
-    fn native(&mut self, test: &oltp::Test, command: &str) -> Result<u8, Refusal> {
+    fn native(&mut self, test: &oltp::Test, command: &str) -> Result<u8, SysbenchError> {
         match command {
             "help" => self.describe(),
             _ if !Test::commands(test).contains(&command) => Err(unknown(command)),
             "prepare" => {
                 let target = self.target()?;
                 if is_modern(test) {
-                    self.tell_of_threads();
+                    self.announce_threads();
                 }
                 prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
                 Ok(0)
             }
             "prewarm" => {
                 let target = self.target()?;
-                self.tell_of_threads();
+                self.announce_threads();
                 prewarm(test, &self.settings, &target)?;
                 Ok(0)
             }
@@ -83,7 +83,7 @@ impl Context<'_> {
     }
 
     /// A script's own commands come before those that all scripts have.
-    fn script(&mut self, script: &Script, command: &str) -> Result<u8, Refusal> {
+    fn script(&mut self, script: &Script, command: &str) -> Result<u8, SysbenchError> {
         if let Some(kind) = script.command(command) {
             return self.perform(script, command, kind.parallel);
         }
@@ -106,67 +106,72 @@ impl Context<'_> {
         }
     }
 
-    fn describe(&self) -> Result<u8, Refusal> {
+    fn describe(&self) -> Result<u8, SysbenchError> {
         if !self.test.declares_options() {
             return Err(self.not_implemented("help"));
         }
-        print(&help::test_options(&self.test.name, &self.test.options()));
+        print_stdout(help::test_options(&self.test.name, &self.test.options()));
         Ok(0)
     }
 
-    fn not_implemented(&self, command: &str) -> Refusal {
-        Refusal::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
+    fn not_implemented(&self, command: &str) -> SysbenchError {
+        SysbenchError::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
     }
 
     /// How statements travel.
     fn mode(&self) -> QueryMode {
-        match &self.test.kind {
-            Kind::Native(test) => test.mode(&self.settings),
-            Kind::Script(_) if self.settings.text("db_ps_mode") == Some("disable") => QueryMode::Simple,
-            Kind::Script(_) => QueryMode::Prepared,
+        match &self.test.program {
+            TestProgram::Native(test) => test.mode(&self.settings),
+            TestProgram::Script(_) if self.settings.text("db_ps_mode") == Some("disable") => QueryMode::Simple,
+            TestProgram::Script(_) => QueryMode::Prepared,
         }
     }
 
-    /// What the original says when it starts threads for a command.
-    fn tell_of_threads(&mut self) {
+    /// The line of the original when it starts threads for a command.
+    fn announce_threads(&mut self) {
         if self.settings.int("threads") > 1 {
             self.log.text(Level::Notice, "Initializing worker threads...\n");
         }
     }
 
     /// The server, if the options ask for one of ours.
-    fn target(&self) -> Result<Arc<Target>, Refusal> {
+    fn target(&self) -> Result<Arc<Target>, SysbenchError> {
         match self.settings.text("db_driver") {
             None | Some("pgsql") => {}
             Some("mysql") => {
-                return Err(Refusal::fatal(
+                return Err(SysbenchError::fatal(
                     "pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL",
                 ));
             }
-            Some(other) => return Err(Refusal::fatal(format_args!("invalid database driver name: '{other}'"))),
+            Some(other) => return Err(SysbenchError::fatal(format_args!("invalid database driver name: '{other}'"))),
         }
         match self.settings.text("db_ps_mode") {
             Some("auto" | "disable") => {}
             other => {
                 let other = other.unwrap_or("");
-                return Err(Refusal::fatal(format_args!("Invalid value for db-ps-mode: {other}")));
+                return Err(SysbenchError::fatal(format_args!("Invalid value for db-ps-mode: {other}")));
             }
         }
         let (target, warnings) = plan::target(&self.settings)?;
-        warnings.iter().for_each(|line| tell(line));
+        warnings.iter().for_each(|line| print_stderr(format_args!("{line}\n")));
         Ok(target)
     }
 
-    fn run(&mut self, part: ClientShare, target: Arc<Target>, workload: Arc<dyn Workload>) -> Result<u8, Refusal> {
+    fn run(
+        &mut self,
+        part: ClientShare,
+        target: Arc<Target>,
+        workload: Arc<dyn Workload>,
+    ) -> Result<u8, SysbenchError> {
         let mode = self.mode();
         let plan = plan::load(&self.settings, part, target, workload, mode)?;
         let (settings, clock, test) = (&self.settings, self.clock, self.test);
-        Ok(report::run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log }))
+        Ok(run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log }))
     }
 
     /// A command that is a function of the script, in one client or in all. Engines that share one that is for all have
     /// each some of the clients; one that is for one client is the first engine's.
-    fn perform(&mut self, script: &Script, command: &str, parallel: bool) -> Result<u8, Refusal> {
+    fn perform(&mut self, script: &Script, command: &str, parallel: bool) -> Result<u8, SysbenchError> {
         let target = self.target()?;
         let part = plan::part_of_command(&self.settings, parallel)?;
         if part.clients() == 0 {
@@ -177,7 +182,7 @@ impl Context<'_> {
             return Ok(0);
         }
         if parallel {
-            self.tell_of_threads();
+            self.announce_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
         let plan = plan::command(&self.settings, part, target, workload, self.mode());
@@ -185,13 +190,13 @@ impl Context<'_> {
         match drive::perform(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),
             Err(RunError::Unready) => Ok(1),
-            Err(error) => Err(Refusal::fatal(error)),
+            Err(error) => Err(SysbenchError::fatal(error)),
         }
     }
 }
 
-fn unknown(command: &str) -> Refusal {
-    Refusal::error(format_args!("Unknown command: {command}"))
+fn unknown(command: &str) -> SysbenchError {
+    SysbenchError::error(format_args!("Unknown command: {command}"))
 }
 
 /// Logs why clients of a command were given up.

@@ -2,8 +2,9 @@
 
 use std::fmt::Write;
 
-use super::options::table::{Definition, Group, OPTIONS};
-use super::options::values::{Kind, show};
+use super::options::checks::{Group, SysbenchOption};
+use super::options::table::OPTIONS;
+use super::options::values::{OptionKind, show};
 use workload::settings::OptionSpec;
 
 /// The tests that are built in, each with what it does.
@@ -22,37 +23,38 @@ const TESTS: [(&str, &str); 11] = [
     ("select_random_ranges", "SELECT of several random ranges"),
 ];
 
+/// The groups of options, each with the lines before it.
+#[rustfmt::skip]
+const GROUPS: [(&str, Group); 7] = [
+    ("\nGeneral options:\n", Group::General),
+    ("\nPseudo-Random Numbers Generator options:\n", Group::Random),
+    ("\nLog options:\n", Group::LogText),
+    ("\n", Group::LogLatency),
+    ("\nGeneral database options:\n\n", Group::Database),
+    ("\n\nCompiled-in database drivers:\n  pgsql - PostgreSQL driver\n\nmysql options (accepted, without effect):\n",
+        Group::Mysql),
+    ("\npgsql options:\n", Group::Pgsql),
+];
+
 /// sysbench's help, with what pgtrial adds kept apart at the end.
 pub fn text() -> String {
     let mut text = String::from(
         "Usage:\n  sysbench [options]... [testname] [command]\n\nCommands implemented by most tests: prepare run cleanup help\n",
     );
-    text += "\nGeneral options:\n";
-    text += &general(&[Group::General]);
-    text += "\nPseudo-Random Numbers Generator options:\n";
-    text += &general(&[Group::Random]);
-    text += "\nLog options:\n";
-    text += &general(&[Group::LogText]);
-    text += "\n";
-    text += &general(&[Group::LogLatency]);
-    text += "\nGeneral database options:\n\n";
-    text += &general(&[Group::Database]);
-    text +=
-        "\n\nCompiled-in database drivers:\n  pgsql - PostgreSQL driver\n\nmysql options (accepted, without effect):\n";
-    text += &general(&[Group::Mysql]);
-    text += "\npgsql options:\n";
-    text += &general(&[Group::Pgsql]);
+    for (heading, group) in GROUPS {
+        text += heading;
+        text += &general(group);
+    }
     text += "\nCompiled-in tests:\n";
     for (name, does) in TESTS {
         let _ = writeln!(text, "  {name} - {does}");
     }
     text += "\nSee 'sysbench <testname> help' for a list of options for each test.\n";
     text += "\nOptions of later versions of sysbench:\n";
-    text += &general(&[Group::Later]);
+    text += &general(Group::Later);
     text += "\nOptions that pgtrial adds:\n";
-    text += &general(&[Group::Own]);
-    text += "\nThis is sysbench for PostgreSQL as pgtrial has it.\n";
-    text
+    text += &general(Group::Own);
+    text + "\nThis is sysbench for PostgreSQL as pgtrial has it.\n"
 }
 
 /// The options of a test in the order of their names.
@@ -61,28 +63,28 @@ pub fn test_options(test: &str, specs: &[OptionSpec]) -> String {
     specs.sort_by(|one, other| one.name.cmp(&other.name));
     let lines = specs.iter().map(|spec| Line {
         name: &spec.name,
-        kind: Kind::of(&spec.default),
+        kind: OptionKind::of(&spec.default),
         description: &spec.description,
         default: show(&spec.default),
     });
     format!("{test} options:\n{}\n", table(&lines.collect::<Vec<_>>()))
 }
 
-fn general(groups: &[Group]) -> String {
-    let line = |known: &'static Definition| Line {
+fn general(group: Group) -> String {
+    let line = |known: &'static SysbenchOption| Line {
         name: known.name,
         kind: known.kind,
         description: known.description,
         default: known.default.map(str::to_owned),
     };
-    let lines = OPTIONS.iter().filter(|known| groups.contains(&known.group)).map(line);
+    let lines = OPTIONS.iter().filter(|known| known.group == group).map(line);
     table(&lines.collect::<Vec<_>>())
 }
 
 /// A line of the table.
 struct Line<'a> {
     name: &'a str,
-    kind: Kind,
+    kind: OptionKind,
     description: &'a str,
     default: Option<String>,
 }

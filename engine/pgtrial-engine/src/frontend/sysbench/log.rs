@@ -1,9 +1,12 @@
-//! sysbench's log: lines on standard output, each of a level, those above the verbosity left out.
+//! sysbench's log: lines on standard output, each of a level, those above the verbosity left out; and its errors, which go
+//! there or to standard error.
 
 use std::fmt::Display;
 use std::io::{self, Stdout, Write};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use ground::output::print_stderr;
+use workload::Fatal;
 use workload::lua::Voice;
 
 /// How important a line is; the number is the least verbosity that shows it.
@@ -40,7 +43,7 @@ impl Log {
         Self::to(io::stdout())
     }
 
-    /// What scripts speak through, in whichever thread.
+    /// The output of scripts, in whichever thread they run.
     pub fn voice(&self) -> Arc<dyn Voice> {
         Arc::new(Log { lines: Arc::clone(&self.lines) })
     }
@@ -57,12 +60,12 @@ impl<W: Write> Log<W> {
         self.lines().verbosity = Some(verbosity);
     }
 
-    /// From now on standard output belongs to something else: what is important goes to standard error, the rest nowhere.
+    /// From now on standard output belongs to the events: warnings and errors go to standard error, the rest is dropped.
     pub fn stand_aside(&mut self) {
         self.lines().is_aside = true;
     }
 
-    /// Writes a text and a line feed. The same text again is only counted; the count is told before the next other one.
+    /// Writes a text and a line feed. The same text again is only counted; the count is written before the next other text.
     pub fn text(&mut self, level: Level, text: impl Display) {
         self.lines().text(level, text);
     }
@@ -95,7 +98,7 @@ impl Log<Vec<u8>> {
     }
 }
 
-/// What all who write to a log share.
+/// The state that all writers of a log share.
 #[derive(Debug)]
 struct Lines<W: Write> {
     out: W,
@@ -104,7 +107,7 @@ struct Lines<W: Write> {
     last: Option<String>,
     /// How often the last line came again.
     repeated: u32,
-    /// Whether standard output belongs to something else.
+    /// Whether standard output belongs to the events.
     is_aside: bool,
 }
 
@@ -164,15 +167,42 @@ impl<W: Write> Lines<W> {
     }
 }
 
-/// Writes on standard output as it is, whatever the verbosity. That nobody reads it is no reason to fail.
-pub fn print(text: &str) {
-    let mut out = io::stdout();
-    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+/// Why sysbench does not do what it was asked for; its exit status is 1.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum SysbenchError {
+    /// On standard error, as it is.
+    Error(String),
+    /// On standard output, as it is.
+    Plain(String),
+    /// In the log, each line as a fatal one.
+    Fatal(Vec<String>),
 }
 
-/// The same on standard error.
-pub fn print_aside(text: &str) {
-    let _ = io::stderr().write_all(text.as_bytes());
+impl SysbenchError {
+    /// One line on standard error.
+    pub fn error(line: impl Display) -> Self {
+        Self::Error(line.to_string())
+    }
+
+    /// One fatal line.
+    pub fn fatal(line: impl Display) -> Self {
+        Self::Fatal(vec![line.to_string()])
+    }
+
+    /// Writes it where it belongs.
+    pub fn write<W: Write>(&self, log: &mut Log<W>) {
+        match self {
+            Self::Error(line) => print_stderr(format_args!("{line}\n")),
+            Self::Plain(line) => log.always(Level::Notice, line),
+            Self::Fatal(lines) => lines.iter().for_each(|line| log.always(Level::Fatal, line)),
+        }
+    }
+}
+
+impl From<Fatal> for SysbenchError {
+    fn from(fatal: Fatal) -> Self {
+        Self::Fatal(fatal.lines)
+    }
 }
 
 #[cfg(test)]

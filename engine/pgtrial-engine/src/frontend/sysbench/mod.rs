@@ -4,10 +4,8 @@ mod commands;
 mod config;
 mod help;
 mod log;
-pub mod measured;
-mod options;
+pub mod options;
 mod plan;
-mod refusal;
 mod report;
 mod test;
 
@@ -17,10 +15,11 @@ use std::sync::Arc;
 
 use commands::Context;
 use ground::clock::Clock;
-use log::{Level, Log};
-use options::{Chosen, CommandLine, Declared, Unknown, checks};
-use refusal::{Refusal, tell};
-use test::{Kind, Test};
+use ground::output::{print_stderr, print_stdout};
+use log::{Level, Log, SysbenchError};
+use options::command_line::CommandLine;
+use options::settle::{Chosen, Declared, Unknown, check};
+use test::{Test, TestProgram};
 use workload::lua::Invocation;
 use workload::settings::{OptionValue, Settings};
 
@@ -33,26 +32,27 @@ pub fn main(args: Vec<String>) -> ExitCode {
     let mut log = Log::stdout();
     match invoke(&args, &mut log) {
         Ok(status) => ExitCode::from(status),
-        Err(refusal) => {
-            refusal.tell(&mut log);
+        Err(error) => {
+            error.write(&mut log);
             ExitCode::from(1)
         }
     }
 }
 
-fn invoke(args: &[String], log: &mut Log) -> Result<u8, Refusal> {
+fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     let clock = Clock::start();
-    let line = CommandLine::read(args, &|name| std::fs::read(name), &mut tell)?;
+    let line =
+        CommandLine::read(args, &|name| std::fs::read(name), &mut |line| print_stderr(format_args!("{line}\n")))?;
     if line.is_on("help") {
-        log::print(&help::text());
+        print_stdout(help::text());
         return Ok(0);
     }
     if line.is_on("version") {
         let ours = env!("CARGO_PKG_VERSION");
-        log::print(&format!("sysbench {SYSBENCH_VERSION} (pgtrial {ours})\n"));
+        print_stdout(format_args!("sysbench {SYSBENCH_VERSION} (pgtrial {ours})\n"));
         return Ok(0);
     }
-    let checked = checks::check(&line, &mut |text| log.text(Level::Warning, text))?;
+    let checked = check(&line, &mut |text| log.text(Level::Warning, text))?;
     log.limit(checked.int("verbosity"));
     if line.is_text("jsonl", "-") {
         log.stand_aside();
@@ -71,7 +71,7 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, Refusal> {
     for option in &chosen.ignored {
         log.text(Level::Warning, format_args!("the test '{}' has no option {option}", test.name));
     }
-    if let Kind::Script(script) = &test.kind {
+    if let TestProgram::Script(script) = &test.program {
         script.configure(Arc::new(chosen.script), plan::shard(&chosen.all)?)?;
     }
     Context { test: &test, settings: Arc::new(chosen.all), log, clock }.execute(&command)
@@ -93,9 +93,9 @@ fn invocation(args: &[String], line: &CommandLine) -> Invocation {
 }
 
 /// The command that is to be executed. Scripts may be loaded without one, and one from standard input has none.
-fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, Refusal> {
-    match (&test.kind, &invocation.command) {
-        (Kind::Native(native), None) => Err(Refusal::fatal(format_args!(
+fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, SysbenchError> {
+    match (&test.program, &invocation.command) {
+        (TestProgram::Native(native), None) => Err(SysbenchError::fatal(format_args!(
             "Command is required. Supported commands: {}",
             Test::commands(native).join(", ")
         ))),
@@ -105,9 +105,9 @@ fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, Refus
 }
 
 /// All options, now that the test is known. Scripts that declare no options see the test's name among them.
-fn settle(line: &CommandLine, checked: &Settings, test: &Test) -> Result<Chosen, Refusal> {
+fn settle(line: &CommandLine, checked: &Settings, test: &Test) -> Result<Chosen, SysbenchError> {
     let (options, unknown) = (test.options(), test.unknown_options());
-    let declared = Declared { options: &options, unknown, sizes: matches!(test.kind, Kind::Script(_)) };
+    let declared = Declared { options: &options, unknown, sizes: matches!(test.program, TestProgram::Script(_)) };
     let mut chosen = line.settle(checked, declared)?;
     if unknown == Unknown::Taken {
         chosen.script.set("test", OptionValue::Text(line.test.clone()));

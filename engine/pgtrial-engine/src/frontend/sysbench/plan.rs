@@ -1,10 +1,10 @@
-//! From options to what the reactor runs: the server, and the plan of a load or of a command.
+//! From options to what the event loop runs: the server, and the plan of a load or of a command.
 
 use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use super::refusal::Refusal;
+use super::log::SysbenchError;
 use crate::frontend::sharing;
 use drive::plan::{Load, Plan, StagedPlan, StartAt};
 use ground::shard::{ClientShare, Shard};
@@ -18,7 +18,7 @@ use workload::settings::Settings;
 
 /// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
 /// Lines that libpq would print on standard error come with it.
-pub fn target(settings: &Settings) -> Result<(Arc<Target>, Vec<String>), Refusal> {
+pub fn target(settings: &Settings) -> Result<(Arc<Target>, Vec<String>), SysbenchError> {
     let text = |name| settings.text(name).map(str::to_owned);
     let given = Given {
         host: text("pgsql_host"),
@@ -31,23 +31,23 @@ pub fn target(settings: &Settings) -> Result<(Arc<Target>, Vec<String>), Refusal
         fallback_application_name: "sysbench".to_owned(),
     };
     let params = params::resolve(&given, &ProcessEnvironment)
-        .map_err(|error| Refusal::fatal(format_args!("Connection to database failed: {error}\n")))?;
+        .map_err(|error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n")))?;
     let warnings = params.warnings.clone();
     Ok((Arc::new(Target::resolve(params)), warnings))
 }
 
 /// Which of several engines this is.
-pub fn shard(settings: &Settings) -> Result<Shard, Refusal> {
-    settings.text("shard").map_or(Ok(Shard::WHOLE), sharing::shard).map_err(Refusal::fatal)
+pub fn shard(settings: &Settings) -> Result<Shard, SysbenchError> {
+    settings.text("shard").map_or(Ok(Shard::WHOLE), sharing::shard).map_err(SysbenchError::fatal)
 }
 
 /// The part of the load that is this engine's.
-pub fn part(settings: &Settings) -> Result<ClientShare, Refusal> {
+pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     let shard = shard(settings)?;
     let clients = clients(settings, true);
-    sharing::check_enough(shard, clients, "threads").map_err(Refusal::fatal)?;
+    sharing::check_enough(shard, clients, "threads").map_err(SysbenchError::fatal)?;
     if shard.is_part() && settings.int("rand_seed") == 0 {
-        return Err(Refusal::fatal(sharing::needs_seed("--rand-seed")));
+        return Err(SysbenchError::fatal(sharing::needs_seed("--rand-seed")));
     }
     Ok(ClientShare::of_clients(shard, clients))
 }
@@ -59,11 +59,11 @@ pub fn load(
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
-) -> Result<Plan, Refusal> {
+) -> Result<Plan, SysbenchError> {
     let seconds = |name| Duration::from_secs(count(settings, name));
     let (events, time) = (count(settings, "events"), seconds("time"));
     let rate = settings.double("rate");
-    let start = settings.text("start_at").map(StartAt::read).transpose().map_err(Refusal::fatal)?;
+    let start = settings.text("start_at").map(StartAt::read).transpose().map_err(SysbenchError::fatal)?;
     let total = (events > 0).then(|| part.transactions(events));
     let staged = StagedPlan {
         events: total,
@@ -79,7 +79,7 @@ pub fn load(
 }
 
 /// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
-pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShare, Refusal> {
+pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShare, SysbenchError> {
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, clients(settings, false))) }
 }
 
@@ -236,7 +236,7 @@ mod tests {
     fn parts_that_could_not_be_shared_out_are_refused() {
         for (text, seed, message) in [("1/4", 7, "3 threads cannot be shared out among 4"), ("1/2", 0, "--rand-seed")] {
             let refused = part(&of_shard(text, &[("threads", 3), ("rand_seed", seed)])).unwrap_err();
-            assert!(matches!(&refused, Refusal::Fatal(lines) if lines[0].contains(message)), "{refused:?}");
+            assert!(matches!(&refused, SysbenchError::Fatal(lines) if lines[0].contains(message)), "{refused:?}");
         }
     }
 
@@ -256,6 +256,6 @@ mod tests {
     fn a_wrong_port_is_a_failed_connection() {
         let refused = target(&settings(&[("pgsql_port", 99_999)])).err();
         let expected = "Connection to database failed: invalid port number: \"99999\"\n".to_owned();
-        assert_eq!(refused, Some(Refusal::Fatal(vec![expected])));
+        assert_eq!(refused, Some(SysbenchError::Fatal(vec![expected])));
     }
 }

@@ -3,9 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::options::Unknown;
-use super::refusal::Refusal;
-use super::report::Hooks;
+use super::log::SysbenchError;
+use super::options::settle::Unknown;
+use super::report::hooks::Hooks;
 use workload::Fatal;
 use workload::lua::{Invocation, Script, Source, Voice};
 use workload::oltp;
@@ -21,11 +21,11 @@ const INSTALLED: [&str; 2] = ["/usr/share/sysbench/?.lua", "/usr/local/share/sys
 /// A test, by the name that messages use.
 pub struct Test {
     pub name: String,
-    pub kind: Kind,
+    pub program: TestProgram,
 }
 
-/// What kind of test it is.
-pub enum Kind {
+/// What runs the test.
+pub enum TestProgram {
     Native(oltp::Test),
     Script(Box<Script>),
 }
@@ -33,54 +33,65 @@ pub enum Kind {
 impl Test {
     /// Loads the test that the command line names, or else the script on standard input. A script's top level is run.
     /// It speaks through `voice`; `warn` is told of what is taken for something else.
-    pub fn load(invocation: &Invocation, voice: Arc<dyn Voice>, warn: &mut dyn FnMut(&str)) -> Result<Self, Refusal> {
+    pub fn load(
+        invocation: &Invocation,
+        voice: Arc<dyn Voice>,
+        warn: &mut dyn FnMut(&str),
+    ) -> Result<Self, SysbenchError> {
         let Some(name) = &invocation.test else {
             let script = Script::load(Source::Stdin, invocation, voice)?;
-            return Ok(Self { name: "<stdin>".to_owned(), kind: Kind::Script(Box::new(script)) });
+            return Ok(Self { name: "<stdin>".to_owned(), program: TestProgram::Script(Box::new(script)) });
         };
-        let kind = match find(name, &Machine::this()) {
+        let program = match find(name, &Machine::this()) {
             Found::System => {
-                return Err(Refusal::fatal(format_args!(
+                return Err(SysbenchError::fatal(format_args!(
                     "pgtrial is for PostgreSQL: for the '{name}' test of the machine use sysbench itself"
                 )));
             }
             Found::Nothing => {
-                return Err(Refusal::fatal(format_args!(
+                return Err(SysbenchError::fatal(format_args!(
                     "Cannot find benchmark '{name}': no such built-in test, file or module"
                 )));
             }
-            Found::Native(test) => Kind::Native(test),
+            Found::Native(test) => TestProgram::Native(test),
             Found::InPlaceOf(test) => {
                 warn(&format!("there is no file '{name}', using the built-in test '{}'", test.name()));
-                Kind::Native(test)
+                TestProgram::Native(test)
             }
-            Found::Script(path) => Kind::Script(Box::new(Script::load(Source::Path(path), invocation, voice)?)),
+            Found::Script(path) => TestProgram::Script(Box::new(Script::load(Source::Path(path), invocation, voice)?)),
         };
-        Ok(Self { name: base_name(name).to_owned(), kind })
+        Ok(Self { name: base_name(name).to_owned(), program })
+    }
+
+    fn script(&self) -> Option<&Script> {
+        match &self.program {
+            TestProgram::Native(_) => None,
+            TestProgram::Script(script) => Some(script),
+        }
     }
 
     /// The options that the test declares.
     pub fn options(&self) -> Vec<OptionSpec> {
-        match &self.kind {
-            Kind::Native(test) => test.options(),
-            Kind::Script(script) => script.options().unwrap_or_default(),
+        match &self.program {
+            TestProgram::Native(test) => test.options(),
+            TestProgram::Script(script) => script.options().unwrap_or_default(),
         }
     }
 
     /// Whether there are options to be described.
     pub fn declares_options(&self) -> bool {
-        match &self.kind {
-            Kind::Native(test) => !test.options().is_empty(),
-            Kind::Script(script) => script.options().is_some(),
+        match &self.program {
+            TestProgram::Native(test) => !test.options().is_empty(),
+            TestProgram::Script(script) => script.options().is_some(),
         }
     }
 
     /// What becomes of options that neither the test nor sysbench declares.
     pub fn unknown_options(&self) -> Unknown {
-        match &self.kind {
-            Kind::Script(script) if script.options().is_none() => Unknown::Taken,
-            Kind::Native(test) if !is_modern(test) => Unknown::Ignored,
-            _ => Unknown::Refused,
+        match &self.program {
+            TestProgram::Script(script) if script.options().is_none() => Unknown::Taken,
+            TestProgram::Native(test) if !is_modern(test) => Unknown::Ignored,
+            TestProgram::Script(_) | TestProgram::Native(_) => Unknown::Refused,
         }
     }
 
@@ -96,37 +107,25 @@ impl Test {
 
 impl Hooks for Test {
     fn intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        match &self.kind {
-            Kind::Native(_) => Ok(false),
-            Kind::Script(script) => script.report_intermediate(statistics),
-        }
+        self.script().map_or(Ok(false), |script| script.report_intermediate(statistics))
     }
 
     fn cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        match &self.kind {
-            Kind::Native(_) => Ok(false),
-            Kind::Script(script) => script.report_cumulative(statistics),
-        }
+        self.script().map_or(Ok(false), |script| script.report_cumulative(statistics))
     }
 
     fn uses_sql(&self) -> bool {
-        match &self.kind {
-            Kind::Native(_) => true,
-            Kind::Script(script) => script.uses_sql(),
-        }
+        self.script().is_none_or(Script::uses_sql)
     }
 
     fn end_intervals(&self) {
-        if let Kind::Script(script) = &self.kind {
+        if let Some(script) = self.script() {
             script.end_intermediate_reports();
         }
     }
 
     fn done(&self) -> Result<(), Fatal> {
-        match &self.kind {
-            Kind::Native(_) => Ok(()),
-            Kind::Script(script) => script.done(),
-        }
+        self.script().map_or(Ok(()), Script::done)
     }
 }
 

@@ -1,10 +1,11 @@
-//! The command line once the test is known: its own options, and what is no option at all.
+//! The command line's options checked: the general ones, and when the test is known its own.
 
-use super::checks::check_own;
-use super::values::{Kind, Written, evaluate, evaluate_for_test};
-use super::{CommandLine, Given, Refusal, default, wrong};
-use crate::frontend::sysbench::options::table;
-use crate::frontend::sysbench::options::table::{Group, OPTIONS, same_name};
+use super::checks::{Checks, Group};
+use super::command_line::{CommandLine, GivenOption, same_name, wrong};
+use super::table;
+use super::table::{CHECKED_FIRST, OPTIONS};
+use super::values::{OptionKind, Written, evaluate, evaluate_for_test};
+use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
 /// What becomes of options that nobody has declared.
@@ -37,28 +38,44 @@ pub struct Chosen {
     pub ignored: Vec<String>,
 }
 
+/// Checks the options that sysbench checks before it looks for the test. `warn` gets warnings of deprecated and odd options.
+pub fn check(line: &CommandLine, warn: &mut dyn FnMut(&str)) -> Result<Settings, SysbenchError> {
+    let mut checks = Checks { line, settings: Settings::default(), warn };
+    for option in CHECKED_FIRST.iter().filter_map(|name| table::find(name)) {
+        (option.check)(&mut checks, option)?;
+    }
+    Ok(checks.settings)
+}
+
 impl CommandLine {
     /// Adds to the `checked` general options all others, those that the test declares included.
-    pub fn settle(&self, checked: &Settings, declared: Declared<'_>) -> Result<Chosen, Refusal> {
+    pub fn settle(&self, checked: &Settings, declared: Declared<'_>) -> Result<Chosen, SysbenchError> {
         let specs = declared.options;
-        let mut chosen = Chosen { all: checked.clone(), script: Settings::default(), ignored: Vec::new() };
-        self.settle_general(&mut chosen, specs)?;
+        let all = self.settle_general(checked.clone(), specs)?;
+        let mut chosen = Chosen { all, script: Settings::default(), ignored: Vec::new() };
+        for option in OPTIONS {
+            if option.group != Group::Own && option.kind != OptionKind::File {
+                if let Some(value) = chosen.all.get(&option.name.replace('-', "_")) {
+                    chosen.script.set(option.name, value.clone());
+                }
+            }
+        }
         for given in &self.given {
             let is_declared = specs.iter().any(|spec| same_name(&spec.name, &given.name));
             match table::find(&given.name) {
                 _ if is_declared => {}
                 // The last one of a switch counts, but none may be wrong.
-                Some(known) if known.kind == Kind::Bool && evaluate(Kind::Bool, &given.written).is_none() => {
-                    return Err(wrong(Kind::Bool, given));
+                Some(option) if option.kind == OptionKind::Bool => {
+                    evaluate(OptionKind::Bool, &given.written).ok_or_else(|| wrong(OptionKind::Bool, given))?;
                 }
                 Some(_) => {}
-                None => chosen.take_unknown(given, self.names_test(given), declared.unknown)?,
+                None => chosen.take_unknown(given, declared.unknown)?,
             }
         }
         for spec in specs {
             let value = match self.last(&spec.name) {
                 Some(given) => evaluate_for_test(&spec.default, &given.written, declared.sizes)
-                    .ok_or_else(|| wrong(Kind::of(&spec.default), given))?,
+                    .ok_or_else(|| wrong(OptionKind::of(&spec.default), given))?,
                 None => spec.default.clone(),
             };
             if table::find(&spec.name).is_none() {
@@ -69,48 +86,55 @@ impl CommandLine {
         Ok(chosen)
     }
 
-    /// The options of sysbench and the engine that have not been checked yet.
-    fn settle_general(&self, chosen: &mut Chosen, specs: &[OptionSpec]) -> Result<(), Refusal> {
-        for known in OPTIONS {
-            let is_declared = specs.iter().any(|spec| same_name(&spec.name, known.name));
-            let name = known.name.replace('-', "_");
-            let value = match chosen.all.get(&name) {
-                Some(value) => value.clone(),
+    /// Checks the general options that have not been checked yet.
+    fn settle_general(&self, settings: Settings, specs: &[OptionSpec]) -> Result<Settings, SysbenchError> {
+        let mut checks = Checks { line: self, settings, warn: &mut |_| {} };
+        for option in OPTIONS.iter().filter(|option| !CHECKED_FIRST.contains(&option.name)) {
+            if option.group != Group::Own {
+                (option.check)(&mut checks, option)?;
+            } else {
                 // What a test declares is the test's.
-                None if is_declared && known.group == Group::Own => default(known),
-                None if known.kind == Kind::Bool => OptionValue::Bool(self.is_on(known.name)),
-                None => self.value(known)?,
-            };
-            if known.group == Group::Own {
-                if let (OptionValue::Text(None), Some(given), false) = (&value, self.last(known.name), is_declared) {
-                    return Err(wrong(known.kind, given));
+                let is_declared = specs.iter().any(|spec| same_name(&spec.name, option.name));
+                if is_declared {
+                    checks.settings.set(option.name, option.default());
+                    continue;
                 }
-                check_own(known, &value)?;
-            } else if known.kind != Kind::File {
-                chosen.script.set(&name, value.clone());
+                (option.check)(&mut checks, option)?;
+                let name = option.name.replace('-', "_");
+                if let (Some(OptionValue::Text(None)), Some(given)) =
+                    (checks.settings.get(&name), self.last(option.name))
+                {
+                    return Err(wrong(option.kind, given));
+                }
             }
-            chosen.all.set(&name, value);
         }
-        Ok(())
-    }
-
-    /// Whether this is the `--test=` that named the test.
-    fn names_test(&self, given: &Given) -> bool {
-        given.name == "test" && matches!(given.written, Written::Text(_))
+        Ok(checks.settings)
     }
 }
 
 impl Chosen {
-    fn take_unknown(&mut self, given: &Given, names_test: bool, unknown: Unknown) -> Result<(), Refusal> {
+    fn take_unknown(&mut self, given: &GivenOption, unknown: Unknown) -> Result<(), SysbenchError> {
+        // The `--test=` that named the test is an option of scripts.
+        let names_test = given.name == "test" && matches!(given.written, Written::Text(_));
         if names_test || unknown == Unknown::Taken {
-            let text = evaluate(Kind::Text, &given.written).ok_or_else(|| wrong(Kind::Text, given))?;
+            let text = evaluate(OptionKind::Text, &given.written).ok_or_else(|| wrong(OptionKind::Text, given))?;
             self.script.set(&given.name, text);
             return Ok(());
         }
         if unknown == Unknown::Refused {
-            return Err(Refusal::error(format_args!("invalid option: {}", given.shown)));
+            return Err(SysbenchError::error(format_args!("invalid option: {}", given.shown)));
         }
         self.ignored.push(given.shown.clone());
         Ok(())
     }
+}
+
+/// Reads a command line whose options may name files, all with this `content`. Returns whether a test with an option `tables`
+/// accepts it.
+pub fn accepts(args: &[String], content: &[u8]) -> bool {
+    let Ok(line) = CommandLine::read(args, &|_| Ok(content.to_vec()), &mut |_| {}) else { return false };
+    let Ok(checked) = check(&line, &mut |_| {}) else { return false };
+    let tables = OptionSpec { name: "tables".to_owned(), description: String::new(), default: OptionValue::Int(1) };
+    let declared = Declared { options: &[tables], unknown: Unknown::Refused, sizes: true };
+    line.settle(&checked, declared).is_ok()
 }

@@ -1,126 +1,215 @@
-//! Every option that does not belong to a test: its name, kind, default and description.
+//! Every option that does not belong to a test, one row each: its name, kind, default, description and check.
 
-use super::values::Kind;
+use super::checks::{Check, Checks, Group, SysbenchOption, invalid_number, invalid_text};
+use super::command_line::{CONFIG_FILE, same_name};
+use super::values::OptionKind;
+use crate::frontend::sharing;
+use crate::frontend::sysbench::log::SysbenchError;
+use drive::plan::StartAt;
+use workload::settings::OptionValue;
 
-/// Where an option stands in the help text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
-    General,
-    Random,
-    LogText,
-    LogLatency,
-    Database,
-    Mysql,
-    Pgsql,
-    /// What later versions of sysbench have.
-    Later,
-    /// What only pgtrial has: tests do not see these.
-    Own,
-}
+/// The most points in time that `--report-checkpoints` may have.
+const MAX_CHECKPOINTS: usize = 256;
 
-/// An option that is known without a test.
-#[derive(Debug, Clone, Copy)]
-pub struct Definition {
-    pub group: Group,
-    /// With dashes.
-    pub name: &'static str,
-    pub kind: Kind,
-    /// As it would be written; `None` where there is none.
-    pub default: Option<&'static str>,
-    pub description: &'static str,
-}
+/// The options that sysbench checks before it looks for the test, in its order; all others are checked after that.
+#[rustfmt::skip]
+pub const CHECKED_FIRST: &[&str] = &[
+    "threads", "events", "time", "forced-shutdown", "thread-stack-size", "warmup-time", "thread-init-timeout", "debug",
+    "validate", "rand-seed", "compat", "rand-type", "rand-spec-iter", "rand-spec-pct", "rand-spec-res", "rand-pareto-h",
+    "rand-zipfian-exp", "rate", "report-interval", "report-checkpoints", "verbosity", "percentile", "histogram",
+];
 
 const fn option(
     group: Group,
     name: &'static str,
-    kind: Kind,
+    kind: OptionKind,
     default: Option<&'static str>,
     description: &'static str,
-) -> Definition {
-    Definition { group, name, kind, default, description }
+    check: Check,
+) -> SysbenchOption {
+    SysbenchOption { group, name, kind, default, description, check }
 }
 
+/// Any value of the option's kind.
+const ANY: Check = |checks, option| checks.keep(option).map(drop);
+
+const NOT_NEGATIVE: Check = |checks, option| checks.number(option, 0).map(drop);
+
 use Group::{Database, General, Later, LogLatency, LogText, Mysql, Own, Pgsql, Random};
-use Kind::{Bool, Double, File, Int, List, Size, Text};
+use OptionKind::{Bool, Double, File, Int, List, Size, Text};
 
 /// The options in the order of the help text.
 #[rustfmt::skip]
-pub const OPTIONS: &[Definition] = &[
-    option(General, "threads", Int, Some("1"), "number of threads to use"),
-    option(General, "events", Int, Some("0"), "limit for total number of events"),
-    option(General, "time", Int, Some("10"), "limit for total execution time in seconds"),
-    option(General, "forced-shutdown", Text, Some("off"), "number of seconds to wait after the --time limit before forcing shutdown, or 'off' to disable"),
-    option(General, "thread-stack-size", Size, Some("64K"), "size of stack per thread"),
-    option(General, "rate", Int, Some("0"), "average transactions rate. 0 for unlimited rate"),
-    option(General, "report-interval", Int, Some("0"), "periodically report intermediate statistics with a specified interval in seconds. 0 disables intermediate reports"),
-    option(General, "report-checkpoints", List, Some(""), "dump full statistics and reset all counters at specified points in time. The argument is a list of comma-separated values representing the amount of time in seconds elapsed from start of test when report checkpoint(s) must be performed. Report checkpoints are off by default."),
-    option(General, "debug", Bool, Some("off"), "print more debugging info"),
-    option(General, "validate", Bool, Some("off"), "perform validation checks where possible"),
-    option(General, "help", Bool, Some("off"), "print help and exit"),
-    option(General, "version", Bool, Some("off"), "print version and exit"),
-    option(General, "config-file", File, None, "File containing command line options"),
-    option(General, "tx-rate", Int, Some("0"), "deprecated alias for --rate"),
-    option(General, "max-requests", Int, Some("0"), "deprecated alias for --events"),
-    option(General, "max-time", Int, Some("0"), "deprecated alias for --time"),
-    option(General, "num-threads", Int, Some("1"), "deprecated alias for --threads"),
+pub const OPTIONS: &[SysbenchOption] = &[
+    option(General, "threads", Int, Some("1"), "number of threads to use",
+        |checks, option| match checks.renamed(option, "num-threads", 1)? {
+            0 => Err(invalid_number("threads", 0)),
+            _ => Ok(()),
+        }),
+    option(General, "events", Int, Some("0"), "limit for total number of events",
+        |checks, option| checks.renamed(option, "max-requests", 0).map(drop)),
+    option(General, "time", Int, Some("10"), "limit for total execution time in seconds",
+        |checks, option| {
+            if checks.renamed(option, "max-time", 0)? == 0 && checks.settings.int("events") == 0 {
+                (checks.warn)("Both event and time limits are disabled, running an endless test");
+            }
+            Ok(())
+        }),
+    option(General, "forced-shutdown", Text, Some("off"), "number of seconds to wait after the --time limit before forcing shutdown, or 'off' to disable",
+        |checks, option| match checks.keep(option)? {
+            OptionValue::Text(Some(text)) if checks.settings.int("time") > 0 && !is_forced_shutdown(&text) =>
+                Err(invalid_text("forced-shutdown", &text)),
+            _ => Ok(()),
+        }),
+    option(General, "thread-stack-size", Size, Some("64K"), "size of stack per thread",
+        |checks, option| match checks.keep(option) {
+            Ok(OptionValue::Int(1..)) => Ok(()),
+            // sysbench reports 0 for a text that is not a size.
+            _ => Err(SysbenchError::fatal("Invalid value for thread-stack-size: 0.\n")),
+        }),
+    option(General, "rate", Int, Some("0"), "average transactions rate. 0 for unlimited rate",
+        |checks, option| checks.renamed(option, "tx-rate", 0).map(drop)),
+    option(General, "report-interval", Int, Some("0"), "periodically report intermediate statistics with a specified interval in seconds. 0 disables intermediate reports", NOT_NEGATIVE),
+    option(General, "report-checkpoints", List, Some(""), "dump full statistics and reset all counters at specified points in time. The argument is a list of comma-separated values representing the amount of time in seconds elapsed from start of test when report checkpoint(s) must be performed. Report checkpoints are off by default.", check_checkpoints),
+    option(General, "debug", Bool, Some("off"), "print more debugging info", ANY),
+    option(General, "validate", Bool, Some("off"), "perform validation checks where possible", ANY),
+    option(General, "help", Bool, Some("off"), "print help and exit", ANY),
+    option(General, "version", Bool, Some("off"), "print version and exit", ANY),
+    option(General, CONFIG_FILE, File, None, "File containing command line options", ANY),
+    option(General, "tx-rate", Int, Some("0"), "deprecated alias for --rate", ANY),
+    option(General, "max-requests", Int, Some("0"), "deprecated alias for --events", ANY),
+    option(General, "max-time", Int, Some("0"), "deprecated alias for --time", ANY),
+    option(General, "num-threads", Int, Some("1"), "deprecated alias for --threads", ANY),
 
-    option(Random, "rand-type", Text, Some("special"), "random numbers distribution {uniform,gaussian,special,pareto}"),
-    option(Random, "rand-spec-iter", Int, Some("12"), "number of iterations used for numbers generation"),
-    option(Random, "rand-spec-pct", Int, Some("1"), "percentage of values to be treated as 'special' (for special distribution)"),
-    option(Random, "rand-spec-res", Int, Some("75"), "percentage of 'special' values to use (for special distribution)"),
-    option(Random, "rand-seed", Int, Some("0"), "seed for random number generator. When 0, the current time is used as a RNG seed."),
-    option(Random, "rand-pareto-h", Double, Some("0.2"), "parameter h for pareto distribution"),
+    option(Random, "rand-type", Text, Some("special"), "random numbers distribution {uniform,gaussian,special,pareto}", check_distribution),
+    option(Random, "rand-spec-iter", Int, Some("12"), "number of iterations used for numbers generation", ANY),
+    option(Random, "rand-spec-pct", Int, Some("1"), "percentage of values to be treated as 'special' (for special distribution)", ANY),
+    option(Random, "rand-spec-res", Int, Some("75"), "percentage of 'special' values to use (for special distribution)", ANY),
+    option(Random, "rand-seed", Int, Some("0"), "seed for random number generator. When 0, the current time is used as a RNG seed.", ANY),
+    option(Random, "rand-pareto-h", Double, Some("0.2"), "parameter h for pareto distribution", ANY),
 
-    option(LogText, "verbosity", Int, Some("3"), "verbosity level {5 - debug, 0 - only critical messages}"),
+    option(LogText, "verbosity", Int, Some("3"), "verbosity level {5 - debug, 0 - only critical messages}",
+        |checks, option| {
+            let given = checks.number(option, i64::MIN)?;
+            let verbosity = if checks.settings.is_on("debug") { 5 } else { given };
+            checks.settings.set(option.name, OptionValue::Int(verbosity));
+            if (0..=5).contains(&verbosity) {
+                return Ok(());
+            }
+            Err(SysbenchError::Plain(format!("Invalid value for verbosity: {verbosity}")))
+        }),
 
-    option(LogLatency, "percentile", Int, Some("95"), "percentile to calculate in latency statistics (1-100). Use the special value of 0 to disable percentile calculations"),
-    option(LogLatency, "histogram", Bool, Some("off"), "print latency histogram in report"),
+    option(LogLatency, "percentile", Int, Some("95"), "percentile to calculate in latency statistics (1-100). Use the special value of 0 to disable percentile calculations",
+        |checks, option| match checks.number(option, i64::MIN)? {
+            0..=100 => Ok(()),
+            percentile => Err(SysbenchError::fatal(format_args!("Invalid value for --percentile: {percentile}"))),
+        }),
+    option(LogLatency, "histogram", Bool, Some("off"), "print latency histogram in report",
+        |checks, option| match checks.keep(option)? {
+            OptionValue::Bool(true) if checks.settings.int("percentile") == 0 =>
+                Err(SysbenchError::fatal("--histogram cannot be used with --percentile=0")),
+            _ => Ok(()),
+        }),
 
-    option(Database, "db-driver", Text, Some("pgsql"), "specifies database driver to use ('help' to get list of available drivers)"),
-    option(Database, "db-ps-mode", Text, Some("auto"), "prepared statements usage mode {auto, disable}"),
-    option(Database, "db-debug", Bool, Some("off"), "print database-specific debug information"),
+    option(Database, "db-driver", Text, Some("pgsql"), "specifies database driver to use ('help' to get list of available drivers)", ANY),
+    option(Database, "db-ps-mode", Text, Some("auto"), "prepared statements usage mode {auto, disable}", ANY),
+    option(Database, "db-debug", Bool, Some("off"), "print database-specific debug information", ANY),
 
-    option(Mysql, "mysql-host", List, Some("localhost"), "MySQL server host"),
-    option(Mysql, "mysql-port", List, Some("3306"), "MySQL server port"),
-    option(Mysql, "mysql-socket", List, None, "MySQL socket"),
-    option(Mysql, "mysql-user", Text, Some("sbtest"), "MySQL user"),
-    option(Mysql, "mysql-password", Text, Some(""), "MySQL password"),
-    option(Mysql, "mysql-db", Text, Some("sbtest"), "MySQL database name"),
-    option(Mysql, "mysql-ssl", Bool, Some("off"), "use SSL connections, if available in the client library"),
-    option(Mysql, "mysql-ssl-cipher", Text, Some(""), "use specific cipher for SSL connections"),
-    option(Mysql, "mysql-compression", Bool, Some("off"), "use compression, if available in the client library"),
-    option(Mysql, "mysql-debug", Bool, Some("off"), "trace all client library calls"),
-    option(Mysql, "mysql-ignore-errors", List, Some("1213,1020,1205"), "list of errors to ignore, or \"all\""),
-    option(Mysql, "mysql-dry-run", Bool, Some("off"), "Dry run, pretend that all MySQL client API calls are successful without executing them"),
+    option(Mysql, "mysql-host", List, Some("localhost"), "MySQL server host", ANY),
+    option(Mysql, "mysql-port", List, Some("3306"), "MySQL server port", ANY),
+    option(Mysql, "mysql-socket", List, None, "MySQL socket", ANY),
+    option(Mysql, "mysql-user", Text, Some("sbtest"), "MySQL user", ANY),
+    option(Mysql, "mysql-password", Text, Some(""), "MySQL password", ANY),
+    option(Mysql, "mysql-db", Text, Some("sbtest"), "MySQL database name", ANY),
+    option(Mysql, "mysql-ssl", Bool, Some("off"), "use SSL connections, if available in the client library", ANY),
+    option(Mysql, "mysql-ssl-cipher", Text, Some(""), "use specific cipher for SSL connections", ANY),
+    option(Mysql, "mysql-compression", Bool, Some("off"), "use compression, if available in the client library", ANY),
+    option(Mysql, "mysql-debug", Bool, Some("off"), "trace all client library calls", ANY),
+    option(Mysql, "mysql-ignore-errors", List, Some("1213,1020,1205"), "list of errors to ignore, or \"all\"", ANY),
+    option(Mysql, "mysql-dry-run", Bool, Some("off"), "Dry run, pretend that all MySQL client API calls are successful without executing them", ANY),
 
-    option(Pgsql, "pgsql-host", Text, Some("localhost"), "PostgreSQL server host"),
-    option(Pgsql, "pgsql-port", Int, Some("5432"), "PostgreSQL server port"),
-    option(Pgsql, "pgsql-user", Text, Some("sbtest"), "PostgreSQL user"),
-    option(Pgsql, "pgsql-password", Text, Some(""), "PostgreSQL password"),
-    option(Pgsql, "pgsql-db", Text, Some("sbtest"), "PostgreSQL database name"),
+    option(Pgsql, "pgsql-host", Text, Some("localhost"), "PostgreSQL server host", ANY),
+    option(Pgsql, "pgsql-port", Int, Some("5432"), "PostgreSQL server port", ANY),
+    option(Pgsql, "pgsql-user", Text, Some("sbtest"), "PostgreSQL user", ANY),
+    option(Pgsql, "pgsql-password", Text, Some(""), "PostgreSQL password", ANY),
+    option(Pgsql, "pgsql-db", Text, Some("sbtest"), "PostgreSQL database name", ANY),
 
-    option(Later, "pgsql-sslmode", Text, None, "PostgreSQL SSL mode {disable, allow, prefer, require, verify-ca, verify-full}"),
-    option(Later, "rand-zipfian-exp", Double, Some("0.8"), "exponent of the zipfian distribution, which --rand-type=zipfian chooses"),
-    option(Later, "thread-init-timeout", Int, Some("30"), "number of seconds to wait for all threads to connect and initialize"),
-    option(Later, "warmup-time", Int, Some("0"), "number of seconds to run before the measured part, with statistics kept apart"),
+    option(Later, "pgsql-sslmode", Text, None, "PostgreSQL SSL mode {disable, allow, prefer, require, verify-ca, verify-full}", ANY),
+    option(Later, "rand-zipfian-exp", Double, Some("0.8"), "exponent of the zipfian distribution, which --rand-type=zipfian chooses",
+        |checks, option| match checks.keep(option)? {
+            OptionValue::Double(exponent) if exponent < 0.0 =>
+                Err(SysbenchError::fatal("--rand-zipfian-exp must be >= 0")),
+            _ => Ok(()),
+        }),
+    option(Later, "thread-init-timeout", Int, Some("30"), "number of seconds to wait for all threads to connect and initialize", NOT_NEGATIVE),
+    option(Later, "warmup-time", Int, Some("0"), "number of seconds to run before the measured part, with statistics kept apart", NOT_NEGATIVE),
 
-    option(Own, "compat", Text, Some("1.0.20"), "version of sysbench whose defaults are used {1.0.20, master}: master's --rand-type is uniform"),
-    option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default as many as there are CPUs"),
-    option(Own, "jsonl", Text, None, "write what happens as JSON Lines to this file, or with '-' to standard output in place of the report"),
-    option(Own, "percentiles", List, None, "percentiles to report in addition to --percentile, such as 50,99,99.9"),
-    option(Own, "shard", Text, None, "run part I of N, written I/N from 1, of the run that the other options say, which N engines share; --jobs is each engine's own"),
-    option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready"),
+    option(Own, "compat", Text, Some("1.0.20"), "version of sysbench whose defaults are used {1.0.20, master}: master's --rand-type is uniform",
+        |checks, option| match checks.keep(option)? {
+            OptionValue::Text(Some(version)) if ["1.0.20", "master"].contains(&version.as_str()) => Ok(()),
+            OptionValue::Text(version) => Err(invalid_text("compat", version.as_deref().unwrap_or(""))),
+            _ => Ok(()),
+        }),
+    option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default as many as there are CPUs",
+        |checks, option| match checks.keep(option)? {
+            OptionValue::Int(number) if number < 1 => Err(invalid_number("jobs", number)),
+            _ => Ok(()),
+        }),
+    option(Own, "jsonl", Text, None, "write what happens as JSON Lines to this file, or with '-' to standard output in place of the report", ANY),
+    option(Own, "percentiles", List, None, "percentiles to report in addition to --percentile, such as 50,99,99.9",
+        |checks, option| {
+            let is_percentile = |item: &&String| item.parse::<f64>().is_ok_and(|p| p > 0.0 && p <= 100.0);
+            let OptionValue::List(items) = checks.keep(option)? else { return Ok(()) };
+            items.iter().find(|item| !is_percentile(item)).map_or(Ok(()), |item| Err(invalid_text("percentiles", item)))
+        }),
+    option(Own, "shard", Text, None, "run part I of N, written I/N from 1, of the run that the other options say, which N engines share; --jobs is each engine's own",
+        |checks, option| match checks.keep(option)? {
+            OptionValue::Text(Some(text)) => sharing::shard(&text).map(drop).map_err(SysbenchError::fatal),
+            _ => Ok(()),
+        }),
+    option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready",
+        |checks, option| match checks.keep(option)? {
+            OptionValue::Text(Some(text)) => StartAt::read(&text).map(drop).map_err(SysbenchError::fatal),
+            _ => Ok(()),
+        }),
 ];
 
 /// The option of this name, in which dashes and underscores are the same.
-pub fn find(name: &str) -> Option<&'static Definition> {
+pub fn find(name: &str) -> Option<&'static SysbenchOption> {
     OPTIONS.iter().find(|known| same_name(known.name, name))
 }
 
-/// Whether two names differ at most in dashes and underscores.
-pub fn same_name(one: &str, other: &str) -> bool {
-    let folded = |byte: u8| if byte == b'-' { b'_' } else { byte };
-    one.bytes().map(folded).eq(other.bytes().map(folded))
+/// Whether `--forced-shutdown` may have this value: `off`, seconds, or a percentage of `--time`.
+fn is_forced_shutdown(text: &str) -> bool {
+    text.eq_ignore_ascii_case("off") || text.strip_suffix('%').unwrap_or(text).parse::<u32>().is_ok()
+}
+
+fn check_checkpoints(checks: &mut Checks<'_>, option: &SysbenchOption) -> Result<(), SysbenchError> {
+    let OptionValue::List(points) = checks.keep(option)? else { return Ok(()) };
+    for (index, point) in points.iter().enumerate() {
+        if !point.parse::<i32>().is_ok_and(|seconds| seconds >= 0) {
+            return Err(invalid_text("report-checkpoints", point));
+        }
+        if index >= MAX_CHECKPOINTS {
+            return Err(SysbenchError::fatal(format_args!(
+                "Too many checkpoints in --report-checkpoints (up to {MAX_CHECKPOINTS} can be defined)"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// With `--compat=master` the default is `uniform`.
+fn check_distribution(checks: &mut Checks<'_>, option: &SysbenchOption) -> Result<(), SysbenchError> {
+    checks.keep(option)?;
+    if checks.settings.text("compat") == Some("master") && checks.line.last(option.name).is_none() {
+        checks.settings.set(option.name, OptionValue::Text(Some("uniform".to_owned())));
+    }
+    let name = checks.settings.text("rand_type").unwrap_or("");
+    if ["uniform", "gaussian", "special", "pareto", "zipfian"].contains(&name) {
+        return Ok(());
+    }
+    Err(SysbenchError::fatal(format_args!("Invalid random numbers distribution: {name}.")))
 }
 
 #[cfg(test)]
@@ -138,5 +227,10 @@ mod tests {
         for (index, known) in OPTIONS.iter().enumerate() {
             assert!(OPTIONS[..index].iter().all(|other| !same_name(other.name, known.name)), "{}", known.name);
         }
+    }
+
+    #[test]
+    fn what_is_checked_first_is_an_option() {
+        assert!(CHECKED_FIRST.iter().all(|name| find(name).is_some()));
     }
 }

@@ -2,9 +2,13 @@ use std::io;
 
 use proptest::prelude::*;
 
-use super::checks::check;
-use super::*;
-use workload::settings::{OptionSpec, Settings};
+use super::checks::Group;
+use super::command_line::{CommandLine, TEST_IS_DEPRECATED};
+use super::settle::{Chosen, Declared, Unknown, check};
+use super::table;
+use super::values::OptionKind;
+use crate::frontend::sysbench::log::SysbenchError;
+use workload::settings::{OptionSpec, OptionValue, Settings};
 
 /// Files that options may name.
 const FILES: &[(&str, &str)] = &[
@@ -24,11 +28,11 @@ fn args(line: &str) -> Vec<String> {
     line.split_whitespace().map(str::to_owned).collect()
 }
 
-fn read(line: &str) -> Result<CommandLine, Refusal> {
+fn read(line: &str) -> Result<CommandLine, SysbenchError> {
     CommandLine::read(&args(line), &read_file, &mut |_| {})
 }
 
-fn checked(line: &str) -> Result<(Settings, Vec<String>), Refusal> {
+fn checked(line: &str) -> Result<(Settings, Vec<String>), SysbenchError> {
     let mut warnings = Vec::new();
     let settings = check(&read(line)?, &mut |text| warnings.push(text.to_owned()))?;
     Ok((settings, warnings))
@@ -44,20 +48,20 @@ fn specs() -> Vec<OptionSpec> {
     ]
 }
 
-fn settled(line: &str, unknown: Unknown) -> Result<Chosen, Refusal> {
+fn settled(line: &str, unknown: Unknown) -> Result<Chosen, SysbenchError> {
     let line = read(line)?;
     settled_by(&line, &specs(), unknown)
 }
 
-fn settled_by(line: &CommandLine, options: &[OptionSpec], unknown: Unknown) -> Result<Chosen, Refusal> {
+fn settled_by(line: &CommandLine, options: &[OptionSpec], unknown: Unknown) -> Result<Chosen, SysbenchError> {
     line.settle(&check(line, &mut |_| {})?, Declared { options, unknown, sizes: false })
 }
 
-fn said(refusal: Refusal) -> String {
+fn said(refusal: SysbenchError) -> String {
     match refusal {
-        Refusal::Error(line) => format!("error {line}"),
-        Refusal::Plain(line) => format!("plain {line}"),
-        Refusal::Fatal(lines) => format!("fatal {}", lines.join("|")),
+        SysbenchError::Error(line) => format!("error {line}"),
+        SysbenchError::Plain(line) => format!("plain {line}"),
+        SysbenchError::Fatal(lines) => format!("fatal {}", lines.join("|")),
     }
 }
 
@@ -227,7 +231,7 @@ fn scripts_see_all_options_but_those_of_pgtrial() {
     for known in table::OPTIONS {
         let name = known.name.replace('-', "_");
         assert!(chosen.all.get(&name).is_some(), "{name}");
-        let is_hidden = known.group == table::Group::Own || known.kind == Kind::File;
+        let is_hidden = known.group == Group::Own || known.kind == OptionKind::File;
         assert_eq!(chosen.script.get(&name).is_none(), is_hidden, "{name}");
     }
     assert_eq!(chosen.all.int("jobs"), 3);

@@ -5,7 +5,7 @@ use workload::settings::OptionValue;
 
 /// What an option takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum OptionKind {
     Bool,
     Int,
     /// Bytes, with K, M, G or T for powers of 1024.
@@ -17,7 +17,7 @@ pub enum Kind {
     File,
 }
 
-impl Kind {
+impl OptionKind {
     /// The kind of an option with this default.
     pub fn of(default: &OptionValue) -> Self {
         match default {
@@ -87,28 +87,30 @@ impl Written {
 }
 
 /// The value of an option of this kind; `None` if this is none.
-pub fn evaluate(kind: Kind, written: &Written) -> Option<OptionValue> {
-    if kind == Kind::List {
+pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
+    if kind == OptionKind::List {
         return Some(OptionValue::List(written.list()));
     }
     let text = written.single()?;
     match kind {
-        Kind::Bool if *written == Written::Nothing => Some(OptionValue::Bool(true)),
-        Kind::Bool => switch(text).map(OptionValue::Bool),
-        Kind::Int => integer(text).map(OptionValue::Int),
-        Kind::Size => c_numbers::size(text).map(OptionValue::Int),
-        Kind::Double => double(text).map(OptionValue::Double),
-        Kind::Text | Kind::List | Kind::File => Some(OptionValue::Text((!text.is_empty()).then(|| text.to_owned()))),
+        OptionKind::Bool if *written == Written::Nothing => Some(OptionValue::Bool(true)),
+        OptionKind::Bool => switch(text).map(OptionValue::Bool),
+        OptionKind::Int => integer(text).map(OptionValue::Int),
+        OptionKind::Size => c_numbers::size(text).map(OptionValue::Int),
+        OptionKind::Double => double(text).map(OptionValue::Double),
+        OptionKind::Text | OptionKind::List | OptionKind::File => {
+            Some(OptionValue::Text((!text.is_empty()).then(|| text.to_owned())))
+        }
     }
 }
 
 /// The value of a test's option, whose numbers may be written in any way as long as they are of their kind: sysbench's own
 /// tests take them as doubles, so that `1e6` is a number of rows. With `sizes` a whole number may have a unit.
 pub fn evaluate_for_test(default: &OptionValue, written: &Written, sizes: bool) -> Option<OptionValue> {
-    evaluate(Kind::of(default), written).or_else(|| match default {
+    evaluate(OptionKind::of(default), written).or_else(|| match default {
         OptionValue::Int(_) => match double(written.single()?) {
             Some(number) => whole(number).map(OptionValue::Int),
-            None => sizes.then(|| evaluate(Kind::Size, written))?,
+            None => sizes.then(|| evaluate(OptionKind::Size, written))?,
         },
         _ => None,
     })
@@ -169,56 +171,56 @@ mod tests {
     #[test]
     fn switches_take_the_words_of_the_original_and_no_others() {
         for on in [Written::Nothing, text("on"), text("true"), text("1"), words(&["on"])] {
-            assert_eq!(evaluate(Kind::Bool, &on), Some(OptionValue::Bool(true)), "{on:?}");
+            assert_eq!(evaluate(OptionKind::Bool, &on), Some(OptionValue::Bool(true)), "{on:?}");
         }
         for off in ["off", "false", "0"] {
-            assert_eq!(evaluate(Kind::Bool, &text(off)), Some(OptionValue::Bool(false)), "{off}");
+            assert_eq!(evaluate(OptionKind::Bool, &text(off)), Some(OptionValue::Bool(false)), "{off}");
         }
         for wrong in [text(""), text("yes"), text("ON"), text("TRUE"), words(&[]), words(&["on", "off"])] {
-            assert_eq!(evaluate(Kind::Bool, &wrong), None, "{wrong:?}");
+            assert_eq!(evaluate(OptionKind::Bool, &wrong), None, "{wrong:?}");
         }
     }
 
     #[test]
     fn whole_numbers_are_of_32_bits() {
-        assert_eq!(evaluate(Kind::Int, &text(" +5")), Some(OptionValue::Int(5)));
-        assert_eq!(evaluate(Kind::Int, &text("-2147483648")), Some(OptionValue::Int(-2_147_483_648)));
+        assert_eq!(evaluate(OptionKind::Int, &text(" +5")), Some(OptionValue::Int(5)));
+        assert_eq!(evaluate(OptionKind::Int, &text("-2147483648")), Some(OptionValue::Int(-2_147_483_648)));
         for wrong in ["", "x", "5 ", "2147483648", "1.5", "0x1", "1K"] {
-            assert_eq!(evaluate(Kind::Int, &text(wrong)), None, "{wrong}");
+            assert_eq!(evaluate(OptionKind::Int, &text(wrong)), None, "{wrong}");
         }
-        assert_eq!(evaluate(Kind::Int, &Written::Nothing), None);
+        assert_eq!(evaluate(OptionKind::Int, &Written::Nothing), None);
     }
 
     #[test]
     fn sizes_take_a_letter() {
         for (written, bytes) in [("64K", 65_536), ("5k", 5_120), ("1M", 1 << 20), ("5G", 5 << 30), ("7", 7)] {
-            assert_eq!(evaluate(Kind::Size, &text(written)), Some(OptionValue::Int(bytes)), "{written}");
+            assert_eq!(evaluate(OptionKind::Size, &text(written)), Some(OptionValue::Int(bytes)), "{written}");
         }
         for wrong in ["", "K", "x", "64Q", "5kB", "-1", "+1", "9999999999T", "é"] {
-            assert_eq!(evaluate(Kind::Size, &text(wrong)), None, "{wrong}");
+            assert_eq!(evaluate(OptionKind::Size, &text(wrong)), None, "{wrong}");
         }
     }
 
     #[test]
     fn doubles_are_finite() {
-        assert_eq!(evaluate(Kind::Double, &text("1e3")), Some(OptionValue::Double(1000.0)));
+        assert_eq!(evaluate(OptionKind::Double, &text("1e3")), Some(OptionValue::Double(1000.0)));
         for wrong in ["", "x", "1x", "inf", "nan"] {
-            assert_eq!(evaluate(Kind::Double, &text(wrong)), None, "{wrong}");
+            assert_eq!(evaluate(OptionKind::Double, &text(wrong)), None, "{wrong}");
         }
     }
 
     #[test]
     fn lists_are_split_at_commas_unless_they_came_as_words() {
-        assert_eq!(evaluate(Kind::List, &text(",a,,b c,")), list(&["a", "b c"]));
-        assert_eq!(evaluate(Kind::List, &words(&["a,b", "c"])), list(&["a,b", "c"]));
-        assert_eq!(evaluate(Kind::List, &Written::Nothing), list(&[]));
+        assert_eq!(evaluate(OptionKind::List, &text(",a,,b c,")), list(&["a", "b c"]));
+        assert_eq!(evaluate(OptionKind::List, &words(&["a,b", "c"])), list(&["a,b", "c"]));
+        assert_eq!(evaluate(OptionKind::List, &Written::Nothing), list(&[]));
     }
 
     #[test]
     fn an_empty_text_is_none() {
-        assert_eq!(evaluate(Kind::Text, &text("")), Some(OptionValue::Text(None)));
-        assert_eq!(evaluate(Kind::Text, &text("a=b")), Some(OptionValue::Text(Some("a=b".to_owned()))));
-        assert_eq!(evaluate(Kind::Text, &words(&["a", "b"])), None);
+        assert_eq!(evaluate(OptionKind::Text, &text("")), Some(OptionValue::Text(None)));
+        assert_eq!(evaluate(OptionKind::Text, &text("a=b")), Some(OptionValue::Text(Some("a=b".to_owned()))));
+        assert_eq!(evaluate(OptionKind::Text, &words(&["a", "b"])), None);
     }
 
     #[test]
@@ -238,8 +240,16 @@ mod tests {
         assert_eq!(evaluate_for_test(&int, &text("4K"), false), None);
     }
 
-    fn kind() -> impl Strategy<Value = Kind> {
-        prop::sample::select(vec![Kind::Bool, Kind::Int, Kind::Size, Kind::Double, Kind::Text, Kind::List, Kind::File])
+    fn kind() -> impl Strategy<Value = OptionKind> {
+        prop::sample::select(vec![
+            OptionKind::Bool,
+            OptionKind::Int,
+            OptionKind::Size,
+            OptionKind::Double,
+            OptionKind::Text,
+            OptionKind::List,
+            OptionKind::File,
+        ])
     }
 
     proptest! {
@@ -252,7 +262,7 @@ mod tests {
         fn a_shown_value_reads_as_itself(number in any::<i32>(), double in -1e9..1e9f64, on in any::<bool>()) {
             for value in [OptionValue::Int(number.into()), OptionValue::Double(double), OptionValue::Bool(on)] {
                 let shown = text(&show(&value).unwrap_or_default());
-                prop_assert_eq!(evaluate(Kind::of(&value), &shown), Some(value));
+                prop_assert_eq!(evaluate(OptionKind::of(&value), &shown), Some(value));
             }
         }
     }

@@ -1,4 +1,4 @@
-//! From our ledger to sysbench's statistics.
+//! sysbench's statistics from the counts of a run.
 
 use drive::ledger::{ClientTotals, Tally};
 use latency::Latencies;
@@ -31,31 +31,13 @@ pub fn percentile_ms(tally: &Tally, percentile: f64) -> f64 {
     if percentile > 0.0 { found(&tally.latencies).min(tally.counts.moments.max) / 1e3 } else { 0.0 }
 }
 
-/// How evenly the work is shared by clients: means and deviations (divisor n) of their transactions and of their time in
-/// transactions, seconds.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Fairness {
-    pub events: f64,
-    pub events_stddev: f64,
-    pub time: f64,
-    pub time_stddev: f64,
-}
-
-impl Fairness {
-    /// Of `clients` clients.
-    pub fn of(tally: &Tally, clients: usize) -> Self {
-        let (events, events_stddev) = spread(clients, tally, |totals| totals.transactions as f64);
-        let (time, time_stddev) = spread(clients, tally, |totals| totals.busy_ns as f64 / 1e9);
-        Self { events, events_stddev, time, time_stddev }
-    }
-}
-
-fn spread(clients: usize, tally: &Tally, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
+/// Mean and deviation (divisor n) of a value over `clients` clients: how evenly they share the work.
+pub fn spread(tally: &Tally, clients: usize, value: impl Fn(&ClientTotals) -> f64) -> (f64, f64) {
     let n = clients.max(1) as f64;
     let values: Vec<_> = tally.clients.totals().iter().map(value).collect();
-    // Not the sum of none, which is -0.
+    // The sum of an empty iterator is -0.
     let mean = values.iter().fold(0.0, |sum, value| sum + value) / n;
-    // A client that no page of the ledger knows has done nothing.
+    // A client without totals has done nothing.
     let unknown = clients.saturating_sub(values.len()) as f64 * mean * mean;
     let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() + unknown;
     (mean, (squares / n).sqrt())

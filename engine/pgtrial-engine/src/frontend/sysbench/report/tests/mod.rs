@@ -3,7 +3,7 @@
 mod texts;
 mod watching;
 
-use super::choice::Choice;
+use super::options::ReportOptions;
 use crate::frontend::sysbench::log::Log;
 use drive::ledger::{PerClient, Tally};
 use workload::statistics::Queries;
@@ -27,6 +27,6 @@ fn tally() -> Tally {
     tally
 }
 
-fn usual() -> Choice {
-    Choice { percentile: 95, ..Choice::default() }
+fn usual() -> ReportOptions {
+    ReportOptions { percentile: 95, ..ReportOptions::default() }
 }

@@ -1,17 +1,16 @@
 //! Reports on made-up ledgers, line for line.
 
+use super::super::options::ReportOptions;
 use super::super::statistics::statistics;
-use super::super::*;
+use super::super::texts::{Part, cumulative, intermediate};
 use super::{logged, tally, usual};
-use crate::frontend::sysbench::report::cumulative;
-use crate::frontend::sysbench::report::cumulative::Part;
 
-fn report(choice: &Choice, verbosity: i64, unfinished: usize) -> String {
+fn report(options: &ReportOptions, verbosity: i64, unfinished: usize) -> String {
     let tally = tally();
-    let statistics = statistics(&tally, f64::from(choice.percentile), 2, 2.0, 5.0);
+    let statistics = statistics(&tally, f64::from(options.percentile), 2, 2.0, 5.0);
     let part =
         Part { statistics: &statistics, tally: &tally, clients: 2, first_client: 0, has_queries: true, unfinished };
-    logged(verbosity, |log| cumulative::report(log, &part, choice))
+    logged(verbosity, |log| cumulative(log, &part, options))
 }
 
 #[test]
@@ -49,19 +48,19 @@ Threads fairness:
 
 #[test]
 fn a_percentile_of_zero_is_none() {
-    let text = report(&Choice::default(), 3, 0);
+    let text = report(&ReportOptions::default(), 3, 0);
     assert!(text.contains("   10.00\n         percentile stats:               disabled\n         sum:"), "{text}");
 }
 
 #[test]
 fn further_percentiles_have_lines_of_the_same_form() {
-    let choice = Choice { percentiles: ["50", "99.9"].map(str::to_owned).to_vec(), ..usual() };
+    let options = ReportOptions { percentiles: ["50", "99.9"].map(str::to_owned).to_vec(), ..usual() };
     let expected = "
          95th percentile:                       10.00
          50th percentile:                        2.00
        99.9th percentile:                       10.00
          sum:";
-    let text = report(&choice, 3, 0);
+    let text = report(&options, 3, 0);
     assert!(text.contains(expected), "{text}");
 }
 
@@ -77,7 +76,7 @@ DEBUG:     thread #  1: min: 0.0100s  avg: 0.0100s  max: 0.0100s  events: 1
 DEBUG:                  total time taken by event execution: 0.0100s
 
 ";
-    let text = report(&Choice { debug: true, ..usual() }, 5, 0);
+    let text = report(&ReportOptions { debug: true, ..usual() }, 5, 0);
     assert!(text.ends_with(expected), "{text}");
 }
 
@@ -98,10 +97,10 @@ fn a_test_without_queries_is_reported_on_without_them() {
     let mut statistics = statistics(&tally, 95.0, 2, 2.0, 4.0);
     let part =
         Part { statistics: &statistics, tally: &tally, clients: 2, first_client: 0, has_queries: false, unfinished: 0 };
-    let text = logged(3, |log| cumulative::report(log, &part, &usual()));
+    let text = logged(3, |log| cumulative(log, &part, &usual()));
     assert!(text.starts_with("\nGeneral statistics:\n"), "{text}");
     (statistics.queue_length, statistics.concurrency) = (7, 2);
-    let text = logged(3, |log| intermediate::report_events(log, &statistics, 95, true));
+    let text = logged(3, |log| intermediate(log, &statistics, &ReportOptions { paced: true, ..usual() }, false));
     let expected = "\
 [ 4s ] thds: 2 eps: 2.00 lat (ms,95%): 10.00
 [ 4s ] queue length: 7 concurrency: 2
@@ -113,7 +112,7 @@ fn a_test_without_queries_is_reported_on_without_them() {
 fn lines_on_intervals_have_rates_and_with_a_rate_the_queue() {
     let mut statistics = statistics(&tally(), 95.0, 2, 2.0, 4.0);
     (statistics.queue_length, statistics.concurrency) = (7, 2);
-    let text = logged(3, |log| intermediate::report(log, &statistics, 95, true));
+    let text = logged(3, |log| intermediate(log, &statistics, &ReportOptions { paced: true, ..usual() }, true));
     let expected = "\
 [ 4s ] thds: 2 tps: 2.00 qps: 12.00 (r/w/o: 6.00/2.00/4.00) lat (ms,95%): 10.00 err/s: 0.50 reconn/s: 1.00
 [ 4s ] queue length: 7, concurrency: 2

@@ -1,16 +1,22 @@
-//! The watcher, told of a run second by second.
+//! The observer of a run, called second by second.
 
 use std::cell::RefCell;
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::watcher::Watcher;
-use super::super::*;
+use super::super::hooks::{Hooks, OVERDUE, Run};
+use super::super::observer::RunObserver;
+use super::super::options::ReportOptions;
+use super::super::run::log_limits;
+use super::super::texts::opening;
 use super::{logged, tally, usual};
+use crate::frontend::run_events::RunEvents;
+use crate::frontend::sysbench::log::Level;
 use drive::ledger::{Pace, Tally};
-use drive::plan::{Load, StagedPlan};
-use drive::{Abortion, Cause, Observer, Tick};
-use ground::clock::Phase;
+use drive::plan::{Load, Plan, StagedPlan};
+use drive::{Abortion, Cause, Observer, Outcome, Tick};
+use ground::clock::{Clock, Phase};
 use ground::random::Random;
 use ground::shard::{ClientShare, Shard};
 use wire::params;
@@ -18,8 +24,9 @@ use wire::params::{Given, ProcessEnvironment};
 use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::seeds::Seeds;
-use workload::settings::OptionValue;
-use workload::{AbortReason, Program, ScriptInfo, Workload};
+use workload::settings::{OptionValue, Settings};
+use workload::statistics::Statistics;
+use workload::{AbortReason, Fatal, Program, ScriptInfo, Workload};
 
 struct Nothing;
 
@@ -78,12 +85,17 @@ fn tick(phase: Phase, second: u32) -> Tick {
 }
 
 /// Whether the run was told to stop, and what was written.
-fn watched(choice: &Choice, test: &dyn Hooks, act: impl FnOnce(&mut Watcher<'_, Vec<u8>>)) -> (bool, String) {
+fn watched(
+    options: &ReportOptions,
+    test: &dyn Hooks,
+    act: impl FnOnce(&mut RunObserver<'_, Vec<u8>>),
+) -> (bool, String) {
     let stop = AtomicBool::new(false);
     let text = logged(3, |log| {
         let run = Run { settings: &Settings::default(), plan: &plan(), clock: Clock::start(), test, log };
-        let mut watcher = Watcher::new(run, choice, None, None, &stop);
-        act(&mut watcher);
+        let mut observer =
+            RunObserver::new(run, options, RunEvents::new(None, Clock::start(), false, &stop), None, &stop);
+        act(&mut observer);
     });
     (stop.load(Ordering::Relaxed), text)
 }
@@ -96,17 +108,17 @@ fn lines(text: &str, beginnings: &[&str]) -> Vec<String> {
 
 #[test]
 fn intervals_come_before_checkpoints_and_checkpoints_begin_anew() {
-    let choice = Choice { interval: Some(1), checkpoints: vec![1], ..usual() };
-    let (_, text) = watched(&choice, &Nothing, |watcher| {
-        watcher.connected(2, 0.1);
-        watcher.phase(Phase::Warmup, None);
-        watcher.tick(&tick(Phase::Warmup, 0));
-        watcher.phase(Phase::Measure, None);
-        watcher.tick(&tick(Phase::Measure, 0));
-        watcher.tick(&tick(Phase::Measure, 1));
-        watcher.phase(Phase::Drain, None);
-        watcher.tick(&Tick { seconds: 0.5, ..tick(Phase::Drain, 0) });
-        watcher.report_whole(&Outcome { elapsed_s: 2.5, ..Outcome::default() });
+    let options = ReportOptions { interval: Some(1), checkpoints: vec![1], ..usual() };
+    let (_, text) = watched(&options, &Nothing, |observer| {
+        observer.connected(2, 0.1);
+        observer.phase(Phase::Warmup, None);
+        observer.tick(&tick(Phase::Warmup, 0));
+        observer.phase(Phase::Measure, None);
+        observer.tick(&tick(Phase::Measure, 0));
+        observer.tick(&tick(Phase::Measure, 1));
+        observer.phase(Phase::Drain, None);
+        observer.tick(&Tick { seconds: 0.5, ..tick(Phase::Drain, 0) });
+        observer.report_whole(&Outcome { elapsed_s: 2.5, ..Outcome::default() });
     });
     let told = lines(&text, &["Threads", "Warming", "[", "    total", "    transactions"]);
     let expected = [
@@ -129,13 +141,13 @@ fn intervals_come_before_checkpoints_and_checkpoints_begin_anew() {
 
 #[test]
 fn an_interval_of_several_seconds_is_told_when_it_is_full() {
-    let choice = Choice { interval: Some(2), paced: true, ..usual() };
-    let (_, text) = watched(&choice, &Nothing, |watcher| {
+    let options = ReportOptions { interval: Some(2), paced: true, ..usual() };
+    let (_, text) = watched(&options, &Nothing, |observer| {
         for second in 0..3 {
             let mut tick = tick(Phase::Measure, second);
             let backlog = u64::from(second);
             tick.tally.pace = Some(Box::new(Pace { backlog, busy: 2, ..Pace::default() }));
-            watcher.tick(&tick);
+            observer.tick(&tick);
         }
     });
     let expected = "\
@@ -147,19 +159,19 @@ fn an_interval_of_several_seconds_is_told_when_it_is_full() {
 
 #[test]
 fn the_run_is_stopped_when_the_grace_is_over() {
-    let choice = Choice { grace: Some(1), ..usual() };
+    let options = ReportOptions { grace: Some(1), ..usual() };
     let mut status = 0;
-    let begin = |watcher: &mut Watcher<'_, Vec<u8>>| {
-        watcher.tick(&tick(Phase::Measure, 0));
-        watcher.phase(Phase::Drain, None);
+    let begin = |observer: &mut RunObserver<'_, Vec<u8>>| {
+        observer.tick(&tick(Phase::Measure, 0));
+        observer.phase(Phase::Drain, None);
     };
-    assert!(!watched(&choice, &Nothing, begin).0);
-    let (stopped, text) = watched(&choice, &Nothing, |watcher| {
-        begin(watcher);
-        watcher.tick(&tick(Phase::Drain, 0));
+    assert!(!watched(&options, &Nothing, begin).0);
+    let (stopped, text) = watched(&options, &Nothing, |observer| {
+        begin(observer);
+        observer.tick(&tick(Phase::Drain, 0));
         let outcome = Outcome { unfinished: 1, interrupted: true, ..Outcome::default() };
-        status = watcher.status(&outcome);
-        watcher.report_whole(&outcome);
+        status = observer.status(&outcome);
+        observer.report_whole(&outcome);
     });
     assert_eq!((stopped, status), (true, OVERDUE));
     assert!(text.contains("\n\nNumber of unfinished transactions on forced shutdown: 1\n\nGeneral"), "{text}");
@@ -168,16 +180,16 @@ fn the_run_is_stopped_when_the_grace_is_over() {
 #[test]
 fn without_a_grace_nothing_is_waited_for() {
     let (stopped, _) =
-        watched(&Choice { grace: Some(0), ..usual() }, &Nothing, |watcher| watcher.phase(Phase::Drain, None));
+        watched(&ReportOptions { grace: Some(0), ..usual() }, &Nothing, |observer| observer.phase(Phase::Drain, None));
     assert!(stopped);
 }
 
 #[test]
 fn a_run_has_the_status_of_how_it_ended() {
     let mut statuses = Vec::new();
-    watched(&usual(), &Nothing, |watcher| {
+    watched(&usual(), &Nothing, |observer| {
         for (aborted, interrupted) in [(0, false), (0, true), (1, true)] {
-            statuses.push(watcher.status(&Outcome { aborted, interrupted, ..Outcome::default() }));
+            statuses.push(observer.status(&Outcome { aborted, interrupted, ..Outcome::default() }));
         }
     });
     assert_eq!(statuses, [0, 130, 1]);
@@ -186,10 +198,10 @@ fn a_run_has_the_status_of_how_it_ended() {
 #[test]
 fn fatal_lines_are_told_as_they_are_and_other_causes_in_a_sentence() {
     let abortion = |client, trouble| Abortion { client, script: 0, command: None, cause: Cause::Program(trouble) };
-    let (_, text) = watched(&usual(), &Nothing, |watcher| {
+    let (_, text) = watched(&usual(), &Nothing, |observer| {
         let lines = ["PQexec() failed: 7 no", "failed query was: SELECT"].map(str::to_owned).to_vec();
-        watcher.aborted(&abortion(0, AbortReason::Fatal(lines)));
-        watcher.aborted(&abortion(1, AbortReason::Script { reason: "it is stuck".to_owned() }));
+        observer.aborted(&abortion(0, AbortReason::Fatal(lines)));
+        observer.aborted(&abortion(1, AbortReason::Script { reason: "it is stuck".to_owned() }));
     });
     let expected = "\
 FATAL: PQexec() failed: 7 no
@@ -201,9 +213,9 @@ FATAL: thread 1 cannot go on: it is stuck
 
 #[test]
 fn a_test_reports_in_its_own_way() {
-    let choice = Choice { interval: Some(1), checkpoints: vec![1], ..usual() };
+    let options = ReportOptions { interval: Some(1), checkpoints: vec![1], ..usual() };
     let own = Own::default();
-    let (_, text) = watched(&choice, &own, |watcher| watcher.tick(&tick(Phase::Measure, 0)));
+    let (_, text) = watched(&options, &own, |observer| observer.tick(&tick(Phase::Measure, 0)));
     assert_eq!(text, "[ 1s ] Checkpoint report:\n");
     let reports = own.reports.borrow();
     assert_eq!((reports.len(), reports[0].events, reports[1].events), (2, 4, 4));
@@ -213,10 +225,10 @@ fn a_test_reports_in_its_own_way() {
 #[test]
 fn a_report_of_the_tests_own_that_fails_is_told_and_the_run_goes_on() {
     let own = Own { fails: true, ..Own::default() };
-    let (stopped, text) = watched(&Choice { interval: Some(1), ..usual() }, &own, |watcher| {
-        watcher.tick(&tick(Phase::Measure, 0));
-        watcher.tick(&tick(Phase::Measure, 1));
-        watcher.report_whole(&Outcome::default());
+    let (stopped, text) = watched(&ReportOptions { interval: Some(1), ..usual() }, &own, |observer| {
+        observer.tick(&tick(Phase::Measure, 0));
+        observer.tick(&tick(Phase::Measure, 1));
+        observer.report_whole(&Outcome::default());
     });
     assert_eq!((stopped, text.as_str(), own.reports.borrow().len()), (false, "FATAL: the hook failed\n", 3));
 }
@@ -228,8 +240,14 @@ fn the_opening_names_every_option() {
         settings.set(name, OptionValue::Int(number));
     }
     settings.set("validate", OptionValue::Bool(true));
-    let choice =
-        Choice { interval: Some(10), checkpoints: vec![20, 40], debug: true, paced: true, grace: Some(3), ..usual() };
+    let options = ReportOptions {
+        interval: Some(10),
+        checkpoints: vec![20, 40],
+        debug: true,
+        paced: true,
+        grace: Some(3),
+        ..usual()
+    };
     let expected = "\
 Running the test with following options:
 Number of threads: 2
@@ -253,7 +271,7 @@ DEBUG: Checkpoints report thread started
 DEBUG: Worker thread (#0) started
 DEBUG: Worker thread (#1) started
 ";
-    assert_eq!(logged(5, |log| opening::describe(log, &settings, &ClientShare::whole(2), &choice)), expected);
+    assert_eq!(logged(5, |log| opening(log, &settings, &ClientShare::whole(2), &options)), expected);
 }
 
 #[test]
@@ -261,7 +279,7 @@ fn a_shard_of_a_run_says_which_it_is() {
     let mut settings = Settings::default();
     settings.set("threads", OptionValue::Int(5));
     let part = ClientShare::of_clients(Shard { index: 1, of: 2 }, 5);
-    let text = logged(5, |log| opening::describe(log, &settings, &part, &usual()));
+    let text = logged(5, |log| opening(log, &settings, &part, &usual()));
     let told = lines(&text, &["Number", "Shard", "DEBUG: Worker"]);
     let expected = [
         "Number of threads: 5",
@@ -280,7 +298,7 @@ fn clients_say_why_they_ended() {
         let outcome = Outcome { measure, elapsed_s, ..Outcome::default() };
         let staged = StagedPlan { events: total, time: Some(Duration::from_secs(2)), interval: None };
         logged(4, |log| {
-            tell_limits(&Plan { load: Load::Staged(staged), ..plan() }, &outcome, log);
+            log_limits(&Plan { load: Load::Staged(staged), ..plan() }, &outcome, log);
             log.text(Level::Info, "Done.\n");
         })
     };

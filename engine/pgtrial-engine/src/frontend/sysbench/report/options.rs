@@ -1,11 +1,11 @@
-//! What the options say of the reports.
+//! The options of the reports.
 
 use crate::frontend::events::Events;
 use workload::settings::{OptionValue, Settings};
 
 /// The options of the reports. Times are in seconds.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Choice {
+pub struct ReportOptions {
     /// Between reports on intervals.
     pub interval: Option<u64>,
     /// In ascending order.
@@ -27,7 +27,7 @@ pub struct Choice {
     pub uses_additions: bool,
 }
 
-impl Choice {
+impl ReportOptions {
     /// Reads what has been checked before.
     pub fn read(settings: &Settings) -> Self {
         let number = |name| u64::try_from(settings.int(name)).unwrap_or(0);
@@ -87,7 +87,7 @@ mod tests {
         let mut settings = Settings::default();
         settings.set("time", OptionValue::Int(time));
         settings.set("forced-shutdown", OptionValue::Text(value.map(str::to_owned)));
-        Choice::read(&settings).grace
+        ReportOptions::read(&settings).grace
     }
 
     #[test]
@@ -105,6 +105,6 @@ mod tests {
         let mut settings = Settings::default();
         let points = ["10", "3"].map(str::to_owned).to_vec();
         settings.set("report-checkpoints", OptionValue::List(points));
-        assert_eq!(Choice::read(&settings).checkpoints, [3, 10]);
+        assert_eq!(ReportOptions::read(&settings).checkpoints, [3, 10]);
     }
 }

@@ -1,0 +1,151 @@
+//! sysbench's command line: what was given, in its order.
+//!
+//! Options begin with two dashes and have their value after an equals sign; dashes and underscores in names are the same.
+//! The other words are the test and the command. The last of several values counts, whether it came from the command line
+//! or from a file.
+
+use std::io;
+
+use super::values::{OptionKind, Written, evaluate};
+use crate::frontend::sysbench::config;
+use crate::frontend::sysbench::log::SysbenchError;
+use ground::output::plain_io_message;
+use workload::settings::OptionValue;
+
+/// The option that names a file with options.
+pub const CONFIG_FILE: &str = "config-file";
+
+/// The warning for `--test=`.
+pub const TEST_IS_DEPRECATED: &str = "WARNING: the --test option is deprecated. You can pass a script name or path on \
+                                      the command line without any options.";
+
+/// An option as it was given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenOption {
+    pub name: String,
+    pub written: Written,
+    /// As it was written, for messages; in a file with its place.
+    pub shown: String,
+}
+
+/// A command line, with the files of options that it names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CommandLine {
+    pub test: Option<String>,
+    pub command: Option<String>,
+    pub given: Vec<GivenOption>,
+}
+
+/// Reads files by their names.
+pub type ReadFile<'a> = &'a dyn Fn(&str) -> io::Result<Vec<u8>>;
+
+impl CommandLine {
+    /// Reads the arguments (without the program's name); `warn` gets the warning for `--test=` as soon as it is met.
+    pub fn read(args: &[String], read_file: ReadFile<'_>, warn: &mut dyn FnMut(&str)) -> Result<Self, SysbenchError> {
+        let mut line = Self::default();
+        for arg in args {
+            let Some(option) = arg.strip_prefix("--") else {
+                line.word(arg)?;
+                continue;
+            };
+            let (name, written) = match option.split_once('=') {
+                Some((name, value)) => (name, Written::Text(value.to_owned())),
+                None => (option, Written::Nothing),
+            };
+            if let (Some(value), true) = (option.strip_prefix("test="), name == "test") {
+                warn(TEST_IS_DEPRECATED);
+                line.test = (!value.is_empty()).then(|| value.to_owned());
+            }
+            let given = GivenOption { name: name.to_owned(), shown: shown(name, &written, "--"), written };
+            if same_name(name, CONFIG_FILE) {
+                line.file(&given, read_file)?;
+            }
+            line.given.push(given);
+        }
+        Ok(line)
+    }
+
+    /// A word that is no option: the test, then the command.
+    fn word(&mut self, word: &str) -> Result<(), SysbenchError> {
+        let place = match (&self.test, &self.command) {
+            (None, _) => &mut self.test,
+            (Some(_), None) => &mut self.command,
+            _ => return Err(SysbenchError::error(format_args!("Unrecognized command line argument: {word}"))),
+        };
+        *place = Some(word.to_owned());
+        Ok(())
+    }
+
+    /// The options of a file, which come where the file is named.
+    fn file(&mut self, option: &GivenOption, read_file: ReadFile<'_>) -> Result<(), SysbenchError> {
+        let Written::Text(file) = &option.written else { return Err(wrong(OptionKind::File, option)) };
+        if file.is_empty() {
+            return Err(wrong(OptionKind::File, option));
+        }
+        let bytes = read_file(file)
+            .map_err(|error| SysbenchError::error(format_args!("{file}: {}", plain_io_message(&error))))?;
+        let lines = config::parse(&String::from_utf8_lossy(&bytes)).map_err(SysbenchError::error)?;
+        for line in lines {
+            let written = Written::Words(line.words);
+            let shown = format!("{} ({file}, line {})", shown(&line.name, &written, ""), line.number);
+            if same_name(&line.name, CONFIG_FILE) || same_name(&line.name, "test") {
+                return Err(SysbenchError::error(format_args!("option of the command line only: {shown}")));
+            }
+            self.given.push(GivenOption { name: line.name, written, shown });
+        }
+        Ok(())
+    }
+
+    /// What was last given for an option.
+    pub fn last(&self, name: &str) -> Option<&GivenOption> {
+        self.given.iter().rfind(|given| same_name(&given.name, name))
+    }
+
+    /// Whether a general switch is on. Another value than a switch's is rejected when the test is known.
+    pub fn is_on(&self, name: &str) -> bool {
+        let value = self.last(name).and_then(|given| evaluate(OptionKind::Bool, &given.written));
+        value == Some(OptionValue::Bool(true))
+    }
+
+    /// Whether a general option was given with this text.
+    pub fn is_text(&self, name: &str, text: &str) -> bool {
+        self.last(name).is_some_and(|given| given.written.shown() == text)
+    }
+
+    /// The value of a general option; `None` if it was not given.
+    pub fn value(&self, name: &str, kind: OptionKind) -> Result<Option<OptionValue>, SysbenchError> {
+        let evaluated = |given: &GivenOption| evaluate(kind, &given.written).ok_or_else(|| wrong(kind, given));
+        self.last(name).map(evaluated).transpose()
+    }
+}
+
+/// Whether two names differ at most in dashes and underscores.
+pub fn same_name(one: &str, other: &str) -> bool {
+    let folded = |byte: u8| if byte == b'-' { b'_' } else { byte };
+    one.bytes().map(folded).eq(other.bytes().map(folded))
+}
+
+/// The error for a value that is not of the option's kind.
+pub fn wrong(kind: OptionKind, given: &GivenOption) -> SysbenchError {
+    if kind == OptionKind::Bool {
+        return SysbenchError::error(format_args!("invalid option: {}", given.shown));
+    }
+    let name = given.name.replace('-', "_");
+    SysbenchError::error(format_args!(
+        "Invalid value for the '{name}' option: '{}'",
+        shown_value(&name, &given.written)
+    ))
+}
+
+/// An option as it was written.
+fn shown(name: &str, written: &Written, dashes: &str) -> String {
+    match written {
+        Written::Nothing => format!("{dashes}{name}"),
+        _ => format!("{dashes}{name}={}", shown_value(name, written)),
+    }
+}
+
+/// A value for messages. Passwords are not shown, nor is what has a name like one's.
+fn shown_value(name: &str, written: &Written) -> String {
+    if name.to_ascii_lowercase().contains("pas") { "***".to_owned() } else { written.shown() }
+}

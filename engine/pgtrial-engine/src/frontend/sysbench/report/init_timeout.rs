@@ -1,0 +1,93 @@
+//! `--thread-init-timeout`: clients that take too long to be ready end the run.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+use super::hooks::OVERDUE;
+
+/// How long the run has to end by itself before the process is ended. Long enough for a busy machine to end all threads and
+/// to write the last events.
+const EXIT_AFTER: Duration = Duration::from_secs(10);
+
+/// Limits the time until all clients are ready.
+pub struct InitTimeout {
+    /// Dropping it ends the thread that waits.
+    _dropped: Sender<()>,
+    state: Arc<Mutex<InitState>>,
+}
+
+/// Whoever holds the lock decides: the clients are ready, or the time is over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum InitState {
+    Waiting,
+    Ready,
+    Expired,
+}
+
+impl InitTimeout {
+    /// After `timeout` seconds writes an error by `report` and sets `stop`; a while after that ends the process.
+    pub fn start(timeout: Option<u64>, stop: &Arc<AtomicBool>, report: fn(&str)) -> Option<Self> {
+        let timeout = timeout?;
+        let (dropped, signal) = channel::<()>();
+        let state = Arc::new(Mutex::new(InitState::Waiting));
+        let (shared, stop) = (Arc::clone(&state), Arc::clone(stop));
+        let wait = move || {
+            let is_over = |time| signal.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
+            if !is_over(Duration::from_secs(timeout)) {
+                return;
+            }
+            let mut state = lock(&shared);
+            if *state == InitState::Ready {
+                return;
+            }
+            *state = InitState::Expired;
+            report(&format!("FATAL: Worker threads failed to initialize within {timeout} seconds!\n"));
+            stop.store(true, Ordering::Relaxed);
+            drop(state);
+            if is_over(EXIT_AFTER) {
+                std::process::exit(OVERDUE.into());
+            }
+        };
+        // If the thread cannot be made, the time is not limited.
+        thread::Builder::new().name("pgtrial-init".to_owned()).spawn(wait).ok()?;
+        Some(Self { _dropped: dropped, state })
+    }
+
+    /// The clients are ready: the time is no longer limited. False if it was over before.
+    pub fn clients_are_ready(&self) -> bool {
+        let mut state = lock(&self.state);
+        if *state == InitState::Waiting {
+            *state = InitState::Ready;
+        }
+        *state == InitState::Ready
+    }
+
+    /// Whether the time was over before the clients were ready.
+    pub fn has_expired(&self) -> bool {
+        *lock(&self.state) == InitState::Expired
+    }
+}
+
+fn lock(state: &Mutex<InitState>) -> MutexGuard<'_, InitState> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_ends_with_ready_clients_or_expires() {
+        let stop = Arc::new(AtomicBool::new(false));
+        let in_time = InitTimeout::start(Some(3600), &stop, |_| {}).unwrap();
+        assert!(in_time.clients_are_ready() && !in_time.has_expired());
+        let late = InitTimeout::start(Some(0), &stop, |_| {}).unwrap();
+        while !stop.load(Ordering::Relaxed) {
+            thread::yield_now();
+        }
+        assert!(!late.clients_are_ready() && late.has_expired());
+    }
+}

@@ -1,0 +1,257 @@
+//! What sysbench writes while a run goes on, and the status of the run at its end.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::hooks::{FAILED, Hooks, OVERDUE, Run};
+use super::init_timeout::InitTimeout;
+use super::options::ReportOptions;
+use super::statistics::statistics;
+use super::texts::Part;
+use super::{histogram, texts};
+use crate::event::EventWriter;
+use crate::frontend::run_events::RunEvents;
+use crate::frontend::self_check::Warning;
+use crate::frontend::sysbench::log::Level;
+use drive::ledger::Tally;
+use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
+use ground::clock::{Clock, Phase};
+use ground::interrupt;
+use workload::statistics::Statistics;
+use workload::{AbortReason, Fatal};
+
+/// Observes a run for sysbench.
+pub struct RunObserver<'a, W: Write> {
+    pub run: Run<'a, W>,
+    options: &'a ReportOptions,
+    events: RunEvents<'a>,
+    init_timeout: Option<InitTimeout>,
+    stop: &'a AtomicBool,
+    /// Whether all clients became ready.
+    pub has_started: bool,
+    /// Clients that were given up.
+    pub aborted: usize,
+    /// Whether the run was stopped because the grace after its end was over.
+    was_forced: bool,
+    /// Length of the measured part so far, and of what came after its scheduled end, whole seconds.
+    elapsed_s: u64,
+    drained_s: u64,
+    interval: Period,
+    since_checkpoint: Period,
+}
+
+/// What has happened since the last report of a kind.
+#[derive(Default)]
+struct Period {
+    tally: Tally,
+    /// Its begin in the measured part, seconds.
+    begin_s: f64,
+}
+
+impl Period {
+    /// Ends at `now_s`, where the next one begins.
+    fn end(&mut self, now_s: f64) -> Period {
+        std::mem::replace(self, Period { tally: Tally::default(), begin_s: now_s })
+    }
+}
+
+impl<'a, W: Write> RunObserver<'a, W> {
+    /// Prints what `options` ask for; sets `stop` to end the run early.
+    pub fn new(
+        run: Run<'a, W>,
+        options: &'a ReportOptions,
+        events: RunEvents<'a>,
+        init_timeout: Option<InitTimeout>,
+        stop: &'a AtomicBool,
+    ) -> Self {
+        Self {
+            run,
+            options,
+            events,
+            init_timeout,
+            stop,
+            has_started: false,
+            aborted: 0,
+            was_forced: false,
+            elapsed_s: 0,
+            drained_s: 0,
+            interval: Period::default(),
+            since_checkpoint: Period::default(),
+        }
+    }
+
+    /// The exit status that a run with this outcome has.
+    pub fn status(&self, outcome: &Outcome) -> u8 {
+        let was_late = self.init_timeout.as_ref().is_some_and(InitTimeout::has_expired);
+        if outcome.aborted > 0 {
+            FAILED
+        } else if was_late || self.was_forced && outcome.unfinished > 0 {
+            OVERDUE
+        } else if outcome.interrupted && !self.was_forced {
+            interrupt::STATUS
+        } else {
+            0
+        }
+    }
+
+    /// Writes the last event; the exit status, which is another one if events were lost.
+    pub fn end(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
+        self.emit(|events, clock| events.done(clock, outcome, status, warnings));
+        if self.events.is_lost() { FAILED } else { status }
+    }
+
+    /// Writes the report on what has happened since the last checkpoint, the whole run if there was none.
+    pub fn report_whole(&mut self, outcome: &Outcome) {
+        self.run.test.end_intervals();
+        if self.options.histogram && !self.was_cut_off(outcome) {
+            self.run.log.text(Level::Notice, "Latency histogram (values are in milliseconds)");
+            self.run.log.raw(&histogram::lines(&self.since_checkpoint.tally.latencies));
+            self.run.log.text(Level::Notice, " ");
+        }
+        let unfinished = if self.was_cut_off(outcome) { outcome.unfinished } else { 0 };
+        self.report_part(outcome.elapsed_s, 0, unfinished);
+    }
+
+    fn was_cut_off(&self, outcome: &Outcome) -> bool {
+        self.was_forced && outcome.unfinished > 0
+    }
+
+    fn report_part(&mut self, now_s: f64, threads_running: usize, unfinished: usize) {
+        let period = self.since_checkpoint.end(now_s);
+        let statistics = self.statistics(&period, now_s, threads_running);
+        if self.is_reported(|test| test.cumulative(&statistics)) {
+            return;
+        }
+        let part = Part {
+            statistics: &statistics,
+            tally: &period.tally,
+            clients: self.run.plan.clients,
+            first_client: self.run.plan.part.number(0),
+            has_queries: self.run.test.uses_sql(),
+            unfinished,
+        };
+        texts::cumulative(self.run.log, &part, self.options);
+    }
+
+    fn report_interval(&mut self, tick: &Tick, now_s: f64) {
+        let period = self.interval.end(now_s);
+        let mut statistics = self.statistics(&period, now_s, self.run.plan.clients);
+        if let Some(pace) = &tick.tally.pace {
+            (statistics.queue_length, statistics.concurrency) = (pace.backlog, pace.busy);
+        }
+        if !self.is_reported(|test| test.intermediate(&statistics)) {
+            texts::intermediate(self.run.log, &statistics, self.options, self.run.test.uses_sql());
+        }
+    }
+
+    fn statistics(&self, period: &Period, now_s: f64, threads_running: usize) -> Statistics {
+        let percentile = f64::from(self.options.percentile);
+        statistics(&period.tally, percentile, threads_running, now_s - period.begin_s, now_s)
+    }
+
+    /// Whether the test reports in its own way. Its errors are logged; the run goes on.
+    fn is_reported(&mut self, hook: impl FnOnce(&dyn Hooks) -> Result<bool, Fatal>) -> bool {
+        hook(self.run.test).unwrap_or_else(|fatal| {
+            self.log_fatal(&fatal);
+            true
+        })
+    }
+
+    /// Logs why the test failed.
+    pub fn log_fatal(&mut self, fatal: &Fatal) {
+        fatal.lines.iter().for_each(|line| self.run.log.text(Level::Fatal, line));
+    }
+
+    fn emit(&mut self, write: impl FnOnce(&mut EventWriter, Clock) -> std::io::Result<()>) {
+        if let Err(error) = self.events.write(write) {
+            self.run.log.text(Level::Fatal, error);
+        }
+    }
+
+    /// Ends the run if its end is more than the grace ago.
+    fn force_end(&mut self) {
+        if self.options.grace.is_some_and(|grace| self.drained_s >= grace) && !self.stop.swap(true, Ordering::Relaxed) {
+            self.was_forced = true;
+        }
+    }
+}
+
+impl<W: Write> Observer for RunObserver<'_, W> {
+    fn connected(&mut self, clients: usize, seconds: f64) {
+        if self.init_timeout.as_ref().is_some_and(|timeout| !timeout.clients_are_ready()) {
+            // They are ready too late: the run is already being stopped.
+            return;
+        }
+        self.emit(|events, clock| events.connected(clock, clients, seconds));
+        for thread in self.run.plan.part.number(0)..self.run.plan.part.number(0) + clients {
+            self.run.log.text(Level::Debug, format_args!("Worker thread (#{thread}) initialized"));
+        }
+        self.has_started = true;
+        self.run.log.text(Level::Notice, "Threads started!\n");
+    }
+
+    fn ready(&mut self, clients: usize, seconds: f64) {
+        self.emit(|events, clock| events.ready(clock, clients, seconds));
+    }
+
+    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        self.emit(|events, clock| events.phase(clock, phase, began));
+        match phase {
+            Phase::Warmup => {
+                self.run.log.text(
+                    Level::Notice,
+                    format_args!("Warming up for {} seconds...\n", self.run.plan.warmup.as_secs()),
+                );
+            }
+            Phase::Measure => {}
+            Phase::Drain => self.force_end(),
+        }
+    }
+
+    /// Reports when an interval or the way to a checkpoint is full; for the rest of an interval at the end there is no line.
+    fn tick(&mut self, tick: &Tick) {
+        self.emit(|events, clock| events.tick(clock, tick));
+        if tick.phase == Phase::Warmup {
+            return;
+        }
+        self.since_checkpoint.tally.merge(&tick.tally);
+        if self.options.interval.is_some() {
+            self.interval.tally.merge(&tick.tally);
+        }
+        if tick.seconds < 1.0 {
+            return;
+        }
+        self.elapsed_s += 1;
+        let now_s = self.elapsed_s as f64;
+        if self.options.interval.is_some_and(|interval| self.elapsed_s % interval == 0) {
+            self.report_interval(tick, now_s);
+        }
+        if self.options.checkpoints.binary_search(&self.elapsed_s).is_ok() {
+            self.run.log.timed(now_s, "Checkpoint report:");
+            self.report_part(now_s, self.run.plan.clients, 0);
+        }
+        if tick.phase == Phase::Drain {
+            self.drained_s += 1;
+            self.force_end();
+        }
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        self.emit(|events, clock| events.aborted(clock, abortion));
+        self.aborted += 1;
+        let client = abortion.client;
+        match &abortion.cause {
+            Cause::Program(AbortReason::Fatal(lines)) => {
+                lines.iter().for_each(|line| self.run.log.text(Level::Fatal, line));
+            }
+            cause => self.run.log.text(Level::Fatal, format_args!("thread {client} cannot go on: {cause}")),
+        }
+        if !self.has_started {
+            self.run.log.text(Level::Debug, format_args!("Worker thread (#{client}) failed to initialize!"));
+        }
+    }
+
+    fn note(&mut self, text: &str) {
+        self.run.log.text(Level::Debug, text);
+    }
+}

@@ -1,0 +1,138 @@
+//! sysbench's `run`: from the opening to the last line of the report, and the exit status.
+
+use std::io::Write;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use super::hooks::{FAILED, OVERDUE, Run};
+use super::init_timeout::InitTimeout;
+use super::observer::RunObserver;
+use super::options::ReportOptions;
+use super::texts;
+use crate::event::{EventWriter, Hello};
+use crate::frontend::events::Events;
+use crate::frontend::run_events::RunEvents;
+use crate::frontend::self_check;
+use crate::frontend::sysbench::log::{Level, Log};
+use drive::plan::{Load, Plan};
+use drive::{Outcome, RunError};
+use ground::interrupt;
+use ground::output::{print_stderr, print_stdout};
+
+/// Runs the load; the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready in time, 130
+/// for an interrupt.
+pub fn run_test<W: Write>(run: Run<'_, W>) -> u8 {
+    match interrupt::catch() {
+        Ok(interrupt) => run_until(run, &interrupt),
+        Err(error) => {
+            run.log.text(Level::Fatal, error);
+            FAILED
+        }
+    }
+}
+
+/// The same with a flag that ends the run.
+fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
+    let (plan, clock, test) = (run.plan, run.clock, run.test);
+    let options = ReportOptions::read(run.settings);
+    let events = match open_events(&run, &options) {
+        Ok(events) => RunEvents::new(events, clock, options.events == Some(Events::Stdout), interrupt),
+        Err(error) => {
+            run.log.text(Level::Fatal, error);
+            return FAILED;
+        }
+    };
+    let print: fn(&str) = if options.events == Some(Events::Stdout) {
+        run.log.stand_aside();
+        |text| print_stderr(text)
+    } else {
+        |text| print_stdout(text)
+    };
+    texts::opening(run.log, run.settings, &plan.part, &options);
+    let init_timeout = InitTimeout::start(options.init_timeout, interrupt, print);
+    let mut observer = RunObserver::new(run, &options, events, init_timeout, interrupt);
+    let status = match drive::run(plan, clock, interrupt, &mut observer) {
+        Ok(outcome) => finish(plan, &options, outcome, &mut observer),
+        Err(error) => {
+            observer.run.log.text(Level::Fatal, describe(&error));
+            let outcome = Outcome { aborted: observer.aborted, ..Outcome::default() };
+            observer.end(&outcome, FAILED, &[])
+        }
+    };
+    // After a forced shutdown the test's own `done` is not called.
+    if status != OVERDUE && observer.has_started {
+        if let Err(fatal) = test.done() {
+            observer.log_fatal(&fatal);
+            return status.max(FAILED);
+        }
+    }
+    status
+}
+
+/// Reports on a run that is over; the exit status.
+fn finish<W: Write>(
+    plan: &Plan,
+    options: &ReportOptions,
+    mut outcome: Outcome,
+    observer: &mut RunObserver<'_, W>,
+) -> u8 {
+    let ended = observer.status(&outcome);
+    // A forced shutdown sets the same flag as an interrupt.
+    outcome.interrupted = ended == interrupt::STATUS;
+    let warnings = self_check::warnings(&outcome, "--jobs");
+    let status = observer.end(&outcome, ended, &warnings);
+    if !observer.has_started {
+        return status;
+    }
+    let is_complete = outcome.aborted == 0;
+    match ended {
+        OVERDUE => observer.run.log.text(Level::Fatal, "The --max-time limit has expired, forcing shutdown..."),
+        _ => {
+            if is_complete && !outcome.interrupted {
+                log_limits(plan, &outcome, observer.run.log);
+            }
+            observer.run.log.text(Level::Info, "Done.\n");
+        }
+    }
+    if is_complete {
+        observer.report_whole(&outcome);
+        if options.uses_additions {
+            warnings.iter().for_each(|warning| print_stderr(format_args!("sysbench: {}\n", warning.message)));
+        }
+        if outcome.interrupted {
+            let seconds = outcome.elapsed_s;
+            print_stderr(format_args!(
+                "sysbench: interrupted after {seconds:.1} s; the above results are of that time\n"
+            ));
+        }
+    }
+    status
+}
+
+/// Writes for each client why it has ended.
+pub fn log_limits<W: Write>(plan: &Plan, outcome: &Outcome, log: &mut Log<W>) {
+    let done = outcome.measure.counts.transactions() + outcome.drain.counts.transactions();
+    let Load::Staged(staged) = &plan.load else { return };
+    let text = if staged.events.is_some_and(|total| done >= total) {
+        "Event limit exceeded, exiting..."
+    } else if staged.time.is_some_and(|time| outcome.elapsed_s >= time.as_secs_f64()) {
+        "Time limit exceeded, exiting..."
+    } else {
+        return;
+    };
+    (0..plan.clients).for_each(|_| log.text(Level::Info, text));
+}
+
+fn describe(error: &RunError) -> String {
+    match error {
+        RunError::Unready => "Thread initialization failed!".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// The file of events, if there is to be one; the error is a whole sentence.
+fn open_events<W: Write>(run: &Run<'_, W>, options: &ReportOptions) -> Result<Option<EventWriter>, String> {
+    let seed = run.settings.int("rand_seed") as u64;
+    let hello = Hello { frontend: "sysbench", plan: run.plan, scale: None, seed, server: None };
+    options.events.as_ref().map(|events| events.open(run.clock, &hello)).transpose()
+}
