@@ -88,7 +88,7 @@ fn copy_data(data: &str) -> Vec<u8> {
     message(|out| frontend::CopyData::new(data.as_bytes()).unwrap().write(out))
 }
 
-/// What a client says after its start-up packet, and what it is answered.
+/// What a client sends after its start-up packet, and a summary of the answer.
 fn conversations() -> Vec<(Vec<u8>, &'static str)> {
     let copy_done = || message(frontend::copy_done);
     let copy_fail = || message(|out| frontend::copy_fail("no", out).unwrap());
@@ -161,7 +161,7 @@ fn encryption_is_declined_and_the_session_begins_on_the_same_socket() {
 }
 
 #[test]
-fn who_cannot_be_served_is_told_why() {
+fn a_client_that_cannot_be_served_gets_the_reason() {
     let http = answer(b"GET / HTTP/1.1\r\n\r\n", 100, &setup("0"));
     assert!(String::from_utf8_lossy(&http.0).contains("invalid length of startup packet") && http.2);
     let old = [8u32.to_be_bytes(), (2u32 << 16).to_be_bytes()].concat();

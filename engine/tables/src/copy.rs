@@ -11,10 +11,10 @@ use crate::progress::Progress;
 const MESSAGE_SIZE: usize = 64 * 1024;
 
 /// The start of the binary format: signature, no flags, no header extension.
-pub const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
+const HEADER: &[u8] = b"PGCOPY\n\xff\r\n\0\0\0\0\0\0\0\0\0";
 
 /// The end of the binary format: a field count of -1.
-pub const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
+const TRAILER: [u8; 2] = (-1i16).to_be_bytes();
 
 /// A flag for [`copy_rows`] that is never set.
 pub static NEVER: AtomicBool = AtomicBool::new(false);

@@ -39,9 +39,9 @@ where c.oid = root.oid \
 order by c.oid <> root.oid, c.oid";
 
 /// Returns the tables that this engine fills, with its rows, if each can be filled by itself with two columns only, while
-/// the others are defaults of the table. That is true for tables of ours (only an owner may alter them), exactly as
-/// pgbench makes them, without triggers (so without foreign keys) or anything else that would notice. Returns `None` for
-/// other tables: they are filled as pgbench does.
+/// the others are defaults of the table. The user must own the tables, because only an owner may alter them. They must be
+/// exactly as pgbench makes them, without triggers (so without foreign keys) or anything else that would notice. Returns
+/// `None` for other tables: they are filled as pgbench does.
 pub fn find(session: &mut Session, options: &InitOptions) -> Result<Option<Vec<AccountsTable>>, LoadError> {
     let tables = divide(&query(session, SURVEY)?, options.all_accounts());
     if !options.shard.is_part() {

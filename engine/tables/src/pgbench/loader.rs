@@ -65,7 +65,6 @@ impl InitOptions {
     }
 }
 
-#[cfg(test)]
 impl Default for InitOptions {
     fn default() -> Self {
         Self {

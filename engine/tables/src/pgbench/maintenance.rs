@@ -48,9 +48,9 @@ pub fn create_primary_keys(loader: &mut Loader) -> Result<(), LoadError> {
     Ok(())
 }
 
-/// Calls `work` with each partition of pgbench_accounts and the number of partitions, over several connections. Does
-/// nothing and returns false if one connection does as well, or unless all partitions are ordinary tables of ours for
-/// which `condition` holds, an SQL condition on their row `c` of `pg_class`.
+/// Calls `work` with each partition of pgbench_accounts and the number of partitions, over several connections, and returns
+/// true. Returns false if one connection does as well, or if a partition is not an ordinary table that the user owns and
+/// for which `condition` holds, an SQL condition on its row `c` of `pg_class`.
 fn in_parallel(
     loader: &mut Loader,
     condition: &str,

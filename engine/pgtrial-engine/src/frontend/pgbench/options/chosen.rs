@@ -110,18 +110,7 @@ impl Default for Initialization {
             steps: "dtgvp".to_owned(),
             foreign_keys: false,
             partition_method: None,
-            tables: InitOptions {
-                scale: 1,
-                fillfactor: 100,
-                quiet: false,
-                tablespace: None,
-                index_tablespace: None,
-                unlogged: false,
-                partitions: 0,
-                partition_method: PartitionMethod::Range,
-                jobs: None,
-                shard: Shard::WHOLE,
-            },
+            tables: InitOptions::default(),
         }
     }
 }
