@@ -1,0 +1,251 @@
+//! `docs/engine-events.md` documents the keys that the types have, and no others.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use events::{
+    ClientError, ClientUsage, Connected, Count, Counts, Distribution, Done, Drain, Event, Extent, Hello, Line, Lost,
+    MachineShare, PhaseStart, Plan, PoolTimeouts, Pools, Queries, ResponseClasses, ResponseTime, Script, Shard,
+    Summary, Task, Tasks, Tick, Times, Warning,
+};
+use ground::clock::Phase;
+use latency::Percentiles;
+use serde_json::{Map, Value};
+
+const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engine-events.md");
+
+/// Keys of all lines, which a table does not list.
+const COMMON: [&str; 2] = ["event", "t"];
+
+/// Keys of a tick that a summary has not.
+const POSITION: [&str; 3] = ["phase", "second", "seconds"];
+
+type Keys = BTreeMap<String, BTreeSet<String>>;
+
+const COUNT: Count = Count(1);
+const PERCENTILES: Percentiles = Percentiles { p50: 1, p90: 1, p95: 1, p99: 1, p999: 1 };
+const EXTENT: Extent = Extent { mean: 1.0, min: 1.0, max: 1.0 };
+
+fn latency(percentiles: Option<Percentiles>) -> Option<Distribution> {
+    Some(Distribution { mean: 1.0, stddev: 1.0, min: 1.0, percentiles, max: 1.0 })
+}
+
+fn counts(queries: Option<Queries>) -> Counts {
+    let failures = [("40001".to_owned(), COUNT)].into();
+    Counts { transactions: COUNT, failures, skipped: COUNT, late: COUNT, retried: COUNT, retries: COUNT, queries }
+}
+
+fn times() -> Times {
+    let histogram = Some(String::new());
+    Times {
+        latency_us: latency(Some(PERCENTILES)),
+        histogram: String::new(),
+        service_us: Some(Some(PERCENTILES)),
+        service_histogram: histogram.clone(),
+        lag_us: Some(Some(PERCENTILES)),
+        lag_histogram: histogram.clone(),
+        queue_us: Some(Some(PERCENTILES)),
+        queue_histogram: histogram,
+        pool_timeouts: Some(PoolTimeouts { count: COUNT, waited_us: Some(EXTENT) }),
+    }
+}
+
+fn summary() -> Summary {
+    Summary { duration_s: 1.0, counts: counts(Some(Queries::default())), tps: 1.0, times: times() }
+}
+
+fn hello() -> Hello {
+    let pools = Pools { apps: 1, tasks: 1, arrival: String::new(), size: 1, timeout_s: 1.0, lifetime_s: Some(1.0) };
+    let plan = Plan {
+        scripts: vec![String::new()],
+        clients: 1,
+        jobs: 1,
+        query_mode: String::new(),
+        scale: Some(1),
+        warmup_s: 1.0,
+        duration_s: Some(1.0),
+        transactions_per_client: Some(1),
+        transactions: Some(1),
+        random_seed: String::new(),
+        shard: Some(Shard { number: 1, of: 1, clients: 1 }),
+        pools: Some(pools),
+    };
+    Hello {
+        protocol: 1,
+        engine: String::new(),
+        frontend: String::new(),
+        pid: 1,
+        started: String::new(),
+        server_version: None,
+        plan: plan.to_map(),
+        machines: Some(vec![String::new()]),
+    }
+}
+
+fn done() -> Done {
+    let tasks = Tasks {
+        planned: COUNT,
+        completed: COUNT,
+        failed: COUNT,
+        failures: [].into(),
+        unfinished: COUNT,
+        response_us: Some(ResponseTime { extent: EXTENT, median: Some(1.0) }),
+        queue_us: Some(EXTENT),
+        service_us: Some(EXTENT),
+        timeout_waited_us: Some(EXTENT),
+        under_5_s: COUNT,
+        classes: ResponseClasses { instant: COUNT, flow: COUNT, attention: COUNT, longer: COUNT },
+    };
+    let machine = MachineShare {
+        machine: String::new(),
+        clients: None,
+        transactions: COUNT,
+        tps: None,
+        cpu_user_s: None,
+        cpu_system_s: None,
+        busiest_thread_share: None,
+        lag_p99_us: None,
+        began_at: None,
+        status: None,
+    };
+    Done {
+        status: 0,
+        interrupted: false,
+        clients_aborted: COUNT,
+        connect_s: 1.0,
+        // Summaries have a section of their own.
+        warmup: None,
+        measure: None,
+        drain: Drain { duration_s: 1.0, transactions: COUNT, failures: [].into() },
+        scripts: vec![Script { counts: counts(None), latency_us: latency(None) }],
+        client: ClientUsage {
+            cpu_user_s: 1.0,
+            cpu_system_s: 1.0,
+            busiest_thread_share: 1.0,
+            cpu_per_transaction_us: None,
+            warnings: vec![Warning { kind: String::new(), message: String::new() }],
+        },
+        tasks: Some(tasks),
+        machines: Some(vec![machine]),
+    }
+}
+
+/// Each event with every key that it may have.
+fn all_events() -> Vec<Event> {
+    let connected = Connected { clients: COUNT, connect_s: 1.0 };
+    let all = vec![
+        Event::Hello(Box::new(hello())),
+        Event::Connected(connected),
+        Event::Ready(connected),
+        Event::Phase(PhaseStart { phase: Phase::Drain, at: Some(1.0), planned_at: Some(1.0) }),
+        Event::Tick(Box::new(Tick {
+            phase: Phase::Drain,
+            second: 1,
+            seconds: 1.0,
+            counts: counts(Some(Queries::default())),
+            times: times(),
+        })),
+        Event::Task(Task {
+            application: 1,
+            task: 1,
+            failure: None,
+            arrived_s: 1.0,
+            waited_s: 1.0,
+            served_s: 1.0,
+            more: Map::new(),
+        }),
+        Event::Error(ClientError {
+            client: 1,
+            script: 1,
+            command: None,
+            kind: "",
+            sqlstate: None,
+            message: String::new(),
+        }),
+        Event::Lost(Lost { machine: String::new(), phase: None, second: None }),
+        Event::Done(Box::new(done())),
+    ];
+    // A new event has to be added above.
+    for event in &all {
+        match event {
+            Event::Hello(_) | Event::Connected(_) | Event::Ready(_) | Event::Phase(_) | Event::Tick(_) => {}
+            Event::Task(_) | Event::Error(_) | Event::Lost(_) | Event::Done(_) | Event::Other(_) => {}
+        }
+    }
+    all
+}
+
+/// Adds the keys of a value, each as its path: `plan.clients`. Keys of a map are not part of the protocol.
+fn add_paths(prefix: &str, value: &Value, paths: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(object) => {
+            for (key, value) in object {
+                let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+                if !path.ends_with("failures") {
+                    add_paths(&path, value, paths);
+                }
+                paths.insert(path);
+            }
+        }
+        Value::Array(list) => list.iter().for_each(|value| add_paths(prefix, value, paths)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
+    }
+}
+
+fn keys_of_types() -> Keys {
+    let mut keys = Keys::new();
+    for event in all_events() {
+        let name = event.name().to_owned();
+        let line = serde_json::to_value(Line { t: 1.0, event }).unwrap();
+        let paths = keys.entry(name).or_default();
+        add_paths("", &line, paths);
+        COMMON.iter().for_each(|key| assert!(paths.remove(*key), "{key}"));
+    }
+    let mut paths = BTreeSet::new();
+    add_paths("", &serde_json::to_value(summary()).unwrap(), &mut paths);
+    let of_ticks: BTreeSet<_> = keys["tick"].iter().filter(|key| !POSITION.contains(&key.as_str())).cloned().collect();
+    assert!(paths.is_superset(&of_ticks));
+    keys.insert("summary".to_owned(), paths.difference(&of_ticks).cloned().collect());
+    keys
+}
+
+fn in_backticks(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+/// The keys of the tables `| key | meaning |` in the part "Events", by section.
+fn documented_keys() -> Keys {
+    let document = std::fs::read_to_string(DOCUMENT).unwrap();
+    let part = document.split("\n## ").find(|part| part.starts_with("Events\n")).unwrap();
+    let mut keys = Keys::new();
+    for section in part.split("\n### ").skip(1) {
+        let (name, text) = section.split_once('\n').unwrap();
+        let paths = keys.entry(name.to_owned()).or_default();
+        let table = text.lines().skip_while(|line| *line != "| key | meaning |").skip(2);
+        for row in table.take_while(|line| line.starts_with('|')) {
+            let cell = row.split('|').nth(1).unwrap();
+            match cell.split_once(':') {
+                Some((object, keys)) => {
+                    let object = in_backticks(object).next().unwrap();
+                    // `a.b` documents `a` too
+                    paths.extend(object.match_indices('.').map(|(end, _)| object[..end].to_owned()));
+                    paths.insert(object.to_owned());
+                    paths.extend(in_backticks(keys).map(|key| format!("{object}.{key}")));
+                }
+                None => paths.extend(in_backticks(cell).map(str::to_owned)),
+            }
+        }
+    }
+    keys
+}
+
+#[test]
+fn the_document_has_the_events_and_keys_of_the_types() {
+    let (types, documented) = (keys_of_types(), documented_keys());
+    let names = |keys: &Keys| keys.keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(&documented), names(&types));
+    for (name, keys) in &types {
+        let missing: Vec<_> = keys.difference(&documented[name]).collect();
+        let unknown: Vec<_> = documented[name].difference(keys).collect();
+        assert!(missing.is_empty() && unknown.is_empty(), "{name}: not documented {missing:?}, unknown {unknown:?}");
+    }
+}
