@@ -72,7 +72,8 @@ def _write_machine(path: Path, seconds: list[dict[str, Any]]) -> Path:
     drain = {"duration_s": 0.0, "transactions": 0, "failures": {}}
     client = {"cpu_user_s": 1.0, "cpu_system_s": 1.0, "busiest_thread_share": 0.5, "warnings": []}
     transactions = sum(second["transactions"] for second in seconds)
-    measure = {"duration_s": float(SECONDS), "transactions": transactions, "tps": transactions / SECONDS}
+    sums = {"duration_s": float(SECONDS), "transactions": transactions, "tps": transactions / SECONDS}
+    measure = seconds[-1] | sums
     done = {
         "status": 0,
         "interrupted": False,

@@ -5,11 +5,14 @@
 mod done;
 mod line;
 mod measured;
+mod measurement;
 mod start;
 
 pub use done::{ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, Script, Tasks, Warning};
 pub use line::{ClientError, Event, Line, Lost, Other, Task, Writer};
 pub use measured::{
-    Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Summary, Tick, Times, moments_of,
+    Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Summary, Tick, Times, add_failures,
+    moments_of,
 };
+pub use measurement::{FloatSums, Measurement};
 pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, timestamp};

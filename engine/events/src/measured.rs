@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::iter::Sum;
+use std::ops::AddAssign;
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use ground::clock::Phase;
-use latency::{Latencies, MOST, Moments, Percentiles};
+use latency::{MOST, Moments, Percentiles};
 
 /// A number of clients, transactions or the like. Numbers above [`MOST`] are rejected when they are read, so that sums
 /// cannot overflow.
@@ -26,6 +27,12 @@ impl<'de> Deserialize<'de> for Count {
 impl From<u64> for Count {
     fn from(number: u64) -> Self {
         Self(number)
+    }
+}
+
+impl AddAssign for Count {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
     }
 }
 
@@ -50,6 +57,33 @@ pub struct Counts {
     /// Of sysbench's tests only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queries: Option<Queries>,
+}
+
+impl Counts {
+    /// Adds other transactions.
+    pub fn merge(&mut self, other: &Counts) {
+        self.transactions += other.transactions;
+        add_failures(&mut self.failures, &other.failures);
+        self.skipped += other.skipped;
+        self.late += other.late;
+        self.retried += other.retried;
+        self.retries += other.retries;
+        if let Some(theirs) = other.queries {
+            let mine = self.queries.get_or_insert_default();
+            mine.reads += theirs.reads;
+            mine.writes += theirs.writes;
+            mine.others += theirs.others;
+            mine.errors += theirs.errors;
+            mine.reconnects += theirs.reconnects;
+        }
+    }
+}
+
+/// Adds failures kind by kind.
+pub fn add_failures(sum: &mut Failures, failures: &Failures) {
+    for (kind, count) in failures {
+        *sum.entry(kind.clone()).or_default() += *count;
+    }
 }
 
 /// Statements of sysbench's tests.
@@ -122,7 +156,7 @@ pub fn moments_of(count: Count, figures: Option<Moments>) -> Result<Moments, Str
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Times {
     pub latency_us: Option<Distribution>,
-    /// See [`Latencies::encode`]; so are the others.
+    /// See [`latency::Latencies::encode`]. The other histograms have the same form.
     pub histogram: String,
     /// With a rate: from the actual start; with pools: with a connection.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -141,14 +175,6 @@ pub struct Times {
     pub queue_histogram: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pool_timeouts: Option<PoolTimeouts>,
-}
-
-impl Times {
-    /// Response times; what depends on the load is absent.
-    pub fn new(moments: &Moments, latencies: &Latencies) -> Self {
-        let latency_us = latencies.percentiles().and_then(|found| Distribution::new(moments, Some(found)));
-        Self { latency_us, histogram: latencies.encode(), ..Self::default() }
-    }
 }
 
 /// Tasks that got no connection in time.

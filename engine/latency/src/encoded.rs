@@ -3,7 +3,7 @@
 //! The library `hdrhistogram` writes it. Reading is by hand: the library allocates whatever length the input names, panics
 //! in debug builds on some input, and needs three times as long, which counts where histograms of many machines are added.
 
-use base64_simd::{AsOut, STANDARD};
+use base64_simd::STANDARD;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use libdeflater::Decompressor;
 
@@ -37,17 +37,16 @@ impl Latencies {
     }
 }
 
-/// Reads encoded histograms. Its buffers are kept for the next one.
+/// Reads encoded histograms. Its buffer is kept for the next one.
 pub struct Decoder {
     inflate: Decompressor,
-    packed: Vec<u8>,
     plain: Vec<u8>,
 }
 
 impl Default for Decoder {
     fn default() -> Self {
         let plain = vec![0; HEADER + BUCKETS * LONGEST_COUNT];
-        Self { inflate: Decompressor::new(), packed: Vec::new(), plain }
+        Self { inflate: Decompressor::new(), plain }
     }
 }
 
@@ -73,11 +72,7 @@ impl Decoder {
 
     /// Inflates into `self.plain`, and returns the length.
     fn inflate(&mut self, encoded: &[u8]) -> Result<usize, &'static str> {
-        let most = STANDARD.estimated_decoded_length(encoded.len());
-        if self.packed.len() < most {
-            self.packed.resize(most, 0);
-        }
-        let packed = STANDARD.decode(encoded, self.packed.as_mut_slice().as_out()).map_err(|_| "is not in base64")?;
+        let packed = STANDARD.decode_to_vec(encoded).map_err(|_| "is not in base64")?;
         let (header, deflated) = packed.split_at_checked(OUTER_HEADER).ok_or(CUT_OFF)?;
         if !header.starts_with(&DEFLATED) {
             return Err("is no deflated HdrHistogram in the V2 format");

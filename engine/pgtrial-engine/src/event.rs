@@ -1,17 +1,17 @@
 //! Writes the events of a run: what the event loop counted, as the types of the crate `events`.
 
 use std::io;
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use drive::ledger::tasks::{Task, Tasks};
 use drive::ledger::{Counts, Failures, Tally};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::{Abortion, Began, Outcome, Tick};
-use events::{Connected, Distribution, Event, Extent, Line, Warning};
+use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase};
 use ground::shard::ClientShare;
+use workload::statistics::Queries;
 
 /// Writes the events of one engine.
 pub struct EventWriter {
@@ -21,13 +21,13 @@ pub struct EventWriter {
 
 /// Which keys ticks and summaries have beside those of every load.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Sections {
+struct Sections {
     /// Service times and schedule lags: the load has a rate.
-    pub pace: bool,
+    pace: bool,
     /// Statements by kind: a test of sysbench.
-    pub queries: bool,
+    queries: bool,
     /// Service times and times in the queue: tasks share pools of connections.
-    pub pools: bool,
+    pools: bool,
 }
 
 /// What the first event reports beside the moment.
@@ -42,20 +42,10 @@ pub struct Hello<'a> {
 }
 
 impl EventWriter {
-    /// Writes to standard output.
-    pub fn stdout() -> Self {
-        Self { out: events::Writer::stdout(), sections: Sections::default() }
-    }
-
-    /// Writes to a new file, which replaces an old one.
-    pub fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { out: events::Writer::file(path)?, sections: Sections::default() })
-    }
-
-    /// The run that follows.
-    pub fn hello(&mut self, clock: Clock, hello: &Hello<'_>) -> io::Result<()> {
+    /// Writes the first event, and returns the writer of the others.
+    pub fn new(mut out: events::Writer, clock: Clock, hello: &Hello<'_>) -> io::Result<Self> {
         let plan = hello.plan;
-        self.sections = Sections {
+        let sections = Sections {
             pace: plan.interval().is_some(),
             queries: matches!(plan.load, Load::Staged(_)),
             pools: plan.pools().is_some(),
@@ -70,7 +60,8 @@ impl EventWriter {
             plan: plan_event(hello).to_map(),
             machines: None,
         };
-        self.write(clock, Event::Hello(Box::new(hello)))
+        out.write(&Line { t: seconds(clock.now()), event: Event::Hello(Box::new(hello)) })?;
+        Ok(Self { out, sections })
     }
 
     /// All clients are connected, `connect_s` seconds after the first began to connect.
@@ -96,7 +87,8 @@ impl EventWriter {
         for task in tasks.filter(|task| task.failure.is_some()) {
             self.write(clock, Event::Task(task_event(task)))?;
         }
-        self.write(clock, Event::Tick(Box::new(tick_event(tick, self.sections))))
+        let event = measurement(&tick.tally, self.sections).tick(tick.phase, tick.second, tick.seconds);
+        self.write(clock, Event::Tick(Box::new(event)))
     }
 
     /// A client is given up.
@@ -110,7 +102,8 @@ impl EventWriter {
 
     /// The run is over.
     pub fn done(&mut self, clock: Clock, outcome: &Outcome, status: u8, warnings: &[Warning]) -> io::Result<()> {
-        let phase = |tally, seconds| (seconds > 0.0).then(|| summary(tally, seconds, self.sections));
+        let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, self.sections).summary(seconds));
+        let drained = &outcome.drain.counts;
         // With a single script the summaries are the script's.
         let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
         let done = events::Done {
@@ -120,8 +113,12 @@ impl EventWriter {
             connect_s: outcome.connect_s,
             warmup: phase(&outcome.warmup, outcome.warmup_s),
             measure: phase(&outcome.measure, outcome.measure_s),
-            drain: drain(&outcome.drain.counts, (outcome.elapsed_s - outcome.measure_s).max(0.0)),
-            scripts: several.map(|account| script(&account.whole)).collect(),
+            drain: events::Drain {
+                duration_s: (outcome.elapsed_s - outcome.measure_s).max(0.0),
+                transactions: drained.transactions().into(),
+                failures: failures(&drained.failures),
+            },
+            scripts: several.map(|script| script_event(&script.whole)).collect(),
             client: events::ClientUsage {
                 cpu_user_s: outcome.cpu.user.as_secs_f64(),
                 cpu_system_s: outcome.cpu.system.as_secs_f64(),
@@ -138,36 +135,6 @@ impl EventWriter {
     fn write(&mut self, clock: Clock, event: Event) -> io::Result<()> {
         self.out.write(&Line { t: seconds(clock.now()), event })
     }
-}
-
-/// A second.
-pub fn tick_event(tick: &Tick, sections: Sections) -> events::Tick {
-    let Tick { phase, second, seconds, ref tally } = *tick;
-    let (counts, times) = (happened(&tally.counts, sections), times(tally, sections));
-    events::Tick { phase, second, seconds, counts, times }
-}
-
-/// A phase of this length in seconds.
-pub fn summary(tally: &Tally, duration_s: f64, sections: Sections) -> events::Summary {
-    let tps = tally.counts.transactions() as f64 / duration_s;
-    let (counts, times) = (happened(&tally.counts, sections), times(tally, sections));
-    events::Summary { duration_s, counts, tps, times }
-}
-
-/// The transactions that ended after the measured phase.
-pub fn drain(counts: &Counts, duration_s: f64) -> events::Drain {
-    let transactions = counts.transactions().into();
-    events::Drain { duration_s, transactions, failures: failures(&counts.failures) }
-}
-
-/// One of several scripts.
-pub fn script(whole: &Counts) -> events::Script {
-    events::Script { counts: counts(whole), latency_us: Distribution::new(&whole.moments, None) }
-}
-
-/// Failures by kind.
-pub fn failures(failures: &Failures) -> events::Failures {
-    failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
 }
 
 fn plan_event(hello: &Hello<'_>) -> events::Plan {
@@ -219,6 +186,10 @@ fn task_event(task: &Task) -> events::Task {
     }
 }
 
+fn failures(failures: &Failures) -> events::Failures {
+    failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
+}
+
 fn counts(counts: &Counts) -> events::Counts {
     events::Counts {
         transactions: counts.transactions().into(),
@@ -231,37 +202,40 @@ fn counts(counts: &Counts) -> events::Counts {
     }
 }
 
-fn happened(all: &Counts, sections: Sections) -> events::Counts {
-    let queries = &all.queries;
-    let queries = sections.queries.then(|| events::Queries {
+fn queries(queries: &Queries) -> events::Queries {
+    events::Queries {
         reads: queries.reads.into(),
         writes: queries.writes.into(),
         others: queries.others.into(),
         errors: queries.errors.into(),
         reconnects: queries.reconnects.into(),
-    });
-    events::Counts { queries, ..counts(all) }
+    }
 }
 
-fn times(tally: &Tally, sections: Sections) -> events::Times {
-    let mut times = events::Times::new(&tally.counts.moments, &tally.latencies);
+/// One of several scripts.
+fn script_event(whole: &Counts) -> events::Script {
+    events::Script { counts: counts(whole), latency_us: Distribution::new(&whole.moments, None) }
+}
+
+/// A second or a phase. Parts of the load without transactions are there, and empty.
+fn measurement(tally: &Tally, sections: Sections) -> Measurement {
+    let mut measurement = Measurement {
+        counts: counts(&tally.counts),
+        moments: tally.counts.moments,
+        latencies: tally.latencies.clone(),
+        ..Measurement::default()
+    };
+    measurement.counts.queries = sections.queries.then(|| queries(&tally.counts.queries));
     if sections.pace {
         let pace = tally.pace.as_deref().cloned().unwrap_or_default();
-        times.service_us = Some(pace.service.percentiles());
-        times.service_histogram = Some(pace.service.encode());
-        times.lag_us = Some(pace.lags.percentiles());
-        times.lag_histogram = Some(pace.lags.encode());
+        (measurement.service, measurement.lags) = (Some(pace.service), Some(pace.lags));
     }
     if sections.pools {
         let pooled = tally.pooled.as_deref().cloned().unwrap_or_default();
-        times.service_us = Some(pooled.service.percentiles());
-        times.service_histogram = Some(pooled.service.encode());
-        times.queue_us = Some(pooled.queue.percentiles());
-        times.queue_histogram = Some(pooled.queue.encode());
-        let (count, waited_us) = (pooled.timeouts.count.into(), Extent::new(&pooled.timeouts));
-        times.pool_timeouts = Some(events::PoolTimeouts { count, waited_us });
+        (measurement.service, measurement.queue) = (Some(pooled.service), Some(pooled.queue));
+        measurement.timeouts = Some(pooled.timeouts);
     }
-    times
+    measurement
 }
 
 fn tasks_event(tasks: &Tasks) -> events::Tasks {
@@ -308,18 +282,22 @@ mod tests {
         serde_json::to_value(event).unwrap()
     }
 
+    fn summary(tally: &Tally, sections: Sections) -> Value {
+        json_of(measurement(tally, sections).summary(1.0))
+    }
+
     #[test]
     fn service_times_and_lags_are_there_with_a_rate_only() {
         let (unpaced, paced) = (Sections::default(), Sections { pace: true, ..Sections::default() });
         let mut tally = Tally::default();
         tally.commit(2_000_000);
-        assert!(json_of(times(&tally, unpaced)).get("lag_us").is_none());
-        assert_eq!(json_of(times(&Tally::default(), paced)).get("lag_us"), Some(&Value::Null));
+        assert!(summary(&tally, unpaced).get("lag_us").is_none());
+        assert_eq!(summary(&Tally::default(), paced).get("lag_us"), Some(&Value::Null));
         let mut pace = Pace::default();
         pace.service.record(1_500_000);
         pace.lags.record(500_000);
         tally.pace = Some(Box::new(pace));
-        let times = json_of(times(&tally, paced));
+        let times = summary(&tally, paced);
         assert_eq!(
             (&times["latency_us"]["p50"], &times["service_us"]["p50"], &times["lag_us"]["p99"]),
             (&json!(2000), &json!(1500), &json!(500))
@@ -333,8 +311,8 @@ mod tests {
         tally.counts.queries.writes = 3;
         let sections = Sections { queries: true, ..Sections::default() };
         let queries = json!({ "reads": 0, "writes": 3, "others": 0, "errors": 0, "reconnects": 0 });
-        assert_eq!(json_of(summary(&tally, 1.0, sections))["queries"], queries);
-        assert!(json_of(summary(&tally, 1.0, Sections::default())).get("queries").is_none());
+        assert_eq!(summary(&tally, sections)["queries"], queries);
+        assert!(summary(&tally, Sections::default()).get("queries").is_none());
     }
 
     #[test]
@@ -376,6 +354,6 @@ mod tests {
         assert_eq!((&tasks["response_us"]["median"], &tasks["classes"]["up_to_1_s"]), (&json!(500_000.0), &json!(1)));
         assert_eq!(tasks["timeout_waited_us"]["min"], json!(200_000.0));
         let pools = Sections { pools: true, ..Sections::default() };
-        assert_eq!(json_of(times(&Tally::default(), pools)).get("queue_us"), Some(&Value::Null));
+        assert_eq!(summary(&Tally::default(), pools).get("queue_us"), Some(&Value::Null));
     }
 }

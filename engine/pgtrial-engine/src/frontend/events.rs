@@ -1,12 +1,13 @@
-//! Where the events of a run go, which front ends share.
+//! The option that names the file of the events. All front ends share it.
 
 use std::path::PathBuf;
 
 use crate::event::{EventWriter, Hello};
+use events::Writer;
 use ground::clock::Clock;
 use ground::output::plain_io_message;
 
-/// Where the JSON Lines go.
+/// Where the engine writes the events.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Events {
     Stdout,
@@ -14,20 +15,20 @@ pub enum Events {
 }
 
 impl Events {
-    /// As options name it: a file, or `-`.
+    /// The option's value: a file, or `-` for standard output.
     pub fn named(name: &str) -> Self {
         if name == "-" { Self::Stdout } else { Self::File(name.into()) }
     }
 
-    /// Opens it and writes the first event; the error is a whole sentence.
+    /// Opens the file, and writes the first event. The error is a sentence.
     pub fn open(&self, clock: Clock, hello: &Hello<'_>) -> Result<EventWriter, String> {
-        let mut writer = match self {
-            Self::Stdout => EventWriter::stdout(),
-            Self::File(path) => EventWriter::file(path).map_err(|error| {
+        let out = match self {
+            Self::Stdout => Writer::stdout(),
+            Self::File(path) => Writer::file(path).map_err(|error| {
                 format!("could not open events file \"{}\": {}", path.display(), plain_io_message(&error))
             })?,
         };
-        writer.hello(clock, hello).map_err(|error| format!("could not write events: {}", plain_io_message(&error)))?;
-        Ok(writer)
+        EventWriter::new(out, clock, hello)
+            .map_err(|error| format!("could not write events: {}", plain_io_message(&error)))
     }
 }

@@ -3,16 +3,15 @@
 use events::{Connected, Count, Event, Line, Lost, Other, PhaseStart};
 
 use super::hello;
-use super::position::Position;
 use super::report::{self, Totals};
-use super::seconds::{Complete, Seconds};
-use super::stream::{FailedTask, Stream, StreamState};
-use crate::event::tick_event;
+use super::seconds::{Merged, Seconds};
+use super::stream::{FailedTask, Position, Stream, StreamState};
 
 /// Exit status of a run in which a machine was lost.
 const LOST_STATUS: u8 = 2;
 
 /// Merges the streams of several machines.
+#[derive(Default)]
 pub struct Merger {
     streams: Vec<Stream>,
     seconds: Seconds,
@@ -33,18 +32,8 @@ pub struct Merger {
 impl Merger {
     /// A merger for machines with these names.
     pub fn new(machines: impl IntoIterator<Item = String>) -> Self {
-        Self {
-            streams: machines.into_iter().map(Stream::new).collect(),
-            seconds: Seconds::default(),
-            totals: Totals::default(),
-            lines: Vec::new(),
-            early: Some(Vec::new()),
-            has_connected: false,
-            has_ready: false,
-            began: None,
-            now: 0.0,
-            status: None,
-        }
+        let streams = machines.into_iter().map(Stream::new).collect();
+        Self { streams, early: Some(Vec::new()), ..Self::default() }
     }
 
     /// Adds a line of a machine, without its line end. The error is a sentence.
@@ -138,7 +127,7 @@ impl Merger {
         let stream = &mut self.streams[machine];
         stream.state = StreamState::Lost;
         let next = stream.began.map(|_| stream.next);
-        let (phase, second) = (next.map(|next| next.phase), next.and_then(Position::second));
+        let (phase, second) = (next.map(|next| next.phase), next.and_then(|next| next.second));
         let (machine, tasks) = (stream.name.clone(), stream.take_tasks());
         self.push_after_hello(self.now, Event::Lost(Lost { machine, phase, second }));
         self.push_tasks(tasks);
@@ -160,8 +149,8 @@ impl Merger {
             ready.into_iter().for_each(|(t, clients)| self.push(t, Event::Ready(clients)));
         }
         let frontier = self.frontier().map(|(position, _)| position);
-        while let Some(complete) = self.seconds.next_complete(frontier) {
-            self.push_phase_or_second(complete);
+        while let Some((position, merged)) = self.seconds.next_complete(frontier) {
+            self.push_merged(position, merged);
         }
         if frontier.is_none() && self.status.is_none() {
             self.push_done()?;
@@ -204,20 +193,20 @@ impl Merger {
         })
     }
 
-    fn push_phase_or_second(&mut self, complete: Complete) {
+    fn push_merged(&mut self, Position { phase, second }: Position, merged: Merged) {
         let began = *self.began.get_or_insert_with(|| {
             self.streams.iter().filter_map(|stream| stream.began).fold(0.0, |last, began| last.max(began.t))
         });
-        match complete {
-            Complete::Phase { phase, since, at } => {
-                self.push(began + since, Event::Phase(PhaseStart { phase, at, planned_at: None }));
-            }
-            Complete::Second { tick, since, tasks } => {
+        let Merged { since, at, seconds, sum, tasks, .. } = merged;
+        let event = match second {
+            None => Event::Phase(PhaseStart { phase, at, planned_at: None }),
+            Some(second) => {
                 self.push_tasks(tasks);
-                self.push(began + since, Event::Tick(Box::new(tick_event(&tick, self.seconds.sections))));
-                self.totals.add(&tick);
+                self.totals.add(phase, seconds, &sum);
+                Event::Tick(Box::new(sum.tick(phase, second as u32, seconds)))
             }
-        }
+        };
+        self.push(began + since, event);
     }
 
     /// Failed tasks, in the order in which they ended.
@@ -236,7 +225,7 @@ impl Merger {
         let highest = done().map(|(_, (_, done))| done.status).max().unwrap_or_default();
         let status = if is_lost { LOST_STATUS } else { highest };
         let last = done().map(|(stream, (t, _))| stream.since_start(*t)).fold(0.0, f64::max);
-        let done = report::done(&self.streams, &self.totals, self.seconds.sections, status)?;
+        let done = report::done(&self.streams, &self.totals, status)?;
         self.status = Some(status);
         self.push(self.began.unwrap_or_default() + last, Event::Done(Box::new(done)));
         Ok(())

@@ -3,7 +3,6 @@
 mod hello;
 mod merger;
 mod options;
-mod position;
 mod report;
 mod seconds;
 mod source;
@@ -18,7 +17,7 @@ use events::{Event, Line, Lost, Writer};
 use ground::output::{plain_io_message, print_stderr, print_stdout};
 use merger::Merger;
 use options::MergeCommand;
-use position::phase_name;
+use stream::phase_name;
 
 /// The name of this front end in messages.
 const NAME: &str = "pgtrial-engine merge";

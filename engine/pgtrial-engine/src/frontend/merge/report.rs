@@ -1,60 +1,59 @@
 //! The merged `done`: phases from the sums of their seconds, the rest from the machines' own `done`.
 
 use events::{
-    ClientUsage, Count, Done, Extent, MachineShare, ResponseClasses, ResponseTime, Tasks, Warning, moments_of,
+    ClientUsage, Count, Counts, Distribution, Done, Drain, Extent, MachineShare, Measurement, ResponseClasses,
+    ResponseTime, Script, Summary, Tasks, Warning, add_failures, moments_of,
 };
 
-use super::seconds::ledger_counts;
 use super::stream::{Stream, StreamState};
-use crate::event::{self, Sections};
-use drive::Tick;
 use drive::ledger::tasks::POOL_TIMEOUT;
-use drive::ledger::{Counts, Tally};
 use ground::clock::Phase;
 use latency::{Latencies, Moments};
 
 /// The sums of all seconds, by phase.
 #[derive(Default)]
 pub struct Totals {
-    phases: [Tally; 3],
+    phases: [Measurement; 3],
     seconds: [f64; 3],
 }
 
 impl Totals {
-    /// Adds a merged second.
-    pub fn add(&mut self, tick: &Tick) {
-        self.phases[tick.phase as usize].merge(&tick.tally);
-        self.seconds[tick.phase as usize] += tick.seconds;
+    /// Adds a second of this length.
+    pub fn add(&mut self, phase: Phase, seconds: f64, sum: &Measurement) {
+        self.phases[phase as usize].merge(sum);
+        self.seconds[phase as usize] += seconds;
     }
 
-    fn of(&self, phase: Phase) -> &Tally {
+    fn of(&self, phase: Phase) -> &Measurement {
         &self.phases[phase as usize]
     }
 }
 
 /// Merges the last events. Of lost machines only the seconds are included. The error is a sentence.
-pub fn done(streams: &[Stream], totals: &Totals, sections: Sections, status: u8) -> Result<Done, String> {
+pub fn done(streams: &[Stream], totals: &Totals, status: u8) -> Result<Done, String> {
     let parts: Vec<_> =
         streams.iter().filter_map(|stream| stream.done.as_ref().map(|(_, done)| (stream, &**done))).collect();
     let longest = |of: fn(&Done) -> f64| parts.iter().map(|(_, done)| of(done)).fold(0.0, f64::max);
     // If no machine finished, the length of a phase is that of its seconds.
-    let summary = |phase, durations: Vec<f64>| {
+    let summary = |phase, of: fn(&Done) -> Option<&Summary>| {
         let seconds = totals.seconds[phase as usize];
         let so_far = Some(seconds).filter(|_| parts.is_empty() && seconds > 0.0);
-        let duration_s = durations.into_iter().reduce(f64::max).or(so_far)?;
-        Some(event::summary(totals.of(phase), duration_s, sections))
+        let durations = parts.iter().filter_map(|(_, done)| Some(of(done)?.duration_s));
+        Some(totals.of(phase).summary(durations.reduce(f64::max).or(so_far)?))
     };
-    let durations = |of: fn(&Done) -> Option<&events::Summary>| {
-        parts.iter().filter_map(|(_, done)| Some(of(done)?.duration_s)).collect()
-    };
+    let drained = &totals.of(Phase::Drain).counts;
     Ok(Done {
         status,
         interrupted: parts.iter().any(|(_, done)| done.interrupted),
         clients_aborted: parts.iter().map(|(_, done)| done.clients_aborted).sum(),
         connect_s: longest(|done| done.connect_s),
-        warmup: summary(Phase::Warmup, durations(|done| done.warmup.as_ref())),
-        measure: summary(Phase::Measure, durations(|done| done.measure.as_ref())),
-        drain: event::drain(&totals.of(Phase::Drain).counts, longest(|done| done.drain.duration_s)),
+        warmup: summary(Phase::Warmup, |done| done.warmup.as_ref()),
+        measure: summary(Phase::Measure, |done| done.measure.as_ref()),
+        drain: Drain {
+            duration_s: longest(|done| done.drain.duration_s),
+            transactions: drained.transactions,
+            failures: drained.failures.clone(),
+        },
         scripts: scripts(&parts)?,
         client: client(&parts),
         tasks: tasks(&parts, &totals.of(Phase::Measure).latencies)?,
@@ -64,11 +63,11 @@ pub fn done(streams: &[Stream], totals: &Totals, sections: Sections, status: u8)
 
 type Parts<'a> = [(&'a Stream, &'a Done)];
 
-fn scripts(parts: &Parts<'_>) -> Result<Vec<events::Script>, String> {
-    let mut sums: Vec<Counts> = Vec::new();
+fn scripts(parts: &Parts<'_>) -> Result<Vec<Script>, String> {
+    let mut sums: Vec<(Counts, Moments)> = Vec::new();
     for (stream, done) in parts {
         if sums.is_empty() {
-            sums.resize_with(done.scripts.len(), Counts::default);
+            sums.resize_with(done.scripts.len(), Default::default);
         }
         if sums.len() != done.scripts.len() {
             return Err(format!(
@@ -78,14 +77,15 @@ fn scripts(parts: &Parts<'_>) -> Result<Vec<events::Script>, String> {
                 sums.len()
             ));
         }
-        for (sum, script) in sums.iter_mut().zip(&done.scripts) {
+        for ((counts, moments), script) in sums.iter_mut().zip(&done.scripts) {
             let count = script.counts.transactions;
-            let moments = moments_of(count, script.latency_us.map(|latency| latency.moments(count)))
-                .map_err(|problem| format!("machine {}: a script {problem}", stream.name))?;
-            sum.merge(&ledger_counts(&script.counts, moments));
+            let latency = moments_of(count, script.latency_us.map(|latency| latency.moments(count)));
+            moments.merge(&latency.map_err(|problem| format!("machine {}: a script {problem}", stream.name))?);
+            counts.merge(&script.counts);
         }
     }
-    Ok(sums.iter().map(event::script).collect())
+    let script = |(counts, moments)| Script { counts, latency_us: Distribution::new(&moments, None) };
+    Ok(sums.into_iter().map(script).collect())
 }
 
 /// CPU times are added; warnings begin with the machine's name.
@@ -117,9 +117,7 @@ fn tasks(parts: &Parts<'_>, responses: &Latencies) -> Result<Option<Tasks>, Stri
     }
     let sum = |of: fn(&Tasks) -> Count| parts.iter().map(|(_, tasks)| of(tasks)).sum();
     let mut failures = events::Failures::new();
-    for (kind, count) in parts.iter().flat_map(|(_, tasks)| &tasks.failures) {
-        failures.entry(kind.clone()).or_default().0 += count.0;
-    }
+    parts.iter().for_each(|(_, tasks)| add_failures(&mut failures, &tasks.failures));
     let extent = |times: fn(&Tasks) -> (Count, Option<Extent>)| {
         let mut all = Moments::default();
         for (stream, tasks) in &parts {

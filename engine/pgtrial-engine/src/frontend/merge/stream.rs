@@ -3,12 +3,43 @@
 
 use events::{Connected, Done, Hello, PhaseStart, Summary, Task, Tick};
 
-use super::position::{Position, phase_name};
 use ground::clock::Phase;
 
+/// A position in the run: the beginning of a phase, or one of its seconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Position {
+    pub phase: Phase,
+    /// `None` is the beginning.
+    pub second: Option<u64>,
+}
+
+impl Default for Position {
+    fn default() -> Self {
+        Self::beginning(Phase::Warmup)
+    }
+}
+
+impl Position {
+    /// The beginning of a phase.
+    pub fn beginning(phase: Phase) -> Self {
+        Self { phase, second: None }
+    }
+
+    /// A second of a phase, from 0.
+    pub fn of_second(phase: Phase, second: u32) -> Self {
+        Self { phase, second: Some(second.into()) }
+    }
+
+    /// The position that follows in the same phase.
+    fn next(self) -> Self {
+        Self { second: Some(self.second.map_or(0, |second| second + 1)), ..self }
+    }
+}
+
 /// Whether more events are expected.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum StreamState {
+    #[default]
     Running,
     Done,
     /// The events ended before `done`.
@@ -39,6 +70,7 @@ pub struct FailedTask {
 }
 
 /// The stream of one machine's events. Those that are kept have their time `t` beside them.
+#[derive(Default)]
 pub struct Stream {
     pub name: String,
     pub state: StreamState,
@@ -58,19 +90,7 @@ pub struct Stream {
 impl Stream {
     /// A stream before its first line.
     pub fn new(name: String) -> Self {
-        Self {
-            name,
-            state: StreamState::Running,
-            next: Position::START,
-            lines: 0,
-            hello: None,
-            ready: None,
-            connected: None,
-            began: None,
-            done: None,
-            tasks: Vec::new(),
-            sums: Default::default(),
-        }
+        Self { name, ..Self::default() }
     }
 
     /// Whether more events are expected.
@@ -150,5 +170,14 @@ impl Stream {
         self.done = Some((t, done));
         self.state = StreamState::Done;
         Ok(())
+    }
+}
+
+/// The phase's name in events.
+pub fn phase_name(phase: Phase) -> &'static str {
+    match phase {
+        Phase::Warmup => "warmup",
+        Phase::Measure => "measure",
+        Phase::Drain => "drain",
     }
 }

@@ -4,16 +4,14 @@ mod ends;
 mod garbage;
 mod sums;
 
-use events::Line;
+use events::{Count, Line, Measurement};
 use proptest::prelude::*;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::merger::Merger;
-use crate::event::{Sections, failures, summary, tick_event};
-use drive::Tick;
-use drive::ledger::{Pace, Tally};
 use ground::clock::Phase;
+use latency::Latencies;
 
 pub const PHASES: [Phase; 3] = [Phase::Warmup, Phase::Measure, Phase::Drain];
 
@@ -71,29 +69,30 @@ pub fn hello(plan: Value) -> Vec<u8> {
     line("hello", 0.1, body)
 }
 
-fn tally(of: &[&Transaction], paced: bool) -> Tally {
-    let mut tally = Tally::default();
-    if paced {
-        tally.pace = Some(Box::new(Pace::default()));
-    }
-    for transaction in of {
-        if transaction.failed {
-            tally.counts.fail(if transaction.latency_ns % 2 == 0 { "40001" } else { "57014" });
-            tally.counts.add_retries((transaction.latency_ns % 3) as u32);
+fn measurement(of: &[&Transaction], paced: bool) -> Measurement {
+    let mut sum = Measurement { lags: paced.then(Latencies::default), ..Measurement::default() };
+    sum.service = sum.lags.clone();
+    for Transaction { latency_ns, failed, .. } in of {
+        if *failed {
+            let kind = if latency_ns % 2 == 0 { "40001" } else { "57014" };
+            *sum.counts.failures.entry(kind.to_owned()).or_default() += Count(1);
+            sum.counts.retried += Count(u64::from(latency_ns % 3 > 0));
+            sum.counts.retries += Count(latency_ns % 3);
             continue;
         }
-        tally.commit(transaction.latency_ns);
-        if let Some(pace) = &mut tally.pace {
-            pace.lags.record(transaction.latency_ns / 3);
-            pace.service.record(transaction.latency_ns - transaction.latency_ns / 3);
+        sum.counts.transactions += Count(1);
+        sum.moments.add(*latency_ns as f64 / 1000.0);
+        sum.latencies.record(*latency_ns);
+        if let (Some(lags), Some(service)) = (&mut sum.lags, &mut sum.service) {
+            lags.record(latency_ns / 3);
+            service.record(latency_ns - latency_ns / 3);
         }
     }
-    tally
+    sum
 }
 
 /// The events of an engine with these transactions, whose clock was at `clock` seconds when the load began.
 pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<Vec<u8>> {
-    let sections = Sections { pace: paced, ..Sections::default() };
     let mut lines = vec![hello(json!({ "scripts": ["s"], "clients": clients, "duration_s": 4.0 }))];
     lines.push(line("connected", clock - 0.01, json!({ "clients": clients, "connect_s": 0.5 })));
     let mut now = clock;
@@ -108,16 +107,15 @@ pub fn engine(of: &[Transaction], clients: u64, clock: f64, paced: bool) -> Vec<
         for number in 0..4 {
             now += 1.0;
             let ended: Vec<_> = own.iter().copied().filter(|transaction| transaction.second == number).collect();
-            let tick = Tick { phase, second: number, seconds: 1.0, tally: tally(&ended, paced) };
-            lines.push(line("tick", now, tick_event(&tick, sections)));
+            lines.push(line("tick", now, measurement(&ended, paced).tick(phase, number, 1.0)));
         }
-        summaries.push((tally(&own, paced), summary(&tally(&own, paced), 4.0, sections)));
+        summaries.push(measurement(&own, paced).summary(4.0));
     }
-    let drain = &summaries[2].0.counts;
+    let drain = &summaries[2].counts;
     let body = json!({
         "status": 0, "interrupted": false, "clients_aborted": 0, "connect_s": 0.5,
-        "warmup": summaries[0].1, "measure": summaries[1].1,
-        "drain": { "duration_s": 4.0, "transactions": drain.transactions(), "failures": failures(&drain.failures) },
+        "warmup": summaries[0], "measure": summaries[1],
+        "drain": { "duration_s": 4.0, "transactions": drain.transactions, "failures": drain.failures },
         "scripts": [],
         "client": { "cpu_user_s": 1.0, "cpu_system_s": 0.5, "busiest_thread_share": 0.1 * clients as f64,
                     "cpu_per_transaction_us": null, "warnings": [] },

@@ -138,8 +138,7 @@ fn a_machine_that_is_far_behind_holds_up_nothing_but_its_seconds() {
         let tick = |number: u32| {
             let of =
                 Transaction { phase: 1, second: number, latency_ns: latency_ns * u64::from(number + 1), failed: false };
-            let tick = Tick { phase, second: number, seconds: 1.0, tally: tally(&[&of], true) };
-            line("tick", f64::from(number) + 2.0, tick_event(&tick, Sections { pace: true, ..Sections::default() }))
+            line("tick", f64::from(number) + 2.0, measurement(&[&of], true).tick(phase, number, 1.0))
         };
         let begin = [hello(json!({})), line("phase", 1.0, json!({ "phase": phase }))];
         begin.into_iter().chain((0..seconds).map(tick)).collect()

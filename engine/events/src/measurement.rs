@@ -1,0 +1,156 @@
+//! Counts and times in a form that can be added: of a thread, a machine or all of them, of a second or a phase.
+
+use latency::{Decoder, Latencies, Moments};
+
+use ground::clock::Phase;
+
+use crate::measured::{Counts, Distribution, Extent, PoolTimeouts, Summary, Tick, Times, moments_of};
+
+/// What ticks and summaries are made of. The optional parts depend on the kind of load; see [`Times`].
+#[derive(Debug, Clone, Default)]
+pub struct Measurement {
+    pub counts: Counts,
+    pub moments: Moments,
+    pub latencies: Latencies,
+    pub service: Option<Latencies>,
+    pub lags: Option<Latencies>,
+    pub queue: Option<Latencies>,
+    /// How long tasks waited that got no connection.
+    pub timeouts: Option<Moments>,
+}
+
+/// Sums that are not whole numbers. Their last digits depend on the order of addition.
+#[derive(Debug, Clone, Copy)]
+pub struct FloatSums {
+    moments: Moments,
+    timeouts: Option<Moments>,
+}
+
+impl Measurement {
+    /// Adds another measurement.
+    pub fn merge(&mut self, other: &Self) {
+        self.counts.merge(&other.counts);
+        self.latencies.merge(&other.latencies);
+        for (mine, theirs) in
+            [(&mut self.service, &other.service), (&mut self.lags, &other.lags), (&mut self.queue, &other.queue)]
+        {
+            if let Some(theirs) = theirs {
+                mine.get_or_insert_default().merge(theirs);
+            }
+        }
+        self.add_float_sums(&FloatSums { moments: other.moments, timeouts: other.timeouts });
+    }
+
+    /// Adds counts and histograms of a second, and returns the other sums. The error continues a sentence about the event.
+    pub fn add_tick(&mut self, tick: &Tick, decoder: &mut Decoder) -> Result<FloatSums, String> {
+        let Tick { counts, times, .. } = tick;
+        let mut add = |encoded: &str, sum: &mut Latencies, key: &str| {
+            decoder.add(encoded.as_bytes(), sum).map_err(|problem| format!("cannot be added: its {key} {problem}"))
+        };
+        let added = add(&times.histogram, &mut self.latencies, "histogram")?;
+        if added != counts.transactions.0 {
+            return Err(format!("has {} transactions, but {added} in its histogram", counts.transactions.0));
+        }
+        for (encoded, sum, key) in [
+            (&times.service_histogram, &mut self.service, "service_histogram"),
+            (&times.lag_histogram, &mut self.lags, "lag_histogram"),
+            (&times.queue_histogram, &mut self.queue, "queue_histogram"),
+        ] {
+            if let Some(encoded) = encoded {
+                add(encoded, sum.get_or_insert_default(), key)?;
+            }
+        }
+        self.counts.merge(counts);
+        let moments =
+            moments_of(counts.transactions, times.latency_us.map(|figures| figures.moments(counts.transactions)))?;
+        let timeouts = times.pool_timeouts.map(|PoolTimeouts { count, waited_us }| {
+            moments_of(count, waited_us.map(|figures| figures.moments(count)))
+        });
+        Ok(FloatSums { moments, timeouts: timeouts.transpose()? })
+    }
+
+    /// Adds what [`Self::add_tick`] returned.
+    pub fn add_float_sums(&mut self, sums: &FloatSums) {
+        self.moments.merge(&sums.moments);
+        if let Some(timeouts) = &sums.timeouts {
+            self.timeouts.get_or_insert_default().merge(timeouts);
+        }
+    }
+
+    /// All histograms, in the same order while no measurement is added.
+    pub fn histograms(&mut self) -> impl Iterator<Item = &mut Latencies> {
+        [Some(&mut self.latencies), self.service.as_mut(), self.lags.as_mut(), self.queue.as_mut()]
+            .into_iter()
+            .flatten()
+    }
+
+    /// The event of a second.
+    pub fn tick(&self, phase: Phase, second: u32, seconds: f64) -> Tick {
+        Tick { phase, second, seconds, counts: self.counts.clone(), times: self.times() }
+    }
+
+    /// The summary of a phase of this length in seconds.
+    pub fn summary(&self, duration_s: f64) -> Summary {
+        let tps = self.counts.transactions.0 as f64 / duration_s;
+        Summary { duration_s, counts: self.counts.clone(), tps, times: self.times() }
+    }
+
+    fn times(&self) -> Times {
+        let percentiles = |part: &Option<Latencies>| part.as_ref().map(Latencies::percentiles);
+        let histogram = |part: &Option<Latencies>| part.as_ref().map(Latencies::encode);
+        let latency = self.latencies.percentiles();
+        Times {
+            latency_us: latency.and_then(|percentiles| Distribution::new(&self.moments, Some(percentiles))),
+            histogram: self.latencies.encode(),
+            service_us: percentiles(&self.service),
+            service_histogram: histogram(&self.service),
+            lag_us: percentiles(&self.lags),
+            lag_histogram: histogram(&self.lags),
+            queue_us: percentiles(&self.queue),
+            queue_histogram: histogram(&self.queue),
+            pool_timeouts: self
+                .timeouts
+                .as_ref()
+                .map(|timeouts| PoolTimeouts { count: timeouts.count.into(), waited_us: Extent::new(timeouts) }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    #[test]
+    fn keys_are_there_if_the_load_has_the_part() {
+        let mut measurement = Measurement::default();
+        measurement.latencies.record(2_000_000);
+        measurement.moments.add(2000.0);
+        let keys = |measurement: &Measurement| serde_json::to_value(measurement.summary(1.0)).unwrap();
+        assert_eq!(keys(&measurement)["latency_us"]["p50"], json!(2000));
+        assert!(keys(&measurement).get("lag_us").is_none());
+        measurement.lags = Some(Latencies::default());
+        assert_eq!(keys(&measurement).get("lag_us"), Some(&Value::Null));
+        assert!(keys(&measurement)["lag_histogram"].is_string());
+    }
+
+    #[test]
+    fn a_tick_is_added_to_a_sum_in_two_steps() {
+        let mut part = Measurement::default();
+        part.latencies.record(2_000_000);
+        part.moments.add(2000.0);
+        part.counts.transactions.0 = 1;
+        part.queue = Some(Latencies::default());
+        let (tick, mut sum, mut decoder) =
+            (part.tick(Phase::Measure, 0, 1.0), Measurement::default(), Decoder::default());
+        for _ in 0..2 {
+            let float_sums = sum.add_tick(&tick, &mut decoder).unwrap();
+            sum.add_float_sums(&float_sums);
+        }
+        part.merge(&part.clone());
+        assert_eq!(sum.tick(Phase::Measure, 0, 1.0), part.tick(Phase::Measure, 0, 1.0));
+        let wrong = Tick { counts: Counts::default(), ..tick };
+        assert_eq!(sum.add_tick(&wrong, &mut decoder).unwrap_err(), "has 0 transactions, but 1 in its histogram");
+    }
+}
