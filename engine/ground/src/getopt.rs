@@ -88,7 +88,7 @@ impl<'a, T, E, G> Getopt<'a, T, E, G> {
         self.positional
     }
 
-    fn short(&mut self, letter: char) -> Found<'a, T, E, G> {
+    fn short(&mut self, letter: char) -> FoundRow<'a, T, E, G> {
         let row = self.table.iter().find(|row| row.short() == Some(letter));
         let row = row.ok_or(GetoptError::InvalidShort(letter))?;
         if !row.takes_value() {
@@ -99,7 +99,7 @@ impl<'a, T, E, G> Getopt<'a, T, E, G> {
         Ok((row, value.ok_or(GetoptError::MissingShortValue(letter))?))
     }
 
-    fn long(&mut self, written: &str) -> Found<'a, T, E, G> {
+    fn long(&mut self, written: &str) -> FoundRow<'a, T, E, G> {
         let (name, attached) = match written.split_once('=') {
             Some((name, value)) => (name, Some(value.to_owned())),
             None => (written, None),
@@ -135,10 +135,10 @@ impl<'a, T, E, G> Getopt<'a, T, E, G> {
     }
 }
 
-type Found<'a, T, E, G> = Result<(&'a OptionRow<T, E, G>, String), GetoptError>;
+type FoundRow<'a, T, E, G> = Result<(&'a OptionRow<T, E, G>, String), GetoptError>;
 
 impl<'a, T, E, G> Iterator for Getopt<'a, T, E, G> {
-    type Item = Found<'a, T, E, G>;
+    type Item = FoundRow<'a, T, E, G>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if let Some(letter) = self.letters.pop_front() {

@@ -22,15 +22,15 @@ pub enum Setter<T, E> {
     /// An option without a value turns this on.
     Switch(fn(&mut T) -> &mut bool),
     /// An option without a value does this.
-    Action(fn(&mut T) -> Outcome<E>),
+    Action(fn(&mut T) -> SetResult<E>),
     /// The value is stored here as it is.
     Text(fn(&mut T) -> &mut Option<String>),
     /// The value is checked and stored by this function.
-    Value(fn(&mut T, &Argument<'_>) -> Outcome<E>),
+    Value(fn(&mut T, &Argument<'_>) -> SetResult<E>),
 }
 
 /// Whether reading goes on after an option.
-pub type Outcome<E> = Result<(), Stop<E>>;
+pub type SetResult<E> = Result<(), Stop<E>>;
 
 /// Why reading ends before the end of the command line.
 #[derive(Debug, PartialEq, Eq)]
@@ -73,7 +73,7 @@ impl<'a> Argument<'a> {
 }
 
 /// Stores a value that has been read, or stops with its error.
-pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> Outcome<E> {
+pub fn set<F: From<V>, V, E>(field: &mut F, value: Result<V, impl Into<E>>) -> SetResult<E> {
     *field = F::from(value.map_err(|error| Stop::Error(error.into()))?);
     Ok(())
 }
@@ -86,7 +86,7 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
     }
 
     /// An option without a value that does more than that.
-    pub const fn action(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> Outcome<E>) -> Self {
+    pub const fn action(spec: &'static str, group: G, help: &'static str, set: fn(&mut T) -> SetResult<E>) -> Self {
         Self { spec, group, help, set: Setter::Action(set) }
     }
 
@@ -105,7 +105,7 @@ impl<T, E, G: Copy> OptionRow<T, E, G> {
         spec: &'static str,
         group: G,
         help: &'static str,
-        set: fn(&mut T, &Argument<'_>) -> Outcome<E>,
+        set: fn(&mut T, &Argument<'_>) -> SetResult<E>,
     ) -> Self {
         Self { spec, group, help, set: Setter::Value(set) }
     }
@@ -128,7 +128,7 @@ impl<T, E, G> OptionRow<T, E, G> {
     }
 
     /// Sets the option; `text` is its value, if it takes one.
-    pub fn apply(&self, target: &mut T, text: &str) -> Outcome<E> {
+    pub fn apply(&self, target: &mut T, text: &str) -> SetResult<E> {
         match self.set {
             Setter::Switch(field) => *field(target) = true,
             Setter::Action(act) => act(target)?,

@@ -29,33 +29,28 @@ A link named pgbench or sysbench to this program is that tool.
 /// A front end: it gets the arguments after its name.
 type FrontEnd = fn(Vec<String>) -> ExitCode;
 
-/// The front ends by their names. A link to the program with one of the first `LINKS` names is that tool.
-const FRONT_ENDS: [(&str, FrontEnd); 5] = [
-    ("pgbench", frontend::pgbench::main),
-    ("sysbench", frontend::sysbench::main),
-    ("tasks", frontend::tasks::main),
-    ("merge", frontend::merge::main),
-    ("null-server", null_server::main),
+/// The front ends by their names, and whether a link of that name to the program is that front end.
+const FRONT_ENDS: [(&str, bool, FrontEnd); 5] = [
+    ("pgbench", true, frontend::pgbench::main),
+    ("sysbench", true, frontend::sysbench::main),
+    ("tasks", false, frontend::tasks::main),
+    ("merge", false, frontend::merge::main),
+    ("null-server", false, null_server::main),
 ];
-const LINKS: usize = 2;
-
-fn front_end(front_ends: &[(&str, FrontEnd)], wanted: &str) -> Option<FrontEnd> {
-    front_ends.iter().find(|(name, _)| *name == wanted).map(|(_, main)| *main)
-}
 
 /// Runs the program with the process's arguments: its name or the first word picks a front end.
 pub fn main() -> ExitCode {
     let mut args = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned());
     let program = args.next().unwrap_or_default();
     let link = Path::new(&program).file_name().and_then(|name| name.to_str()).unwrap_or_default();
-    if let Some(main) = front_end(&FRONT_ENDS[..LINKS], link) {
+    if let Some((_, _, main)) = FRONT_ENDS.iter().find(|(name, is_link, _)| *is_link && *name == link) {
         return main(args.collect());
     }
     let Some(command) = args.next() else {
         print_stderr(USAGE);
         return ExitCode::from(1);
     };
-    if let Some(main) = front_end(&FRONT_ENDS, &command) {
+    if let Some((_, _, main)) = FRONT_ENDS.iter().find(|(name, ..)| *name == command) {
         return main(args.collect());
     }
     match command.as_str() {
@@ -65,7 +60,7 @@ pub fn main() -> ExitCode {
             print_stdout(format_args!("pgtrial-engine {version} (events protocol {})\n", event::PROTOCOL));
         }
         _ => {
-            let names = FRONT_ENDS.map(|(name, _)| name).join(", ");
+            let names = FRONT_ENDS.map(|(name, ..)| name).join(", ");
             print_stderr(format_args!("pgtrial-engine: unknown command \"{command}\"; there are: {names}\n"));
             return ExitCode::from(1);
         }

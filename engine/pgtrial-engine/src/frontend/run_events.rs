@@ -1,4 +1,4 @@
-//! The events of a run while it goes on: written as long as somebody reads them.
+//! The events of a run: written until one of them cannot be.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +11,7 @@ use ground::output::plain_io_message;
 pub struct RunEvents<'a> {
     writer: Option<EventWriter>,
     clock: Clock,
-    /// Whether nothing else is written: once nobody reads the events, the run is of no use.
+    /// Whether nothing else is written. The run is then stopped when an event cannot be written.
     is_only_output: bool,
     is_lost: bool,
     stop: &'a AtomicBool,

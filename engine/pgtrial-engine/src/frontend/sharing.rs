@@ -1,9 +1,8 @@
-//! The options of runs that several engines share, `--shard` and `--start-at`, which front ends share in turn; mistakes are
-//! told in one sentence each.
+//! `--shard`: the option of runs that several engines share. Each error is one sentence.
 
 use ground::shard::Shard;
 
-/// What is said where each engine would have a seed of its own; `option` sets it.
+/// The error where each engine would have a seed of its own; `option` sets the seed.
 pub fn needs_seed(option: &str) -> String {
     format!("--shard needs {option} with a number, the same for all shards of the run: they draw from one seed")
 }
@@ -21,7 +20,7 @@ pub fn shard(text: &str) -> Result<Shard, String> {
     }
 }
 
-/// Refuses engines that would have nothing of `what`, of which there are `total`.
+/// Rejects a shard if some engine would have none of the `total` things that are shared out; `what` names them.
 pub fn check_enough(shard: Shard, total: usize, what: &str) -> Result<(), String> {
     if total >= shard.of {
         return Ok(());

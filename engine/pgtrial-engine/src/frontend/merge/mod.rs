@@ -13,7 +13,9 @@ mod tests;
 use std::io;
 use std::process::ExitCode;
 
+use crate::frontend::exit;
 use events::{Event, Line, Lost, Writer};
+use ground::options::Stop;
 use ground::output::{plain_io_message, print_stderr, print_stdout};
 use merger::Merger;
 use options::MergeCommand;
@@ -38,7 +40,7 @@ pub fn main(args: Vec<String>) -> ExitCode {
         }
         Err(message) => Err(message),
     };
-    super::ended(NAME, merged)
+    exit::status(merged.map_err(Stop::Error), |message| format!("{NAME}: error: {message}"))
 }
 
 type WriteLines<'a> = &'a mut dyn FnMut(&mut Merger) -> Result<(), String>;

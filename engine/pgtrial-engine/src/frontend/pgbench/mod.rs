@@ -14,14 +14,14 @@ pub mod server;
 use std::process::ExitCode;
 
 use crate::frontend::exit;
-use options::reader::{Command, parse};
+use options::reader::{PgbenchCommand, parse};
 
 /// Runs pgbench with `args` (without the program's name); the exit status is pgbench's: 0, 1 for what it rejects, 2 when
 /// the run went wrong.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = parse(args).and_then(|command| match command {
-        Command::Initialize(options) => Ok(initialize::run(&options)?),
-        Command::Benchmark(options) => Ok(benchmark::run(*options)?),
+        PgbenchCommand::Initialize(options) => Ok(initialize::run(&options)?),
+        PgbenchCommand::Benchmark(options) => Ok(benchmark::run(*options)?),
     });
     exit::status(status, |failure| failure.to_string())
 }

@@ -101,7 +101,7 @@ impl Observer for Progress<'_> {
         }
     }
 
-    /// Prints a progress line when an interval is full; for the rest of one at the end of a run there is none.
+    /// Prints a progress line when an interval is full. An incomplete interval at the end of a run has no line.
     fn tick(&mut self, tick: &Tick) {
         self.emit(|events, clock| events.tick(clock, tick));
         let Some(every) = self.every else { return };
@@ -156,14 +156,14 @@ fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> S
     line
 }
 
-/// pgbench's sentence on a client that is given up. Why a connection broke it does not say; the events do.
+/// pgbench's message for a client that is given up. It does not say why a connection broke; the events do.
 fn describe(abortion: &Abortion) -> String {
     const DIED: &str = "perhaps the backend died while processing";
     let Abortion { client, script, command, cause } = abortion;
     let (last_word, query): (Option<&dyn std::fmt::Display>, u32) = match cause {
         Cause::Statement { error, query } => (Some(error), *query),
         Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0),
-        _ => (None, 0),
+        Cause::Connection(_) | Cause::Connect(_) | Cause::Program(_) => (None, 0),
     };
     match (cause, last_word, command) {
         (Cause::Connect(error), ..) => {

@@ -116,7 +116,7 @@ impl Report<'_> {
         writeln!(out, "number of transactions actually processed: {committed}/{}", pools.all_tasks())
     }
 
-    /// What tasks waited for: the pool, and the server.
+    /// The times that tasks spent waiting for the pool, and with their connections.
     fn write_waits(&mut self, tasks: &Tasks) -> Result {
         let out = &mut self.out;
         let all = tasks.completed() + tasks.failed();
@@ -191,8 +191,7 @@ impl Report<'_> {
         {
             self.write_moments("", &self.total.counts.moments.clone())?;
         } else {
-            // Without measurements pgbench computes the average from the run time; the line says so by having no
-            // deviation.
+            // Without measurements pgbench computes the average from the run time, and prints no deviation.
             let spent = self.outcome.elapsed_s * 1000.0 * self.plan.clients as f64;
             let average = spent / all(&self.total.counts) as f64;
             let note = if self.total.counts.failed() > 0 { " (including failures)" } else { "" };

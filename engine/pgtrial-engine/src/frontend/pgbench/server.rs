@@ -34,7 +34,7 @@ fn no_connection(reason: &dyn std::fmt::Display, purpose: Purpose) -> Failure {
     Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
 }
 
-/// What the database says before a run.
+/// Facts of the database that a run depends on.
 #[derive(Debug, Default)]
 pub struct Facts {
     pub scale: u32,
@@ -52,8 +52,8 @@ pub fn print_version(server: &str) {
     }
 }
 
-/// Asks the database for the scale and for partitions; without built-in scripts nothing needs its tables, and the scale
-/// is what the option says.
+/// Asks the database for the scale and for partitions. Without built-in scripts nothing needs its tables, and the scale is
+/// the option's.
 pub fn survey(session: &mut Session, options: &Options, target: &Target) -> Result<Facts, Failure> {
     if !options.needs_tables {
         return Ok(Facts { scale: options.scale.unwrap_or(1), partitions: None });
@@ -100,7 +100,7 @@ fn partitions(session: &mut Session, dbname: &str) -> Result<Option<(String, u32
     Ok(Some((method.to_owned(), count)))
 }
 
-/// Tidies up before the run; a table that cannot be is told of and left as it is.
+/// Vacuums the tables before the run. An error is reported and does not end the run.
 pub fn vacuum(session: &mut Session, options: &Options) {
     let mut try_to = |sql: &str| {
         if let Err(error) = session.query(sql) {

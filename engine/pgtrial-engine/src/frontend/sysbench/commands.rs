@@ -1,4 +1,4 @@
-//! What the command does: prepare, run, cleanup and the others, for the tests that are built in and for scripts.
+//! The commands of tests: prepare, run, cleanup and the others, of built-in tests and of scripts.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -30,7 +30,7 @@ pub struct Context<'a> {
 }
 
 impl Context<'_> {
-    /// Does what `command` says; the exit status.
+    /// Executes the command. Returns the exit status.
     pub fn execute(mut self, command: &str) -> Result<u8, SysbenchError> {
         self.check_sharing(command)?;
         match &self.test.program {

@@ -12,7 +12,7 @@ use thiserror::Error;
 
 /// A line that sets an option.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Line {
+pub struct ConfigLine {
     /// Counts from 1.
     pub number: usize,
     pub name: String,
@@ -31,7 +31,7 @@ pub enum ConfigError {
 }
 
 /// Reads a whole file.
-pub fn parse(text: &str) -> Result<Vec<Line>, ConfigError> {
+pub fn parse(text: &str) -> Result<Vec<ConfigLine>, ConfigError> {
     let mut lines = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let (number, line) = (index + 1, line.trim());
@@ -44,7 +44,7 @@ pub fn parse(text: &str) -> Result<Vec<Line>, ConfigError> {
         if name.is_empty() || name.contains(char::is_whitespace) {
             return Err(ConfigError::NoOption(number));
         }
-        lines.push(Line { number, name: name.to_owned(), words: words(value, number)? });
+        lines.push(ConfigLine { number, name: name.to_owned(), words: words(value, number)? });
     }
     Ok(lines)
 }

@@ -61,7 +61,7 @@ pub fn text() -> String {
 pub fn test_options(test: &str, specs: &[OptionSpec]) -> String {
     let mut specs: Vec<_> = specs.iter().collect();
     specs.sort_by(|one, other| one.name.cmp(&other.name));
-    let lines = specs.iter().map(|spec| Line {
+    let lines = specs.iter().map(|spec| HelpLine {
         name: &spec.name,
         kind: OptionKind::of(&spec.default),
         description: &spec.description,
@@ -71,7 +71,7 @@ pub fn test_options(test: &str, specs: &[OptionSpec]) -> String {
 }
 
 fn general(group: Group) -> String {
-    let line = |known: &'static SysbenchOption| Line {
+    let line = |known: &'static SysbenchOption| HelpLine {
         name: known.name,
         kind: known.kind,
         description: known.description,
@@ -82,7 +82,7 @@ fn general(group: Group) -> String {
 }
 
 /// A line of the table.
-struct Line<'a> {
+struct HelpLine<'a> {
     name: &'a str,
     kind: OptionKind,
     description: &'a str,
@@ -90,8 +90,8 @@ struct Line<'a> {
 }
 
 /// One option a line, the descriptions below each other.
-fn table(lines: &[Line<'_>]) -> String {
-    let width = |line: &Line<'_>| line.name.len() + line.kind.placeholder().len();
+fn table(lines: &[HelpLine<'_>]) -> String {
+    let width = |line: &HelpLine<'_>| line.name.len() + line.kind.placeholder().len();
     let widest = lines.iter().map(width).max().unwrap_or(0);
     let mut text = String::new();
     for line in lines {

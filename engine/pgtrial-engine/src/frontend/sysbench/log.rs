@@ -35,7 +35,7 @@ impl Level {
 /// The log. Until it has a verbosity it shows everything.
 #[derive(Debug)]
 pub struct Log<W: Write = Stdout> {
-    lines: Arc<Mutex<Lines<W>>>,
+    lines: Arc<Mutex<LogState<W>>>,
 }
 
 impl Log {
@@ -51,7 +51,7 @@ impl Log {
 
 impl<W: Write> Log<W> {
     pub fn to(out: W) -> Self {
-        let lines = Lines { out, verbosity: None, last: None, repeated: 0, is_aside: false };
+        let lines = LogState { out, verbosity: None, last: None, repeated: 0, is_aside: false };
         Self { lines: Arc::new(Mutex::new(lines)) }
     }
 
@@ -85,7 +85,7 @@ impl<W: Write> Log<W> {
         self.lines().print(Level::Notice, format_args!("{text}"));
     }
 
-    fn lines(&self) -> MutexGuard<'_, Lines<W>> {
+    fn lines(&self) -> MutexGuard<'_, LogState<W>> {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,7 +100,7 @@ impl Log<Vec<u8>> {
 
 /// The state that all writers of a log share.
 #[derive(Debug)]
-struct Lines<W: Write> {
+struct LogState<W: Write> {
     out: W,
     verbosity: Option<i64>,
     /// `None` before the first line, which no line repeats.
@@ -127,7 +127,7 @@ impl Voice for Log {
     }
 }
 
-impl<W: Write> Lines<W> {
+impl<W: Write> LogState<W> {
     fn shows(&self, level: Level) -> bool {
         self.verbosity.is_none_or(|verbosity| level as i64 <= verbosity)
     }
@@ -157,7 +157,7 @@ impl<W: Write> Lines<W> {
         }
     }
 
-    /// That nobody reads it is no reason to stop.
+    /// Errors of writing are ignored.
     fn print(&mut self, level: Level, text: std::fmt::Arguments<'_>) {
         if !self.is_aside {
             let _ = self.out.write_fmt(text).and_then(|()| self.out.flush());

@@ -32,7 +32,7 @@ pub enum TestProgram {
 
 impl Test {
     /// Loads the test that the command line names, or else the script on standard input. A script's top level is run.
-    /// It speaks through `voice`; `warn` is told of what is taken for something else.
+    /// Its output goes to `voice`. `warn` gets a warning if a built-in test takes the place of a file.
     pub fn load(
         invocation: &Invocation,
         voice: Arc<dyn Voice>,
@@ -100,7 +100,16 @@ impl Test {
         match test.kind() {
             oltp::TestKind::BulkInsert => &["prepare", "run", "cleanup"],
             oltp::TestKind::Legacy => &["prepare", "run", "cleanup", "help"],
-            _ => &["prepare", "prewarm", "run", "cleanup", "help"],
+            oltp::TestKind::Delete
+            | oltp::TestKind::Insert
+            | oltp::TestKind::PointSelect
+            | oltp::TestKind::RandomPoints
+            | oltp::TestKind::RandomRanges
+            | oltp::TestKind::ReadOnly
+            | oltp::TestKind::ReadWrite
+            | oltp::TestKind::UpdateIndex
+            | oltp::TestKind::UpdateNonIndex
+            | oltp::TestKind::WriteOnly => &["prepare", "prewarm", "run", "cleanup", "help"],
         }
     }
 }

@@ -12,14 +12,14 @@ use ground::output::plain_io_message;
 
 /// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Form {
+pub enum LineFormat {
     Text,
     Csv,
 }
 
 /// A file of lines, or standard output.
 pub struct Lines {
-    form: Form,
+    form: LineFormat,
     out: BufWriter<Box<dyn Write>>,
     name: String,
     /// The origin of the run's clock.
@@ -30,11 +30,11 @@ impl Lines {
     /// Lines on standard output.
     pub fn stdout(origin: SystemTime) -> Self {
         let out = BufWriter::new(Box::new(io::stdout()) as Box<dyn Write>);
-        Self { form: Form::Text, out, name: "standard output".to_owned(), origin }
+        Self { form: LineFormat::Text, out, name: "standard output".to_owned(), origin }
     }
 
     /// Lines in a file, which is made anew before the run, so that a wrong name is refused in time.
-    pub fn file(form: Form, path: &Path, origin: SystemTime) -> Result<Self, String> {
+    pub fn file(form: LineFormat, path: &Path, origin: SystemTime) -> Result<Self, String> {
         let name = format!("\"{}\"", path.display());
         let file =
             File::create(path).map_err(|error| format!("could not open {name}: {}", plain_io_message(&error)))?;
@@ -44,8 +44,8 @@ impl Lines {
     /// Writes the names of the columns.
     pub fn begin(&mut self) -> Result<(), String> {
         let header = match self.form {
-            Form::Text => "ApplicationId | Running Tasks | Task Duration | EndTime",
-            Form::Csv => "application,task,running_tasks,task_duration_s,end_time,queue_s,service_s,failure",
+            LineFormat::Text => "ApplicationId | Running Tasks | Task Duration | EndTime",
+            LineFormat::Csv => "application,task,running_tasks,task_duration_s,end_time,queue_s,service_s,failure",
         };
         let written = writeln!(self.out, "{header}").and_then(|()| self.out.flush());
         self.judge(written)
@@ -57,8 +57,8 @@ impl Lines {
             for task in tasks {
                 let ended = timestamp(self.origin + Duration::from_nanos(task.ended()));
                 let line = match self.form {
-                    Form::Text => text(task, &ended),
-                    Form::Csv => csv(task, &ended),
+                    LineFormat::Text => text(task, &ended),
+                    LineFormat::Csv => csv(task, &ended),
                 };
                 writeln!(self.out, "{line}")?;
             }

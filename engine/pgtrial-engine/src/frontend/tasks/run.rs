@@ -3,7 +3,7 @@
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::lines::{Form, Lines};
+use super::lines::{LineFormat, Lines};
 use super::options::TasksOptions;
 use super::summary::summary;
 use super::table;
@@ -97,7 +97,7 @@ fn finish(outcome: &Outcome, writer: &mut TaskWriter<'_>, only_events: bool) -> 
 fn open_lines(options: &TasksOptions, origin: SystemTime) -> Result<Vec<Lines>, String> {
     let to_stdout = !options.quiet && options.log.is_none() && !options.load.output.has_only_events();
     let mut lines: Vec<_> = to_stdout.then(|| Lines::stdout(origin)).into_iter().collect();
-    for (form, path) in [(Form::Text, &options.log), (Form::Csv, &options.csv)] {
+    for (form, path) in [(LineFormat::Text, &options.log), (LineFormat::Csv, &options.csv)] {
         if let Some(path) = path {
             lines.push(Lines::file(form, path.as_ref(), origin)?);
         }

@@ -43,7 +43,7 @@ impl Shape {
 const MADE: &str = "pgtrial tasks: ";
 const UNFINISHED: &str = "pgtrial tasks, unfinished: ";
 
-/// What the catalog says of a table of this name.
+/// The table of this name in the catalog.
 #[derive(PartialEq, Eq)]
 enum Present {
     No,

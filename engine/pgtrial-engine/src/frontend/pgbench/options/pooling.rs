@@ -95,8 +95,8 @@ pub fn arrival(text: &str) -> Result<Arrival, String> {
     })
 }
 
-/// Refuses pools that the server could not fill, with all engines' connections counted. A server that does not say how
-/// many connections it takes is believed to take them.
+/// Rejects pools that need more connections than the server allows this user; the connections of all engines count. If the
+/// server does not report a limit, any size is accepted.
 pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), String> {
     // the limits of roles and databases are not for superusers
     const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \

@@ -2,7 +2,7 @@
 
 use super::chosen::Options;
 use super::settle::settle;
-use super::table::{Group, OPTIONS, ORIGINALS, help, version};
+use super::table::{HelpSection, OPTIONS, ORIGINALS, help, version};
 use super::values::{is_number, random_seed, seed_of_time};
 use crate::frontend::pgbench::messages::Failure;
 use ground::getopt::Getopt;
@@ -10,14 +10,14 @@ use ground::options::Stop;
 
 /// What the command line asks for.
 #[derive(Debug)]
-pub enum Command {
+pub enum PgbenchCommand {
     Initialize(Box<Options>),
     Benchmark(Box<Options>),
 }
 
 /// Reads the arguments, without the program's name. Help and version are asked for by the first argument or not at all, as
 /// in pgbench.
-pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
+pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     match args.first().map(String::as_str) {
         Some("--help" | "-?") => return Err(Stop::Print(help())),
         Some("--version" | "-V") => return Err(Stop::Print(version())),
@@ -36,10 +36,10 @@ pub fn parse(args: Vec<String>) -> Result<Command, Stop<Failure>> {
     for option in getopt.by_ref() {
         let (row, value) = option.map_err(Failure::from)?;
         given.push(row);
-        options.uses_additions |= matches!(row.group, Group::Added(_));
+        options.uses_additions |= matches!(row.group, HelpSection::Added(_));
         row.apply(&mut options, &value)?;
     }
     settle(&mut options, &given, getopt.into_positional())?;
     let options = Box::new(options);
-    Ok(if options.init.is_asked_for { Command::Initialize(options) } else { Command::Benchmark(options) })
+    Ok(if options.init.is_asked_for { PgbenchCommand::Initialize(options) } else { PgbenchCommand::Benchmark(options) })
 }

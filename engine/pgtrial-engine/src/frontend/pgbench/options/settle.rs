@@ -191,13 +191,13 @@ fn contradiction(options: &Options) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::reader::{Command, parse};
+    use super::super::reader::{PgbenchCommand, parse};
     use super::*;
     use ground::options::Stop;
     use ground::shard::Shard;
     use wire::statement::QueryMode;
 
-    fn parse_words(line: &str) -> Result<Command, Failure> {
+    fn parse_words(line: &str) -> Result<PgbenchCommand, Failure> {
         match parse(line.split_whitespace().map(str::to_owned).collect()) {
             Ok(command) => Ok(command),
             Err(Stop::Error(failure)) => Err(failure),
@@ -207,14 +207,14 @@ mod tests {
 
     fn benchmark(line: &str) -> Options {
         match parse_words(line) {
-            Ok(Command::Benchmark(options)) => *options,
+            Ok(PgbenchCommand::Benchmark(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     fn initialization(line: &str) -> Options {
         match parse_words(line) {
-            Ok(Command::Initialize(options)) => *options,
+            Ok(PgbenchCommand::Initialize(options)) => *options,
             other => panic!("{line}: {other:?}"),
         }
     }

@@ -9,11 +9,11 @@ use ground::options::{OptionRow, Stop, help_line, set};
 use workload::pgbench::builtin;
 
 /// An option of pgbench.
-pub type Row = OptionRow<Options, Failure, Group>;
+pub type Row = OptionRow<Options, Failure, HelpSection>;
 
 /// Where the help lists an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Group {
+pub enum HelpSection {
     Initialization,
     Scripts,
     Benchmarking,
@@ -30,7 +30,7 @@ pub enum Mode {
     Both,
 }
 
-impl Group {
+impl HelpSection {
     fn title(self) -> &'static str {
         match self {
             Self::Initialization => "Initialization options:",
@@ -70,13 +70,13 @@ pub const ORIGINALS: &[&str] = &[
     "exit-on-abort", "debug",
 ];
 
-use Group::{Added, Benchmarking, Common, Initialization, Scripts};
+use HelpSection::{Added, Benchmarking, Common, Initialization, Scripts};
 
-const fn no_vacuum(group: Group, help: &'static str) -> Row {
+const fn no_vacuum(group: HelpSection, help: &'static str) -> Row {
     Row::switch("-n, --no-vacuum", group, help, |o| &mut o.no_vacuum)
 }
 
-const fn scale(group: Group, help: &'static str) -> Row {
+const fn scale(group: HelpSection, help: &'static str) -> Row {
     Row::value("-s, --scale=NUM", group, help, |o, v| set(&mut o.scale, count(v)))
 }
 

@@ -39,7 +39,7 @@ pub enum Group {
 pub type Check = fn(&mut Checks<'_>, &SysbenchOption) -> Result<(), SysbenchError>;
 
 impl SysbenchOption {
-    /// The default; where there is none, the value that stands for that.
+    /// The value without the option; for an option without a default the empty text.
     pub fn default(&self) -> OptionValue {
         let written = self.default.map_or_else(|| Written::Words(Vec::new()), |text| Written::Text(text.to_owned()));
         evaluate(self.kind, &written).unwrap_or(OptionValue::Text(None))
@@ -57,26 +57,30 @@ pub struct Checks<'a> {
 impl Checks<'_> {
     /// Keeps the value of an option. A wrong switch is off here; it is rejected when the test is known.
     pub fn keep(&mut self, option: &SysbenchOption) -> Result<OptionValue, SysbenchError> {
-        let value = match option.kind {
-            OptionKind::Bool => OptionValue::Bool(self.line.is_on(option.name)),
-            OptionKind::Int
-            | OptionKind::Size
-            | OptionKind::Double
-            | OptionKind::Text
-            | OptionKind::List
-            | OptionKind::File => self.line.value(option.name, option.kind)?.unwrap_or_else(|| option.default()),
+        let value = if option.kind == OptionKind::Bool {
+            OptionValue::Bool(self.line.is_on(option.name))
+        } else {
+            self.line.value(option.name, option.kind)?.unwrap_or_else(|| option.default())
         };
         self.settings.set(option.name, value.clone());
         Ok(value)
     }
 
-    /// Keeps a number from `min` on.
+    /// Keeps a text, or the name of a file.
+    pub fn text(&mut self, option: &SysbenchOption) -> Result<Option<String>, SysbenchError> {
+        self.keep(option)?;
+        Ok(self.settings.text(&option.name.replace('-', "_")).map(str::to_owned))
+    }
+
+    /// Keeps a list.
+    pub fn list(&mut self, option: &SysbenchOption) -> Result<Vec<String>, SysbenchError> {
+        Ok(if let OptionValue::List(items) = self.keep(option)? { items } else { Vec::new() })
+    }
+
+    /// Keeps a number from `min` on. An option without a value is 0.
     pub fn number(&mut self, option: &SysbenchOption, min: i64) -> Result<i64, SysbenchError> {
-        match self.keep(option)? {
-            OptionValue::Int(number) if number < min => Err(invalid_number(option.name, number)),
-            OptionValue::Int(number) => Ok(number),
-            OptionValue::Bool(_) | OptionValue::Double(_) | OptionValue::Text(_) | OptionValue::List(_) => Ok(0),
-        }
+        let OptionValue::Int(number) = self.keep(option)? else { return Ok(0) };
+        if number < min { Err(invalid_number(option.name, number)) } else { Ok(number) }
     }
 
     /// Keeps a number that has a deprecated name too. The value of that one counts if it is above `unset`.
@@ -88,7 +92,7 @@ impl Checks<'_> {
                 self.settings.set(option.name, OptionValue::Int(number));
                 Ok(number)
             }
-            _ => self.number(option, 0),
+            Some(_) | None => self.number(option, 0),
         }
     }
 }

@@ -141,7 +141,7 @@ pub fn wrong(kind: OptionKind, given: &GivenOption) -> SysbenchError {
 fn shown(name: &str, written: &Written, dashes: &str) -> String {
     match written {
         Written::Nothing => format!("{dashes}{name}"),
-        _ => format!("{dashes}{name}={}", shown_value(name, written)),
+        Written::Text(_) | Written::Words(_) => format!("{dashes}{name}={}", shown_value(name, written)),
     }
 }
 

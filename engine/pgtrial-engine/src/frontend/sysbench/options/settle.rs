@@ -8,17 +8,17 @@ use super::values::{OptionKind, Written, evaluate, evaluate_for_test};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
-/// What becomes of options that nobody has declared.
+/// How options are handled that neither the test nor sysbench declares.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unknown {
     Refused,
     /// The test gets them as texts: scripts from before options were declared.
     Taken,
-    /// They have no effect, which is told.
+    /// They have no effect, and a warning names them.
     Ignored,
 }
 
-/// What a test says of its options.
+/// The options that a test declares.
 #[derive(Debug, Clone, Copy)]
 pub struct Declared<'a> {
     pub options: &'a [OptionSpec],

@@ -56,16 +56,16 @@ pub const OPTIONS: &[SysbenchOption] = &[
             Ok(())
         }),
     option(General, "forced-shutdown", Text, Some("off"), "number of seconds to wait after the --time limit before forcing shutdown, or 'off' to disable",
-        |checks, option| match checks.keep(option)? {
-            OptionValue::Text(Some(text)) if checks.settings.int("time") > 0 && !is_forced_shutdown(&text) =>
-                Err(invalid_text("forced-shutdown", &text)),
-            _ => Ok(()),
+        |checks, option| {
+            let text = checks.text(option)?.unwrap_or_else(|| "off".to_owned());
+            let is_valid = checks.settings.int("time") == 0 || is_forced_shutdown(&text);
+            is_valid.then_some(()).ok_or_else(|| invalid_text("forced-shutdown", &text))
         }),
     option(General, "thread-stack-size", Size, Some("64K"), "size of stack per thread",
-        |checks, option| match checks.keep(option) {
-            Ok(OptionValue::Int(1..)) => Ok(()),
+        |checks, option| {
+            let is_size = checks.number(option, 1).is_ok();
             // sysbench reports 0 for a text that is not a size.
-            _ => Err(SysbenchError::fatal("Invalid value for thread-stack-size: 0.\n")),
+            is_size.then_some(()).ok_or_else(|| SysbenchError::fatal("Invalid value for thread-stack-size: 0.\n"))
         }),
     option(General, "rate", Int, Some("0"), "average transactions rate. 0 for unlimited rate",
         |checks, option| checks.renamed(option, "tx-rate", 0).map(drop)),
@@ -105,10 +105,12 @@ pub const OPTIONS: &[SysbenchOption] = &[
             percentile => Err(SysbenchError::fatal(format_args!("Invalid value for --percentile: {percentile}"))),
         }),
     option(LogLatency, "histogram", Bool, Some("off"), "print latency histogram in report",
-        |checks, option| match checks.keep(option)? {
-            OptionValue::Bool(true) if checks.settings.int("percentile") == 0 =>
-                Err(SysbenchError::fatal("--histogram cannot be used with --percentile=0")),
-            _ => Ok(()),
+        |checks, option| {
+            checks.keep(option)?;
+            let has_latencies = checks.settings.int("percentile") != 0 || !checks.settings.is_on("histogram");
+            has_latencies
+                .then_some(())
+                .ok_or_else(|| SysbenchError::fatal("--histogram cannot be used with --percentile=0"))
         }),
 
     option(Database, "db-driver", Text, Some("pgsql"), "specifies database driver to use ('help' to get list of available drivers)", ANY),
@@ -136,41 +138,38 @@ pub const OPTIONS: &[SysbenchOption] = &[
 
     option(Later, "pgsql-sslmode", Text, None, "PostgreSQL SSL mode {disable, allow, prefer, require, verify-ca, verify-full}", ANY),
     option(Later, "rand-zipfian-exp", Double, Some("0.8"), "exponent of the zipfian distribution, which --rand-type=zipfian chooses",
-        |checks, option| match checks.keep(option)? {
-            OptionValue::Double(exponent) if exponent < 0.0 =>
-                Err(SysbenchError::fatal("--rand-zipfian-exp must be >= 0")),
-            _ => Ok(()),
+        |checks, option| {
+            checks.keep(option)?;
+            let is_valid = checks.settings.double("rand_zipfian_exp") >= 0.0;
+            is_valid.then_some(()).ok_or_else(|| SysbenchError::fatal("--rand-zipfian-exp must be >= 0"))
         }),
     option(Later, "thread-init-timeout", Int, Some("30"), "number of seconds to wait for all threads to connect and initialize", NOT_NEGATIVE),
     option(Later, "warmup-time", Int, Some("0"), "number of seconds to run before the measured part, with statistics kept apart", NOT_NEGATIVE),
 
     option(Own, "compat", Text, Some("1.0.20"), "version of sysbench whose defaults are used {1.0.20, master}: master's --rand-type is uniform",
-        |checks, option| match checks.keep(option)? {
-            OptionValue::Text(Some(version)) if ["1.0.20", "master"].contains(&version.as_str()) => Ok(()),
-            OptionValue::Text(version) => Err(invalid_text("compat", version.as_deref().unwrap_or(""))),
-            _ => Ok(()),
+        |checks, option| {
+            let version = checks.text(option)?.unwrap_or_default();
+            let is_known = ["1.0.20", "master"].contains(&version.as_str());
+            is_known.then_some(()).ok_or_else(|| invalid_text("compat", &version))
         }),
     option(Own, "jobs", Int, None, "number of operating system threads that carry the --threads; by default as many as there are CPUs",
-        |checks, option| match checks.keep(option)? {
-            OptionValue::Int(number) if number < 1 => Err(invalid_number("jobs", number)),
-            _ => Ok(()),
-        }),
+        |checks, option| checks.number(option, 1).map(drop)),
     option(Own, "jsonl", Text, None, "write what happens as JSON Lines to this file, or with '-' to standard output in place of the report", ANY),
     option(Own, "percentiles", List, None, "percentiles to report in addition to --percentile, such as 50,99,99.9",
         |checks, option| {
-            let is_percentile = |item: &&String| item.parse::<f64>().is_ok_and(|p| p > 0.0 && p <= 100.0);
-            let OptionValue::List(items) = checks.keep(option)? else { return Ok(()) };
-            items.iter().find(|item| !is_percentile(item)).map_or(Ok(()), |item| Err(invalid_text("percentiles", item)))
+            let is_percentile = |item: &String| item.parse::<f64>().is_ok_and(|p| p > 0.0 && p <= 100.0);
+            let wrong = checks.list(option)?.into_iter().find(|item| !is_percentile(item));
+            wrong.map_or(Ok(()), |item| Err(invalid_text("percentiles", &item)))
         }),
     option(Own, "shard", Text, None, "run part I of N, written I/N from 1, of the run that the other options say, which N engines share; --jobs is each engine's own",
-        |checks, option| match checks.keep(option)? {
-            OptionValue::Text(Some(text)) => sharing::shard(&text).map(drop).map_err(SysbenchError::fatal),
-            _ => Ok(()),
+        |checks, option| match checks.text(option)? {
+            Some(text) => sharing::shard(&text).map(drop).map_err(SysbenchError::fatal),
+            None => Ok(()),
         }),
     option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready",
-        |checks, option| match checks.keep(option)? {
-            OptionValue::Text(Some(text)) => StartAt::read(&text).map(drop).map_err(SysbenchError::fatal),
-            _ => Ok(()),
+        |checks, option| match checks.text(option)? {
+            Some(text) => StartAt::read(&text).map(drop).map_err(SysbenchError::fatal),
+            None => Ok(()),
         }),
 ];
 
@@ -185,8 +184,7 @@ fn is_forced_shutdown(text: &str) -> bool {
 }
 
 fn check_checkpoints(checks: &mut Checks<'_>, option: &SysbenchOption) -> Result<(), SysbenchError> {
-    let OptionValue::List(points) = checks.keep(option)? else { return Ok(()) };
-    for (index, point) in points.iter().enumerate() {
+    for (index, point) in checks.list(option)?.iter().enumerate() {
         if !point.parse::<i32>().is_ok_and(|seconds| seconds >= 0) {
             return Err(invalid_text("report-checkpoints", point));
         }

@@ -86,7 +86,7 @@ impl Written {
     }
 }
 
-/// The value of an option of this kind; `None` if this is none.
+/// The value of an option of this kind; `None` if the text is not one.
 pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
     if kind == OptionKind::List {
         return Some(OptionValue::List(written.list()));

@@ -19,7 +19,7 @@ pub struct InitTimeout {
     state: Arc<Mutex<InitState>>,
 }
 
-/// Whoever holds the lock decides: the clients are ready, or the time is over.
+/// The first change from `Waiting` decides: the clients are ready, or the time is over.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum InitState {
     Waiting,

@@ -7,7 +7,7 @@ use super::hooks::{FAILED, Hooks, OVERDUE, Run};
 use super::init_timeout::InitTimeout;
 use super::options::ReportOptions;
 use super::statistics::statistics;
-use super::texts::Part;
+use super::texts::ReportedPeriod;
 use super::{histogram, texts};
 use crate::event::EventWriter;
 use crate::frontend::run_events::RunEvents;
@@ -122,7 +122,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         if self.is_reported(|test| test.cumulative(&statistics)) {
             return;
         }
-        let part = Part {
+        let part = ReportedPeriod {
             statistics: &statistics,
             tally: &period.tally,
             clients: self.run.plan.clients,

@@ -57,10 +57,7 @@ impl ReportOptions {
 }
 
 fn list<'a>(settings: &'a Settings, name: &str) -> &'a [String] {
-    match settings.get(name) {
-        Some(OptionValue::List(items)) => items,
-        _ => &[],
-    }
+    if let Some(OptionValue::List(items)) = settings.get(name) { items } else { &[] }
 }
 
 /// `--forced-shutdown`: seconds, a share of the run's `time` in percent, or a twentieth of it where there is no value.
@@ -68,14 +65,12 @@ fn grace(settings: &Settings, time: u64) -> Option<u64> {
     if time == 0 {
         return None;
     }
-    match settings.get("forced_shutdown")? {
-        OptionValue::Text(None) => Some(time / 20),
-        OptionValue::Text(Some(text)) => match text.strip_suffix('%') {
-            Some(percent) => Some(percent.parse::<u64>().ok()? * time / 100),
-            // `off` is no number.
-            None => text.parse().ok(),
-        },
-        _ => None,
+    let OptionValue::Text(text) = settings.get("forced_shutdown")? else { return None };
+    let Some(text) = text else { return Some(time / 20) };
+    match text.strip_suffix('%') {
+        Some(percent) => Some(percent.parse::<u64>().ok()? * time / 100),
+        // `off` is not a number.
+        None => text.parse().ok(),
     }
 }
 

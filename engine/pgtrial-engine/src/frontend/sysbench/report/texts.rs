@@ -93,7 +93,7 @@ pub fn intermediate<W: Write>(log: &mut Log<W>, statistics: &Statistics, options
 }
 
 /// What a report on the whole run, or on the time since the last checkpoint, is about.
-pub struct Part<'a> {
+pub struct ReportedPeriod<'a> {
     pub statistics: &'a Statistics,
     pub tally: &'a Tally,
     pub clients: usize,
@@ -106,7 +106,7 @@ pub struct Part<'a> {
 }
 
 /// Writes the report on the whole run, or on the time since the last checkpoint.
-pub fn cumulative<W: Write>(log: &mut Log<W>, part: &Part<'_>, options: &ReportOptions) {
+pub fn cumulative<W: Write>(log: &mut Log<W>, part: &ReportedPeriod<'_>, options: &ReportOptions) {
     let mut notice = |line: String| log.text(Level::Notice, line);
     let Statistics { time_total, events, .. } = *part.statistics;
     if part.has_queries {
@@ -151,7 +151,7 @@ fn query_lines(statistics: &Statistics) -> Vec<String> {
     lines
 }
 
-fn latency_lines(part: &Part<'_>, options: &ReportOptions) -> Vec<String> {
+fn latency_lines(part: &ReportedPeriod<'_>, options: &ReportOptions) -> Vec<String> {
     let Statistics { latency_min, latency_avg, latency_max, latency_pct, latency_sum, .. } = *part.statistics;
     let latency = |name: &str, ms: f64| value(name, format_args!("{ms:12.2}"));
     let percentile = |percentile: &str, ms: f64| latency(&format!("{percentile:>11}th percentile:"), ms);
@@ -173,7 +173,7 @@ fn latency_lines(part: &Part<'_>, options: &ReportOptions) -> Vec<String> {
     lines
 }
 
-fn client_lines(part: &Part<'_>) -> Vec<String> {
+fn client_lines(part: &ReportedPeriod<'_>) -> Vec<String> {
     let seconds = |ns: u64| ns as f64 / 1e9;
     let lines = (0..part.clients).flat_map(|client| {
         let totals = part.tally.clients.totals().get(client).copied().unwrap_or_default();

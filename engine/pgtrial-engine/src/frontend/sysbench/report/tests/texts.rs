@@ -2,14 +2,20 @@
 
 use super::super::options::ReportOptions;
 use super::super::statistics::statistics;
-use super::super::texts::{Part, cumulative, intermediate};
+use super::super::texts::{ReportedPeriod, cumulative, intermediate};
 use super::{logged, tally, usual};
 
 fn report(options: &ReportOptions, verbosity: i64, unfinished: usize) -> String {
     let tally = tally();
     let statistics = statistics(&tally, f64::from(options.percentile), 2, 2.0, 5.0);
-    let part =
-        Part { statistics: &statistics, tally: &tally, clients: 2, first_client: 0, has_queries: true, unfinished };
+    let part = ReportedPeriod {
+        statistics: &statistics,
+        tally: &tally,
+        clients: 2,
+        first_client: 0,
+        has_queries: true,
+        unfinished,
+    };
     logged(verbosity, |log| cumulative(log, &part, options))
 }
 
@@ -95,8 +101,14 @@ General statistics:";
 fn a_test_without_queries_is_reported_on_without_them() {
     let tally = tally();
     let mut statistics = statistics(&tally, 95.0, 2, 2.0, 4.0);
-    let part =
-        Part { statistics: &statistics, tally: &tally, clients: 2, first_client: 0, has_queries: false, unfinished: 0 };
+    let part = ReportedPeriod {
+        statistics: &statistics,
+        tally: &tally,
+        clients: 2,
+        first_client: 0,
+        has_queries: false,
+        unfinished: 0,
+    };
     let text = logged(3, |log| cumulative(log, &part, &usual()));
     assert!(text.starts_with("\nGeneral statistics:\n"), "{text}");
     (statistics.queue_length, statistics.concurrency) = (7, 2);
