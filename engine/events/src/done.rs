@@ -1,4 +1,4 @@
-//! The last event: what a run came to.
+//! The last event: the results of the run.
 
 use serde::{Deserialize, Serialize};
 

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn another_version_is_told_apart_from_nonsense() {
+    fn another_version_has_a_message_of_its_own() {
         let line = "{\"event\":\"hello\",\"protocol\":2,\"something\":\"else\"}";
         assert!(
             rejected(line).starts_with("speaks version 2 of the event protocol and this program version 1; install")

@@ -1,6 +1,6 @@
 //! Count, mean, deviation and extremes of a latency, in microseconds, as pgbench keeps them.
 
-/// Running sums of a quantity.
+/// Sums from which the moments of a quantity are computed.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Moments {
     pub count: u64,
@@ -11,7 +11,7 @@ pub struct Moments {
 }
 
 impl Moments {
-    /// Those of so many values of which the figures are known.
+    /// The sums of `count` values with these figures.
     pub fn of(count: u64, mean: f64, stddev: f64, min: f64, max: f64) -> Self {
         let values = count as f64;
         Self { count, min, max, sum: values * mean, sum_of_squares: values * (stddev * stddev + mean * mean) }

@@ -31,7 +31,7 @@ struct Sections {
 }
 
 /// What the first event reports beside the moment.
-pub struct Hello<'a> {
+pub struct RunDescription<'a> {
     pub frontend: &'static str,
     pub plan: &'a Plan,
     /// `None` if the tables are not pgbench's.
@@ -43,7 +43,7 @@ pub struct Hello<'a> {
 
 impl EventWriter {
     /// Writes the first event, and returns the writer of the others.
-    pub fn new(mut out: events::Writer, clock: Clock, hello: &Hello<'_>) -> io::Result<Self> {
+    pub fn new(mut out: events::Writer, clock: Clock, hello: &RunDescription<'_>) -> io::Result<Self> {
         let plan = hello.plan;
         let sections = Sections {
             pace: plan.interval().is_some(),
@@ -137,7 +137,7 @@ impl EventWriter {
     }
 }
 
-fn plan_event(hello: &Hello<'_>) -> events::Plan {
+fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
     let plan = hello.plan;
     let (transactions_per_client, transactions) = match &plan.load {
         Load::Closed(ClosedPlan { limit: Limit::Time(_), .. }) => (None, None),

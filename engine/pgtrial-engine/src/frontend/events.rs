@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use crate::event::{EventWriter, Hello};
+use crate::event::{EventWriter, RunDescription};
 use events::Writer;
 use ground::clock::Clock;
 use ground::output::plain_io_message;
@@ -21,7 +21,7 @@ impl Events {
     }
 
     /// Opens the file, and writes the first event. The error is a sentence.
-    pub fn open(&self, clock: Clock, hello: &Hello<'_>) -> Result<EventWriter, String> {
+    pub fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, String> {
         let out = match self {
             Self::Stdout => Writer::stdout(),
             Self::File(path) => Writer::file(path).map_err(|error| {

@@ -11,7 +11,7 @@ use super::plan::{DEFAULT_TRANSACTIONS, link, plan, seeds};
 use super::progress::Progress;
 use super::report::report;
 use super::server::{Facts, Purpose, print_version, session, survey, target, vacuum};
-use crate::event::Hello;
+use crate::event::RunDescription;
 use crate::frontend::run_events::RunEvents;
 use crate::frontend::self_check;
 use drive::plan::Plan;
@@ -53,7 +53,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     options.scripts = Vec::new();
     let plan = plan(&options, target, workload, seeds, origin);
     let histogram = options.output.histogram.as_deref().map(HistogramFile::create).transpose()?;
-    let hello = Hello {
+    let hello = RunDescription {
         frontend: "pgbench",
         plan: &plan,
         scale: Some(facts.scale),

@@ -8,7 +8,7 @@ use super::options::TasksOptions;
 use super::summary::summary;
 use super::table;
 use super::table::NAME;
-use crate::event::{EventWriter, Hello};
+use crate::event::{EventWriter, RunDescription};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::options::pooling;
 use crate::frontend::pgbench::plan::{link, plan, seeds};
@@ -64,7 +64,7 @@ pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let interrupt = interrupt::catch()?;
     let lines = open_lines(&options, origin)?;
     let server = Some(session.server.version.as_str());
-    let hello = Hello { frontend: "tasks", plan: &plan, scale: None, seed: options.load.seed, server };
+    let hello = RunDescription { frontend: "tasks", plan: &plan, scale: None, seed: options.load.seed, server };
     let only_events = options.load.output.has_only_events();
     let events = options.load.output.events.as_ref().map(|events| events.open(clock, &hello)).transpose()?;
     drop(session);

@@ -1,4 +1,4 @@
-//! Machines that are lost, beginnings that are agreed upon, tasks, scripts, errors.
+//! Lost machines, planned starts, tasks, scripts, errors, and the last event.
 
 use serde_json::json;
 
@@ -19,7 +19,7 @@ fn with(mut stream: Vec<Vec<u8>>, more: &[Vec<u8>]) -> Vec<Vec<u8>> {
 }
 
 #[test]
-fn a_lost_machine_is_told_of_and_its_seconds_count() {
+fn a_lost_machine_is_reported_and_its_seconds_count() {
     let whole = engine(&some(), 2, 1.0, false);
     // hello, connected, phase, 4 ticks, phase, 2 ticks
     let lost = whole[..10].to_vec();
@@ -90,9 +90,9 @@ fn failed_tasks_come_before_their_second_in_the_order_of_their_ends() {
     streams[0].insert(3, task(2.0, 1, 1.1, 0.5));
     streams[1].insert(3, task(4.0, 2, 3.2, 0.2));
     let (events, _) = in_turns(&streams).unwrap();
-    let told: Vec<_> =
+    let tasks: Vec<_> =
         of_kind(&events, "task").iter().map(|task| (task["task"].clone(), task["arrived_s"].clone())).collect();
-    assert_eq!(told, [(json!(2), json!(3.2)), (json!(1), json!(3.1))]);
+    assert_eq!(tasks, [(json!(2), json!(3.2)), (json!(1), json!(3.1))]);
     let first_tick = events.iter().position(|event| event.event == "tick").unwrap();
     assert_eq!([first_tick - 2, first_tick - 1].map(|index| &*events[index].event), ["task", "task"]);
 }
@@ -137,7 +137,7 @@ fn scripts_tasks_warnings_and_statuses_of_all_machines_are_in_the_last_event() {
     assert_eq!(tasks["response_us"], json!({ "mean": 125.0, "min": 100.0, "max": 200.0, "median": 1900.0 }));
     assert_eq!(tasks["timeout_waited_us"], json!({ "mean": 150.0, "min": 100.0, "max": 200.0 }));
     let messages: Vec<_> =
-        done["client"]["warnings"].as_array().unwrap().iter().map(|told| told["message"].clone()).collect();
+        done["client"]["warnings"].as_array().unwrap().iter().map(|warning| warning["message"].clone()).collect();
     assert_eq!(messages, ["m0: it was busy", "m1: it was busy"]);
     assert_eq!(
         in_turns(&[part(0, 30, 100.0)]).unwrap().0.last().unwrap().body["tasks"]["response_us"]["median"],
@@ -146,7 +146,7 @@ fn scripts_tasks_warnings_and_statuses_of_all_machines_are_in_the_last_event() {
 }
 
 #[test]
-fn events_that_are_missing_or_out_of_order_are_told_of() {
+fn missing_events_and_those_out_of_order_are_rejected() {
     let stream = engine(&some(), 2, 1.0, false);
     let without = |index: usize| {
         let mut stream = stream.clone();

@@ -1,4 +1,4 @@
-//! What is added up.
+//! Sums over the machines.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -97,7 +97,7 @@ fn one_machine_is_the_whole() {
 }
 
 #[test]
-fn machines_are_told_apart_in_the_last_event() {
+fn the_last_event_lists_each_machine() {
     let all = [Transaction { phase: 1, second: 0, latency_ns: 3_000_000, failed: false }; 8];
     let (events, _) = in_turns(&[engine(&all, 3, 2.0, true), engine(&all[..4], 1, 1.0, true)]).unwrap();
     let done = of_kind(&events, "done")[0];

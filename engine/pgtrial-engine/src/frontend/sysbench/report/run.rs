@@ -9,7 +9,7 @@ use super::init_timeout::InitTimeout;
 use super::observer::RunObserver;
 use super::options::ReportOptions;
 use super::texts;
-use crate::event::{EventWriter, Hello};
+use crate::event::{EventWriter, RunDescription};
 use crate::frontend::events::Events;
 use crate::frontend::run_events::RunEvents;
 use crate::frontend::self_check;
@@ -133,6 +133,6 @@ fn describe(error: &RunError) -> String {
 /// The file of events, if there is to be one; the error is a whole sentence.
 fn open_events<W: Write>(run: &Run<'_, W>, options: &ReportOptions) -> Result<Option<EventWriter>, String> {
     let seed = run.settings.int("rand_seed") as u64;
-    let hello = Hello { frontend: "sysbench", plan: run.plan, scale: None, seed, server: None };
+    let hello = RunDescription { frontend: "sysbench", plan: run.plan, scale: None, seed, server: None };
     options.events.as_ref().map(|events| events.open(run.clock, &hello)).transpose()
 }
