@@ -81,7 +81,7 @@ impl Mode for Closed {
         clients.iter_mut().for_each(|client| thread.begin_transaction(client, at));
     }
 
-    #[inline]
+    #[inline(always)]
     fn next(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) -> bool {
         if thread.is_done(client, now) {
             thread.leave(client);
@@ -94,7 +94,7 @@ impl Mode for Closed {
         thread.is_connected(client, now)
     }
 
-    #[inline]
+    #[inline(always)]
     fn ended(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) -> Option<Nanos> {
         let now = thread.end_time(client, now);
         thread.books.commit(client, now);
@@ -118,7 +118,8 @@ impl Mode for Closed {
         } else if client.own.outage.take().is_some() && thread.is_over(now) {
             thread.leave(client);
         } else {
-            thread.start_transaction(client, now);
+            thread.note_start(client, now);
+            thread.drive(client, now);
         }
     }
 
@@ -242,11 +243,6 @@ impl Loop<'_> {
         }
         self.note_start(client, now);
         true
-    }
-
-    fn start_transaction(&mut self, client: &mut LoopClient, now: Nanos) {
-        self.note_start(client, now);
-        self.drive(client, now);
     }
 
     #[inline]

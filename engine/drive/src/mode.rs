@@ -26,7 +26,7 @@ pub trait Mode: Sized + Send {
     fn new(plan: &Plan, load: &Self::Plan, share: Share) -> (Self, Tally);
 
     /// Begins what a client has to do before the start of the load. The start waits until [`Thread::unready`] is 0.
-    fn prepare(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>);
+    fn prepare(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>) {}
 
     /// The load begins at `at`.
     fn start(thread: &mut Thread<'_, Self>, clients: &mut [ClientOf<Self>], at: Nanos);
@@ -38,7 +38,7 @@ pub trait Mode: Sized + Send {
     fn ended(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos) -> Option<Nanos>;
 
     /// A client's transaction failed for good, was rolled back and counted; the client goes on.
-    fn failed(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, failure: &Failure, now: Nanos);
+    fn failed(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _failure: &Failure, _now: Nanos) {}
 
     /// A client's connection is ready.
     fn connected(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos);
@@ -59,7 +59,7 @@ pub trait Mode: Sized + Send {
     fn stuck(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, command: Option<usize>, cause: Cause);
 
     /// The moment has come for which an idle client waited ([`Thread::wait_until`]).
-    fn due(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos);
+    fn due(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _now: Nanos) {}
 
     /// The server sent something to an idle client.
     fn idle_readable(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>) {}

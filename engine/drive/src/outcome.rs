@@ -76,27 +76,27 @@ pub struct Tick {
 /// When the load began, since 1970 by this machine's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Began {
-    /// When the last thread did.
+    /// When the last thread began.
     pub at: Duration,
-    /// When all were to.
+    /// When all threads were to begin.
     pub planned: Option<Duration>,
 }
 
-/// Whoever watches a run: called in the main thread, in the order of events.
+/// Watches a run. All methods are called in the main thread, in the order of events.
 pub trait Observer {
     /// All clients are connected, `seconds` after the first began to.
     fn connected(&mut self, clients: usize, seconds: f64);
-    /// The same, where they wait for a start that is agreed upon.
+    /// All clients are connected and wait for the planned start.
     fn ready(&mut self, clients: usize, seconds: f64);
-    /// A phase begins; with the first one it is said when it `began`.
+    /// A phase begins; `began` comes with the first one.
     fn phase(&mut self, phase: Phase, began: Option<&Began>);
     fn tick(&mut self, tick: &Tick);
     fn aborted(&mut self, abortion: &Abortion);
-    /// Something that was asked for by [`crate::plan::Notes`].
+    /// A note that [`crate::plan::Notes`] asks for, or the first failure of its kind.
     fn note(&mut self, text: &str);
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Debug, Default)]
 pub struct Outcome {
     /// Time until all clients were connected, seconds.
@@ -114,7 +114,7 @@ pub struct Outcome {
     pub scripts: Vec<ScriptAccount>,
     pub aborted: usize,
     pub interrupted: bool,
-    /// The thread whose client ended the run, where the plan says that one does.
+    /// The thread whose client ended the run by its error, if the plan says that an error ends the run.
     pub ended_by_thread: Option<usize>,
     /// The first error that a transaction log met.
     pub log_error: Option<io::Error>,
@@ -123,21 +123,21 @@ pub struct Outcome {
     pub cpu: CpuTime,
     /// CPU time of the busiest thread as a share of the measured time.
     pub busiest_thread: f64,
-    /// Clients that had not come to their end when the run did.
+    /// Clients that had not finished when the run ended.
     pub unfinished: usize,
-    /// With pools of connections, what became of the tasks.
+    /// Only with pools of connections.
     pub tasks: Option<Tasks>,
 }
 
-/// Why a run could not be.
+/// Why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     #[error("{error}")]
     Connect { client: usize, error: OpenError },
-    /// Clients of a staged run were given up before the load; the observer knows why.
+    /// Clients of a staged run were aborted before the load; the observer has received the reasons.
     #[error("clients could not begin")]
     Unready,
-    /// Nobody said when to begin.
+    /// The time to start at could not be read.
     #[error("{0}")]
     Start(String),
     #[error("{0}")]

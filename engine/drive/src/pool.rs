@@ -141,7 +141,7 @@ impl Pool {
         self.lifetime.is_some_and(|lifetime| now - self.slots[slot].opened >= lifetime)
     }
 
-    /// The slot for a further connection, if one should be made: there is none under way for each task that waits.
+    /// The slot for a further connection, if more tasks wait than connections are free or being made.
     pub fn open(&mut self, now: Nanos) -> Option<usize> {
         if now < self.retry_at || !self.is_short() {
             return None;

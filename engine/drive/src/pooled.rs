@@ -49,9 +49,6 @@ impl Mode for Pooled {
         (mode, Tally::default())
     }
 
-    /// Connections are made when tasks need them.
-    fn prepare(_thread: &mut PoolThread<'_>, _client: &mut Slot) {}
-
     fn start(thread: &mut PoolThread<'_>, clients: &mut [Slot], at: Nanos) {
         thread.mode.pools.iter_mut().for_each(|pool| pool.start(at));
         Self::served(thread, clients);
@@ -142,9 +139,6 @@ impl Mode for Pooled {
         client.disconnect();
     }
 
-    /// No client waits for a moment: [`Mode::served`] starts the tasks.
-    fn due(_thread: &mut PoolThread<'_>, _client: &mut Slot, _now: Nanos) {}
-
     /// What the server sends to a connection without a task usually ends the session.
     #[cold]
     fn idle_readable(thread: &mut PoolThread<'_>, client: &mut Slot) {
@@ -163,7 +157,7 @@ impl Mode for Pooled {
         self.pools.iter().filter_map(Pool::next).min()
     }
 
-    /// Admits tasks whose time has come, fails those that waited too long, and hands out free connections.
+    /// Admits tasks whose time has come, fails those that waited too long, and gives free connections to the others.
     fn served(thread: &mut PoolThread<'_>, clients: &mut [Slot]) {
         let now = thread.clock.now();
         thread.roll(now);
@@ -220,10 +214,10 @@ impl PoolThread<'_> {
         pool.admit(now);
         while let Some(QueuedTask { number, arrived }) = pool.expire(now) {
             let (waited, running) = (now.saturating_sub(arrived), pool.busy());
-            let failure = Some(POOL_TIMEOUT.into());
             let tally = &mut self.books.tally;
             tally.counts.fail(POOL_TIMEOUT);
             tally.counts.other_failures += 1;
+            let failure = Some(POOL_TIMEOUT.into());
             let task = Task { app, number, arrived, waited, served: 0, running, failure };
             tally.pooled.get_or_insert_default().add(task);
         }
@@ -242,15 +236,8 @@ impl PoolThread<'_> {
         let (pool, slot) = self.mode.place(client);
         let (number, running) = (pool.task(slot), pool.busy());
         let (arrived, began) = (client.transaction.scheduled, client.transaction.began);
-        let task = Task {
-            app,
-            number,
-            arrived,
-            waited: began.saturating_sub(arrived),
-            served: now.saturating_sub(began),
-            running,
-            failure: failure.map(Into::into),
-        };
+        let (waited, served) = (began.saturating_sub(arrived), now.saturating_sub(began));
+        let task = Task { app, number, arrived, waited, served, running, failure: failure.map(Into::into) };
         self.books.tally.pooled.get_or_insert_default().add(task);
     }
 

@@ -4,7 +4,7 @@
 use std::sync::atomic::Ordering;
 
 use crate::arrivals::Throttle;
-use crate::client::{Client, ClientState, Failure};
+use crate::client::{Client, ClientState};
 use crate::ledger::{PerClient, Tally};
 use crate::mode::{Management, Mode};
 use crate::outcome::Cause;
@@ -117,9 +117,6 @@ impl Mode for Staged {
             }
         }
     }
-
-    /// Programs take failures themselves.
-    fn failed(_thread: &mut StagedThread<'_>, _client: &mut Caller, _failure: &Failure, _now: Nanos) {}
 
     fn connected(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) {
         let StagedClient { made, current, .. } = &mut client.own;

@@ -46,7 +46,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// When the transaction of a client ended that is at its end at `now`: without an answer no clock was read.
-    #[inline]
+    #[inline(always)]
     pub fn end_time(&mut self, client: &ClientOf<M>, now: Nanos) -> Nanos {
         if client.transaction.was_answered {
             return now;
@@ -58,7 +58,7 @@ impl<M: Mode> Thread<'_, M> {
 
     /// When the client's next transaction starts, if that is `now`. After a transaction without the server the others
     /// have their turn before.
-    #[inline]
+    #[inline(always)]
     pub fn next_after(&mut self, client: &mut ClientOf<M>, now: Nanos) -> Option<Nanos> {
         if !client.transaction.was_answered {
             client.state = ClientState::Yielding;
@@ -90,7 +90,7 @@ impl<M: Mode> Thread<'_, M> {
                         sent => self.sent(client, Awaited::of_query(rows, command, last), Some(sent)),
                     }
                 }
-                Action::End => M::ended(self, client, now),
+                Action::End => self.end(client, now),
                 Action::Local { command } => Some(self.finish_command(client, command, now)),
                 Action::Sleep { command, time } => {
                     self.note_command(client, command);
@@ -150,6 +150,11 @@ impl<M: Mode> Thread<'_, M> {
             let Some(next) = goes_on else { return };
             now = next;
         }
+    }
+
+    #[inline(never)]
+    fn end(&mut self, client: &mut ClientOf<M>, now: Nanos) -> Option<Nanos> {
+        M::ended(self, client, now)
     }
 
     /// A request was `sent`, as far as the socket took it; `None` without a connection to send it on. Returns `None`: the
@@ -220,7 +225,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// Reads what the server sent; goes on if the answer is complete.
-    #[inline]
+    #[inline(always)]
     pub fn receive(&mut self, client: &mut ClientOf<M>, awaited: Awaited) {
         let Some(connection) = &mut client.connection else { return };
         let Sockets { buffer, readiness, .. } = &mut self.sockets;
@@ -233,7 +238,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// The time at which an answer with this status was complete.
-    #[inline]
+    #[inline(always)]
     fn note_answer(&mut self, client: &mut ClientOf<M>, status: u8) -> Nanos {
         let now = self.clock.now();
         self.roll(now);
@@ -282,7 +287,7 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// Goes on after an answer, perhaps to the transaction's `last` statement.
-    #[inline]
+    #[inline(always)]
     fn go_on(&mut self, client: &mut ClientOf<M>, last: bool, now: Nanos) {
         if !last || M::ended(self, client, now).is_some() {
             self.drive(client, now);

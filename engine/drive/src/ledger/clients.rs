@@ -63,22 +63,12 @@ impl PerClient {
         }
     }
 
-    /// Adds what the same or other clients did.
+    /// Adds the totals of other clients to those of all clients, which begin with client 0.
     pub fn merge(&mut self, other: &PerClient) {
-        if other.totals.is_empty() {
-            return;
-        }
-        if self.totals.is_empty() {
-            self.clone_from(other);
-            return;
-        }
-        let before = self.first.saturating_sub(other.first);
-        self.totals.splice(0..0, std::iter::repeat_n(ClientTotals::default(), before));
-        self.first -= before;
-        let offset = other.first - self.first;
-        let needed = offset + other.totals.len();
+        debug_assert_eq!(self.first, 0);
+        let needed = other.first + other.totals.len();
         self.totals.resize(self.totals.len().max(needed), ClientTotals::default());
-        for (mine, theirs) in self.totals[offset..].iter_mut().zip(&other.totals) {
+        for (mine, theirs) in self.totals[other.first..].iter_mut().zip(&other.totals) {
             mine.merge(theirs);
         }
     }

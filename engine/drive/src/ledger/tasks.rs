@@ -10,7 +10,7 @@ pub const POOL_TIMEOUT: &str = "pool-timeout";
 /// The kind of failure of a task whose script could not go on.
 pub const SCRIPT: &str = "script";
 
-/// A response below this is told apart, as the published study did.
+/// Responses below this are counted separately, as in the published study.
 const HALF_OF_ATTENTION: Nanos = 5_000_000_000;
 
 /// The limits of J. Nielsen's classes of response times: felt as instant, the flow of thought is kept, attention is kept
@@ -60,7 +60,7 @@ pub struct Pooled {
     pub service: Latencies,
     /// How long tasks waited that got no connection, microseconds.
     pub timeouts: Moments,
-    /// The tasks that ended, until they have been told of.
+    /// The tasks that ended, until the observer has seen them.
     pub tasks: Vec<Task>,
 }
 

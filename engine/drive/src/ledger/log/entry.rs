@@ -21,7 +21,7 @@ pub struct LogPlan {
     pub limited: bool,
     /// Whether transactions are tried more than once, so that retries have columns.
     pub retried: bool,
-    /// Whether kinds of failures are told apart.
+    /// Whether the kinds of failures are distinguished.
     pub failures_detailed: bool,
     /// Whether clients go on after other errors, so that these have a column in the lines of intervals.
     pub other_failures: bool,
@@ -67,7 +67,7 @@ pub enum End {
     Skipped,
 }
 
-/// The kinds of failures that pgbench tells apart.
+/// The kinds of failures that pgbench distinguishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FailureKind {
     Serialization,
