@@ -1,8 +1,10 @@
 //! Ground rooms: what several crates need. They use no other crate of the engine.
 //!
+//! - `c_numbers`: reads numbers as C's library does
 //! - `clock`: the monotonic clock, its unit (nanoseconds), and the phases of a run
 //! - `getopt`: command lines as GNU `getopt_long` reads them
 //! - `interrupt`: SIGINT and SIGTERM
+//! - `options`: tables of command-line options, one row each
 //! - `output`: standard output and standard error
 //! - `random`: the random number generator and the distributions of pgbench
 //! - `readiness`: waits until a socket is readable or writable, or until a time

@@ -149,9 +149,10 @@ impl Session {
             let portal = self.portals.get(name).ok_or_else(|| no_portal(name))?;
             (&portal.kind, portal.is_binary)
         };
-        match kind {
-            StatementKind::Rows(row, _) => self.out.extend_from_slice(setup.rows.description(*row, is_binary)),
-            _ => messages::bare(&mut self.out, b'n'),
+        if let StatementKind::Rows(row, _) = kind {
+            self.out.extend_from_slice(setup.rows.description(*row, is_binary));
+        } else {
+            messages::bare(&mut self.out, b'n');
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::Scalar;
 use super::scalar::{Evaluated, EvaluationError};
 use crate::pgbench::permute::permute;
 use ground::random::Random;
-use ground::random::distributions::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER};
+use ground::random::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER};
 use wire::value::fixed;
 
 /// More arguments are refused when the function is called.
