@@ -1,266 +1,264 @@
-//! The parts of an X.509 certificate that PostgreSQL's rules need and the TLS library does not show.
+//! What PostgreSQL's rules need of an X.509 certificate: the host that it names, the hash that binds SCRAM to it, and its
+//! issuer where it is of version 1.
 //!
 //! `openssl x509 -req` without extensions, as in PostgreSQL's own instructions, makes certificates of version 1 that
-//! name their host in the subject only. The TLS library takes neither; hence this reader. Source: RFC 5280, section 4.1;
-//! X.690 for the encoding.
+//! name their host in the subject only. The TLS library takes neither. Source: RFC 5280, section 4.1.
 
-/// Object identifiers in their encoded form.
-mod oid {
-    pub(super) const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
-    pub(super) const SUBJECT_ALT_NAME: &[u8] = &[0x55, 0x1d, 0x11];
-    pub(super) const BASIC_CONSTRAINTS: &[u8] = &[0x55, 0x1d, 0x13];
-}
+use std::net::IpAddr;
 
-/// Tags of the values read here.
-pub(super) mod tag {
-    pub(in super::super) const BOOLEAN: u8 = 0x01;
-    pub(in super::super) const INTEGER: u8 = 0x02;
-    pub(in super::super) const BIT_STRING: u8 = 0x03;
-    pub(in super::super) const OCTET_STRING: u8 = 0x04;
-    pub(in super::super) const OID: u8 = 0x06;
-    pub(in super::super) const UTC_TIME: u8 = 0x17;
-    pub(in super::super) const GENERALIZED_TIME: u8 = 0x18;
-    pub(in super::super) const SEQUENCE: u8 = 0x30;
-    pub(in super::super) const SET: u8 = 0x31;
-    pub(in super::super) const CONTEXT_0: u8 = 0xa0;
-    pub(in super::super) const CONTEXT_3: u8 = 0xa3;
-    pub(in super::super) const DNS_NAME: u8 = 0x82;
-    pub(in super::super) const IP_ADDRESS: u8 = 0x87;
-}
+use rustls::pki_types::{ServerName, UnixTime};
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
+use x509_parser::asn1_rs::Any;
+use x509_parser::prelude::{ASN1Time, AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
+use x509_parser::signature_algorithm::SignatureAlgorithm;
 
-/// A certificate, as slices of its encoding.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Certificate<'a> {
-    /// What the issuer signed.
-    pub(super) signed: &'a [u8],
-    /// The content of the signature's AlgorithmIdentifier.
-    pub(super) signature_algorithm: &'a [u8],
-    pub(super) signature: &'a [u8],
-    /// 0 for version 1, 2 for version 3.
-    version: u8,
-    pub(super) issuer: &'a [u8],
-    pub(super) subject: &'a [u8],
-    /// Seconds since 1970.
-    valid: (u64, u64),
-    /// The whole SubjectPublicKeyInfo.
-    pub(super) public_key_info: &'a [u8],
+/// A certificate that has been read.
+pub struct Certificate<'a> {
+    pub x509: X509Certificate<'a>,
+    /// The content of the signature's AlgorithmIdentifier, as the TLS library compares it.
+    pub signature_algorithm: &'a [u8],
     /// The content of the key's AlgorithmIdentifier.
-    pub(super) key_algorithm: &'a [u8],
-    pub(super) key: &'a [u8],
-    extensions: &'a [u8],
+    pub key_algorithm: &'a [u8],
 }
 
 impl<'a> Certificate<'a> {
-    /// Reads a certificate; `None` if it is none.
-    pub(super) fn parse(der: &'a [u8]) -> Option<Self> {
-        let mut outer = Reader::new(Reader::new(der).expect(tag::SEQUENCE)?);
-        let signed = outer.whole(tag::SEQUENCE)?;
-        let signature_algorithm = outer.expect(tag::SEQUENCE)?;
-        let signature = bits(outer.expect(tag::BIT_STRING)?)?;
-
-        let mut fields = Reader::new(Reader::new(signed).expect(tag::SEQUENCE)?);
-        let version = match fields.optional(tag::CONTEXT_0) {
-            Some(explicit) => *Reader::new(explicit).expect(tag::INTEGER)?.last()?,
-            None => 0,
-        };
-        fields.expect(tag::INTEGER)?;
-        fields.expect(tag::SEQUENCE)?;
-        let issuer = fields.whole(tag::SEQUENCE)?;
-        let mut validity = Reader::new(fields.expect(tag::SEQUENCE)?);
-        let valid = (time(validity.next()?)?, time(validity.next()?)?);
-        let subject = fields.whole(tag::SEQUENCE)?;
-        let public_key_info = fields.whole(tag::SEQUENCE)?;
-        let mut key_fields = Reader::new(Reader::new(public_key_info).expect(tag::SEQUENCE)?);
-        let key_algorithm = key_fields.expect(tag::SEQUENCE)?;
-        let key = bits(key_fields.expect(tag::BIT_STRING)?)?;
-
-        let mut extensions: &[u8] = &[];
-        for field in fields {
-            if field.tag == tag::CONTEXT_3 {
-                extensions = Reader::new(field.content).expect(tag::SEQUENCE)?;
-            }
-        }
-        Some(Self {
-            signed,
-            signature_algorithm,
-            signature,
-            version,
-            issuer,
-            subject,
-            valid,
-            public_key_info,
-            key_algorithm,
-            key,
-            extensions,
-        })
+    /// Reads a certificate; `None` if it is malformed.
+    pub fn parse(der: &'a [u8]) -> Option<Self> {
+        let (_, x509) = X509Certificate::from_der(der).ok()?;
+        let signed = x509.tbs_certificate.as_ref().len();
+        let signature_algorithm = content(content(der)?.get(signed..)?)?;
+        let key_algorithm = content(content(x509.tbs_certificate.subject_pki.raw)?)?;
+        Some(Self { x509, signature_algorithm, key_algorithm })
     }
 
     /// Whether this is of version 1, which has no extensions.
-    pub(super) fn is_version_1(&self) -> bool {
-        self.version == 0 && self.extensions.is_empty()
+    pub fn is_version_1(&self) -> bool {
+        self.x509.version() == X509Version::V1 && self.x509.extensions().is_empty()
     }
 
-    /// Whether a time, in seconds since 1970, is within the validity.
-    pub(super) fn is_valid_at(&self, time: u64) -> bool {
-        (self.valid.0..=self.valid.1).contains(&time)
+    /// Whether the subject is the issuer.
+    pub fn is_self_issued(&self) -> bool {
+        self.x509.subject().as_raw() == self.x509.issuer().as_raw()
+    }
+
+    /// Whether the certificate is valid at a time.
+    pub fn is_valid_at(&self, time: UnixTime) -> bool {
+        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
+        ASN1Time::from_timestamp(seconds).is_ok_and(|time| self.x509.validity().is_valid_at(time))
     }
 
     /// Whether this may issue certificates: by its constraints, or as a self-issued one of version 1.
-    pub(super) fn is_authority(&self) -> bool {
-        match self.extension(oid::BASIC_CONSTRAINTS) {
-            Some(constraints) => Reader::new(constraints)
-                .expect(tag::SEQUENCE)
-                .and_then(|content| Reader::new(content).optional(tag::BOOLEAN))
-                .is_some_and(|flag| flag != [0]),
-            None => self.is_version_1() && self.issuer == self.subject,
-        }
+    pub fn is_authority(&self) -> bool {
+        self.x509.is_ca() || self.is_version_1() && self.is_self_issued()
     }
 
-    /// The first common name of the subject, if it is text.
-    pub(super) fn common_name(&self) -> Option<&'a str> {
-        let mut names = Reader::new(Reader::new(self.subject).expect(tag::SEQUENCE)?);
-        while let Some(set) = names.optional(tag::SET) {
-            let mut pair = Reader::new(Reader::new(set).expect(tag::SEQUENCE)?);
-            if pair.expect(tag::OID)? == oid::COMMON_NAME {
-                return std::str::from_utf8(pair.next()?.content).ok();
-            }
-        }
-        None
-    }
-
-    /// The alternative names: their tags and contents, those of kinds unknown here included.
-    pub(super) fn alternative_names(&self) -> impl Iterator<Item = Value<'a>> + use<'a> {
-        let names = self.extension(oid::SUBJECT_ALT_NAME).and_then(|value| Reader::new(value).expect(tag::SEQUENCE));
-        Reader::new(names.unwrap_or_default())
-    }
-
-    fn extension(&self, wanted: &[u8]) -> Option<&'a [u8]> {
-        let mut extensions = Reader::new(self.extensions);
-        while let Some(extension) = extensions.optional(tag::SEQUENCE) {
-            let mut fields = Reader::new(extension);
-            if fields.expect(tag::OID)? == wanted {
-                let _critical = fields.optional(tag::BOOLEAN);
-                return fields.expect(tag::OCTET_STRING);
-            }
-        }
-        None
-    }
-}
-
-/// One encoded value.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Value<'a> {
-    pub(super) tag: u8,
-    pub(super) content: &'a [u8],
-    whole: &'a [u8],
-}
-
-/// Reads the values in a piece of DER, one after the other; ends at the first that is malformed.
-pub(super) struct Reader<'a>(&'a [u8]);
-
-impl<'a> Reader<'a> {
-    pub(super) fn new(der: &'a [u8]) -> Self {
-        Self(der)
-    }
-
-    /// The content of the next value, which must have this tag.
-    pub(super) fn expect(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next().filter(|value| value.tag == tag).map(|value| value.content)
-    }
-
-    /// The content of the next value if it has this tag; otherwise that value stays to be read.
-    pub(super) fn optional(&mut self, tag: u8) -> Option<&'a [u8]> {
-        if self.0.first() == Some(&tag) { self.expect(tag) } else { None }
-    }
-
-    /// The next value with its header.
-    fn whole(&mut self, tag: u8) -> Option<&'a [u8]> {
-        self.next().filter(|value| value.tag == tag).map(|value| value.whole)
-    }
-}
-
-impl<'a> Iterator for Reader<'a> {
-    type Item = Value<'a>;
-
-    fn next(&mut self) -> Option<Value<'a>> {
-        let (&tag, after_tag) = self.0.split_first()?;
-        let (&first, after_first) = after_tag.split_first()?;
-        let (length, body) = if first < 0x80 {
-            (usize::from(first), after_first)
-        } else {
-            // Four bytes of length are far more than any certificate has.
-            let (digits, body) = after_first.split_at_checked(usize::from(first & 0x7f))?;
-            if digits.is_empty() || digits.len() > 4 {
-                return None;
-            }
-            let length = digits.iter().fold(0, |sum, digit| sum << 8 | usize::from(*digit));
-            (length, body)
+    /// Checks that the certificate names the host.
+    ///
+    /// The alternative names decide; the common name does if none of them is of the host's kind (DNS name or address). A
+    /// name may start with `*.`, which stands for one label. Source: PostgreSQL 18 documentation, 32.19.1.
+    ///
+    /// # Errors
+    /// libpq's sentence on the mismatch.
+    pub fn check_host(&self, host: &ServerName<'_>) -> Result<(), String> {
+        let address = match host {
+            ServerName::IpAddress(address) => Some(IpAddr::from(*address)),
+            _ => None,
         };
-        let (content, rest) = body.split_at_checked(length)?;
-        let whole = &self.0[..self.0.len() - rest.len()];
-        self.0 = rest;
-        Some(Value { tag, content, whole })
-    }
-}
-
-/// The bytes of a bit string that ends at a whole byte.
-fn bits(content: &[u8]) -> Option<&[u8]> {
-    match content.split_first()? {
-        (0, bytes) => Some(bytes),
-        _ => None,
-    }
-}
-
-/// Seconds since 1970 of a `UTCTime` or `GeneralizedTime` in the form that RFC 5280 demands; earlier times are 0.
-fn time(value: Value<'_>) -> Option<u64> {
-    let text = std::str::from_utf8(value.content).ok()?.strip_suffix('Z')?;
-    if !text.bytes().all(|byte| byte.is_ascii_digit()) {
-        return None;
-    }
-    let (year, rest) = match (value.tag, text.len()) {
-        (tag::UTC_TIME, 12) => {
-            let year: i64 = text[..2].parse().ok()?;
-            (if year < 50 { 2000 + year } else { 1900 + year }, &text[2..])
+        let host = host.to_str();
+        let mut shown = Vec::new();
+        let mut use_common_name = true;
+        let extension = self.x509.subject_alternative_name().map_err(|_| mismatch(&[], &host))?;
+        for name in extension.iter().flat_map(|extension| &extension.value.general_names) {
+            match name {
+                GeneralName::DNSName(text) => {
+                    use_common_name &= address.is_some();
+                    if matches(text, &host) {
+                        return Ok(());
+                    }
+                    shown.push((*text).to_owned());
+                }
+                GeneralName::IPAddress(bytes) => {
+                    use_common_name &= address.is_none();
+                    let named = ip_address(bytes);
+                    if named.is_some() && named == address {
+                        return Ok(());
+                    }
+                    shown.extend(named.map(|named| named.to_string()));
+                }
+                GeneralName::Invalid(..) => use_common_name = false,
+                _ => {}
+            }
         }
-        (tag::GENERALIZED_TIME, 14) => (text[..4].parse().ok()?, &text[4..]),
-        _ => return None,
-    };
-    let part = |index: usize| rest[2 * index..2 * index + 2].parse::<i64>().ok();
-    let days = days_since_1970(year, part(0)?, part(1)?);
-    let seconds = ((days * 24 + part(2)?) * 60 + part(3)?) * 60 + part(4)?;
-    Some(u64::try_from(seconds).unwrap_or(0))
+        if use_common_name {
+            let name = self.x509.subject().iter_common_name().next();
+            let name = name.and_then(|name| std::str::from_utf8(name.as_slice()).ok()).unwrap_or_default();
+            if matches(name, &host) {
+                return Ok(());
+            }
+            shown.push(name.to_owned());
+        }
+        Err(mismatch(&shown, &host))
+    }
 }
 
-/// Days between 1 January 1970 and a date of the Gregorian calendar.
+/// The content of the first value in a piece of DER.
+fn content(der: &[u8]) -> Option<&[u8]> {
+    Some(Any::from_der(der).ok()?.1.data)
+}
+
+/// The hash of the server's certificate that binds SCRAM to the channel (`tls-server-end-point`).
 ///
-/// Source: H. Hinnant, "chrono-Compatible Low-Level Date Algorithms", `days_from_civil`.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
+/// The hash is that of the certificate's own signature, with SHA-256 in place of MD5 and SHA-1. `None` if the signature
+/// has no hash of its own (Ed25519) or an unknown one; there is no binding then. Source: RFC 5929, section 4.1.
+pub fn server_end_point(der: &[u8]) -> Option<Vec<u8>> {
+    let (_, certificate) = X509Certificate::from_der(der).ok()?;
+    Some(match hash_name(&certificate.signature_algorithm).as_str() {
+        "1.2.840.113549.1.1.4" // MD5 with RSA
+        | "1.3.14.3.2.26" // SHA-1, alone as in RSASSA-PSS
+        | "1.2.840.113549.1.1.5" // with RSA
+        | "1.2.840.10045.4.1" // with ECDSA
+        | "2.16.840.1.101.3.4.2.1" // SHA-256
+        | "1.2.840.113549.1.1.11"
+        | "1.2.840.10045.4.3.2" => Sha256::digest(der).to_vec(),
+        "2.16.840.1.101.3.4.2.4" // SHA-224
+        | "1.2.840.113549.1.1.14"
+        | "1.2.840.10045.4.3.1" => Sha224::digest(der).to_vec(),
+        "2.16.840.1.101.3.4.2.2" // SHA-384
+        | "1.2.840.113549.1.1.12"
+        | "1.2.840.10045.4.3.3" => Sha384::digest(der).to_vec(),
+        "2.16.840.1.101.3.4.2.3" // SHA-512
+        | "1.2.840.113549.1.1.13"
+        | "1.2.840.10045.4.3.4" => Sha512::digest(der).to_vec(),
+        _ => return None,
+    })
+}
+
+/// The object identifier of a signature or, for RSASSA-PSS, of the hash among its parameters: SHA-1 unless given (RFC 4055,
+/// section 3.1).
+fn hash_name(algorithm: &AlgorithmIdentifier<'_>) -> String {
+    match SignatureAlgorithm::try_from(algorithm) {
+        Ok(SignatureAlgorithm::RSASSA_PSS(parameters)) => parameters.hash_algorithm_oid().to_id_string(),
+        _ => algorithm.oid().to_id_string(),
+    }
+}
+
+fn mismatch(names: &[String], host: &str) -> String {
+    let others = match names.len() {
+        0 | 1 => String::new(),
+        2 => " (and 1 other name)".to_owned(),
+        count => format!(" (and {} other names)", count - 1),
+    };
+    let first = names.first().map_or("", String::as_str);
+    format!("server certificate for \"{first}\"{others} does not match host name \"{host}\"")
+}
+
+fn matches(name: &str, host: &str) -> bool {
+    name.eq_ignore_ascii_case(host) || matches_wildcard(name, host)
+}
+
+/// Whether the host is one label followed by what follows the pattern's `*`.
+fn matches_wildcard(pattern: &str, host: &str) -> bool {
+    let Some(suffix) = pattern.strip_prefix('*').filter(|rest| rest.starts_with('.')) else {
+        return false;
+    };
+    let Some((label, rest)) = host.len().checked_sub(suffix.len()).and_then(|at| host.split_at_checked(at)) else {
+        return false;
+    };
+    suffix.len() > 1 && !label.is_empty() && !label.contains('.') && rest.eq_ignore_ascii_case(suffix)
+}
+
+fn ip_address(bytes: &[u8]) -> Option<IpAddr> {
+    if let Ok(v4) = <[u8; 4]>::try_from(bytes) {
+        return Some(v4.into());
+    }
+    <[u8; 16]>::try_from(bytes).ok().map(IpAddr::from)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use proptest::prelude::*;
+    use rcgen::{CertificateParams, DnType, KeyPair, SignatureAlgorithm};
 
-    fn seconds(tag: u8, text: &str) -> Option<u64> {
-        let content = text.as_bytes();
-        time(Value { tag, content, whole: content })
+    /// A certificate with a common name and alternative names, DNS names or addresses.
+    fn named(common_name: &str, names: &[&str]) -> Vec<u8> {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let mut params = CertificateParams::new(names).unwrap();
+        params.distinguished_name.push(DnType::CommonName, common_name);
+        let key = KeyPair::generate().unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    fn checked(common_name: &str, names: &[&str], host: &str) -> Result<(), String> {
+        let der = named(common_name, names);
+        Certificate::parse(&der).unwrap().check_host(&ServerName::try_from(host.to_owned()).unwrap())
     }
 
     #[test]
-    fn times_are_read_in_both_forms() {
-        assert_eq!(seconds(tag::UTC_TIME, "700101000000Z"), Some(0));
-        assert_eq!(seconds(tag::UTC_TIME, "240229123456Z"), Some(1_709_210_096));
-        assert_eq!(seconds(tag::GENERALIZED_TIME, "99991231235959Z"), Some(253_402_300_799));
-        assert_eq!(seconds(tag::UTC_TIME, "500101000000Z"), Some(0));
-        assert_eq!(seconds(tag::UTC_TIME, "2401010000Z"), None);
-        assert_eq!(seconds(tag::UTC_TIME, "24010100000+Z"), None);
+    fn alternative_names_decide_before_the_common_name() {
+        assert_eq!(checked("cn.example", &["a.example", "B.example"], "b.EXAMPLE"), Ok(()));
+        assert_eq!(checked("cn.example", &[], "cn.example"), Ok(()));
+        assert_eq!(
+            checked("cn.example", &["a.example"], "cn.example").unwrap_err(),
+            "server certificate for \"a.example\" does not match host name \"cn.example\""
+        );
+        assert_eq!(
+            checked("cn.example", &["a.example", "b.example", "::1"], "x").unwrap_err(),
+            "server certificate for \"a.example\" (and 2 other names) does not match host name \"x\""
+        );
+    }
+
+    #[test]
+    fn addresses_are_names_of_their_own_kind() {
+        assert_eq!(checked("cn", &["127.0.0.1"], "127.0.0.1"), Ok(()));
+        assert_eq!(checked("cn", &["::1"], "::1"), Ok(()));
+        assert_eq!(checked("127.0.0.1", &["a.example"], "127.0.0.1"), Ok(()));
+        assert!(checked("127.0.0.1", &["127.0.0.2"], "127.0.0.1").is_err());
+    }
+
+    #[test]
+    fn a_wildcard_stands_for_one_label() {
+        assert!(matches("*.example.org", "a.example.org"));
+        assert!(matches("*.Example.org", "A.example.ORG"));
+        assert!(!matches("*.example.org", "a.b.example.org"));
+        assert!(!matches("*.example.org", "example.org"));
+        assert!(!matches("*.example.org", ".example.org"));
+        assert!(!matches("*", "a"));
+        assert!(!matches("*.", "a."));
+        assert!(!matches("a*.example.org", "ab.example.org"));
+    }
+
+    fn signed_with(algorithm: &'static SignatureAlgorithm) -> Vec<u8> {
+        let key = KeyPair::generate_for(algorithm).unwrap();
+        let params = CertificateParams::new(["h".to_owned()]).unwrap();
+        params.self_signed(&key).unwrap().der().to_vec()
+    }
+
+    #[test]
+    fn the_hash_is_that_of_the_signature() {
+        let der = signed_with(&rcgen::PKCS_ECDSA_P256_SHA256);
+        assert_eq!(server_end_point(&der), Some(Sha256::digest(&der).to_vec()));
+        let der = signed_with(&rcgen::PKCS_ECDSA_P384_SHA384);
+        assert_eq!(server_end_point(&der), Some(Sha384::digest(&der).to_vec()));
+    }
+
+    #[test]
+    fn a_signature_without_a_hash_gives_no_binding() {
+        assert_eq!(server_end_point(&signed_with(&rcgen::PKCS_ED25519)), None);
+        assert_eq!(server_end_point(b"no certificate"), None);
+    }
+
+    #[test]
+    fn the_hash_of_pss_is_among_its_parameters() {
+        let pss = |parameters: &[u8]| {
+            let name = [0x06, 9, 0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01, 0x0a];
+            let parameters = [&[0x30, parameters.len() as u8], parameters].concat();
+            let der = [&[0x30, (name.len() + parameters.len()) as u8], &name[..], &parameters].concat();
+            hash_name(&AlgorithmIdentifier::from_der(&der).unwrap().1)
+        };
+        let sha384 = [0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x02];
+        assert_eq!(pss(&[&[0xa0, 0x0d, 0x30, 0x0b, 0x06, 0x09], &sha384[..]].concat()), "2.16.840.1.101.3.4.2.2");
+        assert_eq!(pss(&[]), "1.3.14.3.2.26");
     }
 
     proptest! {
@@ -275,9 +273,9 @@ mod tests {
             let mut der = key.cert.der().to_vec();
             *at.get_mut(&mut der) = byte;
             if let Some(certificate) = Certificate::parse(&der) {
-                let _ = certificate.common_name();
                 let _ = certificate.is_authority();
-                let _ = certificate.alternative_names().count();
+                let _ = certificate.check_host(&ServerName::try_from("a.example").unwrap());
+                let _ = server_end_point(&der);
             }
         }
     }

@@ -3,24 +3,20 @@
 //! Source: PostgreSQL 18 documentation, 32.19 "SSL Support".
 
 mod certificate;
-mod client_cert;
-mod end_point;
 mod error;
-mod host_name;
-mod trust;
+mod files;
 mod verifier;
 
 use std::sync::Arc;
 
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, SupportedProtocolVersion};
 
-pub use end_point::server_end_point;
+pub use certificate::server_end_point;
 pub use error::TlsError;
 
-use super::params::{Endpoint, TlsParams, TlsVersion};
+use crate::params::{Endpoint, TlsParams, TlsVersion};
 use verifier::Verifier;
 
 /// The name of PostgreSQL's protocol in the TLS handshake; a server must answer with it if TLS starts directly.
@@ -36,8 +32,8 @@ pub const ALPN_PROTOCOL: &[u8] = b"postgresql";
 pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = protocol_versions(tls)?;
-    let trust = trust::load(tls, &provider)?;
-    let client_cert = client_cert::load(tls, &provider)?;
+    let trust = files::load_trust(tls, &provider)?;
+    let client_cert = files::load_client_cert(tls, &provider)?;
     let verifier = Verifier::new(trust, tls.mode, &provider);
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
@@ -82,11 +78,6 @@ fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVe
         return Err(TlsError::ObsoleteVersions);
     }
     Ok(versions)
-}
-
-/// The signatures that certificates and handshakes may carry.
-fn algorithms(provider: &CryptoProvider) -> rustls::crypto::WebPkiSupportedAlgorithms {
-    provider.signature_verification_algorithms
 }
 
 #[cfg(all(test, unix))]

@@ -66,7 +66,7 @@ impl Authority {
             &[
                 &[0x02, 0x01, 0x05],
                 &algorithm,
-                authority.subject,
+                authority.x509.subject().as_raw(),
                 &encoded(0x30, &[&encoded(0x17, &[b"200101000000Z"]), &encoded(0x18, &[b"29991231235959Z"])]),
                 &encoded(0x30, &[&encoded(0x31, &[&pair])]),
                 &key.subject_public_key_info(),

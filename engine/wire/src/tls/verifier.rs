@@ -6,13 +6,12 @@ use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, Uni
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
 
 use super::certificate::Certificate;
-use super::trust::Trust;
-use super::{algorithms, host_name};
+use super::files::Trust;
 use crate::params::SslMode;
 
 /// Checks what the mode asks for and nothing else; the server must own the certificate's key in every mode.
 #[derive(Debug)]
-pub(super) struct Verifier {
+pub struct Verifier {
     /// `None` trusts any certificate.
     trust: Option<Trust>,
     check_host: bool,
@@ -22,8 +21,8 @@ pub(super) struct Verifier {
 impl Verifier {
     /// A verifier that checks the chain if there is someone to trust, as libpq does in every mode, and the host's name
     /// under `verify-full`.
-    pub(super) fn new(trust: Option<Trust>, mode: SslMode, provider: &CryptoProvider) -> Self {
-        Self { trust, check_host: mode == SslMode::VerifyFull, algorithms: algorithms(provider) }
+    pub fn new(trust: Option<Trust>, mode: SslMode, provider: &CryptoProvider) -> Self {
+        Self { trust, check_host: mode == SslMode::VerifyFull, algorithms: provider.signature_verification_algorithms }
     }
 
     fn check_chain(
@@ -35,7 +34,7 @@ impl Verifier {
         now: UnixTime,
     ) -> Result<(), Error> {
         let certificate = parse(end_entity)?;
-        if trust.own.contains(end_entity) && certificate.issuer == certificate.subject {
+        if trust.own.contains(end_entity) && certificate.is_self_issued() {
             // The user's file holds this very certificate: a self-signed server.
             return check_time(&certificate, now);
         }
@@ -60,7 +59,7 @@ impl Verifier {
     fn check_issuer(&self, trust: &Trust, certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
         check_time(certificate, now)?;
         let issued_by = |authority: &Certificate<'_>| {
-            authority.subject == certificate.issuer
+            authority.x509.subject().as_raw() == certificate.x509.issuer().as_raw()
                 && authority.is_authority()
                 && check_time(authority, now).is_ok()
                 && self.has_signed(authority, certificate)
@@ -74,10 +73,12 @@ impl Verifier {
     }
 
     fn has_signed(&self, authority: &Certificate<'_>, certificate: &Certificate<'_>) -> bool {
+        let key = &authority.x509.public_key().subject_public_key.data;
+        let (signed, signature) = (certificate.x509.tbs_certificate.as_ref(), &certificate.x509.signature_value.data);
         self.algorithms.all.iter().any(|algorithm| {
             algorithm.signature_alg_id().as_ref() == certificate.signature_algorithm
                 && algorithm.public_key_alg_id().as_ref() == authority.key_algorithm
-                && algorithm.verify_signature(authority.key, certificate.signed, certificate.signature).is_ok()
+                && algorithm.verify_signature(key, signed, signature).is_ok()
         })
     }
 }
@@ -95,7 +96,7 @@ impl ServerCertVerifier for Verifier {
             self.check_chain(trust, end_entity, intermediates, server_name, now)?;
         }
         if self.check_host {
-            host_name::check(&parse(end_entity)?, server_name).map_err(Error::General)?;
+            parse(end_entity)?.check_host(server_name).map_err(Error::General)?;
         }
         Ok(ServerCertVerified::assertion())
     }
@@ -108,6 +109,7 @@ impl ServerCertVerifier for Verifier {
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
         let certificate = parse(cert)?;
+        let key = &certificate.x509.public_key().subject_public_key.data;
         let valid = self
             .algorithms
             .mapping
@@ -115,7 +117,7 @@ impl ServerCertVerifier for Verifier {
             .filter(|(scheme, _)| *scheme == dss.scheme)
             .flat_map(|(_, algorithms)| algorithms.iter())
             .filter(|algorithm| algorithm.public_key_alg_id().as_ref() == certificate.key_algorithm)
-            .any(|algorithm| algorithm.verify_signature(certificate.key, message, dss.signature()).is_ok());
+            .any(|algorithm| algorithm.verify_signature(key, message, dss.signature()).is_ok());
         if valid { Ok(HandshakeSignatureValid::assertion()) } else { Err(CertificateError::BadSignature.into()) }
     }
 
@@ -125,7 +127,8 @@ impl ServerCertVerifier for Verifier {
         cert: &CertificateDer<'_>,
         dss: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        let key = SubjectPublicKeyInfoDer::from(parse(cert)?.public_key_info);
+        let certificate = parse(cert)?;
+        let key = SubjectPublicKeyInfoDer::from(certificate.x509.public_key().raw);
         verify_tls13_signature_with_raw_key(message, &key, dss, &self.algorithms)
     }
 
@@ -139,5 +142,5 @@ fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<Certificate<'a>, Error> {
 }
 
 fn check_time(certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
-    if certificate.is_valid_at(now.as_secs()) { Ok(()) } else { Err(CertificateError::Expired.into()) }
+    if certificate.is_valid_at(now) { Ok(()) } else { Err(CertificateError::Expired.into()) }
 }
