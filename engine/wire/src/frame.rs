@@ -34,10 +34,12 @@ impl Header {
         self.length + 1
     }
 
-    /// The body of the message that `bytes` begin with; `None` if it is incomplete or the length is invalid.
+    /// The body of the message that `bytes` begin with, and what follows the message; `None` if it is incomplete or the
+    /// length is invalid.
     #[inline(always)]
-    pub fn body(self, bytes: &[u8]) -> Option<&[u8]> {
-        bytes.get(HEADER..self.size())
+    pub fn split_body(self, bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+        let (message, rest) = bytes.split_at_checked(self.size())?;
+        Some((message.get(HEADER..)?, rest))
     }
 }
 
@@ -54,8 +56,16 @@ pub fn write_untyped(out: &mut Vec<u8>, body: impl FnOnce(&mut Vec<u8>)) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
     body(out);
-    let length = (out.len() - start) as u32;
-    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+    let end = out.len();
+    set_length(out, start, end);
+}
+
+/// Writes the length of a message into it: from the place of its length to its end.
+#[inline(always)]
+pub(crate) fn set_length(out: &mut [u8], start: usize, end: usize) {
+    if let Some(room) = out.get_mut(start..).and_then(<[u8]>::first_chunk_mut::<4>) {
+        *room = ((end - start) as u32).to_be_bytes();
+    }
 }
 
 /// Appends a text and the zero byte that ends it. The text ends at its first zero byte, as C's strings do.
@@ -68,8 +78,8 @@ pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
 pub fn messages(mut bytes: &[u8]) -> impl Iterator<Item = (u8, &[u8])> + Clone {
     std::iter::from_fn(move || {
         let header = Header::read(bytes)?;
-        let body = header.body(bytes)?;
-        bytes = &bytes[header.size()..];
+        let (body, rest) = header.split_body(bytes)?;
+        bytes = rest;
         Some((header.kind, body))
     })
 }
@@ -137,25 +147,26 @@ impl Reader {
     /// Visits the complete messages; returns how many bytes they are.
     #[inline(always)]
     fn walk<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<(usize, Flow), ConnectionError> {
-        let mut at = self.skip.min(bytes.len());
-        self.skip -= at;
-        while let Some(header) = Header::read(&bytes[at..]) {
+        let skipped = self.skip.min(bytes.len());
+        self.skip -= skipped;
+        let mut rest = &bytes[skipped..];
+        while let Some(header) = Header::read(rest) {
             if !header.is_valid(V::LIMIT) {
                 return Err(ConnectionError::LostSync { kind: header.kind, length: header.length });
             }
-            let Some(body) = header.body(&bytes[at..]) else {
+            let Some((body, after)) = header.split_body(rest) else {
                 if visitor.wants(header.kind) {
                     break;
                 }
-                self.skip = header.size() - (bytes.len() - at);
+                self.skip = header.size() - rest.len();
                 return Ok((bytes.len(), visitor.message(header.kind, &[])?));
             };
-            at += header.size();
+            rest = after;
             if visitor.message(header.kind, body)? == Flow::Stop {
-                return Ok((at, Flow::Stop));
+                return Ok((bytes.len() - rest.len(), Flow::Stop));
             }
         }
-        Ok((at, Flow::Continue))
+        Ok((bytes.len() - rest.len(), Flow::Continue))
     }
 }
 

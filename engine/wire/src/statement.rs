@@ -42,14 +42,14 @@ pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
 /// Execute of the unnamed portal without a row limit.
 const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
 
-/// Execute and Sync in one piece, for the hot path.
-const EXECUTE_SYNC: [u8; 15] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
-
 /// Describe of the unnamed portal.
 const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
 
 /// The end of a Bind message: all results are wanted in text format.
 const TEXT_RESULTS: [u8; 2] = [0, 0];
+
+/// All that follows the parameters, in one piece for the hot path.
+const TEXT_RESULTS_EXECUTE_SYNC: [u8; 17] = [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
 /// A place in a statement where a variable's value goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -144,12 +144,21 @@ impl Statement {
                 &self.bind
             }
         };
-        self.encode_bind(bind, values, out);
-        match end {
-            End::Sync => out.extend_from_slice(&EXECUTE_SYNC),
-            End::DescribeSync => out.extend_from_slice(&[&DESCRIBE_PORTAL[..], &EXECUTE_SYNC].concat()),
-            End::Pipelined => out.extend_from_slice(&EXECUTE),
+        let start = out.len();
+        out.extend_from_slice(&bind.bytes);
+        out.truncate(start + bind.length);
+        for hole in &self.holes {
+            write_parameter(&values[hole.slot], out);
         }
+        let bind_end = out.len() + TEXT_RESULTS.len();
+        match end {
+            End::Sync => out.extend_from_slice(&TEXT_RESULTS_EXECUTE_SYNC),
+            End::DescribeSync => {
+                out.extend_from_slice(&[&TEXT_RESULTS[..], &DESCRIBE_PORTAL, &EXECUTE, &SYNC].concat());
+            }
+            End::Pipelined => out.extend_from_slice(&[&TEXT_RESULTS[..], &EXECUTE].concat()),
+        }
+        frame::set_length(out, start + 1, bind_end);
     }
 
     /// Appends the text with the values in it, as simple mode sends it.
@@ -173,19 +182,6 @@ impl Statement {
             out.push(0);
         });
     }
-
-    #[inline(always)]
-    fn encode_bind(&self, head: &BindHead, values: &[Value], out: &mut Vec<u8>) {
-        frame::write(out, b'B', |out| {
-            let start = out.len();
-            out.extend_from_slice(&head.bytes);
-            out.truncate(start + head.length);
-            for hole in &self.holes {
-                write_parameter(&values[hole.slot], out);
-            }
-            out.extend_from_slice(&TEXT_RESULTS);
-        });
-    }
 }
 
 fn parse_message(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
@@ -199,7 +195,7 @@ fn parse_message(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
     message
 }
 
-/// The body of a Bind message up to the parameters. Copying room of a constant size and cutting it costs less than copying
+/// A Bind message up to the parameters; the length is set when they are known. Copying room of a constant size and cutting it costs less than copying
 /// what is needed.
 #[derive(Debug)]
 struct BindHead {
@@ -208,11 +204,11 @@ struct BindHead {
 }
 
 impl BindHead {
-    /// Six bytes around a statement's name, which is a letter and a number.
+    /// Eleven bytes around a statement's name, which is a letter and a number.
     const LONGEST: usize = 32;
 
     fn new(name: &str, parameters: usize) -> Self {
-        let mut head = vec![0]; // the unnamed portal
+        let mut head = b"B\0\0\0\0\0".to_vec(); // the last zero: the unnamed portal
         frame::write_text(&mut head, name.as_bytes());
         head.extend_from_slice(&[0, 0]); // all parameters in text format
         head.extend_from_slice(&(parameters as u16).to_be_bytes());

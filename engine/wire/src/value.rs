@@ -25,7 +25,7 @@ impl Value {
             Value::Unset => {}
             Value::Null => out.extend_from_slice(b"NULL"),
             Value::Bool(truth) => out.extend_from_slice(if *truth { b"true" } else { b"false" }),
-            Value::Int(number) => write_int(*number, out),
+            Value::Int(number) => out.extend_from_slice(itoa::Buffer::new().format(*number).as_bytes()),
             Value::Double(number) => write_double(*number, out),
             Value::Text(text) => out.extend_from_slice(text),
         }
@@ -58,6 +58,7 @@ pub fn write_parameter(value: &Value, out: &mut Vec<u8>) {
     }
 }
 
+#[inline(never)]
 fn write_long_parameter(value: &Value, out: &mut Vec<u8>) {
     let start = out.len();
     out.extend_from_slice(&[0; 4]);
@@ -68,24 +69,6 @@ fn write_long_parameter(value: &Value, out: &mut Vec<u8>) {
 
 /// Numbers whose digits and sign are at most eight bytes.
 const SHORT: RangeInclusive<i64> = -9_999_999..=99_999_999;
-
-/// Appends a whole number's decimal digits.
-fn write_int(number: i64, out: &mut Vec<u8>) {
-    if SHORT.contains(&number) {
-        let (digits, length) = eight_bytes(number);
-        return out.extend_from_slice(&digits.to_le_bytes()[..length as usize]);
-    }
-    if number < 0 {
-        out.push(b'-');
-    }
-    let start = out.len();
-    let mut rest = number.unsigned_abs();
-    while rest > 0 {
-        out.push(b'0' + (rest % 10) as u8);
-        rest /= 10;
-    }
-    out[start..].reverse();
-}
 
 /// Sign and digits of a short number, the first byte in the lowest, and how many they are.
 #[inline(always)]
@@ -154,7 +137,7 @@ pub fn write_double(number: f64, out: &mut Vec<u8>) {
         if exponent < 10 {
             out.push(b'0');
         }
-        write_int(exponent as i64, out);
+        out.extend_from_slice(itoa::Buffer::new().format(exponent).as_bytes());
     } else if negative {
         out.extend_from_slice(b"0.");
         out.resize(out.len() + exponent - 1, b'0');
@@ -282,7 +265,7 @@ mod tests {
         let text = number.to_string();
         let (mut parameter, mut digits) = (Vec::new(), Vec::new());
         write_parameter(&Value::Int(number), &mut parameter);
-        write_int(number, &mut digits);
+        Value::Int(number).write_text(&mut digits);
         assert_eq!(digits, text.as_bytes());
         assert_eq!(parameter, [&(text.len() as u32).to_be_bytes(), text.as_bytes()].concat());
     }
