@@ -1,6 +1,6 @@
 //! `require_auth`: which ways of authentication the user accepts from the server.
 
-use super::error::ParamsError;
+use super::types::ParamsError;
 
 /// What a server can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,24 +59,30 @@ pub struct RequireAuth {
 
 impl RequireAuth {
     /// Reads a comma-separated list of methods to accept, or, each with `!`, to refuse.
-    pub(super) fn parse(text: &str) -> Result<Self, ParamsError> {
+    pub fn parse(text: &str) -> Result<Self, ParamsError> {
         let negated = text.starts_with('!');
         let mut listed = 0;
         for part in text.split(',').filter(|_| !text.is_empty()) {
             let name = match part.strip_prefix('!') {
                 Some(_) if !negated => {
-                    return Err(ParamsError::NegativeAuthMethod(part.to_owned()));
+                    return Err(ParamsError(format!(
+                        "negative require_auth method \"{part}\" cannot be mixed with non-negative methods"
+                    )));
                 }
-                None if negated => return Err(ParamsError::PositiveAuthMethod(part.to_owned())),
+                None if negated => {
+                    return Err(ParamsError(format!(
+                        "require_auth method \"{part}\" cannot be mixed with negative methods"
+                    )));
+                }
                 Some(name) => name,
                 None => part,
             };
             let (_, method) = AuthMethod::ALL
                 .into_iter()
                 .find(|(known, _)| *known == name)
-                .ok_or_else(|| ParamsError::Value { option: "require_auth", value: name.to_owned() })?;
+                .ok_or_else(|| ParamsError(format!("invalid {option} value: \"{name}\"", option = "require_auth")))?;
             if listed & method.bit() != 0 {
-                return Err(ParamsError::RepeatedAuthMethod(part.to_owned()));
+                return Err(ParamsError(format!("require_auth method \"{part}\" is specified more than once")));
             }
             listed |= method.bit();
         }

@@ -1,13 +1,28 @@
-//! Connection strings of the form `keyword=value ...`.
+//! Connection strings: `keyword=value ...`, and URIs such as
+//! `postgresql://[user[:password]@][host[:port][,...]][/dbname][?keyword=value&...]`.
 
-use super::error::ParamsError;
-use super::options::Options;
+use super::options::{Options, is_space};
+use super::types::ParamsError;
+
+/// Reads what may stand in place of a database's name into the options, over any earlier values: a connection URI, a
+/// connection string or, if it is neither, the name.
+pub fn parse(dbname: &str, options: &mut Options) -> Result<(), ParamsError> {
+    if prefix_length(dbname) > 0 {
+        parse_uri(dbname, options)
+    } else if dbname.contains('=') {
+        parse_pairs(dbname, options)
+    } else if dbname.is_empty() {
+        Ok(())
+    } else {
+        options.store("dbname", dbname)
+    }
+}
 
 /// Reads a connection string into the options, over any earlier values.
 ///
 /// Values may be quoted with `'`; a backslash takes the next character as it is, inside and outside of quotes; blanks
 /// may surround the `=`. Source: PostgreSQL 18 documentation, 32.1.1.1.
-pub(super) fn parse(text: &str, options: &mut Options) -> Result<(), ParamsError> {
+fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
@@ -15,7 +30,7 @@ pub(super) fn parse(text: &str, options: &mut Options) -> Result<(), ParamsError
         let after = after
             .trim_start_matches(is_space)
             .strip_prefix('=')
-            .ok_or_else(|| ParamsError::MissingEquals(name.to_owned()))?
+            .ok_or_else(|| ParamsError(format!("missing \"=\" after \"{name}\" in connection info string")))?
             .trim_start_matches(is_space);
         let (value, after) = match after.strip_prefix('\'') {
             Some(quoted) => quoted_value(quoted)?,
@@ -52,12 +67,178 @@ fn quoted_value(text: &str) -> Result<(String, &str), ParamsError> {
             c => value.push(c),
         }
     }
-    Err(ParamsError::UnterminatedQuote)
+    Err(ParamsError("unterminated quoted string in connection info string".to_owned()))
 }
 
-/// What C's `isspace` takes for a blank.
-pub(super) fn is_space(character: char) -> bool {
-    matches!(character, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
+/// The length of the URI's scheme, or 0 if this is no connection URI.
+fn prefix_length(text: &str) -> usize {
+    ["postgresql://", "postgres://"].into_iter().find(|prefix| text.starts_with(prefix)).map_or(0, str::len)
+}
+
+/// Reads a connection URI into the options, over any earlier values; empty parts set nothing.
+///
+/// Source: PostgreSQL 18 documentation, 32.1.1.2. Errors never quote the password.
+fn parse_uri(uri: &str, options: &mut Options) -> Result<(), ParamsError> {
+    let mut rest = &uri[prefix_length(uri)..];
+    if let Some((credentials, after)) = split_credentials(rest) {
+        let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
+        store(options, "user", user)?;
+        store(options, "password", password)?;
+        rest = after;
+    }
+
+    let mut hosts = String::new();
+    let mut ports = String::new();
+    loop {
+        let (host, after) = split_host(rest, uri)?;
+        hosts.push_str(host);
+        rest = after;
+        if let Some(after) = rest.strip_prefix(':') {
+            let (port, after) = split_at_any(after, "/?,");
+            ports.push_str(port);
+            rest = after;
+        }
+        match rest.strip_prefix(',') {
+            Some(after) => rest = after,
+            None => break,
+        }
+        hosts.push(',');
+        ports.push(',');
+    }
+    store(options, "host", &hosts)?;
+    store(options, "port", &ports)?;
+
+    if let Some(after) = rest.strip_prefix('/') {
+        let (dbname, after) = split_at_any(after, "?");
+        store(options, "dbname", dbname)?;
+        rest = after;
+    }
+    match rest.strip_prefix('?') {
+        Some(query) => parse_query(query, options),
+        None => Ok(()),
+    }
+}
+
+/// What is before and after the `@`, if one comes before the first `/`.
+fn split_credentials(text: &str) -> Option<(&str, &str)> {
+    let at = text.find(['@', '/'])?;
+    text[at..].strip_prefix('@').map(|after| (&text[..at], after))
+}
+
+/// One host without brackets, and what follows it.
+fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), ParamsError> {
+    let Some(bracketed) = text.strip_prefix('[') else {
+        return Ok(split_at_any(text, ":/?,"));
+    };
+    let (host, after) = bracketed.split_once(']').ok_or_else(|| {
+        ParamsError(format!(
+            "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"{}\"",
+            without_password(uri)
+        ))
+    })?;
+    if host.is_empty() {
+        return Err(ParamsError(format!("IPv6 host address may not be empty in URI: \"{}\"", without_password(uri))));
+    }
+    match after.chars().next() {
+        Some(character) if !":/?,".contains(character) => Err(ParamsError(format!(
+            "unexpected character \"{character}\" at position {position} in URI (expected \":\" or \"/\"): \"{uri}\"",
+            position = uri.len() - after.len() + 1,
+            uri = without_password(uri)
+        ))),
+        _ => Ok((host, after)),
+    }
+}
+
+/// The text before the first of some characters, and the text from it on.
+fn split_at_any<'a>(text: &'a str, ends: &str) -> (&'a str, &'a str) {
+    text.split_at(text.find(|c| ends.contains(c)).unwrap_or(text.len()))
+}
+
+fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
+    let mut rest = query;
+    while !rest.is_empty() {
+        let (parameter, after) = rest.split_once('&').unwrap_or((rest, ""));
+        rest = after;
+        let (keyword, value) = parameter.split_once('=').ok_or_else(|| {
+            ParamsError(format!("missing key/value separator \"=\" in URI query parameter: \"{parameter}\""))
+        })?;
+        if value.contains('=') {
+            return Err(ParamsError(format!("extra key/value separator \"=\" in URI query parameter: \"{keyword}\"")));
+        }
+        let keyword = decode(keyword, keyword)?;
+        let value = decode(value, &quotable(&keyword, value))?;
+        // The JDBC driver's way to ask for encryption.
+        let (keyword, value) = match (keyword.as_str(), value.as_str()) {
+            ("ssl", "true") => ("sslmode", "require"),
+            other => other,
+        };
+        options
+            .store(keyword, value)
+            .map_err(|_| ParamsError(format!("invalid URI query parameter: \"{keyword}\"")))?;
+    }
+    Ok(())
+}
+
+fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), ParamsError> {
+    if encoded.is_empty() {
+        return Ok(());
+    }
+    options.store(keyword, &decode(encoded, &quotable(keyword, encoded))?)
+}
+
+/// The value as an error may quote it.
+fn quotable(keyword: &str, value: &str) -> String {
+    match keyword {
+        "password" | "sslpassword" | "oauth_client_secret" => "***".to_owned(),
+        _ => value.to_owned(),
+    }
+}
+
+/// The URI as an error may quote it.
+fn without_password(uri: &str) -> String {
+    let start = prefix_length(uri);
+    match split_credentials(&uri[start..]) {
+        Some((credentials, after)) if credentials.contains(':') => {
+            let (user, _) = credentials.split_once(':').unwrap_or((credentials, ""));
+            format!("{}{user}:***@{after}", &uri[..start])
+        }
+        _ => uri.to_owned(),
+    }
+}
+
+/// Replaces `%xy` by the byte it stands for and drops blanks at both ends; strict, unlike the URL standard.
+fn decode(text: &str, quotable: &str) -> Result<String, ParamsError> {
+    let malformed = || ParamsError(format!("invalid percent-encoded token: \"{quotable}\""));
+    let trimmed = text.trim_matches(' ');
+    let mut decoded = Vec::with_capacity(trimmed.len());
+    let mut bytes = trimmed.bytes();
+    while let Some(byte) = bytes.next() {
+        match byte {
+            b' ' => {
+                return Err(ParamsError(format!(
+                    "unexpected spaces found in \"{quotable}\", use percent-encoded spaces (%20) instead"
+                )));
+            }
+            b'%' => {
+                let mut digit = || {
+                    let digit = char::from(bytes.next()?).to_digit(16)?;
+                    u8::try_from(digit).ok()
+                };
+                let high = digit().ok_or_else(malformed)?;
+                let low = digit().ok_or_else(malformed)?;
+                match high << 4 | low {
+                    0 => {
+                        return Err(ParamsError(format!(
+                            "forbidden value %00 in percent-encoded value: \"{quotable}\""
+                        )));
+                    }
+                    value => decoded.push(value),
+                }
+            }
+            other => decoded.push(other),
+        }
+    }
+    String::from_utf8(decoded).map_err(|_| malformed())
 }
 
 #[cfg(test)]
@@ -72,6 +253,10 @@ mod tests {
 
     fn message(text: &str) -> String {
         parsed(text).err().unwrap().to_string()
+    }
+
+    fn value(uri: &str, keyword: &str) -> Option<String> {
+        parsed(uri).unwrap().get(keyword).map(str::to_owned)
     }
 
     #[test]
@@ -118,6 +303,92 @@ mod tests {
             let options = parsed(&format!("user = '{quoted}' port=7")).unwrap();
             prop_assert_eq!(options.get("user"), Some(value.as_str()));
             prop_assert_eq!(options.get("port"), Some("7"));
+        }
+    }
+
+    #[test]
+    fn all_parts_are_read() {
+        let options = parsed("postgresql://u%40x:p%3a%2F@h1:1,[::1]:2/d%20b?application_name=%C3%A9&ssl=true");
+        let options = options.unwrap();
+        assert_eq!(options.get("user"), Some("u@x"));
+        assert_eq!(options.get("password"), Some("p:/"));
+        assert_eq!(options.get("host"), Some("h1,::1"));
+        assert_eq!(options.get("port"), Some("1,2"));
+        assert_eq!(options.get("dbname"), Some("d b"));
+        assert_eq!(options.get("application_name"), Some("é"));
+        assert_eq!(options.get("sslmode"), Some("require"));
+    }
+
+    #[test]
+    fn missing_parts_set_nothing() {
+        for uri in ["postgres://", "postgresql:///", "postgresql://@", "postgresql://?"] {
+            let options = parsed(uri).unwrap();
+            for keyword in ["user", "password", "host", "port", "dbname"] {
+                assert_eq!(options.get(keyword), None, "{keyword} in {uri}");
+            }
+        }
+        assert_eq!(value("postgresql:///d", "dbname").as_deref(), Some("d"));
+        assert_eq!(value("postgresql://h?port=3", "port").as_deref(), Some("3"));
+        assert_eq!(value("postgresql://a,b:2", "port").as_deref(), Some(",2"));
+        assert_eq!(value("postgresql://%2Ftmp/d", "host").as_deref(), Some("/tmp"));
+    }
+
+    #[test]
+    fn blanks_at_the_ends_of_a_part_are_dropped() {
+        assert_eq!(value("postgres://h: 5 / d ", "port").as_deref(), Some("5"));
+        assert_eq!(value("postgres://h: 5 / d ", "dbname").as_deref(), Some("d"));
+        assert_eq!(
+            message("postgres:///a b"),
+            "unexpected spaces found in \"a b\", use percent-encoded spaces (%20) instead"
+        );
+    }
+
+    #[test]
+    fn errors_in_uris_have_libpq_wording() {
+        assert_eq!(
+            message("postgres://[::1"),
+            "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"postgres://[::1\""
+        );
+        assert_eq!(message("postgres://[]/"), "IPv6 host address may not be empty in URI: \"postgres://[]/\"");
+        assert_eq!(
+            message("postgres://[::1]z"),
+            "unexpected character \"z\" at position 17 in URI (expected \":\" or \"/\"): \"postgres://[::1]z\""
+        );
+        assert_eq!(message("postgres://h?a"), "missing key/value separator \"=\" in URI query parameter: \"a\"");
+        assert_eq!(
+            message("postgres://h?host=b=c"),
+            "extra key/value separator \"=\" in URI query parameter: \"host\""
+        );
+        assert_eq!(message("postgres://h?a=b"), "invalid URI query parameter: \"a\"");
+        assert_eq!(message("postgres://%zz"), "invalid percent-encoded token: \"%zz\"");
+        assert_eq!(message("postgres://h/%1"), "invalid percent-encoded token: \"%1\"");
+        assert_eq!(message("postgres://h/a%00"), "forbidden value %00 in percent-encoded value: \"a%00\"");
+    }
+
+    #[test]
+    fn errors_never_quote_the_password() {
+        for uri in [
+            "postgres://u:secret%zz@h",
+            "postgres://u:secret@[::1",
+            "postgres://u:secret@[]",
+            "postgres://u:secret@[::1]x",
+            "postgres://h?password=secret%zz",
+        ] {
+            assert!(!message(uri).contains("secret"), "{}", message(uri));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_uri_is_read_or_refused(text in "[\\[\\]@:/?,&=% a0-9é]{0,60}") {
+            let _ = parsed(&format!("postgres://{text}"));
+        }
+
+        #[test]
+        fn an_encoded_name_comes_back_as_it_was(name in "[^\0]{1,20}") {
+            use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
+            let uri = format!("postgres://h/{}", utf8_percent_encode(&name, NON_ALPHANUMERIC));
+            prop_assert_eq!(value(&uri, "dbname"), Some(name));
         }
     }
 }

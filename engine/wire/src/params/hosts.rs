@@ -3,12 +3,11 @@
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
-use super::conninfo::is_space;
 use super::environment::Environment;
-use super::error::ParamsError;
-use super::options::Options;
-use super::passfile::Passwords;
-use super::{Address, Endpoint, non_empty};
+use super::files::Passwords;
+use super::options::{Options, is_space, non_empty};
+use super::settings::integer;
+use super::types::{Address, Endpoint, ParamsError};
 
 /// The port where none is given.
 const DEFAULT_PORT: &str = "5432";
@@ -17,7 +16,7 @@ const DEFAULT_PORT: &str = "5432";
 const MAXIMUM_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
 /// One host as it was written, with its place looked up but not checked.
-pub(super) struct Host {
+pub struct Host {
     place: Place,
     /// The name for messages and verification.
     name: String,
@@ -31,7 +30,7 @@ enum Place {
 }
 
 /// Splits the lists of `host`, `hostaddr` and `port`; a single port serves every host.
-pub(super) fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
+pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
     let list = |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
     let names = list("host");
     let addresses = list("hostaddr");
@@ -39,10 +38,13 @@ pub(super) fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
 
     if let Some(names) = names.as_ref().filter(|names| names.len() != count) {
-        return Err(ParamsError::HostCount { hosts: names.len(), addresses: count });
+        return Err(ParamsError(format!(
+            "could not match {hosts} host names to {count} hostaddr values",
+            hosts = names.len()
+        )));
     }
     if ports.len() != 1 && ports.len() != count {
-        return Err(ParamsError::PortCount { ports: ports.len(), hosts: count });
+        return Err(ParamsError(format!("could not match {ports} port numbers to {count} hosts", ports = ports.len())));
     }
 
     let item = |list: &Option<Vec<&str>>, index: usize| {
@@ -87,10 +89,12 @@ fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
 
 impl Host {
     /// Checks port, address and length of the path, and adds the password.
-    pub(super) fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Result<Endpoint, ParamsError> {
-        let number = super::settings::integer(&self.port, "port")?;
-        let port =
-            u16::try_from(number).ok().filter(|port| *port > 0).ok_or_else(|| ParamsError::Port(self.port.clone()))?;
+    pub fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Result<Endpoint, ParamsError> {
+        let number = integer(&self.port, "port")?;
+        let port = u16::try_from(number)
+            .ok()
+            .filter(|port| *port > 0)
+            .ok_or_else(|| ParamsError(format!("invalid port number: \"{}\"", self.port)))?;
         let password = passwords.find(self.name_in_passfile(env), &self.port);
         let address = match self.place {
             Place::Directory(directory) => Address::Unix(socket_file(&directory, port)?),
@@ -115,7 +119,9 @@ impl Host {
 fn socket_file(directory: &str, port: u16) -> Result<PathBuf, ParamsError> {
     let path = format!("{directory}/.s.PGSQL.{port}");
     if path.len() > MAXIMUM_SOCKET_PATH {
-        return Err(ParamsError::SocketPathTooLong { path, maximum: MAXIMUM_SOCKET_PATH });
+        return Err(ParamsError(format!(
+            "Unix-domain socket path \"{path}\" is too long (maximum {MAXIMUM_SOCKET_PATH} bytes)"
+        )));
     }
     Ok(PathBuf::from(path))
 }
@@ -125,6 +131,6 @@ fn numeric(address: String) -> Result<String, ParamsError> {
     let without_zone = address.split('%').next().unwrap_or("");
     match without_zone.parse::<IpAddr>() {
         Ok(_) => Ok(address),
-        Err(_) => Err(ParamsError::NetworkAddress(address)),
+        Err(_) => Err(ParamsError(format!("could not parse network address \"{address}\": Name or service not known"))),
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::environment::Environment;
-use super::error::ParamsError;
+use super::types::ParamsError;
 
 /// A parameter: its keyword, the variable that may set it, the value it has otherwise.
 struct Keyword {
@@ -74,30 +74,30 @@ const KEYWORDS: &[Keyword] = &[
 
 /// Values of parameters by keyword. Holds passwords in plain text, hence no `Debug`.
 #[derive(Default)]
-pub(super) struct Options(BTreeMap<&'static str, String>);
+pub struct Options(BTreeMap<&'static str, String>);
 
 impl Options {
     /// The value of a parameter; `Some("")` is a parameter set to nothing.
-    pub(super) fn get(&self, name: &str) -> Option<&str> {
+    pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
     }
 
     /// Sets a parameter, over any earlier value.
     ///
     /// The obsolete `requiressl` is `sslmode=require` or `sslmode=prefer`.
-    pub(super) fn store(&mut self, name: &str, value: &str) -> Result<(), ParamsError> {
+    pub fn store(&mut self, name: &str, value: &str) -> Result<(), ParamsError> {
         let (name, value) = match name {
             "requiressl" if value.starts_with('1') => ("sslmode", "require"),
             "requiressl" => ("sslmode", "prefer"),
             other => (other, value),
         };
-        let known = find(name).ok_or_else(|| ParamsError::UnknownOption(name.to_owned()))?;
+        let known = find(name).ok_or_else(|| ParamsError(format!("invalid connection option \"{name}\"")))?;
         self.0.insert(known.name, value.to_owned());
         Ok(())
     }
 
     /// Sets a parameter that has no value yet; `false` if there is no such parameter.
-    pub(super) fn store_if_absent(&mut self, name: &str, value: &str) -> bool {
+    pub fn store_if_absent(&mut self, name: &str, value: &str) -> bool {
         match find(name) {
             Some(known) => {
                 self.0.entry(known.name).or_insert_with(|| value.to_owned());
@@ -108,7 +108,7 @@ impl Options {
     }
 
     /// Fills what is still open from the environment's variables, then from the defaults.
-    pub(super) fn fill_from_environment(&mut self, env: &dyn Environment) {
+    pub fn fill_from_environment(&mut self, env: &dyn Environment) {
         for known in KEYWORDS {
             if self.0.contains_key(known.name) {
                 continue;
@@ -139,6 +139,16 @@ impl Options {
 
 fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|known| known.name == name)
+}
+
+/// The value, unless it is absent or empty, which mean the same to most of libpq's parameters.
+pub fn non_empty(value: Option<&str>) -> Option<&str> {
+    value.filter(|value| !value.is_empty())
+}
+
+/// What C's `isspace` takes for a blank.
+pub fn is_space(character: char) -> bool {
+    matches!(character, ' ' | '\t' | '\n' | '\x0b' | '\x0c' | '\r')
 }
 
 #[cfg(test)]

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::conninfo::is_space;
 use super::environment::Environment;
-use super::error::ParamsError;
-use super::options::Options;
-use super::{ChannelBinding, Keepalives, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion, non_empty};
+use super::options::{Options, is_space, non_empty};
+use super::types::{
+    ChannelBinding, Keepalives, ParamsError, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion,
+};
 
 /// Finds the value of a parameter among the known ones.
 fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, ParamsError> {
@@ -16,10 +16,10 @@ fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)])
         .iter()
         .find(|(name, _)| *name == value)
         .map(|(_, meaning)| *meaning)
-        .ok_or_else(|| ParamsError::Value { option, value: value.to_owned() })
+        .ok_or_else(|| ParamsError(format!("invalid {option} value: \"{value}\"")))
 }
 
-pub(super) fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, ParamsError> {
+pub fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, ParamsError> {
     use TargetSessionAttrs::*;
     let known = [
         ("any", Any),
@@ -32,29 +32,35 @@ pub(super) fn target_session_attrs(options: &Options) -> Result<TargetSessionAtt
     one_of(options, "target_session_attrs", &known)
 }
 
-pub(super) fn load_balance_random(options: &Options) -> Result<bool, ParamsError> {
+pub fn load_balance_random(options: &Options) -> Result<bool, ParamsError> {
     let known = [("disable", false), ("random", true)];
     one_of(options, "load_balance_hosts", &known)
 }
 
-pub(super) fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError> {
+pub fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError> {
     use ChannelBinding::*;
     let known = [("disable", Disable), ("prefer", Prefer), ("require", Require)];
     one_of(options, "channel_binding", &known)
 }
 
 /// Everything about encryption, in the order in which libpq checks it.
-pub(super) fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, ParamsError> {
+pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, ParamsError> {
     let mode = ssl_mode(options)?;
     let mode_text = || options.get("sslmode").unwrap_or("").to_owned();
     let negotiation = [("postgres", false), ("direct", true)];
     let direct = one_of(options, "sslnegotiation", &negotiation)?;
     if direct && mode < SslMode::Require {
-        return Err(ParamsError::WeakModeForDirect(mode_text()));
+        return Err(ParamsError(format!(
+            "weak sslmode \"{}\" may not be used with sslnegotiation=direct (use \"require\", \"verify-ca\", or \"verify-full\")",
+            mode_text()
+        )));
     }
     let root_cert = root_cert(options, env);
     if root_cert == Some(RootCert::System) && mode != SslMode::VerifyFull {
-        return Err(ParamsError::WeakModeForSystemRoots(mode_text()));
+        return Err(ParamsError(format!(
+            "weak sslmode \"{}\" may not be used with sslrootcert=system (use \"verify-full\")",
+            mode_text()
+        )));
     }
     let (min_version, max_version) = tls_versions(options)?;
     let certmode = [("disable", Some(false)), ("allow", Some(true)), ("require", None)];
@@ -120,19 +126,19 @@ fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsErr
             "tlsv1.1" => Ok((TlsVersion::Obsolete, 1)),
             "tlsv1.2" => Ok((TlsVersion::V1_2, 2)),
             "tlsv1.3" => Ok((TlsVersion::V1_3, 3)),
-            _ => Err(ParamsError::TlsVersion { option, value: value.to_owned() }),
+            _ => Err(ParamsError(format!("invalid \"{option}\" value: \"{value}\""))),
         }
     };
     let lowest = version("ssl_min_protocol_version", (TlsVersion::Obsolete, 0))?;
     let highest = version("ssl_max_protocol_version", (TlsVersion::V1_3, 3))?;
     if lowest.1 > highest.1 {
-        return Err(ParamsError::TlsVersionRange);
+        return Err(ParamsError("invalid SSL protocol version range".to_owned()));
     }
     Ok((lowest.0, highest.0))
 }
 
 /// Refuses what would change the meaning or the safety of a session and is not implemented here.
-pub(super) fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
+pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     for option in ["requirepeer", "scram_client_key", "scram_server_key"] {
         if let Some(value) = non_empty(options.get(option)) {
             // The value of a key is a secret.
@@ -142,7 +148,8 @@ pub(super) fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     }
     let gssencmode = [("disable", true), ("prefer", true), ("require", false)];
     if !one_of(options, "gssencmode", &gssencmode)? {
-        return Err(ParamsError::GssUnavailable("require".to_owned()));
+        let message = "gssencmode value \"require\" invalid when GSSAPI support is not compiled in";
+        return Err(ParamsError(message.to_owned()));
     }
     protocol_versions(options)
 }
@@ -157,7 +164,7 @@ fn protocol_versions(options: &Options) -> Result<(), ParamsError> {
     let lowest = bound("min_protocol_version", 0)?;
     let highest = bound("max_protocol_version", 2)?;
     if lowest > highest {
-        return Err(ParamsError::ProtocolVersionRange);
+        return Err(ParamsError("\"min_protocol_version\" is greater than \"max_protocol_version\"".to_owned()));
     }
     if lowest > 0 {
         let value = options.get("min_protocol_version").unwrap_or("");
@@ -167,16 +174,16 @@ fn protocol_versions(options: &Options) -> Result<(), ParamsError> {
 }
 
 fn unsupported(option: &'static str, value: &str) -> ParamsError {
-    ParamsError::Unsupported { option, value: value.to_owned() }
+    ParamsError(format!("{option} value \"{value}\" is not supported by this client"))
 }
 
-pub(super) fn application_name(options: &Options) -> Option<String> {
+pub fn application_name(options: &Options) -> Option<String> {
     let own = options.get("application_name");
     non_empty(own.or_else(|| options.get("fallback_application_name"))).map(str::to_owned)
 }
 
 /// `client_encoding`; `auto` is the encoding of the locale, of which this client knows UTF-8 and nothing else.
-pub(super) fn client_encoding(options: &Options, env: &dyn Environment) -> Option<String> {
+pub fn client_encoding(options: &Options, env: &dyn Environment) -> Option<String> {
     let given = non_empty(options.get("client_encoding"))?;
     if given != "auto" {
         return Some(given.to_owned());
@@ -191,7 +198,7 @@ pub(super) fn client_encoding(options: &Options, env: &dyn Environment) -> Optio
     Some(if is_utf8 { "UTF8" } else { "SQL_ASCII" }.to_owned())
 }
 
-pub(super) fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
+pub fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
     let enabled = optional_integer(options, "keepalives")?.is_none_or(|value| value != 0);
     let count = optional_integer(options, "keepalives_count")?;
     Ok(Keepalives {
@@ -203,13 +210,13 @@ pub(super) fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
 }
 
 /// A time in seconds; zero and less are no time.
-pub(super) fn seconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
+pub fn seconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
     let value = optional_integer(options, option)?.and_then(positive);
     Ok(value.map(|value| Duration::from_secs(value.into())))
 }
 
 /// A time in milliseconds; zero and less are no time.
-pub(super) fn milliseconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
+pub fn milliseconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
     let value = optional_integer(options, option)?.and_then(positive);
     Ok(value.map(|value| Duration::from_millis(value.into())))
 }
@@ -223,12 +230,15 @@ fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i3
 }
 
 /// A whole number as `strtol` reads it, blanks around it allowed.
-pub(super) fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
-    value.trim_matches(is_space).parse().map_err(|_| ParamsError::Integer { value: value.to_owned(), option })
+pub fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
+    value
+        .trim_matches(is_space)
+        .parse()
+        .map_err(|_| ParamsError(format!("invalid integer value \"{value}\" for connection option \"{option}\"")))
 }
 
 /// Settings that go into the start-up message beyond the named parameters; `default` leaves the server's own.
-pub(super) fn startup(options: &Options, env: &dyn Environment) -> Vec<(String, String)> {
+pub fn startup(options: &Options, env: &dyn Environment) -> Vec<(String, String)> {
     let replication = non_empty(options.get("replication")).map(|value| ("replication".to_owned(), value.to_owned()));
     let variables = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];
     let from_variables = variables.into_iter().filter_map(|(variable, setting)| {
