@@ -80,7 +80,7 @@ impl RequireAuth {
             let (_, method) = AuthMethod::ALL
                 .into_iter()
                 .find(|(known, _)| *known == name)
-                .ok_or_else(|| ParamsError(format!("invalid {option} value: \"{name}\"", option = "require_auth")))?;
+                .ok_or_else(|| ParamsError(format!("invalid require_auth value: \"{name}\"")))?;
             if listed & method.bit() != 0 {
                 return Err(ParamsError(format!("require_auth method \"{part}\" is specified more than once")));
             }
