@@ -1,6 +1,7 @@
 //! The files that libpq reads for TLS: trusted authorities, lists of revoked certificates, and the client's own certificate
 //! with its key.
 
+use std::fmt::Display;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,8 +14,15 @@ use rustls::pki_types::{CertificateDer, CertificateRevocationListDer, PrivateKey
 use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 
 use super::certificate::Certificate;
-use super::error::TlsError;
 use crate::params::{RootCert, SslMode, TlsParams};
+
+/// Why TLS cannot be configured; libpq's sentence where libpq has the same error.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub struct TlsError(pub(super) String);
+
+/// What to do without trusted authorities.
+const ROOT_HINT: &str = "Either provide the file, use the system's trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification.";
 
 /// The trusted authorities.
 #[derive(Debug)]
@@ -37,9 +45,13 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
             (roots, own, Some(file))
         }
         Some(RootCert::File(file)) if must_verify => {
-            return Err(TlsError::RootMissing(file.clone()));
+            let file = file.display();
+            return Err(TlsError(format!("root certificate file \"{file}\" does not exist\n{ROOT_HINT}")));
         }
-        None if must_verify => return Err(TlsError::RootUnknown),
+        None if must_verify => {
+            let reason = "could not get home directory to locate root certificate file";
+            return Err(TlsError(format!("{reason}\n{ROOT_HINT}")));
+        }
         _ => return Ok(None),
     };
     let crls = revocations(tls)?;
@@ -48,10 +60,7 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         .with_crls(crls)
         .enforce_revocation_expiration()
         .build()
-        .map_err(|error| TlsError::RootUnreadable {
-            file: file.cloned().unwrap_or_default(),
-            reason: error.to_string(),
-        })?;
+        .map_err(|error| unusable(ROOTS, file.map_or(Path::new(""), PathBuf::as_path), error))?;
     Ok(Some(Trust { chains, own, revocations }))
 }
 
@@ -63,17 +72,17 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
         return Ok(roots);
     }
     let reason = found.errors.first().map(ToString::to_string);
-    Err(TlsError::SystemRoots(reason.unwrap_or_else(|| "no certificate found".to_owned())))
+    let reason = reason.unwrap_or_else(|| "no certificate found".to_owned());
+    Err(TlsError(format!("could not load system root certificate paths: {reason}")))
 }
 
 /// The certificates of a PEM file, at least one of them usable as an authority.
 fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
-    let unreadable = |reason: String| TlsError::RootUnreadable { file: file.to_owned(), reason };
-    let own: Vec<CertificateDer<'static>> = read_pem(file).map_err(unreadable)?;
+    let own: Vec<CertificateDer<'static>> = read_pem(ROOTS, file)?;
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(own.iter().cloned());
     if added == 0 {
-        return Err(unreadable("no certificate or crl found".to_owned()));
+        return Err(unusable(ROOTS, file, "no certificate or crl found"));
     }
     Ok((roots, own))
 }
@@ -82,8 +91,7 @@ fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'stat
 fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
     let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
     if let Some(directory) = tls.crl_dir.as_deref().filter(|path| path.exists()) {
-        let failed =
-            |error: std::io::Error| TlsError::Revocations { file: directory.to_owned(), reason: error.to_string() };
+        let failed = |error: std::io::Error| unusable(REVOCATIONS, directory, error);
         for entry in std::fs::read_dir(directory).map_err(failed)? {
             let path = entry.map_err(failed)?.path();
             files.extend(path.is_file().then_some(path));
@@ -91,7 +99,7 @@ fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'stat
     }
     let mut lists = Vec::new();
     for file in files {
-        lists.extend(read_pem(&file).map_err(|reason| TlsError::Revocations { file, reason })?);
+        lists.extend(read_pem(REVOCATIONS, &file)?);
     }
     Ok(lists)
 }
@@ -106,36 +114,36 @@ pub fn load_client_cert(tls: &TlsParams, provider: &CryptoProvider) -> Result<Op
         Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
             return Ok(None);
         }
-        Err(reason) => {
-            let file = cert.to_owned();
-            return Err(TlsError::CertUnopened { file, reason });
-        }
+        Err(error) => return Err(unusable("open certificate file", cert, error)),
     }
-    let unreadable = |reason: String| TlsError::CertUnreadable { file: cert.to_owned(), reason };
-    let chain: Vec<CertificateDer<'static>> = read_pem(cert).map_err(unreadable)?;
+    let chain: Vec<CertificateDer<'static>> = read_pem(CERTIFICATE, cert)?;
     if chain.is_empty() {
-        return Err(unreadable("no certificate found".to_owned()));
+        return Err(unusable(CERTIFICATE, cert, "no certificate found"));
     }
     let key_file = tls.key.as_deref().unwrap_or(cert);
     check_key_file(key_file)?;
     let key = read_key(key_file, provider)?;
     if !belong_together(&chain[0], key.as_ref()) {
-        return Err(TlsError::KeyMismatch(key_file.to_owned()));
+        let file = key_file.display();
+        return Err(TlsError(format!("certificate does not match private key file \"{file}\"")));
     }
     let certified = CertifiedKey::new(chain, key);
     Ok(Some(Arc::new(SingleCertAndKey::from(certified))))
 }
 
 fn check_key_file(file: &Path) -> Result<(), TlsError> {
-    let metadata = std::fs::metadata(file).map_err(|reason| match reason.kind() {
-        ErrorKind::NotFound => TlsError::KeyMissing(file.to_owned()),
-        _ => TlsError::KeyUnopened { file: file.to_owned(), reason },
+    let path = file.display();
+    let metadata = std::fs::metadata(file).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => TlsError(format!("certificate present, but not private key file \"{path}\"")),
+        _ => unusable("stat private key file", file, error),
     })?;
     if !metadata.is_file() {
-        return Err(TlsError::KeyNotRegular(file.to_owned()));
+        return Err(TlsError(format!("private key file \"{path}\" is not a regular file")));
     }
     if open_to_others(&metadata) {
-        return Err(TlsError::KeyPermissions(file.to_owned()));
+        return Err(TlsError(format!(
+            "private key file \"{path}\" has group or world access; file must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root"
+        )));
     }
     Ok(())
 }
@@ -155,15 +163,15 @@ fn open_to_others(_: &std::fs::Metadata) -> bool {
 
 /// Reads the key, in PEM or, failing that, in DER.
 fn read_key(file: &Path, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, TlsError> {
-    let unreadable = |reason: String| TlsError::KeyUnreadable { file: file.to_owned(), reason };
-    let content = std::fs::read(file).map_err(|error| unreadable(error.to_string()))?;
+    let unreadable = |reason: &dyn Display| unusable("load private key file", file, reason);
+    let content = std::fs::read(file).map_err(|error| unreadable(&error))?;
     let key = match PrivateKeyDer::from_pem_slice(&content) {
         Ok(key) => key,
         Err(pem::Error::NoItemsFound) => PrivateKeyDer::try_from(content)
-            .map_err(|_| unreadable("no private key found (encrypted keys are not supported)".to_owned()))?,
-        Err(error) => return Err(unreadable(error.to_string())),
+            .map_err(|_| unreadable(&"no private key found (encrypted keys are not supported)"))?,
+        Err(error) => return Err(unreadable(&error)),
     };
-    provider.key_provider.load_private_key(key).map_err(|error| unreadable(error.to_string()))
+    provider.key_provider.load_private_key(key).map_err(|error| unreadable(&error))
 }
 
 /// Whether the certificate is for this key, as far as both can be read.
@@ -174,8 +182,17 @@ fn belong_together(cert: &[u8], key: &dyn SigningKey) -> bool {
     }
 }
 
+const ROOTS: &str = "read root certificate file";
+const REVOCATIONS: &str = "read certificate revocation list";
+const CERTIFICATE: &str = "read certificate file";
+
+/// The error of a file with which something could not be done.
+fn unusable(action: &str, file: &Path, reason: impl Display) -> TlsError {
+    TlsError(format!("could not {action} \"{}\": {reason}", file.display()))
+}
+
 /// All objects of a type in a PEM file.
-fn read_pem<T: PemObject>(file: &Path) -> Result<Vec<T>, String> {
+fn read_pem<T: PemObject>(action: &str, file: &Path) -> Result<Vec<T>, TlsError> {
     let objects = T::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-    objects.map_err(|error| error.to_string())
+    objects.map_err(|error| unusable(action, file, error))
 }

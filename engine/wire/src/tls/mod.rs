@@ -3,7 +3,6 @@
 //! Source: PostgreSQL 18 documentation, 32.19 "SSL Support".
 
 mod certificate;
-mod error;
 mod files;
 mod verifier;
 
@@ -14,7 +13,7 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, SupportedProtocolVersion};
 
 pub use certificate::server_end_point;
-pub use error::TlsError;
+pub use files::TlsError;
 
 use crate::params::{Endpoint, TlsParams, TlsVersion};
 use verifier::Verifier;
@@ -37,7 +36,7 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
     let verifier = Verifier::new(trust, tls.mode, &provider);
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
-        .map_err(TlsError::Configuration)?
+        .map_err(|error| TlsError(format!("could not create SSL context: {error}")))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match client_cert {
@@ -53,9 +52,10 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
 /// The name to ask for in the handshake, and to verify under `verify-full`.
 ///
 /// # Errors
-/// [`TlsError::HostName`] if the host is neither an address nor a possible DNS name.
+/// [`TlsError`] if the host is neither an address nor a possible DNS name.
 pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, TlsError> {
-    ServerName::try_from(endpoint.host_name.clone()).map_err(|_| TlsError::HostName(endpoint.host_name.clone()))
+    let name = &endpoint.host_name;
+    ServerName::try_from(name.clone()).map_err(|_| TlsError(format!("host name \"{name}\" cannot be used with SSL")))
 }
 
 /// Says why a handshake failed, in libpq's words where it has some.
@@ -75,7 +75,8 @@ fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVe
         .map(|(_, supported)| supported)
         .collect();
     if versions.is_empty() {
-        return Err(TlsError::ObsoleteVersions);
+        let message = "this client speaks TLSv1.2 and TLSv1.3 only; raise ssl_max_protocol_version";
+        return Err(TlsError(message.to_owned()));
     }
     Ok(versions)
 }
