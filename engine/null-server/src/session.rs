@@ -127,8 +127,8 @@ impl Session {
         if !header.is_valid(MESSAGE_LIMIT) {
             return (input.len(), self.fatal("08P01", "invalid message length"));
         }
-        match header.body(input) {
-            Some(body) => (header.size(), self.message(header.kind, body, setup)),
+        match header.split_body(input) {
+            Some((body, _rest)) => (header.size(), self.message(header.kind, body, setup)),
             None => (0, Turn::Go),
         }
     }

@@ -132,17 +132,16 @@ impl Statement {
     #[inline(always)]
     pub fn encode(&self, mode: QueryMode, parsed: bool, values: &[Value], end: End, out: &mut Vec<u8>) {
         let bind = match mode {
-            QueryMode::Simple => return self.encode_query(values, out),
+            QueryMode::Prepared if parsed => &self.bind,
+            QueryMode::Prepared => {
+                out.extend_from_slice(&self.parse);
+                &self.bind
+            }
             QueryMode::Extended => {
                 out.extend_from_slice(&self.parse_unnamed);
                 &self.bind_unnamed
             }
-            QueryMode::Prepared => {
-                if !parsed {
-                    out.extend_from_slice(&self.parse);
-                }
-                &self.bind
-            }
+            QueryMode::Simple => return self.encode_query(values, out),
         };
         let start = out.len();
         out.extend_from_slice(&bind.bytes);
