@@ -130,6 +130,8 @@ impl<'a, M: Mode> Worker<'a, M> {
     #[inline(never)]
     fn wake(&mut self) {
         let now = self.thread.clock.now();
+        // Before a timer is taken: a client that waits is not busy at the end of a stretch.
+        self.thread.roll(now);
         while let Some(index) = self.thread.timers.pop(now) {
             self.thread.act(&mut self.clients[index], now);
         }
