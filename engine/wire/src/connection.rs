@@ -116,7 +116,7 @@ impl Connection {
     }
 
     /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's buffer for encoding.
-    #[inline]
+    #[inline(always)]
     pub fn send(
         &mut self,
         statement: &Statement,
@@ -158,6 +158,7 @@ impl Connection {
     }
 
     /// The request holds the text of `statement`.
+    #[cold]
     fn expect_text(&mut self, statement: &Statement, mode: QueryMode, messages: &[u8]) {
         if mode == QueryMode::Prepared {
             self.exchange.request.expect_parse(statement.id);

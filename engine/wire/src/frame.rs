@@ -151,15 +151,9 @@ impl Reader {
         self.skip -= skipped;
         let mut rest = &bytes[skipped..];
         while let Some(header) = Header::read(rest) {
-            if !header.is_valid(V::LIMIT) {
-                return Err(ConnectionError::LostSync { kind: header.kind, length: header.length });
-            }
             let Some((body, after)) = header.split_body(rest) else {
-                if visitor.wants(header.kind) {
-                    break;
-                }
-                self.skip = header.size() - rest.len();
-                return Ok((bytes.len(), visitor.message(header.kind, &[])?));
+                let (used, flow) = self.begin_message(header, rest.len(), visitor)?;
+                return Ok((bytes.len() - rest.len() + used, flow));
             };
             rest = after;
             if visitor.message(header.kind, body)? == Flow::Stop {
@@ -167,6 +161,24 @@ impl Reader {
             }
         }
         Ok((bytes.len() - rest.len(), Flow::Continue))
+    }
+
+    /// Visits a message of which only the first `available` bytes are there, unless it has to be kept until it is complete.
+    #[cold]
+    fn begin_message<V: Visitor>(
+        &mut self,
+        header: Header,
+        available: usize,
+        visitor: &mut V,
+    ) -> Result<(usize, Flow), ConnectionError> {
+        if !header.is_valid(V::LIMIT) {
+            return Err(ConnectionError::LostSync { kind: header.kind, length: header.length });
+        }
+        if visitor.wants(header.kind) {
+            return Ok((0, Flow::Continue));
+        }
+        self.skip = header.size() - available;
+        Ok((available, visitor.message(header.kind, &[])?))
     }
 }
 
