@@ -2,13 +2,13 @@
 
 pub mod builtin;
 mod client;
-mod commands;
+mod compiler;
 mod error;
 mod expression;
 mod hashes;
 mod legs;
 mod lexer;
-mod permute;
+mod meta_commands;
 pub mod script;
 mod scripts;
 mod shell;

@@ -2,8 +2,8 @@
 
 use super::error::ScriptError;
 use super::lexer::{Ending, Scanner};
-use crate::pgbench::commands;
-use crate::pgbench::commands::{Meta, Place};
+use crate::pgbench::meta_commands;
+use crate::pgbench::meta_commands::{MetaCommand, Place};
 use ground::c_numbers::trim_start;
 
 /// A script that has been read.
@@ -11,15 +11,15 @@ use ground::c_numbers::trim_start;
 pub struct Parsed {
     pub description: String,
     pub weight: u64,
-    pub commands: Vec<Command>,
+    pub commands: Vec<ScriptCommand>,
 }
 
 /// A command of a script.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Command {
+pub enum ScriptCommand {
     Sql(Sql),
     /// With its text.
-    Meta(Meta, String),
+    Meta(MetaCommand, String),
 }
 
 /// A statement.
@@ -45,7 +45,7 @@ pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, Scri
     loop {
         let (sql, ending) = scanner.scan();
         if let Some(text) = without_comments(&sql) {
-            commands.push(Command::Sql(Sql { text: text.to_vec(), store: None }));
+            commands.push(ScriptCommand::Sql(Sql { text: text.to_vec(), store: None }));
         }
         match ending {
             Ending::Semicolon => {}
@@ -54,10 +54,12 @@ pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, Scri
                 let start = scanner.at - 1;
                 let line = lines.line_of(start);
                 let place = Place { script: description, text: scanner.text(), line, start };
-                match commands::parse(place, &mut scanner.at)? {
+                match meta_commands::parse(place, &mut scanner.at)? {
                     None => {}
-                    Some((Meta::Store { prefix, all }, _)) => attach(&mut commands, Store { prefix, all }, place)?,
-                    Some((meta, line)) => commands.push(Command::Meta(meta, line)),
+                    Some((MetaCommand::Store { prefix, all }, _)) => {
+                        attach(&mut commands, Store { prefix, all }, place)?
+                    }
+                    Some((meta, line)) => commands.push(ScriptCommand::Meta(meta, line)),
                 }
             }
         }
@@ -80,36 +82,36 @@ fn without_comments(sql: &[u8]) -> Option<&[u8]> {
 }
 
 /// `\gset` and `\aset` belong to the statement before them.
-fn attach(commands: &mut [Command], store: Store, place: Place) -> Result<(), ScriptError> {
+fn attach(commands: &mut [ScriptCommand], store: Store, place: Place) -> Result<(), ScriptError> {
     let refuse = |more| Err(place.error(None, "\\gset must follow an SQL command", more));
     match commands.last_mut() {
-        Some(Command::Sql(sql)) if sql.store.is_none() => {
+        Some(ScriptCommand::Sql(sql)) if sql.store.is_none() => {
             sql.store = Some(store);
             Ok(())
         }
-        Some(Command::Meta(_, line)) => refuse(Some(line)),
+        Some(ScriptCommand::Meta(_, line)) => refuse(Some(line)),
         _ => refuse(None),
     }
 }
 
 /// Every `\if` has its `\endif`, and what is between them is in order.
-fn check_conditions(description: &str, commands: &[Command]) -> Result<(), ScriptError> {
+fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(), ScriptError> {
     // For each open \if whether its \else has been seen.
     let mut open = Vec::new();
     let refuse = |index: usize, message: &str| {
         Err(ScriptError::new(format!("condition error in script \"{description}\" command {}: {message}", index + 1)))
     };
     for (index, command) in commands.iter().enumerate() {
-        let Command::Meta(meta, _) = command else { continue };
+        let ScriptCommand::Meta(meta, _) = command else { continue };
         match (meta, open.last_mut()) {
-            (Meta::If(_), _) => open.push(false),
-            (Meta::Elif(_), None) => return refuse(index, "\\elif without matching \\if"),
-            (Meta::Elif(_), Some(true)) => return refuse(index, "\\elif after \\else"),
-            (Meta::Else, None) => return refuse(index, "\\else without matching \\if"),
-            (Meta::Else, Some(true)) => return refuse(index, "\\else after \\else"),
-            (Meta::Else, Some(seen)) => *seen = true,
-            (Meta::EndIf, None) => return refuse(index, "\\endif without matching \\if"),
-            (Meta::EndIf, Some(_)) => {
+            (MetaCommand::If(_), _) => open.push(false),
+            (MetaCommand::Elif(_), None) => return refuse(index, "\\elif without matching \\if"),
+            (MetaCommand::Elif(_), Some(true)) => return refuse(index, "\\elif after \\else"),
+            (MetaCommand::Else, None) => return refuse(index, "\\else without matching \\if"),
+            (MetaCommand::Else, Some(true)) => return refuse(index, "\\else after \\else"),
+            (MetaCommand::Else, Some(seen)) => *seen = true,
+            (MetaCommand::EndIf, None) => return refuse(index, "\\endif without matching \\if"),
+            (MetaCommand::EndIf, Some(_)) => {
                 open.pop();
             }
             _ => {}

@@ -1,16 +1,14 @@
 //! The scripts of a run: linked with one table of variables, shared by all clients.
 
 use std::collections::{HashMap, HashSet};
-use std::sync::Arc;
 
-use super::client::Client;
-use super::commands::Meta;
+use super::compiler::{Compiler, Script};
 use super::error::ScriptError;
 use super::expression::{Scalar, scalar};
-use super::script::{Command, Parsed};
-use super::steps::{Compiler, Operation, Script};
+use super::meta_commands::MetaCommand;
+use super::script::{Parsed, ScriptCommand};
+use super::steps::Operation;
 use super::symbols::Symbols;
-use crate::program::{Program, ScriptInfo, Workload};
 use ground::random::Random;
 use wire::statement::QueryMode;
 use wire::value::Value;
@@ -70,6 +68,15 @@ impl Scripts {
         Ok(Self { scripts, symbols, timed, mode, initial, client_id, total_weight })
     }
 
+    /// The variables that client `client` starts with.
+    pub fn initial_values(&self, client: usize) -> Vec<Value> {
+        let mut values = self.initial.clone();
+        if let Some(slot) = self.client_id {
+            values[slot] = Value::Int(client as i64);
+        }
+        values
+    }
+
     /// A script's index, drawn by weight; a single script costs no draw, as in pgbench.
     #[inline]
     pub fn choose(&self, random: &mut Random) -> usize {
@@ -86,20 +93,6 @@ impl Scripts {
     }
 }
 
-impl Workload for Arc<Scripts> {
-    fn scripts(&self) -> Vec<ScriptInfo> {
-        self.scripts.iter().map(|script| script.info.clone()).collect()
-    }
-
-    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
-        let mut values = self.initial.clone();
-        if let Some(slot) = self.client_id {
-            values[slot] = Value::Int(client as i64);
-        }
-        Box::new(Client::new(Arc::clone(self), values, random))
-    }
-}
-
 /// The variables that commands of any script may assign.
 struct Assigned {
     names: HashSet<String>,
@@ -112,11 +105,11 @@ impl Assigned {
         let mut found = Self { names: HashSet::new(), prefixes: Vec::new() };
         for command in parsed.iter().flat_map(|script| &script.commands) {
             match command {
-                Command::Sql(sql) => found.prefixes.extend(sql.store.iter().map(|store| store.prefix.clone())),
-                Command::Meta(Meta::Set { name, .. } | Meta::SetShell { name, .. }, _) => {
+                ScriptCommand::Sql(sql) => found.prefixes.extend(sql.store.iter().map(|store| store.prefix.clone())),
+                ScriptCommand::Meta(MetaCommand::Set { name, .. } | MetaCommand::SetShell { name, .. }, _) => {
                     found.names.insert(name.clone());
                 }
-                Command::Meta(..) => {}
+                ScriptCommand::Meta(..) => {}
             }
         }
         found

@@ -1,33 +1,19 @@
-//! From commands to steps: what a client executes one after another, with jumps for conditions.
+//! The steps of scripts: what each does when a client executes it.
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::time::Duration;
 
-use super::commands::{Meta, Unit};
-use super::error::ScriptError;
-use super::expression::fold::Resolver;
-use super::expression::{Expression, Function, Scalar, Syntax, Tree};
-use super::legs::Legs;
-use super::script::{Command, Parsed, Sql};
+use super::expression::functions::Context;
+use super::expression::{Expression, Scalar};
 use super::shell::ShellCommand;
-use super::sql;
-use super::words::Word;
-use crate::pgbench::symbols;
-use crate::pgbench::symbols::Symbols;
-use crate::program::{CommandInfo, ScriptInfo};
+use super::symbols::Symbols;
+use crate::program::AbortReason;
 use ground::c_numbers;
-use ground::random::Span;
-use wire::statement::{QueryMode, Statement};
-
-/// A script that can be run.
-#[derive(Debug)]
-pub struct Script {
-    pub info: ScriptInfo,
-    pub steps: Vec<Step>,
-    /// In the order of the script.
-    pub statements: Vec<Statement>,
-    pub legs: Legs,
-}
+use ground::random::{Random, Span};
+use wire::Rows;
+use wire::statement::QueryMode;
+use wire::value::Value;
 
 /// A command, or a part of one.
 #[derive(Debug)]
@@ -115,188 +101,203 @@ impl Store {
     }
 }
 
-/// Makes steps of a script's commands.
-pub struct Compiler<'a> {
-    pub symbols: &'a mut Symbols,
-    pub constants: &'a HashMap<String, Scalar>,
-    pub mode: QueryMode,
-    /// The number of the script's first statement in the run.
-    pub first_statement: usize,
-    steps: Vec<Step>,
-    statements: Vec<Statement>,
-    /// The conditions that are open, the innermost last.
-    open: Vec<OpenIf>,
+/// Units of `\sleep`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    Microseconds,
+    Milliseconds,
+    Seconds,
 }
 
-#[derive(Default)]
-struct OpenIf {
-    /// The branch whose condition may fail before another is reached.
-    failing: Option<usize>,
-    /// The steps that go to the end.
-    jumps: Vec<usize>,
+/// A client's variables, its generators and where it is.
+pub struct ClientState {
+    pub values: Vec<Value>,
+    pub random: Random,
+    /// The generator as the transaction found it.
+    pub started: Random,
+    pub script: usize,
+    /// The next step.
+    pub step: usize,
+    pub in_pipeline: bool,
 }
 
-impl<'a> Compiler<'a> {
-    /// Prepares for one script.
-    pub fn new(
-        symbols: &'a mut Symbols,
-        constants: &'a HashMap<String, Scalar>,
-        mode: QueryMode,
-        first_statement: usize,
-    ) -> Self {
-        let (steps, statements, open) = Default::default();
-        Self { symbols, constants, mode, first_statement, steps, statements, open }
-    }
+/// What the client does after a step.
+pub enum StepResult {
+    /// Goes on with the next step.
+    Done,
+    Query(usize, Rows),
+    StartPipeline(Range<usize>),
+    SyncPipeline,
+    EndPipeline,
+    Sleep(Duration),
+}
 
-    /// The script of `parsed`. Slots of `\gset` are added when all scripts are known.
-    pub fn compile(mut self, parsed: Parsed) -> Result<Script, ScriptError> {
-        let mut infos = Vec::new();
-        let pipelines = pipelines(&parsed.commands);
-        for (command, parsed) in parsed.commands.into_iter().enumerate() {
-            let (line, is_sql) = match &parsed {
-                Command::Sql(sql) => (sql::first_line(&sql.text), true),
-                Command::Meta(_, line) => (line.clone(), false),
-            };
-            infos.push(CommandInfo { line, is_sql });
-            match parsed {
-                Command::Sql(sql) => self.query(command, sql)?,
-                Command::Meta(meta, _) => self.meta(command, meta, &pipelines),
+impl ClientState {
+    /// Executes one step.
+    pub fn execute(&mut self, symbols: &Symbols, mode: QueryMode, step: &Step) -> Result<StepResult, Box<AbortReason>> {
+        let place = Place { symbols, mode, script: self.script, command: step.command };
+        match &step.operation {
+            Operation::Draw { slot, span } => self.values[*slot] = Value::Int(span.draw(&mut self.random)),
+            Operation::Set { target, expression } => {
+                place.set(target, expression, &mut self.values, &mut self.random)?;
+            }
+            Operation::Branch { word, condition, otherwise } => {
+                if !place.evaluate(condition, word, &self.values, &mut self.random)?.truth() {
+                    self.step = *otherwise;
+                }
+            }
+            Operation::Jump(to) => self.step = *to,
+            Operation::EndIf => {}
+            Operation::Query { statement, store } => {
+                let rows = match store {
+                    Some(store) if self.in_pipeline => return Err(place.no_rows_in_pipeline(store)),
+                    Some(_) => Rows::Kept,
+                    None => Rows::Skipped,
+                };
+                return Ok(StepResult::Query(*statement, rows));
+            }
+            Operation::Sleep(sleep) => {
+                let time = sleep.time(&self.values);
+                return time.map(StepResult::Sleep).map_err(|reason| place.not_executed("sleep", reason));
+            }
+            Operation::Shell(shell) => {
+                shell.run(&self.values).map_err(|reason| place.not_executed("shell", reason))?;
+            }
+            Operation::SetShell { target, command } => {
+                let result = command.result(&self.values).and_then(|number| Ok((target.slot("setshell")?, number)));
+                let (slot, number) = result.map_err(|reason| place.not_executed("setshell", reason))?;
+                self.values[slot] = Value::Int(number);
+            }
+            Operation::StartPipeline(statements) => {
+                place.check_start(self.in_pipeline)?;
+                self.in_pipeline = true;
+                return Ok(StepResult::StartPipeline(statements.clone()));
+            }
+            Operation::SyncPipeline => {
+                place.check_in_pipeline("syncpipeline", self.in_pipeline)?;
+                return Ok(StepResult::SyncPipeline);
+            }
+            Operation::EndPipeline => {
+                place.check_in_pipeline("endpipeline", self.in_pipeline)?;
+                self.in_pipeline = false;
+                return Ok(StepResult::EndPipeline);
             }
         }
-        let info = ScriptInfo { description: parsed.description, weight: parsed.weight, commands: infos };
-        let legs = Legs::find(&self.steps);
-        Ok(Script { info, steps: self.steps, statements: self.statements, legs })
+        Ok(StepResult::Done)
+    }
+}
+
+/// The command that a client executes, for error messages.
+struct Place<'a> {
+    symbols: &'a Symbols,
+    mode: QueryMode,
+    script: usize,
+    command: usize,
+}
+
+impl Place<'_> {
+    #[cold]
+    fn failed(&self, word: &'static str, reason: &str, detail: Option<String>) -> Box<AbortReason> {
+        Box::new(AbortReason::Command { command: self.command, word, reason: reason.to_owned(), detail })
     }
 
-    fn query(&mut self, command: usize, sql: Sql) -> Result<(), ScriptError> {
-        let statement = self.statements.len();
-        self.statements.push(sql::compile(&sql.text, self.first_statement + statement, self.mode, self.symbols)?);
-        let store =
-            sql.store.map(|store| Box::new(Store { prefix: store.prefix, all: store.all, slots: HashMap::new() }));
-        self.push(command, Operation::Query { statement, store });
+    #[cold]
+    fn not_executed(&self, word: &'static str, detail: String) -> Box<AbortReason> {
+        self.failed(word, "execution of meta-command failed", Some(detail))
+    }
+
+    #[cold]
+    fn no_rows_in_pipeline(&self, store: &Store) -> Box<AbortReason> {
+        let word = store.word();
+        self.failed(word, &format!("\\{word} is not allowed in pipeline mode"), None)
+    }
+
+    fn check_start(&self, in_pipeline: bool) -> Result<(), Box<AbortReason>> {
+        let reason = match (self.mode, in_pipeline) {
+            (QueryMode::Simple, _) => "cannot use pipeline mode with the simple query protocol",
+            (_, true) => "already in pipeline mode",
+            (_, false) => return Ok(()),
+        };
+        Err(self.failed("startpipeline", reason, None))
+    }
+
+    fn check_in_pipeline(&self, word: &'static str, in_pipeline: bool) -> Result<(), Box<AbortReason>> {
+        if in_pipeline { Ok(()) } else { Err(self.failed(word, "not in pipeline mode", None)) }
+    }
+
+    fn evaluate(
+        &self,
+        expression: &Expression,
+        word: &'static str,
+        values: &[Value],
+        random: &mut Random,
+    ) -> Result<Scalar, Box<AbortReason>> {
+        let symbols = self.symbols;
+        let mut context = Context { values, symbols, random, script: self.script, command: self.command };
+        expression
+            .evaluate(&mut context)
+            .map_err(|error| self.failed(word, "evaluation of meta-command failed", error.into_sentence()))
+    }
+
+    fn set(
+        &self,
+        target: &Target,
+        expression: &Expression,
+        values: &mut [Value],
+        random: &mut Random,
+    ) -> Result<(), Box<AbortReason>> {
+        let scalar = self.evaluate(expression, "set", values, random)?;
+        let slot = target
+            .slot("set")
+            .map_err(|reason| self.failed("set", "assignment of meta-command failed", Some(reason)))?;
+        values[slot] = scalar.into();
         Ok(())
     }
+}
 
-    fn meta(&mut self, command: usize, meta: Meta, pipelines: &HashMap<usize, Range<usize>>) {
-        let operation = match meta {
-            Meta::Set { name, expression } => self.set(&name, &expression),
-            Meta::SetShell { name, words } => {
-                Operation::SetShell { target: self.target(&name), command: ShellCommand::new(&words, self.symbols) }
-            }
-            Meta::Shell { words } => Operation::Shell(ShellCommand::new(&words, self.symbols)),
-            Meta::Sleep { word, amount, unit } => Operation::Sleep(Sleep { word, amount: self.amount(&amount), unit }),
-            Meta::If(condition) => {
-                self.open.push(OpenIf { failing: Some(self.steps.len()), jumps: Vec::new() });
-                self.branch("if", &condition)
-            }
-            Meta::Elif(condition) => {
-                self.end_branch(command);
-                if let Some(open) = self.open.last_mut() {
-                    open.failing = Some(self.steps.len());
-                }
-                self.branch("elif", &condition)
-            }
-            Meta::Else => return self.end_branch(command),
-            Meta::EndIf => {
-                self.push(command, Operation::EndIf);
-                return self.close();
-            }
-            Meta::StartPipeline => Operation::StartPipeline(pipelines.get(&command).cloned().unwrap_or_default()),
-            Meta::SyncPipeline => Operation::SyncPipeline,
-            Meta::EndPipeline => Operation::EndPipeline,
-            Meta::Store { .. } => return,
+impl Target {
+    /// The variable's slot; the error is what `command` says of its name.
+    fn slot(&self, command: &str) -> Result<usize, String> {
+        match self {
+            Target::Slot(slot) => Ok(*slot),
+            Target::Invalid(name) => Err(invalid_name(command, name)),
+        }
+    }
+}
+
+pub fn invalid_name(word: &str, name: &str) -> String {
+    format!("{word}: invalid variable name: \"{name}\"")
+}
+
+impl Sleep {
+    /// The time to sleep. pgbench counts microseconds in 32 bits: what overflows wraps, what is negative is no time.
+    fn time(&self, values: &[Value]) -> Result<Duration, String> {
+        let amount = match &self.amount {
+            Amount::Literal(amount) => *amount,
+            Amount::Variable { slot, name } => self.variable(&values[*slot], name)?,
         };
-        self.push(command, operation);
+        let microseconds = amount.wrapping_mul(match self.unit {
+            Unit::Microseconds => 1,
+            Unit::Milliseconds => 1000,
+            Unit::Seconds => 1_000_000,
+        });
+        Ok(Duration::from_micros(u64::try_from(microseconds).unwrap_or(0)))
     }
 
-    fn push(&mut self, command: usize, operation: Operation) {
-        self.steps.push(Step { command, operation });
-    }
-
-    fn resolve(&mut self, syntax: &Syntax) -> Expression {
-        Resolver { symbols: self.symbols, constants: self.constants }.resolve(syntax)
-    }
-
-    fn target(&mut self, name: &str) -> Target {
-        match symbols::is_valid(name.as_bytes()) {
-            true => Target::Slot(self.symbols.slot(name)),
-            false => Target::Invalid(name.to_owned()),
+    fn variable(&self, value: &Value, name: &str) -> Result<i32, String> {
+        let word = &self.word;
+        if let Value::Int(number) = value {
+            return Ok(*number as i32);
         }
-    }
-
-    fn set(&mut self, name: &str, syntax: &Syntax) -> Operation {
-        let expression = self.resolve(syntax);
-        let target = self.target(name);
-        match (target, known_span(&expression)) {
-            (Target::Slot(slot), Some(span)) => Operation::Draw { slot, span },
-            (target, _) => Operation::Set { target, expression },
-        }
-    }
-
-    fn amount(&mut self, word: &Word) -> Amount {
-        match word.text.strip_prefix(b":") {
-            Some(name) => {
-                let name = String::from_utf8_lossy(name).into_owned();
-                Amount::Variable { slot: self.symbols.slot(&name), name }
+        let mut text = Vec::new();
+        value.write_text(&mut text);
+        match c_numbers::atoi(&text) {
+            _ if *value == Value::Unset => Err(format!("{word}: undefined variable \"{name}\"")),
+            0 if !text.first().is_some_and(u8::is_ascii_digit) => {
+                let shown = String::from_utf8_lossy(&text);
+                Err(format!("{word}: invalid sleep time \"{shown}\" for variable \"{name}\""))
             }
-            None => Amount::Literal(c_numbers::atoi(&word.text)),
+            number => Ok(number),
         }
     }
-
-    fn branch(&mut self, word: &'static str, condition: &Syntax) -> Operation {
-        Operation::Branch { word, condition: self.resolve(condition), otherwise: 0 }
-    }
-
-    /// Ends a branch: who has executed it goes to the end, who has not comes here.
-    fn end_branch(&mut self, command: usize) {
-        if let Some(open) = self.open.last_mut() {
-            open.jumps.push(self.steps.len());
-        }
-        self.push(command, Operation::Jump(0));
-        if let Some(failing) = self.open.last_mut().and_then(|open| open.failing.take()) {
-            self.aim(failing);
-        }
-    }
-
-    /// Who comes from a branch before the last or from a failed condition goes on behind the `\endif`.
-    fn close(&mut self) {
-        let open = self.open.pop().unwrap_or_default();
-        open.jumps.into_iter().chain(open.failing).for_each(|step| self.aim(step));
-    }
-
-    /// Makes a step go to the next one to come.
-    fn aim(&mut self, step: usize) {
-        let next = self.steps.len();
-        if let Operation::Jump(to) | Operation::Branch { otherwise: to, .. } = &mut self.steps[step].operation {
-            *to = next;
-        }
-    }
-}
-
-/// The range of an expression that is one uniform draw.
-fn known_span(expression: &Expression) -> Option<Span> {
-    let Tree::Call(Function::Random, arguments) = expression else { return None };
-    let [Tree::Constant(low), Tree::Constant(high)] = &**arguments else { return None };
-    let (low, high) = (low.int().ok()?, high.int().ok()?);
-    let fits = high.checked_sub(low).is_some_and(|difference| difference > 0 && difference < i64::MAX);
-    fits.then(|| Span::new(low, high))
-}
-
-/// For each `\startpipeline` the statements up to the next `\endpipeline`.
-fn pipelines(commands: &[Command]) -> HashMap<usize, Range<usize>> {
-    let mut found = HashMap::new();
-    let mut started = Vec::new();
-    let mut statements = 0;
-    for (index, command) in commands.iter().enumerate() {
-        match command {
-            Command::Sql(_) => statements += 1,
-            Command::Meta(Meta::StartPipeline, _) => started.push((index, statements)),
-            Command::Meta(Meta::EndPipeline, _) => {
-                found.extend(started.drain(..).map(|(index, first)| (index, first..statements)));
-            }
-            Command::Meta(..) => {}
-        }
-    }
-    found.extend(started.into_iter().map(|(index, first)| (index, first..statements)));
-    found
 }

@@ -1,25 +1,9 @@
 //! Evaluates expressions.
 
-use std::io::Write;
-
-use super::super::symbols::Symbols;
-use super::functions::MAX_ARGUMENTS;
+use super::functions::{Context, MAX_ARGUMENTS};
 use super::{Expression, Function, Scalar, Tree};
 use crate::pgbench::expression::scalar;
 use crate::pgbench::expression::scalar::{Evaluated, EvaluationError};
-use ground::random::Random;
-use wire::value::{Value, write_double};
-
-/// What an evaluation happens in.
-#[derive(Debug)]
-pub struct Context<'a> {
-    pub values: &'a [Value],
-    pub symbols: &'a Symbols,
-    pub random: &'a mut Random,
-    /// The script's index and the command's, for `debug()`.
-    pub script: usize,
-    pub command: usize,
-}
 
 impl Expression {
     /// The value; variables get their types here.
@@ -32,10 +16,10 @@ impl Expression {
             Tree::Call(function, arguments) => match &**arguments {
                 [left, right] => {
                     let left = left.evaluate(context)?;
-                    call(*function, &[left, right.evaluate(context)?], context)
+                    call(function, &[left, right.evaluate(context)?], context)
                 }
-                [only] => call(*function, &[only.evaluate(context)?], context),
-                arguments => call_with_many(*function, arguments, context),
+                [only] => call(function, &[only.evaluate(context)?], context),
+                arguments => call_with_many(function, arguments, context),
             },
             Tree::And(operands) => connect(operands, false, context),
             Tree::Or(operands) => connect(operands, true, context),
@@ -64,7 +48,7 @@ fn connect(operands: &[Expression; 2], decides: bool, context: &mut Context) -> 
     Ok(Scalar::Bool(!decides))
 }
 
-fn call_with_many(function: Function, arguments: &[Expression], context: &mut Context) -> Evaluated {
+fn call_with_many(function: &Function, arguments: &[Expression], context: &mut Context) -> Evaluated {
     let mut values = [Scalar::Null; MAX_ARGUMENTS];
     for (value, argument) in values.iter_mut().zip(arguments) {
         *value = argument.evaluate(context)?;
@@ -77,29 +61,9 @@ fn call_with_many(function: Function, arguments: &[Expression], context: &mut Co
 
 /// Calls a function; NULL among the arguments makes the result NULL.
 #[inline]
-fn call(function: Function, arguments: &[Scalar], context: &mut Context) -> Evaluated {
-    if arguments.contains(&Scalar::Null) && !function.takes_null() {
+fn call(function: &Function, arguments: &[Scalar], context: &mut Context) -> Evaluated {
+    if arguments.contains(&Scalar::Null) && !function.takes_null {
         return Ok(Scalar::Null);
     }
-    if function == Function::Debug {
-        tell(arguments[0], context);
-    }
-    function.apply(arguments, context.random)
-}
-
-/// The line that `debug()` writes on standard error. That nobody reads it is no reason to stop.
-#[cold]
-fn tell(scalar: Scalar, context: &Context) {
-    let mut line = format!("debug(script={},command={}): ", context.script, context.command + 1).into_bytes();
-    match scalar {
-        Scalar::Null => line.extend_from_slice(b"null"),
-        Scalar::Bool(truth) => line.extend_from_slice(if truth { b"boolean true" } else { b"boolean false" }),
-        Scalar::Int(number) => line.extend_from_slice(format!("int {number}").as_bytes()),
-        Scalar::Double(number) => {
-            line.extend_from_slice(b"double ");
-            write_double(number, &mut line);
-        }
-    }
-    line.push(b'\n');
-    let _ = std::io::stderr().write_all(&line);
+    (function.result)(arguments, context)
 }

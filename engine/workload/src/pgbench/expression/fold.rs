@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use super::super::symbols::Symbols;
-use super::evaluate::Context;
-use super::{Expression, Function, Scalar, Syntax, Tree};
+use super::functions::{Context, RANDOM};
+use super::{Expression, Scalar, Syntax, Tree};
 use ground::random::Random;
 
 /// What is known of variables when scripts are linked.
@@ -27,7 +27,7 @@ impl Resolver<'_> {
                     None => Tree::Variable(self.symbols.slot(name)),
                 };
             }
-            Tree::Call(function, arguments) => Tree::Call(*function, self.resolve_all(arguments)),
+            Tree::Call(function, arguments) => Tree::Call(function, self.resolve_all(arguments)),
             Tree::And(operands) => Tree::And(Box::new([self.resolve(&operands[0]), self.resolve(&operands[1])])),
             Tree::Or(operands) => Tree::Or(Box::new([self.resolve(&operands[0]), self.resolve(&operands[1])])),
             Tree::Case(branches) => Tree::Case(self.resolve_all(branches)),
@@ -55,11 +55,11 @@ fn is_foldable(tree: &Expression) -> bool {
         Tree::Constant(_) => true,
         Tree::Variable(_) => false,
         // A range of one number costs no draw.
-        Tree::Call(Function::Random, arguments) => {
+        Tree::Call(function, arguments) if function.name == RANDOM => {
             matches!(&**arguments, [Tree::Constant(low), Tree::Constant(high)]
                 if low.int().is_ok_and(|low| high.int() == Ok(low)))
         }
-        Tree::Call(function, arguments) => function.is_pure() && arguments.iter().all(constant),
+        Tree::Call(function, arguments) => function.is_pure && arguments.iter().all(constant),
         Tree::And(operands) | Tree::Or(operands) => operands.iter().all(constant),
         Tree::Case(branches) => branches.iter().all(constant),
     }

@@ -1,261 +1,220 @@
-//! The functions of expressions; operators are functions without a name.
+//! The functions and operators of expressions, one row each, as pgbench's `PGBENCH_FUNCTIONS`.
+
+use std::io::Write;
 
 use super::super::hashes;
+use super::super::symbols::Symbols;
 use super::Scalar;
 use super::scalar::{Evaluated, EvaluationError};
-use crate::pgbench::permute::permute;
-use ground::random::Random;
-use ground::random::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER};
-use wire::value::fixed;
+use ground::random::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER, Random};
+use wire::value::{Value, fixed, write_double};
 
-/// More arguments are refused when the function is called.
+/// A call with more arguments fails.
 pub const MAX_ARGUMENTS: usize = 16;
 
-/// What is done with evaluated arguments.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Function {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-    Modulo,
-    Equal,
-    NotEqual,
-    LessOrEqual,
-    Less,
-    BitAnd,
-    BitOr,
-    BitXor,
-    ShiftLeft,
-    ShiftRight,
-    Not,
-    Is,
-    Abs,
-    Debug,
-    Double,
-    Exp,
-    Greatest,
-    HashFnv1a,
-    HashMurmur2,
-    Int,
-    Least,
-    Ln,
-    Permute,
-    Pi,
-    Power,
-    Random,
-    RandomExponential,
-    RandomGaussian,
-    RandomZipfian,
-    Sqrt,
+/// The state in which an expression is evaluated.
+#[derive(Debug)]
+pub struct Context<'a> {
+    pub values: &'a [Value],
+    pub symbols: &'a Symbols,
+    pub random: &'a mut Random,
+    /// Indexes of the script and the command, for `debug()`.
+    pub script: usize,
+    pub command: usize,
 }
 
-/// How many arguments a function takes.
+/// A function or an operator.
+#[derive(Debug)]
+pub struct Function {
+    /// The name in scripts. An operator has its sign, or a name that scripts cannot write.
+    pub name: &'static str,
+    pub arity: Arity,
+    /// Whether the result depends on the arguments only and nothing is written.
+    pub is_pure: bool,
+    /// Whether NULL is passed to the function; otherwise a NULL argument makes the result NULL.
+    pub takes_null: bool,
+    /// Computes the result from as many arguments as `arity` allows.
+    pub result: fn(&[Scalar], &mut Context<'_>) -> Evaluated,
+}
+
+/// The number of arguments that a function takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Arity {
     Exactly(usize),
     AtLeastOne,
-    /// So many, and a seed that may be left out.
+    /// This many and an optional seed.
     Seeded(usize),
 }
 
-/// The functions that have names.
-const NAMED: [(&str, Arity, Function); 21] = [
-    ("abs", Arity::Exactly(1), Function::Abs),
-    ("debug", Arity::Exactly(1), Function::Debug),
-    ("double", Arity::Exactly(1), Function::Double),
-    ("exp", Arity::Exactly(1), Function::Exp),
-    ("greatest", Arity::AtLeastOne, Function::Greatest),
-    ("hash", Arity::Seeded(1), Function::HashMurmur2),
-    ("hash_fnv1a", Arity::Seeded(1), Function::HashFnv1a),
-    ("hash_murmur2", Arity::Seeded(1), Function::HashMurmur2),
-    ("int", Arity::Exactly(1), Function::Int),
-    ("least", Arity::AtLeastOne, Function::Least),
-    ("ln", Arity::Exactly(1), Function::Ln),
-    ("mod", Arity::Exactly(2), Function::Modulo),
-    ("permute", Arity::Seeded(2), Function::Permute),
-    ("pi", Arity::Exactly(0), Function::Pi),
-    ("pow", Arity::Exactly(2), Function::Power),
-    ("power", Arity::Exactly(2), Function::Power),
-    ("random", Arity::Exactly(2), Function::Random),
-    ("random_exponential", Arity::Exactly(3), Function::RandomExponential),
-    ("random_gaussian", Arity::Exactly(3), Function::RandomGaussian),
-    ("random_zipfian", Arity::Exactly(3), Function::RandomZipfian),
-    ("sqrt", Arity::Exactly(1), Function::Sqrt),
+use Arity::{AtLeastOne, Exactly, Seeded};
+
+/// The function of `\set`'s usual expression.
+pub const RANDOM: &str = "random";
+
+/// Operators that no script can write as a function.
+pub const IS: &str = "!is";
+pub const NOT: &str = "!not";
+
+static FUNCTIONS: [Function; 37] = [
+    pure("+", Exactly(2), |a, _| arithmetic(a, |l, r| l + r, i64::checked_add, "add")),
+    pure("-", Exactly(2), |a, _| arithmetic(a, |l, r| l - r, i64::checked_sub, "sub")),
+    pure("*", Exactly(2), |a, _| arithmetic(a, |l, r| l * r, i64::checked_mul, "mul")),
+    pure("/", Exactly(2), |a, _| divide(a)),
+    pure("%", Exactly(2), |a, _| modulo(a)),
+    pure("=", Exactly(2), |a, _| compare(a, f64::eq, i64::eq)),
+    pure("<>", Exactly(2), |a, _| compare(a, f64::ne, i64::ne)),
+    pure("<=", Exactly(2), |a, _| compare(a, f64::le, i64::le)),
+    pure("<", Exactly(2), |a, _| compare(a, f64::lt, i64::lt)),
+    pure("&", Exactly(2), |a, _| of_ints(a, |[l, r]| l & r)),
+    pure("|", Exactly(2), |a, _| of_ints(a, |[l, r]| l | r)),
+    pure("#", Exactly(2), |a, _| of_ints(a, |[l, r]| l ^ r)),
+    // Only the low six bits of the distance count, as on the machines that pgbench runs on.
+    pure("<<", Exactly(2), |a, _| of_ints(a, |[l, r]| l.wrapping_shl(r as u32))),
+    pure(">>", Exactly(2), |a, _| of_ints(a, |[l, r]| l.wrapping_shr(r as u32))),
+    pure(NOT, Exactly(1), |a, _| Ok(Scalar::Bool(!a[0].bool()?))),
+    Function { takes_null: true, ..pure(IS, Exactly(2), |a, _| Ok(Scalar::Bool(a[0].is(a[1])))) },
+    pure("abs", Exactly(1), |a, _| Ok(absolute(a[0]))),
+    Function { takes_null: true, ..impure("debug", Exactly(1), debug) },
+    pure("double", Exactly(1), |a, _| of_double(a, |x| x)),
+    pure("exp", Exactly(1), |a, _| of_double(a, f64::exp)),
+    pure("greatest", AtLeastOne, |a, _| extreme(a, f64::gt, i64::max)),
+    pure("hash", Seeded(1), |a, _| of_ints(a, |[value, seed]| hashes::murmur2(value, seed))),
+    pure("hash_fnv1a", Seeded(1), |a, _| of_ints(a, |[value, seed]| hashes::fnv1a(value, seed))),
+    pure("hash_murmur2", Seeded(1), |a, _| of_ints(a, |[value, seed]| hashes::murmur2(value, seed))),
+    pure("int", Exactly(1), |a, _| of_ints(a, |[x]| x)),
+    pure("least", AtLeastOne, |a, _| extreme(a, f64::lt, i64::min)),
+    pure("ln", Exactly(1), |a, _| of_double(a, f64::ln)),
+    pure("mod", Exactly(2), |a, _| modulo(a)),
+    pure("permute", Seeded(2), |a, _| permuted(a)),
+    pure("pi", Exactly(0), |_, _| Ok(Scalar::Double(std::f64::consts::PI))),
+    pure("pow", Exactly(2), |a, _| power(a)),
+    pure("power", Exactly(2), |a, _| power(a)),
+    impure(RANDOM, Exactly(2), |a, context| range(a).map(|(low, high)| Scalar::Int(context.random.range(low, high)))),
+    impure("random_exponential", Exactly(3), random_exponential),
+    impure("random_gaussian", Exactly(3), random_gaussian),
+    impure("random_zipfian", Exactly(3), random_zipfian),
+    pure("sqrt", Exactly(1), |a, _| of_double(a, f64::sqrt)),
 ];
 
-/// The function of a name, in upper or lower case: the name as it is spelled in messages, and what it takes.
-pub fn find(name: &str) -> Option<(&'static str, Arity, Function)> {
-    NAMED.into_iter().find(|(known, ..)| known.eq_ignore_ascii_case(name))
+/// The function of a name in upper or lower case, or the operator of a sign.
+pub fn find(name: &str) -> Option<&'static Function> {
+    FUNCTIONS.iter().find(|function| function.name.eq_ignore_ascii_case(name))
 }
 
-impl Function {
-    /// Whether the result depends on nothing but the arguments and nothing is said.
-    pub fn is_pure(self) -> bool {
-        !self.draws() && self != Function::Debug
+/// Two functions are equal if their names are.
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.name == other.name
     }
+}
 
-    /// Whether the generator is used.
-    pub fn draws(self) -> bool {
-        use Function::{Random, RandomExponential, RandomGaussian, RandomZipfian};
-        matches!(self, Random | RandomExponential | RandomGaussian | RandomZipfian)
+const fn pure(name: &'static str, arity: Arity, result: fn(&[Scalar], &mut Context<'_>) -> Evaluated) -> Function {
+    Function { name, arity, is_pure: true, takes_null: false, result }
+}
+
+const fn impure(name: &'static str, arity: Arity, result: fn(&[Scalar], &mut Context<'_>) -> Evaluated) -> Function {
+    Function { name, arity, is_pure: false, takes_null: false, result }
+}
+
+/// The first `N` arguments as integers.
+fn ints<const N: usize>(arguments: &[Scalar]) -> Evaluated<[i64; N]> {
+    let mut ints = [0; N];
+    for (int, argument) in ints.iter_mut().zip(arguments) {
+        *int = argument.int()?;
     }
+    Ok(ints)
+}
 
-    /// Whether NULL is an argument like others; elsewhere it makes the result NULL.
-    pub fn takes_null(self) -> bool {
-        matches!(self, Function::Is | Function::Debug)
+fn of_ints<const N: usize>(arguments: &[Scalar], result: fn([i64; N]) -> i64) -> Evaluated {
+    ints(arguments).map(|ints| Scalar::Int(result(ints)))
+}
+
+fn of_double(arguments: &[Scalar], result: fn(f64) -> f64) -> Evaluated {
+    Ok(Scalar::Double(result(arguments[0].double()?)))
+}
+
+/// Whether an argument is a double: arithmetic, comparisons and extremes then use doubles.
+fn any_double(arguments: &[Scalar]) -> bool {
+    arguments.iter().any(|argument| matches!(argument, Scalar::Double(_)))
+}
+
+fn arithmetic(
+    arguments: &[Scalar],
+    doubles: fn(f64, f64) -> f64,
+    checked: fn(i64, i64) -> Option<i64>,
+    name: &str,
+) -> Evaluated {
+    if any_double(arguments) {
+        return Ok(Scalar::Double(doubles(arguments[0].double()?, arguments[1].double()?)));
     }
+    let [left, right] = ints(arguments)?;
+    let result = checked(left, right).map(Scalar::Int);
+    result.ok_or_else(|| EvaluationError::new(format!("bigint {name} out of range")))
+}
 
-    /// The value for arguments, as many as the function takes; none is NULL unless the function takes NULL.
-    pub fn apply(self, arguments: &[Scalar], random: &mut Random) -> Evaluated {
-        use Function as F;
-        match (self, arguments) {
-            (F::Pi, _) => Ok(Scalar::Double(std::f64::consts::PI)),
-            (F::Least | F::Greatest, [_, ..]) => self.extreme(arguments),
-            (_, [only]) => self.unary(*only),
-            (F::Random, [low, high]) => {
-                let (low, high) = range(*low, *high)?;
-                Ok(Scalar::Int(random.range(low, high)))
-            }
-            (F::Permute, [value, size, seed]) => {
-                let (value, size, seed) = (value.int()?, size.int()?, seed.int()?);
-                if size <= 0 {
-                    return Err(EvaluationError::new("permute size parameter must be greater than zero"));
-                }
-                Ok(Scalar::Int(permute(value, size, seed)))
-            }
-            (_, [low, high, parameter]) => self.skewed(*low, *high, *parameter, random),
-            (_, [left, right]) => self.binary(*left, *right),
-            _ => Err(EvaluationError::silent()),
-        }
+fn compare(arguments: &[Scalar], doubles: fn(&f64, &f64) -> bool, integers: fn(&i64, &i64) -> bool) -> Evaluated {
+    if any_double(arguments) {
+        return Ok(Scalar::Bool(doubles(&arguments[0].double()?, &arguments[1].double()?)));
     }
+    let [left, right] = ints(arguments)?;
+    Ok(Scalar::Bool(integers(&left, &right)))
+}
 
-    fn unary(self, argument: Scalar) -> Evaluated {
-        Ok(match self {
-            Function::Abs => match argument {
-                Scalar::Int(number) => Scalar::Int(number.wrapping_abs()),
-                Scalar::Double(number) => Scalar::Double(if number < 0.0 { -number } else { number }),
-                // pgbench takes the bits of a boolean for those of a double.
-                other => Scalar::Double(f64::from_bits(u64::from(other.truth()))),
-            },
-            Function::Not => Scalar::Bool(!argument.bool()?),
-            Function::Int => Scalar::Int(argument.int()?),
-            Function::Double => Scalar::Double(argument.double()?),
-            Function::Sqrt => Scalar::Double(argument.double()?.sqrt()),
-            Function::Ln => Scalar::Double(argument.double()?.ln()),
-            Function::Exp => Scalar::Double(argument.double()?.exp()),
-            _ => argument,
-        })
+fn divide(arguments: &[Scalar]) -> Evaluated {
+    if !any_double(arguments) && ints::<2>(arguments)?[1] == 0 {
+        return Err(EvaluationError::new("division by zero"));
     }
+    arithmetic(arguments, |left, right| left / right, i64::checked_div, "div")
+}
 
-    /// Functions and operators of two values. Arithmetic and comparisons are done in doubles if one is a double.
-    #[inline]
-    pub fn binary(self, left: Scalar, right: Scalar) -> Evaluated {
-        use Function as F;
-        match self {
-            F::Add | F::Subtract | F::Multiply | F::Divide | F::Equal | F::NotEqual | F::LessOrEqual | F::Less => {
-                if matches!(left, Scalar::Double(_)) || matches!(right, Scalar::Double(_)) {
-                    Ok(self.of_doubles(left.double()?, right.double()?))
-                } else {
-                    self.of_ints(left.int()?, right.int()?)
-                }
-            }
-            F::Is => Ok(Scalar::Bool(left.is(right))),
-            F::Power => Ok(Scalar::Double(left.double()?.powf(right.double()?))),
-            _ => self.of_ints(left.int()?, right.int()?),
-        }
+fn modulo(arguments: &[Scalar]) -> Evaluated {
+    match ints(arguments)? {
+        [_, 0] => Err(EvaluationError::new("division by zero")),
+        [left, right] => Ok(Scalar::Int(left.wrapping_rem(right))),
     }
+}
 
-    fn of_doubles(self, left: f64, right: f64) -> Scalar {
-        match self {
-            Function::Add => Scalar::Double(left + right),
-            Function::Subtract => Scalar::Double(left - right),
-            Function::Multiply => Scalar::Double(left * right),
-            Function::Divide => Scalar::Double(left / right),
-            Function::Equal => Scalar::Bool(left == right),
-            Function::NotEqual => Scalar::Bool(left != right),
-            Function::LessOrEqual => Scalar::Bool(left <= right),
-            _ => Scalar::Bool(left < right),
-        }
+fn power(arguments: &[Scalar]) -> Evaluated {
+    Ok(Scalar::Double(arguments[0].double()?.powf(arguments[1].double()?)))
+}
+
+fn absolute(argument: Scalar) -> Scalar {
+    match argument {
+        Scalar::Int(number) => Scalar::Int(number.wrapping_abs()),
+        Scalar::Double(number) => Scalar::Double(if number < 0.0 { -number } else { number }),
+        // pgbench reads the bits of a boolean as those of a double.
+        Scalar::Null | Scalar::Bool(_) => Scalar::Double(f64::from_bits(u64::from(argument.truth()))),
     }
+}
 
-    #[inline]
-    fn of_ints(self, left: i64, right: i64) -> Evaluated {
-        let checked = |result: Option<i64>, name: &str| {
-            result.map(Scalar::Int).ok_or_else(|| EvaluationError::new(format!("bigint {name} out of range")))
-        };
-        match self {
-            Function::Add => checked(left.checked_add(right), "add"),
-            Function::Subtract => checked(left.checked_sub(right), "sub"),
-            Function::Multiply => checked(left.checked_mul(right), "mul"),
-            Function::Divide | Function::Modulo if right == 0 => Err(EvaluationError::new("division by zero")),
-            Function::Divide => checked(left.checked_div(right), "div"),
-            Function::Modulo => Ok(Scalar::Int(left.wrapping_rem(right))),
-            Function::Equal => Ok(Scalar::Bool(left == right)),
-            Function::NotEqual => Ok(Scalar::Bool(left != right)),
-            Function::LessOrEqual => Ok(Scalar::Bool(left <= right)),
-            Function::Less => Ok(Scalar::Bool(left < right)),
-            Function::BitAnd => Ok(Scalar::Int(left & right)),
-            Function::BitOr => Ok(Scalar::Int(left | right)),
-            Function::BitXor => Ok(Scalar::Int(left ^ right)),
-            // Only the low six bits of the distance count, as on the machines that pgbench runs on.
-            Function::ShiftLeft => Ok(Scalar::Int(left.wrapping_shl(right as u32))),
-            Function::ShiftRight => Ok(Scalar::Int(left.wrapping_shr(right as u32))),
-            Function::HashFnv1a => Ok(Scalar::Int(hashes::fnv1a(left, right))),
-            Function::HashMurmur2 => Ok(Scalar::Int(hashes::murmur2(left, right))),
-            _ => Err(EvaluationError::silent()),
-        }
-    }
-
-    /// The least or the greatest; a double if one argument is.
-    fn extreme(self, arguments: &[Scalar]) -> Evaluated {
-        let least = self == Function::Least;
-        if arguments.iter().any(|argument| matches!(argument, Scalar::Double(_))) {
-            let mut extreme = arguments[0].double()?;
-            for argument in &arguments[1..] {
-                let number = argument.double()?;
-                let keep = if least { extreme < number } else { extreme > number };
-                extreme = if keep { extreme } else { number };
-            }
-            return Ok(Scalar::Double(extreme));
-        }
-        let mut extreme = arguments[0].int()?;
+/// The least or the greatest argument; a double if any argument is a double.
+fn extreme(arguments: &[Scalar], keeps: fn(&f64, &f64) -> bool, integers: fn(i64, i64) -> i64) -> Evaluated {
+    if any_double(arguments) {
+        let mut extreme = arguments[0].double()?;
         for argument in &arguments[1..] {
-            let number = argument.int()?;
-            extreme = if least { extreme.min(number) } else { extreme.max(number) };
+            let number = argument.double()?;
+            extreme = if keeps(&extreme, &number) { extreme } else { number };
         }
-        Ok(Scalar::Int(extreme))
+        return Ok(Scalar::Double(extreme));
     }
+    let mut extreme = arguments[0].int()?;
+    for argument in &arguments[1..] {
+        extreme = integers(extreme, argument.int()?);
+    }
+    Ok(Scalar::Int(extreme))
+}
 
-    fn skewed(self, low: Scalar, high: Scalar, parameter: Scalar, random: &mut Random) -> Evaluated {
-        let (low, high) = range(low, high)?;
-        let parameter = parameter.double()?;
-        let refuse = |sentence: String| Err(EvaluationError::new(sentence));
-        Ok(Scalar::Int(match self {
-            Function::RandomGaussian if parameter < MIN_GAUSSIAN_PARAMETER => {
-                let least = fixed(MIN_GAUSSIAN_PARAMETER);
-                return refuse(format!("gaussian parameter must be at least {least} (not {})", fixed(parameter)));
-            }
-            Function::RandomGaussian => random.gaussian(low, high, parameter),
-            // What is no number is refused too: pgbench never comes to an end with it.
-            Function::RandomZipfian if !(MIN_ZIPFIAN_PARAMETER..=MAX_ZIPFIAN_PARAMETER).contains(&parameter) => {
-                return refuse(format!(
-                    "zipfian parameter must be in range [{MIN_ZIPFIAN_PARAMETER:.3}, {MAX_ZIPFIAN_PARAMETER:.0}] (not {})",
-                    fixed(parameter)
-                ));
-            }
-            Function::RandomZipfian => random.zipfian(low, high, parameter),
-            _ if parameter <= 0.0 => {
-                return refuse(format!("exponential parameter must be greater than zero (not {})", fixed(parameter)));
-            }
-            _ => random.exponential(low, high, parameter),
-        }))
+fn permuted(arguments: &[Scalar]) -> Evaluated {
+    let [value, size, seed] = ints(arguments)?;
+    if size <= 0 {
+        return Err(EvaluationError::new("permute size parameter must be greater than zero"));
     }
+    Ok(Scalar::Int(hashes::permute(value, size, seed)))
 }
 
 /// The range of a draw; its size fits in 63 bits.
-fn range(low: Scalar, high: Scalar) -> Evaluated<(i64, i64)> {
-    let (low, high) = (low.int()?, high.int()?);
+fn range(arguments: &[Scalar]) -> Evaluated<(i64, i64)> {
+    let [low, high] = ints(arguments)?;
     if low > high {
         return Err(EvaluationError::new("empty range given to random"));
     }
@@ -263,4 +222,52 @@ fn range(low: Scalar, high: Scalar) -> Evaluated<(i64, i64)> {
         Some(_) => Ok((low, high)),
         None => Err(EvaluationError::new("random range is too large")),
     }
+}
+
+fn random_exponential(arguments: &[Scalar], context: &mut Context) -> Evaluated {
+    let ((low, high), parameter) = (range(arguments)?, arguments[2].double()?);
+    if parameter <= 0.0 {
+        let shown = fixed(parameter);
+        return Err(EvaluationError::new(format!("exponential parameter must be greater than zero (not {shown})")));
+    }
+    Ok(Scalar::Int(context.random.exponential(low, high, parameter)))
+}
+
+fn random_gaussian(arguments: &[Scalar], context: &mut Context) -> Evaluated {
+    let ((low, high), parameter) = (range(arguments)?, arguments[2].double()?);
+    if parameter < MIN_GAUSSIAN_PARAMETER {
+        let (least, shown) = (fixed(MIN_GAUSSIAN_PARAMETER), fixed(parameter));
+        return Err(EvaluationError::new(format!("gaussian parameter must be at least {least} (not {shown})")));
+    }
+    Ok(Scalar::Int(context.random.gaussian(low, high, parameter)))
+}
+
+/// Rejects NaN as well: pgbench never returns from a draw with it.
+fn random_zipfian(arguments: &[Scalar], context: &mut Context) -> Evaluated {
+    let ((low, high), parameter) = (range(arguments)?, arguments[2].double()?);
+    if !(MIN_ZIPFIAN_PARAMETER..=MAX_ZIPFIAN_PARAMETER).contains(&parameter) {
+        return Err(EvaluationError::new(format!(
+            "zipfian parameter must be in range [{MIN_ZIPFIAN_PARAMETER:.3}, {MAX_ZIPFIAN_PARAMETER:.0}] (not {})",
+            fixed(parameter)
+        )));
+    }
+    Ok(Scalar::Int(context.random.zipfian(low, high, parameter)))
+}
+
+/// Writes the argument to standard error and returns it. An error of the write is ignored.
+#[cold]
+fn debug(arguments: &[Scalar], context: &mut Context) -> Evaluated {
+    let mut line = format!("debug(script={},command={}): ", context.script, context.command + 1).into_bytes();
+    match arguments[0] {
+        Scalar::Null => line.extend_from_slice(b"null"),
+        Scalar::Bool(truth) => line.extend_from_slice(if truth { b"boolean true" } else { b"boolean false" }),
+        Scalar::Int(number) => line.extend_from_slice(format!("int {number}").as_bytes()),
+        Scalar::Double(number) => {
+            line.extend_from_slice(b"double ");
+            write_double(number, &mut line);
+        }
+    }
+    line.push(b'\n');
+    let _ = std::io::stderr().write_all(&line);
+    Ok(arguments[0])
 }

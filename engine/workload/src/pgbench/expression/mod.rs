@@ -19,7 +19,7 @@ pub enum Tree<V> {
     Constant(Scalar),
     Variable(V),
     /// A function or an operator; all arguments are evaluated, from left to right.
-    Call(Function, Box<[Tree<V>]>),
+    Call(&'static Function, Box<[Tree<V>]>),
     And(Box<[Tree<V>; 2]>),
     Or(Box<[Tree<V>; 2]>),
     /// Conditions and results in turn; the last result is that of `ELSE`.

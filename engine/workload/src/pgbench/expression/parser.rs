@@ -4,7 +4,7 @@
 use super::lexer::{Keyword, Lexer, Mistake, Token};
 use super::{Scalar, Syntax, Tree};
 use crate::pgbench::expression::functions;
-use crate::pgbench::expression::functions::{Arity, Function};
+use crate::pgbench::expression::functions::{Arity, IS as IS_OPERATOR, NOT as NOT_OPERATOR};
 
 /// An expression that cannot be parsed: the mistake, and where its line ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,22 +99,13 @@ impl Parser<'_> {
             Token::Keyword(Keyword::And) => And,
             Token::Keyword(Keyword::Is | Keyword::IsNull | Keyword::NotNull) => Is,
             Token::Sign(sign) => match sign {
-                "+" => Call(Function::Add, SUM),
-                "-" => Call(Function::Subtract, SUM),
-                "*" => Call(Function::Multiply, PRODUCT),
-                "/" => Call(Function::Divide, PRODUCT),
-                "%" => Call(Function::Modulo, PRODUCT),
-                "=" => Call(Function::Equal, COMPARISON),
-                "<>" | "!=" => Call(Function::NotEqual, COMPARISON),
-                "<=" => Call(Function::LessOrEqual, COMPARISON),
-                "<" => Call(Function::Less, COMPARISON),
-                ">=" => Swapped(Function::LessOrEqual),
-                ">" => Swapped(Function::Less),
-                "&" => Call(Function::BitAnd, BITS),
-                "|" => Call(Function::BitOr, BITS),
-                "#" => Call(Function::BitXor, BITS),
-                "<<" => Call(Function::ShiftLeft, BITS),
-                ">>" => Call(Function::ShiftRight, BITS),
+                "+" | "-" => Call(sign, SUM),
+                "*" | "/" | "%" => Call(sign, PRODUCT),
+                "=" | "<>" | "<=" | "<" => Call(sign, COMPARISON),
+                "!=" => Call("<>", COMPARISON),
+                ">=" => Swapped("<="),
+                ">" => Swapped("<"),
+                "&" | "|" | "#" | "<<" | ">>" => Call(sign, BITS),
                 _ => return None,
             },
             _ => return None,
@@ -124,17 +115,14 @@ impl Parser<'_> {
     fn join(&self, operator: Infix, left: Node, right: Node) -> Result<Node, Mistake> {
         let height = left.height.max(right.height);
         let (left, right) = (left.tree, right.tree);
-        self.node(
-            height,
-            match operator {
-                Infix::Or => Tree::Or(Box::new([left, right])),
-                Infix::And => Tree::And(Box::new([left, right])),
-                Infix::Call(function, _) => Tree::Call(function, Box::new([left, right])),
-                // pgbench evaluates the right side first where it has only the opposite comparison.
-                Infix::Swapped(function) => Tree::Call(function, Box::new([right, left])),
-                Infix::Is => left,
-            },
-        )
+        match operator {
+            Infix::Or => self.node(height, Tree::Or(Box::new([left, right]))),
+            Infix::And => self.node(height, Tree::And(Box::new([left, right]))),
+            Infix::Call(sign, _) => self.call(sign, height, [left, right]),
+            // pgbench evaluates the right side first where it has only the opposite comparison.
+            Infix::Swapped(sign) => self.call(sign, height, [right, left]),
+            Infix::Is => self.node(height, left),
+        }
     }
 
     /// A tree above others of at most `height`.
@@ -161,13 +149,16 @@ impl Parser<'_> {
                 (negated, wanted)
             }
         };
-        let is =
-            self.node(operand.height, Tree::Call(Function::Is, Box::new([operand.tree, Tree::Constant(wanted)])))?;
-        if negated { self.call(Function::Not, is) } else { Ok(is) }
+        let is = self.call(IS_OPERATOR, operand.height, [operand.tree, Tree::Constant(wanted)])?;
+        if negated { self.call(NOT_OPERATOR, is.height, [is.tree]) } else { Ok(is) }
     }
 
-    fn call(&self, function: Function, argument: Node) -> Result<Node, Mistake> {
-        self.node(argument.height, Tree::Call(function, Box::new([argument.tree])))
+    /// The call of an operator.
+    fn call<const N: usize>(&self, operator: &str, height: usize, arguments: [Syntax; N]) -> Result<Node, Mistake> {
+        match functions::find(operator) {
+            Some(function) => self.node(height, Tree::Call(function, Box::new(arguments))),
+            None => Err(self.unexpected()),
+        }
     }
 
     fn operand(&mut self) -> Result<Node, Mistake> {
@@ -184,7 +175,7 @@ impl Parser<'_> {
             Token::Keyword(Keyword::Not) => {
                 self.advance()?;
                 let operand = self.expression(NOT)?;
-                return self.call(Function::Not, operand);
+                return self.call(NOT_OPERATOR, operand.height, [operand.tree]);
             }
             Token::Sign(sign) => return self.prefix(sign),
             _ => return Err(self.unexpected()),
@@ -195,9 +186,6 @@ impl Parser<'_> {
 
     /// A sign, `~` or a parenthesis.
     fn prefix(&mut self, sign: &str) -> Result<Node, Mistake> {
-        let with = |number, function, operand: Node| {
-            (operand.height, Tree::Call(function, Box::new([Tree::Constant(Scalar::Int(number)), operand.tree])))
-        };
         if !matches!(sign, "(" | "+" | "-" | "~") {
             return Err(self.unexpected());
         }
@@ -215,21 +203,20 @@ impl Parser<'_> {
             }
             "-" => {
                 let operand = self.expression(SIGN)?;
-                let (height, tree) = with(0, Function::Subtract, operand);
-                self.node(height, tree)
+                self.call("-", operand.height, [Tree::Constant(Scalar::Int(0)), operand.tree])
             }
             _ => {
                 let operand = self.expression(BITS + 1)?;
-                let (height, tree) = with(-1, Function::BitXor, operand);
-                self.node(height, tree)
+                self.call("#", operand.height, [Tree::Constant(Scalar::Int(-1)), operand.tree])
             }
         }
     }
 
     fn function(&mut self, name: &str) -> Result<Node, Mistake> {
-        let Some((name, arity, function)) = functions::find(name) else {
+        let Some(function) = functions::find(name) else {
             return Err(self.lexer.mistake("unexpected function name", Some(name.to_owned())));
         };
+        let (name, arity) = (function.name, function.arity);
         self.advance()?;
         self.expect_sign("(")?;
         let (mut arguments, mut height) = (Vec::new(), 0);
@@ -319,9 +306,9 @@ enum Infix {
     Or,
     And,
     Is,
-    Call(Function, u8),
+    Call(&'static str, u8),
     /// A comparison that is done with its sides exchanged.
-    Swapped(Function),
+    Swapped(&'static str),
 }
 
 impl Infix {

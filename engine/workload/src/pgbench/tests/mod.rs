@@ -8,8 +8,8 @@ mod reference;
 use std::sync::Arc;
 
 use super::error::ScriptError;
-use super::expression::evaluate::Context;
 use super::expression::fold::Resolver;
+use super::expression::functions::Context;
 use super::expression::{Expression, Scalar, Syntax, parse as parse_expression};
 use super::symbols::Symbols;
 use super::*;

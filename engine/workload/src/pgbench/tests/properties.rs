@@ -64,7 +64,7 @@ proptest! {
     fn statements_are_pieces_of_the_script(text in "[a-z'\"$;/*()\\- \n]{0,60}") {
         let parsed = parse("s", 1, text.as_bytes());
         for command in parsed.iter().flat_map(|parsed| &parsed.commands) {
-            let script::Command::Sql(sql) = command else { panic!("no backslash was written") };
+            let script::ScriptCommand::Sql(sql) = command else { panic!("no backslash was written") };
             let statement = String::from_utf8(sql.text.clone()).unwrap();
             prop_assert!(text.contains(&statement), "{statement:?}");
         }

@@ -1,0 +1,177 @@
+//! Makes the steps of a script: slots for the names of variables, jumps for conditions, statements with parameters.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::error::ScriptError;
+use super::expression::fold::Resolver;
+use super::expression::{Expression, Scalar, Syntax};
+use super::legs::Legs;
+use super::meta_commands::MetaCommand;
+use super::script::{Parsed, ScriptCommand, Sql};
+use super::sql;
+use super::steps::{Operation, Step, Store, Target};
+use super::symbols::{Symbols, is_valid};
+use crate::program::{CommandInfo, ScriptInfo};
+use wire::statement::{QueryMode, Statement};
+
+/// A script that can be run.
+#[derive(Debug)]
+pub struct Script {
+    pub info: ScriptInfo,
+    pub steps: Vec<Step>,
+    /// In the order of the script.
+    pub statements: Vec<Statement>,
+    pub legs: Legs,
+}
+
+/// Makes the steps of one script.
+pub struct Compiler<'a> {
+    pub symbols: &'a mut Symbols,
+    constants: &'a HashMap<String, Scalar>,
+    mode: QueryMode,
+    /// The number of the script's first statement in the run.
+    first_statement: usize,
+    /// The statements of each pipeline, by the command that starts it.
+    pipelines: HashMap<usize, Range<usize>>,
+    /// The command that is being compiled.
+    command: usize,
+    steps: Vec<Step>,
+    statements: Vec<Statement>,
+    /// The open conditions, the innermost last.
+    open: Vec<OpenIf>,
+}
+
+#[derive(Default)]
+struct OpenIf {
+    /// The branch whose condition may fail before another is reached.
+    failing: Option<usize>,
+    /// The steps that go to the end.
+    jumps: Vec<usize>,
+}
+
+impl<'a> Compiler<'a> {
+    /// Prepares for one script, whose first statement has this number in the run.
+    pub fn new(
+        symbols: &'a mut Symbols,
+        constants: &'a HashMap<String, Scalar>,
+        mode: QueryMode,
+        first_statement: usize,
+    ) -> Self {
+        let (pipelines, command, steps, statements, open) = Default::default();
+        Self { symbols, constants, mode, first_statement, pipelines, command, steps, statements, open }
+    }
+
+    /// The script of `parsed`. The slots of `\gset` are added when all scripts are known.
+    pub fn compile(mut self, parsed: Parsed) -> Result<Script, ScriptError> {
+        let mut commands = Vec::new();
+        self.pipelines = pipelines(&parsed.commands);
+        for (command, parsed) in parsed.commands.into_iter().enumerate() {
+            self.command = command;
+            let (line, is_sql) = match &parsed {
+                ScriptCommand::Sql(sql) => (sql::first_line(&sql.text), true),
+                ScriptCommand::Meta(_, line) => (line.clone(), false),
+            };
+            commands.push(CommandInfo { line, is_sql });
+            match parsed {
+                ScriptCommand::Sql(sql) => self.query(sql)?,
+                ScriptCommand::Meta(meta, _) => meta.compile(&mut self),
+            }
+        }
+        let info = ScriptInfo { description: parsed.description, weight: parsed.weight, commands };
+        let legs = Legs::find(&self.steps);
+        Ok(Script { info, steps: self.steps, statements: self.statements, legs })
+    }
+
+    fn query(&mut self, sql: Sql) -> Result<(), ScriptError> {
+        let statement = self.statements.len();
+        self.statements.push(sql::compile(&sql.text, self.first_statement + statement, self.mode, self.symbols)?);
+        let store =
+            sql.store.map(|store| Box::new(Store { prefix: store.prefix, all: store.all, slots: HashMap::new() }));
+        self.push(Operation::Query { statement, store });
+        Ok(())
+    }
+
+    /// Adds a step of the command that is being compiled.
+    pub fn push(&mut self, operation: Operation) {
+        self.steps.push(Step { command: self.command, operation });
+    }
+
+    /// The statements of the pipeline that this command starts.
+    pub fn pipeline(&self) -> Range<usize> {
+        self.pipelines.get(&self.command).cloned().unwrap_or_default()
+    }
+
+    /// The expression with slots in place of names and with constants folded.
+    pub fn resolve(&mut self, syntax: &Syntax) -> Expression {
+        Resolver { symbols: self.symbols, constants: self.constants }.resolve(syntax)
+    }
+
+    /// The variable that a command sets.
+    pub fn target(&mut self, name: &str) -> Target {
+        match is_valid(name.as_bytes()) {
+            true => Target::Slot(self.symbols.slot(name)),
+            false => Target::Invalid(name.to_owned()),
+        }
+    }
+
+    /// Begins a condition at `\if`.
+    pub fn begin_if(&mut self, condition: &Syntax) {
+        self.open.push(OpenIf::default());
+        self.branch("if", condition);
+    }
+
+    /// Adds the branch of `\if` or `\elif`.
+    pub fn branch(&mut self, word: &'static str, condition: &Syntax) {
+        if let Some(open) = self.open.last_mut() {
+            open.failing = Some(self.steps.len());
+        }
+        let condition = self.resolve(condition);
+        self.push(Operation::Branch { word, condition, otherwise: 0 });
+    }
+
+    /// Ends a branch at `\elif` or `\else`: an executed branch jumps to the end, a failed condition continues here.
+    pub fn end_branch(&mut self) {
+        if let Some(open) = self.open.last_mut() {
+            open.jumps.push(self.steps.len());
+        }
+        self.push(Operation::Jump(0));
+        if let Some(failing) = self.open.last_mut().and_then(|open| open.failing.take()) {
+            self.aim(failing);
+        }
+    }
+
+    /// Ends a condition at `\endif`: the jumps of its branches and a failed condition continue behind it.
+    pub fn end_if(&mut self) {
+        self.push(Operation::EndIf);
+        let open = self.open.pop().unwrap_or_default();
+        open.jumps.into_iter().chain(open.failing).for_each(|step| self.aim(step));
+    }
+
+    /// Makes a step jump to the next one.
+    fn aim(&mut self, step: usize) {
+        let next = self.steps.len();
+        if let Operation::Jump(to) | Operation::Branch { otherwise: to, .. } = &mut self.steps[step].operation {
+            *to = next;
+        }
+    }
+}
+
+/// For each `\startpipeline` the statements up to the next `\endpipeline`.
+fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
+    let mut found = HashMap::new();
+    let mut started = Vec::new();
+    let mut statements = 0;
+    for (index, command) in commands.iter().enumerate() {
+        match command {
+            ScriptCommand::Sql(_) => statements += 1,
+            ScriptCommand::Meta(MetaCommand::StartPipeline, _) => started.push((index, statements)),
+            ScriptCommand::Meta(MetaCommand::EndPipeline, _) => {
+                found.extend(started.drain(..).map(|(index, first)| (index, first..statements)));
+            }
+            ScriptCommand::Meta(..) => {}
+        }
+    }
+    found.extend(started.into_iter().map(|(index, first)| (index, first..statements)));
+    found
+}

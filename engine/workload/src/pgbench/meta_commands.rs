@@ -1,0 +1,283 @@
+//! Meta-commands: the table of their names, how each is read, and the steps that it becomes. `steps.rs` executes the steps.
+
+use super::compiler::Compiler;
+use super::error::ScriptError;
+use super::expression;
+use super::expression::functions::RANDOM;
+use super::expression::{Expression, Syntax, Tree};
+use super::shell::ShellCommand;
+use super::steps::{Amount, Operation, Sleep, Target, Unit};
+use super::words;
+use super::words::Word;
+use ground::c_numbers;
+use ground::random::Span;
+
+/// How many words a command may have, its name included.
+const MAX_WORDS: usize = 256;
+
+/// A meta-command as it stands in a script.
+#[derive(Debug, Clone, PartialEq)]
+pub enum MetaCommand {
+    Set {
+        name: String,
+        expression: Syntax,
+    },
+    SetShell {
+        name: String,
+        words: Vec<Word>,
+    },
+    Shell {
+        words: Vec<Word>,
+    },
+    Sleep {
+        word: String,
+        amount: Word,
+        unit: Unit,
+    },
+    If(Syntax),
+    Elif(Syntax),
+    Else,
+    EndIf,
+    /// Results of the statement before go into variables whose names begin with `prefix`; of `\aset` those of all its
+    /// queries.
+    Store {
+        prefix: String,
+        all: bool,
+    },
+    StartPipeline,
+    SyncPipeline,
+    EndPipeline,
+}
+
+/// Where a backslash command stands: the script's name and text, the line (from 1) and the offset of the backslash.
+#[derive(Debug, Clone, Copy)]
+pub struct Place<'a> {
+    pub script: &'a str,
+    pub text: &'a [u8],
+    pub line: usize,
+    pub start: usize,
+}
+
+impl Place<'_> {
+    /// The command's text up to `end`, without the end of its last line.
+    pub fn text_until(&self, end: usize) -> String {
+        let mut text = &self.text[self.start..end];
+        while let [rest @ .., b'\n' | b'\r'] = text {
+            text = rest;
+        }
+        String::from_utf8_lossy(text).into_owned()
+    }
+
+    /// An error at this place. Without a command's name it is one of the script's.
+    pub fn error(&self, command: Option<&str>, message: &str, more: Option<&str>) -> ScriptError {
+        let Self { script, line, .. } = self;
+        let more = more.map_or(String::new(), |more| format!(" ({more})"));
+        let command = command.map_or(String::new(), |command| format!(" in command \"{command}\""));
+        ScriptError::new(format!("{script}:{line}: {message}{more}{command}"))
+    }
+}
+
+/// Reads a command's arguments.
+type Reader = fn(&mut Arguments) -> Result<MetaCommand, ScriptError>;
+
+/// The meta-commands: each name with the function that reads its arguments.
+const META_COMMANDS: [(&str, Reader); 13] = [
+    ("set", |a| {
+        let Some(name) = words::next(a.place.text, a.at) else {
+            return Err(a.place.error(Some(a.word), "missing argument", None));
+        };
+        Ok(MetaCommand::Set { name: name.shown(), expression: a.expression()? })
+    }),
+    ("if", |a| a.expression().map(MetaCommand::If)),
+    ("elif", |a| a.expression().map(MetaCommand::Elif)),
+    ("else", |a| a.nothing(MetaCommand::Else)),
+    ("endif", |a| a.nothing(MetaCommand::EndIf)),
+    ("sleep", |a| a.words().and_then(sleep)),
+    ("shell", |a| match a.words()? {
+        rest if rest.words.is_empty() => Err(rest.refuse("missing command")),
+        rest => Ok(MetaCommand::Shell { words: rest.words }),
+    }),
+    ("setshell", |a| match a.words()? {
+        rest if rest.words.len() < 2 => Err(rest.refuse("missing argument")),
+        mut rest => Ok(MetaCommand::SetShell { name: rest.words.remove(0).shown(), words: rest.words }),
+    }),
+    ("gset", |a| a.prefix().map(|prefix| MetaCommand::Store { prefix, all: false })),
+    ("aset", |a| a.prefix().map(|prefix| MetaCommand::Store { prefix, all: true })),
+    ("startpipeline", |a| a.nothing(MetaCommand::StartPipeline)),
+    ("syncpipeline", |a| a.nothing(MetaCommand::SyncPipeline)),
+    ("endpipeline", |a| a.nothing(MetaCommand::EndPipeline)),
+];
+
+impl MetaCommand {
+    /// Adds the command's steps.
+    pub fn compile(self, compiler: &mut Compiler) {
+        let operation = match self {
+            Self::Set { name, expression } => {
+                let expression = compiler.resolve(&expression);
+                match (compiler.target(&name), known_span(&expression)) {
+                    (Target::Slot(slot), Some(span)) => Operation::Draw { slot, span },
+                    (target, _) => Operation::Set { target, expression },
+                }
+            }
+            Self::SetShell { name, words } => Operation::SetShell {
+                target: compiler.target(&name),
+                command: ShellCommand::new(&words, compiler.symbols),
+            },
+            Self::Shell { words } => Operation::Shell(ShellCommand::new(&words, compiler.symbols)),
+            Self::Sleep { word, amount, unit } => {
+                let amount = match amount.text.strip_prefix(b":") {
+                    Some(name) => {
+                        let name = String::from_utf8_lossy(name).into_owned();
+                        Amount::Variable { slot: compiler.symbols.slot(&name), name }
+                    }
+                    None => Amount::Literal(c_numbers::atoi(&amount.text)),
+                };
+                Operation::Sleep(Sleep { word, amount, unit })
+            }
+            Self::If(condition) => return compiler.begin_if(&condition),
+            Self::Elif(condition) => {
+                compiler.end_branch();
+                return compiler.branch("elif", &condition);
+            }
+            Self::Else => return compiler.end_branch(),
+            Self::EndIf => return compiler.end_if(),
+            // Part of the statement's step.
+            Self::Store { .. } => return,
+            Self::StartPipeline => Operation::StartPipeline(compiler.pipeline()),
+            Self::SyncPipeline => Operation::SyncPipeline,
+            Self::EndPipeline => Operation::EndPipeline,
+        };
+        compiler.push(operation);
+    }
+}
+
+/// The range of an expression that is one uniform draw.
+fn known_span(expression: &Expression) -> Option<Span> {
+    let Tree::Call(function, arguments) = expression else { return None };
+    if function.name != RANDOM {
+        return None;
+    }
+    let [Tree::Constant(low), Tree::Constant(high)] = &**arguments else { return None };
+    let (low, high) = (low.int().ok()?, high.int().ok()?);
+    let fits = high.checked_sub(low).is_some_and(|difference| difference > 0 && difference < i64::MAX);
+    fits.then(|| Span::new(low, high))
+}
+
+/// Reads the command behind a backslash; `at` moves behind its line. Returns `None` for a lone backslash.
+pub fn parse(place: Place, at: &mut usize) -> Result<Option<(MetaCommand, String)>, ScriptError> {
+    let Some(word) = words::next(place.text, at).map(|word| word.shown()) else { return Ok(None) };
+    let known = META_COMMANDS.iter().find(|(name, _)| name.eq_ignore_ascii_case(&word));
+    let mut arguments = Arguments { place, word: &word, at };
+    let command = match known {
+        Some((_, read)) => read(&mut arguments)?,
+        None => return Err(arguments.words()?.refuse("invalid command")),
+    };
+    Ok(Some((command, place.text_until(*at))))
+}
+
+/// The arguments of a command, which are read from `at` on.
+struct Arguments<'a> {
+    place: Place<'a>,
+    word: &'a str,
+    at: &'a mut usize,
+}
+
+impl<'a> Arguments<'a> {
+    fn expression(&mut self) -> Result<Syntax, ScriptError> {
+        let place = self.place;
+        match expression::parse(place.text, *self.at) {
+            Ok((tree, end)) => {
+                *self.at = end;
+                Ok(tree)
+            }
+            Err(error) => {
+                let mistake = error.mistake;
+                // The column of the last byte that was read.
+                let column = (mistake.at - 1).saturating_sub(place.start);
+                Err(place
+                    .error(Some(self.word), mistake.message, mistake.more.as_deref())
+                    .at(place.text_until(error.end), Some(column)))
+            }
+        }
+    }
+
+    /// All words up to the end of the command.
+    fn words(&mut self) -> Result<Rest<'a>, ScriptError> {
+        let mut words = Vec::new();
+        while let Some(next) = words::next(self.place.text, self.at) {
+            if words.len() + 1 >= MAX_WORDS {
+                return Err(self.place.error(Some(self.word), "too many arguments", None));
+            }
+            words.push(next);
+        }
+        Ok(Rest { place: self.place, word: self.word, words, end: *self.at })
+    }
+
+    /// A command without arguments.
+    fn nothing(&mut self, command: MetaCommand) -> Result<MetaCommand, ScriptError> {
+        let rest = self.words()?;
+        if rest.words.is_empty() { Ok(command) } else { Err(rest.refuse("unexpected argument")) }
+    }
+
+    /// The optional argument of `\gset` and `\aset`.
+    fn prefix(&mut self) -> Result<String, ScriptError> {
+        let rest = self.words()?;
+        if rest.words.len() > 1 {
+            return Err(rest.refuse("too many arguments"));
+        }
+        Ok(rest.words.first().map(Word::shown).unwrap_or_default())
+    }
+}
+
+/// A command's words behind its name, up to `end`.
+struct Rest<'a> {
+    place: Place<'a>,
+    word: &'a str,
+    words: Vec<Word>,
+    end: usize,
+}
+
+impl Rest<'_> {
+    fn refuse(&self, message: &str) -> ScriptError {
+        self.place.error(Some(self.word), message, None).at(self.place.text_until(self.end), None)
+    }
+
+    fn refuse_at(&self, message: &str, more: Option<&str>, at: usize) -> ScriptError {
+        let column = at - self.place.start;
+        self.place.error(Some(self.word), message, more).at(self.place.text_until(self.end), Some(column))
+    }
+}
+
+/// `\sleep` takes a number or a variable, and a unit that may stick to the number.
+fn sleep(rest: Rest) -> Result<MetaCommand, ScriptError> {
+    let Some(amount) = rest.words.first() else { return Err(rest.refuse("missing argument")) };
+    if let Some(extra) = rest.words.get(2) {
+        return Err(rest.refuse_at("too many arguments", None, extra.at));
+    }
+    let mut unit = rest.words.get(1).cloned();
+    if !amount.text.starts_with(b":") {
+        let signs = usize::from(matches!(amount.text.first(), Some(b'+' | b'-')));
+        let digits = amount.text[signs..].iter().take_while(|c| c.is_ascii_digit()).count();
+        let behind = signs + digits;
+        if behind < amount.text.len() {
+            if unit.is_some() || digits == 0 {
+                let message = "invalid sleep time, must be an integer";
+                return Err(rest.refuse_at(message, Some(&amount.shown()), amount.at));
+            }
+            unit = Some(Word { text: amount.text[behind..].to_vec(), at: amount.at + behind });
+        }
+    }
+    let unit = match unit {
+        None => Unit::Seconds,
+        Some(word) => match word.text.to_ascii_lowercase().as_slice() {
+            b"us" => Unit::Microseconds,
+            b"ms" => Unit::Milliseconds,
+            b"s" => Unit::Seconds,
+            _ => {
+                let message = "unrecognized time unit, must be us, ms or s";
+                return Err(rest.refuse_at(message, Some(&word.shown()), word.at));
+            }
+        },
+    };
+    Ok(MetaCommand::Sleep { word: rest.word.to_owned(), amount: amount.clone(), unit })
+}
