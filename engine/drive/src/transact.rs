@@ -84,10 +84,16 @@ impl<M: Mode> Thread<'_, M> {
                         let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
                         self.note_sending(client.number, text.unwrap_or_else(|| statement.name()));
                     }
+                    if !connection.in_pipeline() {
+                        client.state = ClientState::Awaiting(Awaited::of_query(rows, command, last));
+                        if sent.is_err() || connection.has_unsent() {
+                            self.sent_in_part(client, sent);
+                        }
+                        return;
+                    }
                     match sent {
-                        Ok(()) if connection.in_pipeline() => Some(self.finish_command(client, command, now)),
-                        Err(error) if connection.in_pipeline() => return self.lose(client, Some(command), error),
-                        sent => self.sent(client, Awaited::of_query(rows, command, last), Some(sent)),
+                        Ok(()) => Some(self.finish_command(client, command, now)),
+                        Err(error) => return self.lose(client, Some(command), error),
                     }
                 }
                 Action::End => self.end(client, now),
