@@ -43,6 +43,7 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	PYTHONPATH=lab $(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

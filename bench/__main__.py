@@ -15,11 +15,12 @@ from bench import connections, fleet, loading, merging, observing, options, spee
 from bench.measures import Bench, Figure, Measure
 from bench.page import Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
-from pgtrial.arm.base import Needs, make_arms
-from pgtrial.arm.servers import resolve
-from pgtrial.arm.workspace import Workspace
-from pgtrial.facts.collect import collect
-from pgtrial.study.spec import StudySpec
+from pgtrial.evidence.collect.collect import collect
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Needs
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.installations import resolve
+from pgtrial.servers.workspace import Workspace
 
 MEASURES: dict[str, Measure] = {
     "instructions": speed.instructions,

@@ -10,8 +10,8 @@ from statistics import median
 from bench.measures import Bench, Figure, Goal, at_most, ratio_to
 from bench.programs import OURS, SYSBENCH, SYSBENCH_ROWS, Ran, execute, null_server, sysbench_address
 from bench.speed import prepare_sysbench
-from pgtrial.arm.connect import Target
-from pgtrial.engine import engine_path
+from pgtrial.loads.engine import engine_path
+from pgtrial.loads.target import Target
 
 SCRIPT = Path(__file__).with_name("point_select.lua")
 TABLE = ["--tables=1", f"--table-size={SYSBENCH_ROWS}"]

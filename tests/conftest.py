@@ -17,13 +17,13 @@ from hypothesis.internal.conjecture import providers
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 
-from pgtrial.arm.cluster import Cluster, create_cluster
-from pgtrial.arm.ports import reserved_port
-from pgtrial.arm.servers import ServerBinaries, find_servers
-from pgtrial.arm.workspace import Workspace
-from pgtrial.data.copy import copy_directory
-from pgtrial.engine import engine_path
-from pgtrial.errors import StudyError
+from pgtrial.loads.engine import engine_path
+from pgtrial.model.errors import StudyError
+from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.copy import copy_directory
+from pgtrial.servers.installations import ServerBinaries, find_servers
+from pgtrial.servers.processes import reserved_port
+from pgtrial.servers.workspace import Workspace
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
 # changed neither: every run draws the same examples, which follow from the property's own source, and no run is slow
@@ -54,20 +54,19 @@ _PLENTY = 8 << 30
 """Bytes; the tests of one process hold about one GB at once."""
 
 _OF_THE_MACHINE = (
-    "tests/host/",
-    "tests/arm/test_embedded.py",
+    "tests/machines/",
+    "tests/servers/test_embedded.py",
     "tests/cli/test_bundled_runs.py",
-    "tests/facts/test_another_host.py",
-    "tests/facts/test_audit.py",
-    "tests/facts/test_collect.py",
-    "tests/facts/test_confounders.py",
-    "tests/trial/test_builds_and_places.py",
-    "tests/remote/",
+    "tests/evidence/collect/test_another_host.py",
+    "tests/evidence/audit/test_audit.py",
+    "tests/evidence/collect/test_collect.py",
+    "tests/evidence/audit/test_confounders.py",
+    "tests/conduct/test_builds_and_places.py",
 )
 """Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
 the other, in one process."""
 
-_LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/fleet/test_cluster.py", "tests/trial/", "tests/report/")
+_LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/loads/fleet/test_cluster.py", "tests/conduct/", "tests/report/")
 """In this order, and before all others, so that several processes end together. Beside those of the machine run those
 of the engine, which look at no facts: a kernel value that changes for a while is nothing to them."""
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.arm.cluster import Cluster
-from pgtrial.arm.connect import Target
-from pgtrial.arm.workspace import Workspace
+from pgtrial.loads.target import Target
+from pgtrial.servers.cluster import Cluster
+from pgtrial.servers.workspace import Workspace
 from tests.conftest import running_clusters
 
 pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.corpora", "tests.engine.cases")

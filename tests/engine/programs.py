@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.arm.connect import Target
-from pgtrial.engine import environment
+from pgtrial.loads.engine import environment
+from pgtrial.loads.target import Target
 from tests.conftest import require_engine, require_server
 
 TIMEOUT_S = 480.0

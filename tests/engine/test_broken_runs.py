@@ -9,16 +9,8 @@ import subprocess
 
 import pytest
 
-from pgtrial.arm.cluster import Cluster
-from tests.engine.events import (
-    assert_consistent,
-    done_of,
-    events_of,
-    has_counted,
-    of_kind,
-    run_with_events,
-    wait_for,
-)
+from pgtrial.servers.cluster import Cluster
+from tests.engine.events import assert_consistent, done_of, events_of, has_counted, of_kind, run_with_events, wait_for
 from tests.engine.programs import TIMEOUT_S, assert_alike, ended, settle
 from tests.engine.sessions import SELECTS, wait_until_counting, wait_until_locked
 

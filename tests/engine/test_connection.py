@@ -15,16 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.ports import reserved_port
+from pgtrial.servers.processes import reserved_port
 from tests.engine.events import of_kind, wait_for
-from tests.engine.guarded import (
-    ADDRESS,
-    PASSWORD,
-    run,
-    serving,
-    variables,
-    write_private,
-)
+from tests.engine.guarded import ADDRESS, PASSWORD, run, serving, variables, write_private
 from tests.engine.programs import TIMEOUT_S, assert_alike, ours
 from tests.engine.sessions import wait_until_left
 

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
-from pgtrial.engine import environment
+from pgtrial.loads.engine import environment
+from pgtrial.loads.target import Target
 from tests.conftest import public_directory, require, require_root
 from tests.engine.programs import TIMEOUT_S, Ended, client_program
 from tests.engine.sessions import wait_until_left

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.arm.cluster import Cluster
+from pgtrial.servers.cluster import Cluster
 from tests.engine.events import done_of, events_of, of_kind
 from tests.engine.programs import Ended, Program, assert_alike, ended
 

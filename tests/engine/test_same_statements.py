@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.programs import Program
 
 MODES = ("simple", "extended", "prepared")

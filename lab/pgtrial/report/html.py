@@ -12,11 +12,11 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pgtrial.analyse import words
-from pgtrial.analyse.records import Claim
+from pgtrial.model.records.results import Claim
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
+from pgtrial.statistics import words
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.arm.cluster import Cluster
-from pgtrial.arm.connect import Target
-from pgtrial.arm.workspace import Workspace
+from pgtrial.loads.target import Target
+from pgtrial.servers.cluster import Cluster
+from pgtrial.servers.workspace import Workspace
 from tests.engine.guarded import serving
 from tests.engine.sessions import wait_until_left
 from tests.engine.sysbench.sides import Side, original, ours

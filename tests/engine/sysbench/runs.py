@@ -22,7 +22,7 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.corpora import CorpusCase, named, read_corpus
 from tests.engine.sessions import wait_until_alone
 from tests.engine.sysbench.differences import instead_of, without_known

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.sysbench.sides import Side
 
 TABLES = 2

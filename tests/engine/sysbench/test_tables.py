@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pgtrial.arm.connect import Target
-from pgtrial.engine import environment
+from pgtrial.loads.engine import environment
+from pgtrial.loads.target import Target
 from tests.engine.programs import client_program
 from tests.engine.sysbench.sides import Side
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.programs import Ended
 from tests.engine.sysbench.runs import SCRIPTS
 from tests.engine.sysbench.sides import Side

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgtrial.data.sizes import MB_PER_SCALE, data_mb
-from pgtrial.facts.cache import in_bytes
+from pgtrial.evidence.audit.cache import in_bytes
+from pgtrial.loads.data.sizes import MB_PER_SCALE, data_mb
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.levels import Over, horizontal, lines, readings
 from pgtrial.report.charts.parts import Canvas
