@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
 from pgtrial.loads.engine import engine_path
 from pgtrial.model.errors import StudyError
@@ -71,6 +73,45 @@ _LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/loads/fleet/test_cluster.py",
 of the engine, which look at no facts: a kernel value that changes for a while is nothing to them."""
 
 
+_SERVERS = ("workspace", "clusters", "cluster", "start_cluster", "sides")
+"""Fixtures that lead to a server."""
+
+_WITH_SERVERS = (
+    "tests/engine/test_events.py",
+    "tests/cli/test_main.py",
+    "tests/conduct/test_builds_and_places.py",
+    "tests/conduct/test_crashes.py",
+    "tests/conduct/test_provider_metrics.py",
+    "tests/conduct/test_run_",
+    "tests/conduct/test_slow_down.py",
+    "tests/conduct/test_watch.py",
+    "tests/loads/fleet/test_cluster.py",
+    "tests/loads/fleet/test_fleet.py",
+    "tests/loads/fleet/test_scratch.py",
+    "tests/servers/test_commands.py",
+    "tests/servers/test_private_installations.py",
+    "tests/servers/test_workspace.py",
+)
+"""Tests that start a server, or a cluster of Ray, by a command or in a function of their own."""
+
+
+_QUICK = ("tests/engine/test_same_rows.py", "tests/servers/test_cluster.py")
+"""Tests with servers that are run by `make quick` too."""
+
+
+def _needs(item: pytest.Item) -> set[str]:
+    """The markers of a test: what it needs. One that needs nothing but Python, and perhaps the engine, is `unit`."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    needs = {
+        "like_pgbench": fixtures & {"both", "outcomes", "sides"} or "tests/engine/test_like_" in item.nodeid,
+        "machine": item.nodeid.startswith(_OF_THE_MACHINE),
+        "browser": "browser" in fixtures,
+        "server": fixtures & set(_SERVERS) or item.nodeid.startswith(_WITH_SERVERS),
+    }
+    found = {name for name, present in needs.items() if present} or {"unit"}
+    return found | {"quick"} if item.nodeid.startswith(_QUICK) or found == {"unit"} else found
+
+
 class _ByFile(LoadScopeScheduling):
     """For several processes: a file stays together, with what its module sets up; so do the tests of the machine."""
 
@@ -83,11 +124,39 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return _ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return next((place for place, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG))
 
     items.sort(key=rank)
+    for item in items:
+        for name in sorted(_needs(item)):
+            item.add_marker(name)
+
+
+ANSWERS = pytest.StashKey[Counter[str]]()
+"""How many answers of an original were recorded, and how many were asked for and why."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[ANSWERS] = Counter()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["answers"] = dict(session.config.stash[ANSWERS])
+
+
+def pytest_testnodedown(node: WorkerController) -> None:
+    node.config.stash[ANSWERS].update(getattr(node, "workeroutput", {}).get("answers", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    answers = config.stash[ANSWERS]
+    if answers:
+        listed = ", ".join(f"{count} {source}" for source, count in sorted(answers.items(), reverse=True))
+        terminalreporter.write_line(f"answers of the originals: {listed}")
 
 
 def require(present: object, what: str) -> None:

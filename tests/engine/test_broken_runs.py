@@ -10,8 +10,16 @@ import subprocess
 import pytest
 
 from pgtrial.servers.cluster import Cluster
-from tests.engine.events import assert_consistent, done_of, events_of, has_counted, of_kind, run_with_events, wait_for
-from tests.engine.programs import TIMEOUT_S, assert_alike, ended, settle
+from tests.engine.events import (
+    assert_consistent,
+    done_of,
+    events_of,
+    has_counted,
+    of_kind,
+    run_with_events,
+    wait_for,
+)
+from tests.engine.programs import TIMEOUT_S, ended, settle, settled
 from tests.engine.sessions import SELECTS, wait_until_counting, wait_until_locked
 
 
@@ -108,9 +116,8 @@ def test_a_server_stopped_in_mid_run_leaves_what_was_measured(peers, doomed, tmp
     assert done.stderr.endswith("pgbench: error: Run was aborted; the above results are incomplete.\n")
 
 
-def test_both_speak_alike_of_a_server_stopped_in_mid_run(peers, start_cluster):
-    said = []
-    for program in peers:
+def test_both_speak_alike_of_a_server_stopped_in_mid_run(both, peers, start_cluster):
+    def act(program):
         cluster = start_cluster(18)
         peers[0].load(cluster.target)
         with program.start(cluster.target, ["-n", "-T", "60", "-S", "-c", "1"]) as process:
@@ -120,23 +127,27 @@ def test_both_speak_alike_of_a_server_stopped_in_mid_run(peers, start_cluster):
         assert done.status == 2
         # whether the server's warning arrives before the end of the connection is a race
         warning = "WARNING:  terminating connection due to immediate shutdown command\n"
-        said.append((settle(done.stdout), done.stderr.replace(warning, "")))
-    assert said[1] == said[0]
+        return settle(done.stdout), done.stderr.replace(warning, "")
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
-def test_both_speak_alike_of_a_session_that_is_ended(peers, fresh):
+def test_both_speak_alike_of_a_session_that_is_ended(both, fresh):
     target = fresh()
-    said = []
-    for program in peers:
+
+    def act(program):
         with target.connect() as administrator, target.connect(autocommit=False) as locking:
             locking.execute("LOCK pgbench_accounts")
             with program.start(target, ["-n", "-T", "60", "-S", "-c", "1", "--random-seed=1"]) as process:
                 wait_until_locked(target)
                 # waiting or not: while the session looks for a deadlock it is not said to wait
                 administrator.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {SELECTS}")
-                said.append(ended(process))
-    assert_alike(*said)
-    assert said[1].status == 2
+                return settled(ended(process))
+
+    theirs, mine = both(act)
+    assert mine == theirs
+    assert mine["status"] == 2
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])
