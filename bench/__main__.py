@@ -16,6 +16,7 @@ from bench.measures import Bench, Figure, Measure
 from bench.page import Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
 from pgtrial.evidence.collect.collect import collect
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
@@ -66,8 +67,8 @@ def main() -> None:
         arm = make_arms(spec, workspace)["server"]
         stack.callback(arm.close)
         arm.check(Needs.of(spec))
-        arm.prepare(SCALE, say)
-        target = stack.enter_context(arm.serve(SCALE, scratch / "server.log", {}))
+        arm.prepare(PgbenchTables(SCALE), say)
+        target = stack.enter_context(arm.serve(PgbenchTables(SCALE), scratch / "server.log", {}))
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
         programs = find_programs(server, build_floor(scratch), SCALE)
         bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)

@@ -13,7 +13,8 @@ import psutil
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import ProgressEvent, Second
-from pgtrial.loads.data.prepared import Prepared
+from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.records.study import Trial
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.arms import make_arms
@@ -80,7 +81,7 @@ def one_arm(study: StudyDirectory) -> Iterator[Arm]:
     """The first planned arm, ready to be served."""
     with Workspace() as workspace:
         arm = make_arms(study.spec, workspace)[study.plan.trials[0].arm]
-        arm.prepare(1, lambda text: None)
+        arm.prepare(PgbenchTables(1), lambda text: None)
         yield arm
 
 
@@ -96,10 +97,10 @@ def committed_after_its_failures(study: StudyDirectory, trial: Trial) -> int:
     return sum(committed_per_second(study.timeline(trial))[last + 1 :])
 
 
-def templates_with(store: Templates, data: Prepared) -> list[str]:
+def templates_with(store: Templates, data: Data) -> list[str]:
     """The templates with these data; those of other studies may be in the store as well."""
     marks = [json.loads((path / "template.json").read_text()) for path in store.present()]
-    return [mark["version"] for mark in marks if mark["prepared"] == data.digest]
+    return [mark["version"] for mark in marks if mark["prepared"] == data.key["prepared"]]
 
 
 def title(process: psutil.Process) -> str:

@@ -86,7 +86,7 @@ def test_a_task_that_gets_no_connection_in_time_counts_with_the_time_that_it_wai
 
 
 def test_the_table_is_made_once_and_how_long_that_took_is_known_in_every_trial(study, workspace):
-    (table,) = Needs.of(study.spec).prepared
+    (table,) = Needs.of(study.spec).data
     assert len(templates_with(workspace.templates, table)) == 1
     times = {trial.table_created_s for trial in study.trials()}
     assert len(times) == 1

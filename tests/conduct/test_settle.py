@@ -8,6 +8,7 @@ import psycopg
 import pytest
 
 from pgtrial.conduct.settle import warm_relations
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
@@ -32,8 +33,8 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
     spec = StudySpec.model_validate({"arms": {"one": setup, "two": setup}, "load": {"scale": 1}})
     with Workspace() as workspace:
         arm = make_arms(spec, workspace)["one"]
-        arm.prepare(1, lambda line: None)
-        with arm.serve(1, tmp_path / "server.log", {}) as target, target.connect() as session:
+        arm.prepare(PgbenchTables(1), lambda line: None)
+        with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as session:
             warm_relations(session, arm.setup)
             session.execute(FLUSH)
             before = _count(session)

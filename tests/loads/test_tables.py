@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.loads.data.tables import Contents, find_tables, load_tables, reset_tables
+from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables
 from pgtrial.model.errors import ArmError
 from tests.conftest import require_engine
 
@@ -19,11 +19,11 @@ def test_an_empty_database_has_no_tables(server):
         assert find_tables(connection) is None
 
 
-@pytest.mark.parametrize("contents", [Contents(1, 100, False), Contents(2, 80, True)])
+@pytest.mark.parametrize("contents", [PgbenchTables(1, 100, False), PgbenchTables(2, 80, True)])
 def test_what_was_loaded_is_found_again(server, contents):
     require_engine()
     lines: list[str] = []
-    load_tables(server, contents, lines.append)
+    contents.make(server, lines.append)
     with server.connect() as connection:
         found = find_tables(connection)
         assert found is not None
@@ -34,13 +34,13 @@ def test_what_was_loaded_is_found_again(server, contents):
 
 def test_a_reset_empties_the_history_and_removes_dead_rows(server):
     require_engine()
-    load_tables(server, Contents(1, 100, False), lambda line: None)
+    PgbenchTables(1, 100, False).make(server, lambda line: None)
     with server.connect() as connection:
         connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
         connection.execute("UPDATE pgbench_branches SET bbalance = 1")
-        reset_tables(connection, "none")
+        PgbenchTables(1).reset(connection, "none")
         assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (1,)
-        reset_tables(connection, "vacuum")
+        PgbenchTables(1).reset(connection, "vacuum")
         assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
 
 

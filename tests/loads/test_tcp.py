@@ -9,6 +9,7 @@ import pytest
 from psycopg import sql
 
 from pgtrial.conduct.declared import declared
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data_makers import ENGINE_HERE, sysbench_order, table_a_order, tables_order
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arms import make_arms
@@ -25,7 +26,7 @@ def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_w
     passwords = set()
     for number in range(2):
         log = tmp_path / f"{number}.log"
-        with arm.serve(0, log, {}) as target:
+        with arm.serve(NO_TABLES, log, {}) as target:
             assert target.host == "127.0.0.1"
             assert target.password is not None
             passwords.add(target.password)
@@ -49,7 +50,7 @@ def test_tables_are_made_over_tcp_in_a_database_of_any_name(workspace, tmp_path)
     require_server(18)
     require_engine()
     name = r"it's a = b \c"
-    with make_arms(_spec(), workspace)["A"].serve(0, tmp_path / "log", {}) as target:
+    with make_arms(_spec(), workspace)["A"].serve(NO_TABLES, tmp_path / "log", {}) as target:
         with target.connect() as connection:
             connection.execute(sql.SQL("CREATE DATABASE {}").format(sql.Identifier(name)))
         there = replace(target, dbname=name)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.conduct.engine_options import check_sysbench
-from pgtrial.loads.data.sbtest import SysbenchData
-from pgtrial.loads.data.sizes import data_mb
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.load_points import load_points
-from pgtrial.servers.arm import Needs, data_of
+from pgtrial.servers.arm import Needs
 from pgtrial.servers.templates import TemplateKey
 from pgtrial.store.study_file import build_study
 from tests.conftest import require_engine
@@ -56,19 +57,20 @@ def test_tests_that_need_the_same_tables_share_them():
         clients=[2, 4],
     )
     needs = Needs.of(spec)
-    assert needs.scales == [10]
-    assert [(data.test, data.options) for data in needs.prepared] == [
+    assert [data.scale for data in needs.data if isinstance(data, PgbenchTables)] == [10]
+    prepared = [data for data in needs.data if isinstance(data, SysbenchTables)]
+    assert [(data.test, data.options) for data in prepared] == [
         ("oltp_read_write", ("--tables=3", "--table-size=100", "--rand-type=uniform")),
         ("bulk_insert", ("--rand-type=uniform",)),
         ("bulk_insert", ("--rand-type=uniform",)),
     ]
-    assert [data.threads for data in needs.prepared[1:]] == [2, 4]
+    assert [data.threads for data in prepared[1:]] == [2, 4]
 
 
 def test_what_is_prepared_names_the_template():
     def name(**sysbench):
-        data = Needs.of(_spec("oltp_write_only", sysbench=sysbench)).prepared[0]
-        return TemplateKey("kind", "18.6", 0, prepared=data.digest).name
+        data = Needs.of(_spec("oltp_write_only", sysbench=sysbench)).data[0]
+        return TemplateKey("kind", "18.6", **data.key).name
 
     assert name(tables=2) == name(tables=2, options={"point-selects": 0})
     assert len({name(tables=2), name(tables=3), name(tables=2, options={"create-secondary": False})}) == 3
@@ -76,7 +78,7 @@ def test_what_is_prepared_names_the_template():
 
 def test_the_size_of_its_tables_is_known_before_they_are_made():
     data = Needs.of(_spec("oltp_write_only", sysbench={"tables": 250, "table_size": 450_000})).largest
-    assert 25_000 < data_mb(data) < 40_000
+    assert 25_000 < data.mb < 40_000
 
 
 def test_a_script_is_kept_with_the_modules_beside_it(tmp_path):
@@ -86,7 +88,7 @@ def test_a_script_is_kept_with_the_modules_beside_it(tmp_path):
     spec = _spec("mine.lua", tmp_path)
     assert set(spec.scripts) == {"mine.lua", "first.lua", "second.lua"}
     data = data_of(spec, load_points(spec)[0])
-    assert isinstance(data, SysbenchData)
+    assert isinstance(data, SysbenchTables)
     assert [name for name, _ in data.scripts] == ["first.lua", "mine.lua", "second.lua"]
 
 

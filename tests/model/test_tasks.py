@@ -6,7 +6,6 @@ import pytest
 
 from pgtrial.conduct.engine_options import engine_options, front_end
 from pgtrial.conduct.plan import make_plan
-from pgtrial.loads.data.sizes import data_mb, label, short_name
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.load_points import load_points
@@ -63,10 +62,10 @@ def test_the_engine_gets_the_options_of_its_front_end():
 
 def test_its_table_is_data_of_its_own_with_a_template_of_its_own():
     (data,) = Needs.of(_spec()).data
-    assert label(data) == "table_a, 10 x 100,000 rows"
-    assert short_name(data) == "table_a-10x100000"
-    assert 30 < data_mb(data) < 80
-    names = {TemplateKey("kind", "18.6", 0, prepared=d.digest).name for d in (data, *Needs.of(_spec({"rows": 7})).data)}
+    assert data.label == "table_a, 10 x 100,000 rows"
+    assert data.short_name == "table_a-10x100000"
+    assert 30 < data.mb < 80
+    names = {TemplateKey("kind", "18.6", **d.key).name for d in (data, *Needs.of(_spec({"rows": 7})).data)}
     assert len(names) == 2
     assert all(name.startswith("pg18.6-table_a-") for name in names)
 

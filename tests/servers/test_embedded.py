@@ -8,6 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
+from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.mounts import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
@@ -51,10 +53,10 @@ def test_every_trial_of_every_version_starts_from_the_same_data(arms_of, workspa
     spec = _spec(server={"postgres": str(major), "settings": {"work_mem": "9MB"}})
     arm = arms_of(spec)["A"]
     arm.check(Needs.of(spec))
-    arm.prepare(1, _silent)
+    arm.prepare(PgbenchTables(1), _silent)
     for _ in range(2):
         timings: dict[str, float] = {}
-        with arm.serve(1, tmp_path / "server.log", timings) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "server.log", timings) as target, target.connect() as connection:
             assert connection.execute("SHOW work_mem").fetchone() == ("9MB",)
             assert connection.execute("SELECT count(*), sum(abalance) FROM pgbench_accounts").fetchone() == (100000, 0)
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
@@ -74,9 +76,9 @@ def test_arms_that_differ_in_settings_alone_share_a_template(arms_of, workspace)
     spec = _spec(b={"settings": {"shared_buffers": "32MB"}})
     arms = arms_of(spec)
     assert arms["A"].kind == arms["B"].kind
-    arms["A"].prepare(1, _silent)
+    arms["A"].prepare(PgbenchTables(1), _silent)
     lines: list[str] = []
-    arms["B"].prepare(1, lines.append)
+    arms["B"].prepare(PgbenchTables(1), lines.append)
     assert lines == []
 
 
@@ -84,7 +86,7 @@ def test_initdb_options_make_another_template(arms_of, tmp_path):
     spec = _spec(a={"initdb": ["--wal-segsize=1"]})
     arms = arms_of(spec)
     assert arms["A"].kind != arms["B"].kind
-    with arms["A"].serve(0, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arms["A"].serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
         assert connection.execute("SHOW wal_segment_size").fetchone() == ("1MB",)
 
 
@@ -92,7 +94,7 @@ def test_the_template_is_frozen_and_its_wal_is_ready_made(arms_of, tmp_path):
     require_engine()
     spec = _spec()
     arm = arms_of(spec)["A"]
-    with arm.serve(1, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
         query = "SELECT count(*) FROM pg_ls_waldir()"
         segments = connection.execute(query).fetchone()
         assert segments is not None
@@ -109,7 +111,7 @@ def test_without_reset_the_next_trial_finds_what_the_last_one_left(arms_of, tmp_
     require_engine()
     arm = arms_of(_spec(a={"reset": "none"}))["A"]
     for expected in (0, 1):
-        with arm.serve(1, tmp_path / "log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (expected,)
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
 
@@ -119,7 +121,7 @@ def test_reset_by_vacuum_empties_the_history_on_the_same_directory(arms_of, tmp_
     arm = arms_of(_spec(a={"reset": "vacuum"}))["A"]
     directories = set()
     for _ in range(2):
-        with arm.serve(1, tmp_path / "log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
             directories.add(arm.data_directory)
@@ -130,7 +132,7 @@ def test_arms_of_one_kind_are_given_each_others_kept_copies(arms_of, tmp_path):
     arms = arms_of(_spec(server={"reset": "vacuum"}, b={"settings": {"work_mem": "8MB"}}))
     copies = {}
     for name, place, found in (("A", 0, 0), ("B", 1, 0), ("B", 0, 1)):
-        with arms[name].serve(0, tmp_path / "log", {}, place) as target, target.connect() as connection:
+        with arms[name].serve(NO_TABLES, tmp_path / "log", {}, place) as target, target.connect() as connection:
             connection.execute("CREATE TABLE IF NOT EXISTS seen(arm text)")
             assert connection.execute("SELECT count(*) FROM seen").fetchone() == (found,)
             connection.execute("INSERT INTO seen VALUES ('x')")
@@ -185,7 +187,7 @@ def test_a_wrong_initdb_option_names_the_arm(arms_of):
 def test_a_server_that_cannot_start_for_a_trial_leaves_no_directory(arms_of, workspace, tmp_path, monkeypatch):
     arm = arms_of(_spec(a={"settings": {"shared_buffers": "900TB"}}))["A"]
     before = set(workspace.run.iterdir())
-    with pytest.raises(ArmError, match="does not start"), arm.serve(0, tmp_path / "log", {}):
+    with pytest.raises(ArmError, match="does not start"), arm.serve(NO_TABLES, tmp_path / "log", {}):
         pass
     assert set(workspace.run.iterdir()) == before
 
@@ -197,9 +199,9 @@ def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_
     spec = _spec(a={"storage": storage})
     arm = arms_of(spec)["A"]
     arm.check(Needs.of(spec))
-    arm.prepare(1, _silent)
+    arm.prepare(PgbenchTables(1), _silent)
     for _ in range(2):
-        with arm.serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
             data = arm.data_directory
             assert data is not None
             mounted = [mount_of(path.resolve(), mountinfo(LOCAL)) for path in (data, data / "pg_wal")]
@@ -236,8 +238,8 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
     arms = arms_of(spec)
     for arm in arms.values():
         arm.check(Needs.of(spec))
-    arms["A"].prepare(1, _silent)
-    with arms["A"].serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
+    arms["A"].prepare(PgbenchTables(1), _silent)
+    with arms["A"].serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
         pages, thp, swappiness = (path.read_text() for path in watched)
         assert int(pages) > int(before[0])
         assert "[never]" in thp
@@ -251,11 +253,11 @@ def test_the_host_is_as_the_arm_asks_for_during_a_trial_and_as_before_after_it(a
         assert connection.execute("SELECT value FROM seen").fetchone() == ("yes",)
     seen = arms["A"].host_seen
     assert seen["before"]["2MB_total"] == seen["after"]["2MB_total"] < seen["during"]["2MB_total"]
-    with arms["B"].serve(1, tmp_path / "server.log", {}) as target, target.connect() as connection:
+    with arms["B"].serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as connection:
         assert connection.execute("SHOW huge_pages_status").fetchone() == ("off",)
     # as if somebody had taken all but one since they were reserved
     monkeypatch.setattr(Cluster, "huge_pages_needed", lambda self: 1)
-    with pytest.raises(TrialError, match="huge pages"), arms["A"].serve(1, tmp_path / "server.log", {}):
+    with pytest.raises(TrialError, match="huge pages"), arms["A"].serve(PgbenchTables(1), tmp_path / "server.log", {}):
         pass
     assert [path.read_text() for path in watched] == before
 

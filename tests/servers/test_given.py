@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from pgtrial.evidence.observe.counters import deltas, read_counters
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.workspace import clean, leftovers
 from tests.servers.given import arm_of, checked, dsn_of, spec_of
@@ -21,7 +22,7 @@ def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_pat
         connection.execute("SELECT pg_reload_conf()")
     settings = {"work_mem": "21MB", "maintenance_work_mem": "33MB"}
     arm = checked(spec_of(dsn_of(given), settings), workspace)
-    with arm.serve(0, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
         assert connection.execute("SHOW work_mem").fetchone() == ("21MB",)
         assert connection.execute("SHOW maintenance_work_mem").fetchone() == ("33MB",)
     automatic = (given.data_directory / "postgresql.auto.conf").read_text()
@@ -36,7 +37,7 @@ def test_a_service_is_served_with_settings_that_need_no_restart(given, workspace
     monkeypatch.setenv("PGSERVICEFILE", str(services))
     settings = {"autovacuum": "off", "work_mem": "640MB", "checkpoint_completion_target": "0.8"}
     arm = checked(spec_of("service=centos", settings), workspace)
-    with arm.serve(0, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
         shown = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in settings}
     assert shown == settings
     with given.target.connect() as connection:
@@ -45,7 +46,7 @@ def test_a_service_is_served_with_settings_that_need_no_restart(given, workspace
 
 def test_settings_are_put_back_when_the_trial_fails(given, workspace, tmp_path):
     arm = checked(spec_of(dsn_of(given), {"work_mem": "21MB"}), workspace)
-    with pytest.raises(RuntimeError), arm.serve(0, tmp_path / "log", {}):
+    with pytest.raises(RuntimeError), arm.serve(NO_TABLES, tmp_path / "log", {}):
         raise RuntimeError
     assert "work_mem" not in (given.data_directory / "postgresql.auto.conf").read_text()
 
@@ -54,12 +55,13 @@ def test_settings_of_a_killed_lab_are_put_back_by_the_next_cleaning(given, fresh
     script = """
 import json, os, signal, sys
 from pathlib import Path
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 from pgtrial.model.study.spec import StudySpec
 workspace = Workspace(Path(sys.argv[1]))
 arm = make_arms(StudySpec.model_validate(json.loads(sys.argv[2])), workspace)["A"]
-with arm.serve(0, workspace.run / "log", {}):
+with arm.serve(NO_TABLES, workspace.run / "log", {}):
     os.kill(os.getpid(), signal.SIGKILL)
 """
     spec = spec_of(dsn_of(given), {"work_mem": "21MB"}).model_dump(exclude_none=True)
@@ -94,7 +96,7 @@ def test_a_role_that_may_not_set_is_told_so(given, workspace):
 
 def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, workspace, tmp_path):
     arm = checked(spec_of(dsn_of(given), {"maintenance_work_mem": "20MB", "work_mem": "plenty"}), workspace)
-    with pytest.raises(ArmError, match="invalid value for parameter"), arm.serve(0, tmp_path / "log", {}):
+    with pytest.raises(ArmError, match="invalid value for parameter"), arm.serve(NO_TABLES, tmp_path / "log", {}):
         pass
     assert "work_mem" not in (given.data_directory / "postgresql.auto.conf").read_text()
 
@@ -103,7 +105,7 @@ def test_a_value_overridden_for_the_role_is_told(given, workspace, tmp_path):
     with given.target.connect() as connection:
         connection.execute("ALTER ROLE postgres SET work_mem = '5MB'")
     arm = checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
-    with pytest.raises(ArmError, match="work_mem did not take effect"), arm.serve(0, tmp_path / "log", {}):
+    with pytest.raises(ArmError, match="work_mem did not take effect"), arm.serve(NO_TABLES, tmp_path / "log", {}):
         pass
 
 
@@ -124,7 +126,7 @@ def test_how_the_server_writes_moments_and_numbers_does_not_matter(given, worksp
             connection.execute(f"ALTER DATABASE postgres SET {setting}".encode())
         connection.execute("SELECT pg_stat_reset()")
     arm = checked(spec_of(dsn_of(given), {"work_mem": "21MB"}), workspace)
-    with arm.serve(0, tmp_path / "log", {}) as target, target.connect() as connection:
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
         assert connection.execute("SHOW datestyle").fetchone() == ("German, DMY",)
         before = read_counters(connection)
         assert deltas(before, read_counters(connection))["database"]["xact_commit"] >= 0
@@ -134,6 +136,6 @@ def test_no_setting_is_touched_when_the_study_gives_none(given, workspace, tmp_p
     automatic = given.data_directory / "postgresql.auto.conf"
     before = automatic.read_text(), os.stat(automatic).st_mtime_ns
     arm = checked(spec_of(dsn_of(given)), workspace)
-    with arm.serve(0, tmp_path / "log", {}):
+    with arm.serve(NO_TABLES, tmp_path / "log", {}):
         pass
     assert (automatic.read_text(), os.stat(automatic).st_mtime_ns) == before

@@ -9,7 +9,8 @@ import pytest
 
 from pgtrial.conduct.settle import NO_PREWARM, warm_relations
 from pgtrial.evidence.observe.counters import wait_for_clients_to_leave
-from pgtrial.loads.data.table_a import creation_s
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.data.task_table import creation_s
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
@@ -25,16 +26,16 @@ def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
         # a limit for those who use the server, not for loading, vacuum, or a session that waits through a load
         connection.execute("ALTER ROLE postgres SET statement_timeout = '1ms'")
     arm = checked(spec_of(dsn_of(given)), workspace)
-    arm.prepare(1, silent)
+    arm.prepare(PgbenchTables(1), silent)
     lines: list[str] = []
-    arm.prepare(1, lines.append)
+    arm.prepare(PgbenchTables(1), lines.append)
     assert lines == []
     for _ in range(2):
-        with arm.serve(1, tmp_path / "log", {}) as target, target.connect() as connection:
+        with arm.serve(PgbenchTables(1), tmp_path / "log", {}) as target, target.connect() as connection:
             assert connection.execute("SELECT count(*) FROM pgbench_history").fetchone() == (0,)
             assert connection.execute("SHOW idle_session_timeout").fetchone() == ("0",)
             connection.execute("INSERT INTO pgbench_history(tid) VALUES (1)")
-    arm.prepare(2, silent)
+    arm.prepare(PgbenchTables(2), silent)
     with given.target.connect() as connection:
         assert connection.execute("SELECT count(*) FROM pgbench_branches").fetchone() == (2,)
 
@@ -42,11 +43,11 @@ def test_tables_are_loaded_once_served_and_reset(given, workspace, tmp_path):
 def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, tmp_path):
     require_engine()
     arm = checked(spec_of(dsn_of(given)), workspace)
-    arm.prepare(1, silent)
+    arm.prepare(PgbenchTables(1), silent)
     with given.target.connect() as connection:
         connection.execute("COMMENT ON TABLE pgbench_accounts IS NULL")
         connection.execute("UPDATE pgbench_accounts SET filler = 'precious' WHERE aid = 1")
-    checked(spec_of(dsn_of(given)), workspace).prepare(1, silent)
+    checked(spec_of(dsn_of(given)), workspace).prepare(PgbenchTables(1), silent)
     arms = {name: {"dsn": dsn_of(given), "storage_limit": "60MB"} for name in "AB"}
     with pytest.raises(StudyError, match=r"scale 1 is there, and the WAL of its load does not fit: .* = 60 MB"):
         checked(StudySpec.model_validate({"load": {"scale": 1, "clients": 2}, "arms": arms}), workspace)
@@ -55,7 +56,7 @@ def test_tables_of_somebody_else_are_used_but_never_replaced(given, workspace, t
     with pytest.raises(StudyError, match=r"already holds pgbench tables of scale 1.*ask for scale = 1"):
         arm.check(Needs.of(spec))
     with pytest.raises(StudyError, match="will not replace"):
-        arm.prepare(2, silent)
+        arm.prepare(PgbenchTables(2), silent)
     with given.target.connect() as connection:
         row = connection.execute("SELECT filler FROM pgbench_accounts WHERE aid = 1").fetchone()
         assert row is not None
@@ -69,7 +70,7 @@ def test_what_a_sysbench_test_prepares_is_made_once_and_replaced_by_what_another
         load = {"workload": "oltp_write_only", "sysbench": {"tables": 2, "table_size": size}}
         spec = spec_of(dsn_of(given), **load)
         arm = checked(spec, workspace)
-        return arm, Needs.of(spec).prepared[0]
+        return arm, Needs.of(spec).data[0]
 
     arm, data = arm_and_data(100)
     arm.prepare(data, silent)
@@ -96,7 +97,7 @@ def test_table_a_is_made_once_read_into_the_buffers_and_replaced_by_one_of_anoth
         load = {"workload": "app-tasks", "tasks": tasks}
         spec = StudySpec.model_validate({"load": load, "server": server, "arms": {"A": {}, "B": {}}})
         arm = checked(spec, workspace)
-        return arm, Needs.of(spec).prepared[0]
+        return arm, Needs.of(spec).data[0]
 
     def break_off(line):
         if "rows of table_a made" in line:
@@ -165,12 +166,12 @@ def test_a_load_that_broke_off_goes_on_with_the_phase_it_was_in(given, workspace
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        arm.prepare(1, break_off)
+        arm.prepare(PgbenchTables(1), break_off)
     _wait_for_the_killed_engine(given)
     lines: list[str] = []
     arm = checked(spec_of(dsn_of(given)), workspace)
     with _key_that_is_still_made(given):
-        arm.prepare(1, lines.append)
+        arm.prepare(PgbenchTables(1), lines.append)
     assert "going on with loading scale 1" in lines[0]
     assert not any(line.startswith(("creating tables", "generating data")) for line in lines)
     with given.target.connect() as connection:

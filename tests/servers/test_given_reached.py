@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.given import without_password
 from tests.servers.given import PASSWORD, checked, dsn_of, silent, spec_of
@@ -51,7 +52,7 @@ def test_a_password_that_is_changed_in_mid_study_is_told(guarded, workspace, mon
     with arm.target.connect() as connection:
         connection.execute("ALTER ROLE ann PASSWORD 'another'")
     with pytest.raises(ArmError, match=r"password authentication failed for user .ann.; set PGPASSWORD"):
-        arm.prepare(1, silent)
+        arm.prepare(PgbenchTables(1), silent)
 
 
 def test_a_missing_password_is_told(guarded, workspace, monkeypatch, tmp_path):

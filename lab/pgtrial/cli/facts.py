@@ -20,6 +20,7 @@ from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
 from pgtrial.evidence.audit.rules import audit
 from pgtrial.evidence.collect.collect import collect, collect_machine
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import Audit, Facts
@@ -72,7 +73,7 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
             arm.check(Needs.of(spec))
             for place in places:
                 # an empty cluster tells as much as a loaded one, and at once
-                with arm.serve(0, Path(logs) / "server.log", {}, place) as target:
+                with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, place) as target:
                     facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
                 found.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))

@@ -72,7 +72,7 @@ def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
         "seconds_at_most": round(study_estimate(spec, plan)),
         "seconds_of_canaries": round(canary_estimate(spec, plan.max_blocks)),
         "fewest_blocks": fewest_blocks(spec, plan),
-        "disk_mb": max(needed_mb(data, spec.load.fillfactor) for data in Needs.of(spec).data),
+        "disk_mb": max(needed_mb(data) for data in Needs.of(spec).data),
         "places": [
             {"arms": shared.arms, "places": shared.places or "kept copies of the data"}
             for shared in shared_places(spec)

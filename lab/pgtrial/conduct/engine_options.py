@@ -6,7 +6,7 @@ import math
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
-from pgtrial.loads.data.sbtest import lua_environment
+from pgtrial.loads.data.sysbench_tables import lua_environment
 from pgtrial.loads.engine import FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
 from pgtrial.model.errors import StudyError

@@ -26,7 +26,8 @@ from pgtrial.conduct.progress import Listener, Preparing, Second
 from pgtrial.conduct.settle import NO_CHECKPOINT, Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import counters, host_of_trial, server_log
-from pgtrial.loads.data.table_a import creation_s
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.load_makers import Load, LoadMaker, LoadOrder, OneEngine
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
@@ -35,7 +36,7 @@ from pgtrial.model.records.machines import MachineShare
 from pgtrial.model.records.study import LoadPoint, PlannedTrial, Trial
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.units import patience_s
-from pgtrial.servers.arm import Arm, data_of
+from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
 

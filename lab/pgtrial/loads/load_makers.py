@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.loads.data.sbtest import lua_environment
+from pgtrial.loads.data.sysbench_tables import lua_environment
 from pgtrial.loads.data_makers import DataMaker, EngineHere
 from pgtrial.loads.engine import Event, FrontEnd, LoadRun
 from pgtrial.loads.target import Target

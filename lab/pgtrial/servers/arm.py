@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.loads.data.prepared import Prepared
-from pgtrial.loads.data.sbtest import SysbenchData, preparing_threads
-from pgtrial.loads.data.sizes import Data, data_mb
-from pgtrial.loads.data.table_a import TableA
+from pgtrial.loads.data.kinds import Data, data_of
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.load_points import load_points
 from pgtrial.model.study.spec import SetUp, StudySpec
-from pgtrial.model.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares
 from pgtrial.model.units import patience_s
 
 LAB_CONNECTIONS = 4
@@ -28,58 +25,27 @@ LAB_CONNECTIONS = 4
 
 @dataclass(frozen=True)
 class Needs:
-    """What a study asks of every arm: its largest number of clients, and its data.
-
-    Of pgbench's tables that is the scales and the shape of the tables, else what each workload brings with it.
-    """
+    """What a study asks of every arm: its largest number of clients, and its data."""
 
     clients: int
-    scales: list[int]
-    fillfactor: int = 100
-    foreign_keys: bool = False
-    prepared: list[Prepared] = field(default_factory=list)
+    data: list[Data]
+    """All that is to be loaded: pgbench's tables by their scale, then what workloads bring with them."""
     patience_s: float = 0.0
     """How long a given server that does not answer is waited for."""
 
     @classmethod
     def of(cls, spec: StudySpec) -> Needs:
         """The needs of a study."""
-        load = spec.load
         points = load_points(spec)
-        data = list(dict.fromkeys(data_of(spec, point) for point in points))
-        scales = sorted(each for each in data if isinstance(each, int))
-        prepared = [each for each in data if not isinstance(each, int)]
+        data = dict.fromkeys(data_of(spec, point) for point in points)
+        by_scale = sorted(data, key=lambda each: each.scale if isinstance(each, PgbenchTables) else math.inf)
         clients = max(point.clients for point in points)
-        patience = patience_s(load.on_server_loss) or 0.0
-        return cls(clients, scales, load.fillfactor, load.foreign_keys, prepared, patience)
-
-    @property
-    def data(self) -> list[Data]:
-        """All that is to be loaded."""
-        return [*self.scales, *self.prepared]
+        return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0)
 
     @property
     def largest(self) -> Data:
         """What takes the most room."""
-        return max(self.data, key=lambda data: data_mb(data, self.fillfactor))
-
-
-def data_of(spec: StudySpec, point: LoadPoint) -> Data:
-    """What a load point finds on its server. Sysbench's own tests share their tables, all but bulk_insert."""
-    if point.tasks is not None:
-        return TableA(point.tasks.threads_in_table, point.tasks.rows)
-    if not is_sysbench(point.workload):
-        return point.scale
-    native = point.workload in SYSBENCH_TESTS
-    test = "oltp_read_write" if native and point.workload != "bulk_insert" else point.workload
-    section = spec.load.sysbench
-    if native:
-        chosen = {name: value for name, value in section.options.items() if prepares(name)}
-        section = section.model_copy(update={"options": chosen})
-    tables, size = section.sizes(test)
-    scripts = () if native else tuple(sorted(item for item in spec.scripts.items() if item[0].endswith(".lua")))
-    threads = preparing_threads(test, point.clients)
-    return SysbenchData(test, tuple(section.arguments(test)), threads, tables, size, scripts)
+        return max(self.data, key=lambda data: data.mb)
 
 
 class Arm(Protocol):
@@ -116,7 +82,7 @@ class Arm(Protocol):
     def serve(
         self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
     ) -> AbstractContextManager[Target]:
-        """A server in the state that every trial starts from; on exit it is stopped or put back. 0: no tables.
+        """A server in the state that every trial starts from; on exit it is stopped or put back.
 
         `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `place` is what the
         plan drew for the trial. Raises ArmError, and TrialError when only this trial cannot have what the arm asks of

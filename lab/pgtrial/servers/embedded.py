@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pgtrial.loads.data.sizes import Data, check_space, label, short_name, volume_bytes
+from pgtrial.loads.data.kinds import NO_TABLES, Data
+from pgtrial.loads.data.sizes import check_space, volume_bytes
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.machines.pages import KB, counters
@@ -54,16 +55,15 @@ class EmbeddedArm:
         check_space(
             self._workspace.state,
             needs.largest,
-            needs.fillfactor,
             templates=sum(self._workspace.templates.find(self._key(tables)) is None for tables in needs.data),
         )
         self._machine.check()
         if self._volumes is not None:
-            self._volumes.check(*volume_bytes(needs.largest, needs.fillfactor))
+            self._volumes.check(*volume_bytes(needs.largest))
         log = self._workspace.directory(f"check-{self._server.major}.log")
         try:
             with self._room(f"check-{self._server.major}", None) as room:
-                self._copy(0, room)
+                self._copy(NO_TABLES, room)
                 cluster = self._cluster(room.data)
                 with self._host_ready(cluster), cluster.running(log, immediate=True) as target:
                     check_clients(self.name, needs, *connections_of(target))
@@ -93,7 +93,7 @@ class EmbeddedArm:
                 self.data_directory = data
                 if watches:
                     self.host_seen["during"] = counters(LOCAL)
-                if keep and tables != 0:
+                if keep and tables != NO_TABLES:
                     reset_data(cluster.target, tables, self.setup)
                 yield cluster.target
             finally:
@@ -117,7 +117,7 @@ class EmbeddedArm:
         """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
-        room = stack.enter_context(self._room(f"{self._server.major}-{short_name(tables)}", place))
+        room = stack.enter_context(self._room(f"{self._server.major}-{tables.short_name}", place))
         self._copy(tables, room)
         return room.data
 
@@ -126,7 +126,7 @@ class EmbeddedArm:
         kept = self._workspace.kept
         copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
         if copy not in kept:
-            data = self._workspace.directory(f"{self._server.major}-{short_name(tables)}")
+            data = self._workspace.directory(f"{self._server.major}-{tables.short_name}")
             copy_directory(self._template(tables, _silent), data)
             kept[copy] = data
         return kept[copy]
@@ -145,7 +145,7 @@ class EmbeddedArm:
             shutil.rmtree(data, ignore_errors=True)
 
     def _copy(self, tables: Data, room: DataDirectories) -> None:
-        copy_directory(self._template(tables, _silent), room.data, flush=tables != 0)
+        copy_directory(self._template(tables, _silent), room.data, flush=tables != NO_TABLES)
         if room.wal is not None:
             move_wal(room.data, room.wal)
 
@@ -173,32 +173,28 @@ class EmbeddedArm:
             yield
 
     def _key(self, tables: Data) -> TemplateKey:
-        if not isinstance(tables, int):
-            return TemplateKey(self.kind, self._server.version, 0, prepared=tables.digest)
-        if tables == 0:
-            return TemplateKey(self.kind, self._server.version, 0)
-        return TemplateKey(self.kind, self._server.version, tables, self._needs.fillfactor, self._needs.foreign_keys)
+        return TemplateKey(self.kind, self._server.version, **tables.key)
 
     def _template(self, tables: Data, on_progress: Callable[[str], None]) -> Path:
         def build(data: Path) -> None:
-            if tables == 0:
+            if tables == NO_TABLES:
                 on_progress(f"PostgreSQL {self._server.version}: initdb")
                 create_cluster(self._server, self._workspace.account, data, self.setup.initdb or [])
             else:
-                copy_directory(self._template(0, on_progress), data, flush=False)
+                copy_directory(self._template(NO_TABLES, on_progress), data, flush=False)
                 self._load(data, tables, on_progress)
 
-        staging = self._workspace.directory(f"template-{short_name(tables)}")
+        staging = self._workspace.directory(f"template-{tables.short_name}")
         return self._workspace.templates.ensure(self._key(tables), staging, build)
 
     def _load(self, data: Path, tables: Data, on_progress: Callable[[str], None]) -> None:
-        check_space(self._workspace.state, tables, self._needs.fillfactor)
-        on_progress(f"PostgreSQL {self._server.version}: loading {label(tables)}")
+        check_space(self._workspace.state, tables)
+        on_progress(f"PostgreSQL {self._server.version}: loading {tables.label}")
         cluster = Cluster(
             self._server, self._workspace.account, data, self._workspace.socket_directory(), loading_settings(tables)
         )
         with cluster.running(data.parent / "loading.log") as target:
-            load_data(target, tables, self._needs, on_progress)
+            load_data(target, tables, on_progress)
 
 
 def _silent(line: str) -> None:

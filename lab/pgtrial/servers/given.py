@@ -7,14 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgtrial.loads.data import prepared
-from pgtrial.loads.data.sizes import Data, label
-from pgtrial.loads.data.tables import Contents, find_tables, load_in_phases, reset_tables
+from pgtrial.loads.data.kinds import NO_TABLES, Data
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Target, lift_time_limits
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import ArmError, StudyError
@@ -60,7 +58,6 @@ class GivenArm:
         with self._connect() as connection:
             check_connections(self.name, needs, connection)
             self._previous(connection)
-            self._check_tables(connection, needs)
             missing = [data for data in needs.data if not self._is_there(connection, data)]
             if missing or self.setup.reset != "none":
                 check_writable(self.name, connection)
@@ -77,21 +74,11 @@ class GivenArm:
         with self._connect() as connection:
             if self._is_there(connection, tables):
                 return
-            if not isinstance(tables, int):
-                prepared.drop_others(connection, tables)
-                missing: tuple[str, ...] = ()
-            else:
-                wanted = self._contents(tables)
-                self._check_tables(connection, Needs(1, [tables], wanted.fillfactor, wanted.foreign_keys))
-                found = find_tables(connection)
-                missing = found.missing if found is not None and found.contents == wanted else ()
-        again = "going on with loading" if missing else "loading"
-        on_progress(f"{self.target.label}: {again} {label(tables)}")
+            goes_on = tables.clear(connection)
+        again = "going on with loading" if goes_on else "loading"
+        on_progress(f"{self.target.label}: {again} {tables.label}")
         try:
-            if not isinstance(tables, int):
-                prepared.prepare(self._unhurried, tables, on_progress, self._workspace.maker)
-            else:
-                load_in_phases(self._unhurried, self._contents(tables), missing, on_progress, self._workspace.maker)
+            tables.make(self._unhurried, on_progress, self._workspace.maker, in_steps=True)
         except psycopg.Error as error:
             raise ArmError(f"arms.{self.name}: {self.target.label} broke off the load: {_one_line(error)}") from None
 
@@ -101,7 +88,7 @@ class GivenArm:
         del place  # a server that is there is where it is
         self._host.again()
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
-        if tables != 0:
+        if tables != NO_TABLES:
             with timed(timings, "restore"):
                 self.prepare(tables, lambda line: None)
                 self._reset(tables)
@@ -149,24 +136,14 @@ class GivenArm:
         return replace(self.target, extra={**self.target.extra, "options": options}) if limits else self.target
 
     def _reset(self, tables: Data) -> None:
-        how: Literal["vacuum", "none"] = "none" if self.setup.reset == "none" else "vacuum"
         with self._connect() as connection:
-            if not isinstance(tables, int):
-                prepared.reset(connection, tables, how)
-            else:
-                reset_tables(connection, how)
-
-    def _contents(self, scale: int) -> Contents:
-        return Contents(scale, self._needs.fillfactor, self._needs.foreign_keys)
+            tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
 
     def _is_there(self, connection: _Connection, tables: Data) -> bool:
-        if not isinstance(tables, int):
-            try:
-                return prepared.find(connection, tables)
-            except StudyError as error:
-                raise StudyError(f"arms.{self.name}: {error}") from None
-        found = find_tables(connection)
-        return found is not None and found.contents == self._contents(tables) and not found.missing
+        try:
+            return tables.find(connection)
+        except StudyError as error:
+            raise StudyError(f"arms.{self.name}: {error}") from None
 
     @contextmanager
     def _connect(self) -> Iterator[_Connection]:
@@ -234,18 +211,6 @@ class GivenArm:
             named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
             cure = f"check that the server runs, and {named}"
         return f"arms.{self.name}: cannot connect to {where}: {said}; {cure}"
-
-    def _check_tables(self, connection: _Connection, needs: Needs) -> None:
-        found = find_tables(connection)
-        if found is None or found.ours:
-            return
-        wanted = [Contents(scale, needs.fillfactor, needs.foreign_keys) for scale in needs.scales]
-        if any(contents != found.contents for contents in wanted):
-            raise StudyError(
-                f"arms.{self.name}: {found.where} already holds pgbench tables of scale {found.contents.scale}, "
-                f"fillfactor {found.contents.fillfactor}, that pgtrial did not make and will not replace; "
-                f"ask for scale = {found.contents.scale} alone, drop them, or name another database in the dsn"
-            )
 
     def _previous(self, connection: _Connection) -> dict[str, str | None]:
         """The present ALTER SYSTEM values of the settings that the study changes. Raises StudyError if it may not."""

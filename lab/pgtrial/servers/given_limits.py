@@ -11,8 +11,8 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.loads.data.prepared import Prepared
-from pgtrial.loads.data.sizes import Data, data_mb, label
+from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import SetUp
@@ -121,12 +121,12 @@ def check_room(
     target, connection = reached
     if not missing and setup.storage_limit is None:
         return
-    tables = _megabytes(missing, needs.fillfactor)
+    tables = _megabytes(missing)
     max_wal = float(_value(connection, "SELECT pg_size_bytes(current_setting('max_wal_size'))")) / 1e6
-    wal = min(max_wal, max(64.0, tables or _megabytes(needs.data, needs.fillfactor)))
+    wal = min(max_wal, max(64.0, tables or _megabytes(needs.data)))
     free, known_by = _free_mb(setup, connection, target)
     if free is not None and tables + wal > free:
-        largest = label(max(missing or needs.data, key=lambda data: data_mb(data, needs.fillfactor)))
+        largest = max(missing or needs.data, key=lambda data: data.mb).label
         what = f"{largest} does not fit the server: it needs about {tables:,} MB for tables and {wal:,.0f} MB for WAL"
         if not missing:
             what = f"{largest} is there, and the WAL of its load does not fit: it needs about {wal:,.0f} MB"
@@ -136,11 +136,11 @@ def check_room(
         )
 
 
-def _megabytes(data: Sequence[Data], fillfactor: int) -> int:
-    """What the largest of each kind takes: one of each is there at a time."""
+def _megabytes(data: Sequence[Data]) -> int:
+    """What the largest of each kind takes: one of pgbench's tables, and one of other data, is there at a time."""
     return sum(
-        max((data_mb(each, fillfactor) for each in data if isinstance(each, kind)), default=0)
-        for kind in (int, Prepared)
+        max((each.mb for each in data if isinstance(each, PgbenchTables) is pgbenchs), default=0)
+        for pgbenchs in (True, False)
     )
 
 

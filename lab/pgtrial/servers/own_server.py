@@ -3,40 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
 
-from pgtrial.loads.data import prepared
-from pgtrial.loads.data.sizes import SEGMENT_MB, Data, prefilled_wal_mb
-from pgtrial.loads.data.tables import Contents, load_tables, reset_tables
+from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.sizes import SEGMENT_MB, prefilled_wal_mb
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.loads.target import Target
 from pgtrial.model.study.spec import SetUp
-from pgtrial.servers.arm import Needs
 
 
-def load_data(
-    target: Target,
-    tables: Data,
-    needs: Needs,
-    on_progress: Callable[[str], None],
-    maker: DataMaker = ENGINE_HERE,
-) -> None:
+def load_data(target: Target, data: Data, on_progress: Callable[[str], None], maker: DataMaker = ENGINE_HERE) -> None:
     """Load the data, and leave WAL files for the trials to find. Raises ArmError."""
-    if not isinstance(tables, int):
-        prepared.prepare(target, tables, on_progress, maker)
-    else:
-        load_tables(target, Contents(tables, needs.fillfactor, needs.foreign_keys), on_progress, maker)
-    _prefill_wal(target, tables)
+    data.make(target, on_progress, maker)
+    _prefill_wal(target, data)
 
 
-def reset_data(target: Target, tables: Data, setup: SetUp) -> None:
+def reset_data(target: Target, data: Data, setup: SetUp) -> None:
     """Bring the data of a trial before near its first state, as the set-up says."""
-    how: Literal["vacuum", "none"] = "none" if setup.reset == "none" else "vacuum"
     with target.connect() as connection:
-        if not isinstance(tables, int):
-            prepared.reset(connection, tables, how)
-        else:
-            reset_tables(connection, how)
+        data.reset(connection, "none" if setup.reset == "none" else "vacuum")
 
 
 def connections_of(target: Target) -> tuple[int, int]:
@@ -51,10 +35,10 @@ def connections_of(target: Target) -> tuple[int, int]:
     return values["max_connections"], reserved
 
 
-def _prefill_wal(target: Target, tables: Data) -> None:
+def _prefill_wal(target: Target, data: Data) -> None:
     """Use up segments and recycle them, so that trials find ready-made WAL files (see data.sizes)."""
     with target.connect() as connection:
-        for _ in range(prefilled_wal_mb(tables) // SEGMENT_MB):
+        for _ in range(prefilled_wal_mb(data) // SEGMENT_MB):
             connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
             connection.execute("SELECT pg_switch_wal()")
         connection.execute("CHECKPOINT")

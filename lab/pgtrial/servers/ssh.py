@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 import psycopg
 
-from pgtrial.loads.data.sizes import Data, check_free, label, short_name, volume_bytes
+from pgtrial.loads.data.kinds import NO_TABLES, Data
+from pgtrial.loads.data.sizes import check_free, volume_bytes
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.pages import KB, counters
@@ -87,12 +88,11 @@ class SshArm:
                 f"{self.setup.data} on {there.room.machine.label}",
                 "name another folder as data",
                 needs.largest,
-                needs.fillfactor,
                 templates=missing,
             )
             self._check_host(there)
             with tempfile.TemporaryDirectory() as logs, self._place("check", None) as place:
-                self._copy(0, place)
+                self._copy(NO_TABLES, place)
                 cluster = self._cluster(place.data)
                 with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
                     check_clients(self.name, needs, *connections_of(target))
@@ -131,7 +131,7 @@ class SshArm:
                 self.data_directory, self._cluster_served = data, cluster
                 if watches:
                     self.host_seen["during"] = counters(machine)
-                if keep and tables != 0:
+                if keep and tables != NO_TABLES:
                     reset_data(cluster.target, tables, self.setup)
                 yield cluster.target
             except KeyboardInterrupt:
@@ -173,7 +173,7 @@ class SshArm:
         """Find out whether the host can be as asked for. Raises StudyError."""
         there.state.check()
         if there.volumes is not None:
-            there.volumes.check(*volume_bytes(self._needs.largest, self._needs.fillfactor))
+            there.volumes.check(*volume_bytes(self._needs.largest))
         self._checked = there.room.settled
 
     def _find(self) -> _There:
@@ -222,7 +222,7 @@ class SshArm:
         """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
-        room = stack.enter_context(self._place(short_name(tables), place))
+        room = stack.enter_context(self._place(tables.short_name, place))
         self._copy(tables, room)
         return room.data
 
@@ -231,7 +231,7 @@ class SshArm:
         kept = self._there.room.kept
         copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
         if copy not in kept:
-            data = self._there.room.path(short_name(tables))
+            data = self._there.room.path(tables.short_name)
             self._copy(tables, DataDirectories(data))
             kept[copy] = data
         return kept[copy]
@@ -260,7 +260,7 @@ class SshArm:
         if place.wal is not None:
             wal, own = shlex.quote(str(place.wal)), shlex.quote(str(place.data / "pg_wal"))
             self._there.room.shell(f"cp -Rp {own} {wal} && rm -rf {own} && ln -s {wal} {own}")
-        if tables != 0:
+        if tables != NO_TABLES:
             self._there.room.machine.tool(["sync"])
 
     def _copy_tree(self, source: Path, to: Path) -> None:
@@ -293,12 +293,7 @@ class SshArm:
             yield
 
     def _key(self, tables: Data) -> TemplateKey:
-        version = self._there.server.version
-        if not isinstance(tables, int):
-            return TemplateKey(self.kind, version, 0, prepared=tables.digest)
-        if tables == 0:
-            return TemplateKey(self.kind, version, 0)
-        return TemplateKey(self.kind, version, tables, self._needs.fillfactor, self._needs.foreign_keys)
+        return TemplateKey(self.kind, self._there.server.version, **tables.key)
 
     def _template_if_there(self, tables: Data) -> Path | None:
         return self._there.room.templates.get(self._key(tables))
@@ -308,12 +303,12 @@ class SshArm:
         there = self._there
         if (found := self._template_if_there(tables)) is not None:
             return found
-        data = there.room.path(f"template-{short_name(tables)}")
-        if tables == 0:
+        data = there.room.path(f"template-{tables.short_name}")
+        if tables == NO_TABLES:
             on_progress(f"{there.room.machine.label}: initdb of PostgreSQL {there.server.version}")
             create_cluster(there.room, there.server, data, self.setup.initdb or [])
         else:
-            self._copy_tree(self._template(0, on_progress), data)
+            self._copy_tree(self._template(NO_TABLES, on_progress), data)
             self._load(data, tables, on_progress)
             # it has to outlive a start of the host
             there.room.machine.tool(["sync"])
@@ -322,10 +317,10 @@ class SshArm:
 
     def _load(self, data: Path, tables: Data, on_progress: Callable[[str], None]) -> None:
         there = self._there
-        on_progress(f"{there.room.machine.label}: loading {label(tables)}")
+        on_progress(f"{there.room.machine.label}: loading {tables.label}")
         cluster = RemoteCluster(there.room, there.server, data, self._way, loading_settings(tables))
         with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
-            load_data(target, tables, self._needs, on_progress, self._workspace.maker)
+            load_data(target, tables, on_progress, self._workspace.maker)
 
 
 def _runner(machine: RemoteMachine, cpus: str | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ import pytest
 from pgtrial.evidence.audit.rules import audit, whole_audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.counters import read_relations
-from pgtrial.loads.data.tables import Contents, load_tables
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.statistics.analysis import analyse_study
@@ -74,7 +74,7 @@ def bloated(start_cluster):
     require_engine()
     pair = [start_cluster(settings={"autovacuum": "off"}) for _ in "AB"]
     for cluster in pair:
-        load_tables(cluster.target, Contents(1, 100, False), lambda line: None)
+        PgbenchTables(1, 100, False).make(cluster.target, lambda line: None)
     with pair[1].target.connect() as connection:
         for _ in range(2):
             connection.execute("UPDATE pgbench_accounts SET abalance = abalance + 1")

@@ -17,9 +17,8 @@ from hdrh.histogram import HdrHistogram
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.progress import Preparing, Second
 from pgtrial.conduct.run_study import run_study
-from pgtrial.loads.data import prepared
-from pgtrial.loads.data.sbtest import SysbenchData
-from pgtrial.loads.data.tables import Contents, load_tables
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.fleet import fleet as fleet_module
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.fleet.run import FleetRun
@@ -190,15 +189,15 @@ def test_the_nodes_load_the_tables_of_pgbench_and_a_script_together(nodes, start
     spec = build_study({"arms": {"A": {}, "B": {}}, "fleet": fleet(nodes, machines=2)}, "test")
     said: list[str] = []
     with load_maker(spec, lambda text: None) as maker:
-        load_tables(target, Contents(2, 100, False), said.append, maker)
-        data = SysbenchData("own.lua", (), 2, scripts=(("own.lua", SCRIPT_IN_PARALLEL),))
-        prepared.prepare(target, data, said.append, maker)
+        PgbenchTables(2, 100, False).make(target, said.append, maker)
+        data = SysbenchTables("own.lua", (), 2, scripts=(("own.lua", SCRIPT_IN_PARALLEL),))
+        data.make(target, said.append, maker)
     made = [line.partition(": ")[0] for line in said if "100000 of 100000 tuples (100%) of pgbench_accounts" in line]
     assert len(set(made)) == len(made) == 2
     with target.connect() as connection:
         rows = connection.execute("SELECT count(*), count(DISTINCT aid), min(aid), max(aid) FROM pgbench_accounts")
         assert rows.fetchone() == (200_000, 200_000, 1, 200_000)
-        assert prepared.find(connection, data)
+        assert data.find(connection)
         assert connection.execute("SELECT to_regclass('own0') <> to_regclass('own1')").fetchone() == (True,)
     assert not engines()
 

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.loads.data import prepared
-from pgtrial.loads.data.sbtest import SysbenchData
-from pgtrial.loads.data.table_a import TableA, creation_s
-from pgtrial.loads.data.tables import Contents, find_tables, load_in_phases, load_tables
+from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables
+from pgtrial.loads.data.sysbench_tables import SysbenchTables
+from pgtrial.loads.data.task_table import TaskTable, creation_s
 from pgtrial.loads.data_makers import tables_order
 from pgtrial.loads.fleet import sharing
 from pgtrial.loads.fleet.fleet import Fleet
@@ -67,40 +66,40 @@ def told(said, machine):
 
 def test_each_machine_makes_some_of_the_tables_of_a_sysbench_test(fleet, target):
     said: list[str] = []
-    data = SysbenchData("oltp_read_write", ("--tables=3", "--table-size=50"), 2, 3, 50)
-    prepared.prepare(target, data, said.append, fleet)
+    data = SysbenchTables("oltp_read_write", ("--tables=3", "--table-size=50"), 2, 3, 50)
+    data.make(target, said.append, fleet)
     assert [line.split(" (")[0] for line in said] == [f"table {number} of 3" for number in (1, 2, 3)]
     assert [value(target, f"SELECT count(*) FROM sbtest{number}") for number in (1, 2, 3)] == [50] * 3
     with pytest.raises(ArmError, match=r"oltp_read_write failed on the machine [ab]: .*already exists"):
-        prepared.prepare(target, data, said.append, fleet)
+        data.make(target, said.append, fleet)
 
 
 def test_the_threads_of_a_scripts_prepare_are_shared_out_and_its_files_travel(fleet, target):
     scripts = (("names.lua", NAMES), ("own.lua", SCRIPT))
-    prepared.prepare(target, SysbenchData("own.lua", (), 3, scripts=scripts), lambda line: None, fleet)
+    SysbenchTables("own.lua", (), 3, scripts=scripts).make(target, lambda line: None, fleet)
     drawn = [value(target, f"SELECT drawn FROM own{number}") for number in range(3)]
     with target.connect() as connection:
         connection.execute("DROP TABLE own0, own1, own2")
-    prepared.prepare(target, SysbenchData("own.lua", (), 3, scripts=scripts), lambda line: None)
+    SysbenchTables("own.lua", (), 3, scripts=scripts).make(target, lambda line: None)
     assert drawn == [value(target, f"SELECT drawn FROM own{number}") for number in range(3)]
 
 
 def test_what_a_script_prepares_in_one_thread_is_made_once(fleet, target):
     text = 'function prepare() sysbench.sql.driver():connect():query("CREATE TABLE once ()") end\n'
-    data = SysbenchData("own.lua", (), 3, scripts=(("own.lua", text),))
-    prepared.prepare(target, data, lambda line: None, fleet)
+    data = SysbenchTables("own.lua", (), 3, scripts=(("own.lua", text),))
+    data.make(target, lambda line: None, fleet)
     with target.connect() as connection:
-        assert prepared.find(connection, data)
+        assert data.find(connection)
 
 
 def test_each_machine_makes_some_rows_of_table_a(fleet, target):
     said: list[str] = []
-    data = TableA(3, 40)
-    prepared.prepare(target, data, said.append, fleet)
+    data = TaskTable(3, 40)
+    data.make(target, said.append, fleet)
     assert [line.split(" (")[0] for line in told(said, "b")] == ["40 of 40 rows of table_a made"]
     assert len(told(said, "a")) == 2
     with target.connect() as connection:
-        assert prepared.find(connection, data)
+        assert data.find(connection)
         assert creation_s(connection) is None
         rows = "SELECT thread_id, count(*), min(a_value), max(a_value) FROM table_a GROUP BY 1 ORDER BY 1"
         assert connection.execute(rows).fetchall() == [(number, 40, 1, 40) for number in (1, 2, 3)]
@@ -111,8 +110,8 @@ SUMS = "SELECT md5(string_agg(a::text, ';' ORDER BY aid)) FROM pgbench_accounts 
 
 def test_each_machine_loads_some_rows_of_pgbenchs_tables(fleet, target):
     said: list[str] = []
-    contents = Contents(1, 90, True)
-    load_tables(target, contents, said.append, fleet)
+    contents = PgbenchTables(1, 90, True)
+    contents.make(target, said.append, fleet)
     assert told(said, "a")[0] == told(said, "b")[0] == "generating data (client-side)..."
     # on a slow machine there are lines about less before
     assert told(said, "b")[-2].startswith("50000 of 50000 tuples (100%) of pgbench_accounts done")
@@ -122,19 +121,19 @@ def test_each_machine_loads_some_rows_of_pgbenchs_tables(fleet, target):
     assert (found.contents, found.missing) == (contents, ())
     shared = value(target, SUMS)
     assert (value(target, "SELECT count(*) FROM pgbench_tellers"), value(target, "TABLE pgbench_branches")) == (10, 1)
-    load_tables(target, contents, lambda line: None)
+    contents.make(target, lambda line: None)
     assert value(target, SUMS) == shared
 
 
 def test_a_lost_machine_ends_the_others_and_the_load_begins_again_with_the_rows(machines, fleet, target):
-    contents = Contents(1, 100, False)
+    contents = PgbenchTables(1, 100, False)
 
     def break_off(line):
         if "generating" in line:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        load_in_phases(target, contents, (), break_off, fleet)
+        contents.make(target, break_off, fleet, in_steps=True)
     with target.connect() as connection, connection.transaction():
         # nobody gets on with the rows before the others have heard of the loss
         connection.execute("LOCK TABLE pgbench_accounts")
@@ -154,7 +153,7 @@ def test_a_lost_machine_ends_the_others_and_the_load_begins_again_with_the_rows(
         assert found is not None
         assert found.missing == ("g", "v", "p")
     assert fleet.engines == 1
-    load_in_phases(target, contents, found.missing, lambda line: None, fleet)
+    contents.make(target, lambda line: None, fleet, in_steps=True)
     assert value(target, "SELECT count(*) FROM pgbench_accounts") == 100_000
 
 

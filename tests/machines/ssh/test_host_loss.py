@@ -10,6 +10,8 @@ import pytest
 from pgtrial.conduct.progress import Preparing, ProgressEvent, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.run_trial import run_trial
+from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace, clean, leftovers
@@ -66,7 +68,7 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
 
     with Workspace() as workspace:
         arms = make_arms(study.spec, workspace)
-        arms["a"].prepare(1, lambda line: None)
+        arms["a"].prepare(PgbenchTables(1), lambda line: None)
 
         lost = run_trial(study, first, arms[first.arm], once(measuring, crash))
         assert lost.status == "failed"
@@ -87,10 +89,10 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
 
         crash()
         host.boot()
-        with arms["a"].serve(0, tmp_path / "log", {}):
+        with arms["a"].serve(NO_TABLES, tmp_path / "log", {}):
             look()
         assert anew in arms["a"].notes[0]
-        with arms["a"].serve(0, tmp_path / "log", {}):
+        with arms["a"].serve(NO_TABLES, tmp_path / "log", {}):
             look()
         assert arms["a"].notes == []
         assert seen == [("77", 1)] * 3
@@ -136,7 +138,7 @@ def test_an_interrupt_while_the_host_is_gone_ends_the_lab_and_tells_what_is_left
     def run() -> None:
         with Workspace(fresh_state) as workspace:
             arm = make_arms(study.spec, workspace)["a"]
-            with arm.serve(0, tmp_path / "log", {}):
+            with arm.serve(NO_TABLES, tmp_path / "log", {}):
                 crash()
                 raise KeyboardInterrupt
 

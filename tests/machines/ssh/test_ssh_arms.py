@@ -10,6 +10,7 @@ import pytest
 
 from pgtrial.conduct.progress import Second
 from pgtrial.conduct.run_study import run_study
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.machine import HostError, HostTrouble
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.arm import Needs
@@ -26,6 +27,7 @@ PORT = 54321
 LAB = """
 import sys
 from pathlib import Path
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import read_study
@@ -33,7 +35,7 @@ from pgtrial.store.study_file import read_study
 study, log = sys.argv[1:]
 with Workspace() as workspace:
     arm = make_arms(read_study(study), workspace)["a"]
-    with arm.serve(0, Path(log), {}):
+    with arm.serve(NO_TABLES, Path(log), {}):
         print("serving", flush=True)
         sys.stdin.read()
 """
@@ -136,7 +138,7 @@ def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
     folder = hosts[0].folder / "made"
     with Workspace(fresh_state) as workspace:
         arm = make_arms(one_study(data=str(folder)), workspace)["a"]
-        with arm.serve(0, tmp_path / "log", {}) as target:
+        with arm.serve(NO_TABLES, tmp_path / "log", {}) as target:
             assert target.password
             texts = [small_text(path) for path in folder.rglob("*")]
             assert any(b"scram-sha-256" in text for text in texts)

@@ -12,12 +12,12 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.tables import Server
+from pgtrial.loads.data.server import Connection, Reset, Server
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, sysbench_order
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import format_duration
@@ -34,11 +34,10 @@ _FOR_EACH_THREAD = "bulk_insert"
 _MARK = "prepared by pgtrial: "
 _UNFINISHED = "being prepared by pgtrial"
 _CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
-_Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class SysbenchData:
+class SysbenchTables:
     """What `prepare` of a test makes. Two tests that make the same are equal here, and share their tables."""
 
     test: str
@@ -69,34 +68,73 @@ class SysbenchData:
         """Megabytes of tables and indexes, roughly; 0 where only the script knows."""
         return round((self.tables or 0) * (self.table_size or 0) * _BYTES_PER_ROW / 1e6)
 
+    @property
+    def short_name(self) -> str:
+        """For directories: `sysbench-1a2b3c4d`."""
+        return f"sysbench-{self.digest[:8]}"
 
-def prepare_tables(
-    server: Server,
-    data: SysbenchData,
-    on_progress: Callable[[str], None],
-    maker: DataMaker = ENGINE_HERE,
-) -> None:
-    """Have the test make its tables, mark what is new as pgtrial's, freeze and analyse it. Raises ArmError."""
-    with server.connect() as connection:
-        before = {name for name, _ in _tables(connection)}
-    try:
-        with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
-            order = _order(server, data, Path(folder), maker.engines)
-            maker.make(order, _Progress(data, on_progress).line)
-    except BaseException:
-        # a server that is gone takes no mark, and why is what has been raised
-        with suppress(psycopg.Error):
-            _mark_new(server, before, _UNFINISHED)
-        raise
-    with server.connect() as connection:
-        made = [name for name, _ in _tables(connection) if name not in before]
-        if made:
-            # hint bits and frozen rows are written now, not by the first reads of a trial
-            connection.execute(sql.SQL("VACUUM (FREEZE, ANALYZE) {}").format(_listed(made)))
-    _mark_new(server, before, _MARK + data.digest)
+    @property
+    def key(self) -> dict[str, Any]:
+        """Its part of a template's key."""
+        return {"scale": 0, "prepared": self.digest}
+
+    def make(
+        self,
+        server: Server,
+        on_progress: Callable[[str], None],
+        maker: DataMaker = ENGINE_HERE,
+        *,
+        in_steps: bool = False,
+    ) -> None:
+        """Have the test make its tables, mark what is new as pgtrial's, freeze and analyse it. Raises ArmError."""
+        with server.connect() as connection:
+            before = {name for name, _ in _tables(connection)}
+        try:
+            with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
+                order = _order(server, self, Path(folder), maker.engines)
+                maker.make(order, _Progress(self, on_progress).line)
+        except BaseException:
+            # a server that is gone takes no mark, and why is what has been raised
+            with suppress(psycopg.Error):
+                _mark_new(server, before, _UNFINISHED)
+            raise
+        with server.connect() as connection:
+            made = [name for name, _ in _tables(connection) if name not in before]
+            if made:
+                # hint bits and frozen rows are written now, not by the first reads of a trial
+                connection.execute(sql.SQL("VACUUM (FREEZE, ANALYZE) {}").format(_listed(made)))
+        _mark_new(server, before, _MARK + self.digest)
+
+    def find(self, connection: Connection) -> bool:
+        """Whether the tables of this very data are there. Raises StudyError for somebody else's in their place."""
+        marks = dict(_tables(connection))
+        there = sum(mark == _MARK + self.digest for mark in marks.values())
+        if there and (self.scripts or there >= (self.tables or 1)):
+            return True
+        foreign = [name for name, mark in marks.items() if re.fullmatch(r"sbtest\d+", name) and not _ours(mark)]
+        if foreign and not self.scripts:
+            raise StudyError(
+                f"the database {connection.info.dbname} already holds tables of sysbench ({foreign[0]}"
+                + (f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else "")
+                + ") that pgtrial did not make and will not replace; drop them, or name another database in the dsn"
+            )
+        return False
+
+    def clear(self, connection: Connection) -> bool:
+        """Drop what pgtrial prepared for another test, or did not finish."""
+        ours = [name for name, mark in _tables(connection) if _ours(mark)]
+        if ours:
+            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(_listed(ours)))
+        return False
+
+    def reset(self, connection: Connection, how: Reset) -> None:
+        """Leave no dead rows, or all as it is. What trials wrote stays: the tables keep their size, not their rows."""
+        made = [name for name, mark in _tables(connection) if mark == _MARK + self.digest]
+        if how == "vacuum" and made:
+            connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(_listed(made)))
 
 
-def _order(server: Server, data: SysbenchData, folder: Path, engines: int) -> DataOrder:
+def _order(server: Server, data: SysbenchTables, folder: Path, engines: int) -> DataOrder:
     """Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
     table each, and what a script makes may depend on their number: it is that of all engines."""
     test, environment = _written(data, folder)
@@ -107,36 +145,6 @@ def _order(server: Server, data: SysbenchData, folder: Path, engines: int) -> Da
     return sysbench_order({**server.environment(), **environment}, test, options, most_parts=most_parts, folder=folder)
 
 
-def find_prepared(connection: _Connection, data: SysbenchData) -> bool:
-    """Whether the tables of this very data are there. Raises StudyError for somebody else's in their place."""
-    marks = dict(_tables(connection))
-    there = sum(mark == _MARK + data.digest for mark in marks.values())
-    if there and (data.scripts or there >= (data.tables or 1)):
-        return True
-    foreign = [name for name, mark in marks.items() if re.fullmatch(r"sbtest\d+", name) and not _ours(mark)]
-    if foreign and not data.scripts:
-        raise StudyError(
-            f"the database {connection.info.dbname} already holds tables of sysbench ({foreign[0]}"
-            + (f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else "")
-            + ") that pgtrial did not make and will not replace; drop them, or name another database in the dsn"
-        )
-    return False
-
-
-def drop_prepared(connection: _Connection) -> None:
-    """Drop what pgtrial prepared for another test, or did not finish."""
-    ours = [name for name, mark in _tables(connection) if _ours(mark)]
-    if ours:
-        connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(_listed(ours)))
-
-
-def reset_prepared(connection: _Connection, data: SysbenchData, how: Literal["vacuum", "none"]) -> None:
-    """Leave no dead rows, or all as it is. What trials wrote stays: the tables keep their size, not their rows."""
-    made = [name for name, mark in _tables(connection) if mark == _MARK + data.digest]
-    if how == "vacuum" and made:
-        connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(_listed(made)))
-
-
 def preparing_threads(test: str, clients: int) -> int:
     """How many clients prepare: bulk_insert has a table for each client, the others have what the CPUs can do."""
     return clients if test == _FOR_EACH_THREAD else min(4, os.cpu_count() or 1)
@@ -145,7 +153,7 @@ def preparing_threads(test: str, clients: int) -> int:
 class _Progress:
     """sysbench tells of each table; what is left of the time is told for all of them."""
 
-    def __init__(self, data: SysbenchData, tell: Callable[[str], None]) -> None:
+    def __init__(self, data: SysbenchTables, tell: Callable[[str], None]) -> None:
         self._data = data
         self._tell = tell
         self._begun = time.monotonic()
@@ -164,7 +172,7 @@ class _Progress:
         self._tell(f"table {self._count:,}{of}{left}")
 
 
-def _written(data: SysbenchData, folder: Path) -> tuple[str, dict[str, str]]:
+def _written(data: SysbenchTables, folder: Path) -> tuple[str, dict[str, str]]:
     """What names the test to the engine, its scripts written to the folder, and variables by which they are found."""
     if not data.scripts:
         return data.test, {}
@@ -185,7 +193,7 @@ def _mark_new(server: Server, before: set[str], mark: str) -> None:
             connection.execute(comment.format(sql.Identifier(name), sql.Literal(mark)))
 
 
-def _tables(connection: _Connection) -> list[tuple[str, str]]:
+def _tables(connection: Connection) -> list[tuple[str, str]]:
     """Name and comment of the tables that unqualified names reach, pgbench's apart."""
     rows = connection.execute(
         "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "
