@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Plan, PlannedTrial
+from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.analysis import analyse_study
 
@@ -23,12 +23,20 @@ def steps(before: float, at: int, after: float) -> np.ndarray:
     return np.where(np.arange(60) < at, before, after)
 
 
-def study(levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: int = 1) -> StudyResult:
+def recorded(
+    levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: int = 1
+) -> tuple[Plan, list[Trial], dict[int, list[int]]]:
+    """A plan, its trials, and their transactions of each second."""
     plan = plan or make_plan(blocks=blocks, duration_s=60.0)
     rng = np.random.default_rng(seed)
     seconds = {p.index: np.round(levels(p) * np.exp(0.03 * rng.standard_normal(60))).astype(int) for p in plan.trials}
     trials = run(plan, lambda planned: float(np.mean(seconds[planned.index])))
-    return analyse_study(plan, trials, None, {index: [int(n) for n in each] for index, each in seconds.items()})
+    return plan, trials, {index: [int(n) for n in each] for index, each in seconds.items()}
+
+
+def study(levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: int = 1) -> StudyResult:
+    plan, trials, seconds = recorded(levels, blocks=blocks, plan=plan, seed=seed)
+    return analyse_study(plan, trials, None, seconds)
 
 
 def both(planned: PlannedTrial) -> np.ndarray:

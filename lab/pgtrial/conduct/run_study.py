@@ -26,6 +26,7 @@ from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import LeftOnHost, Workspace
 from pgtrial.statistics.analysis import StudyResult, analyse_study
+from pgtrial.statistics.claims import decide
 from pgtrial.statistics.words import in_regime
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.timelines import committed_seconds
@@ -180,14 +181,10 @@ def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> P
 
 def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
     trials = study.trials()
-    result = analyse_study(study.plan, trials, seconds=committed_seconds(study, trials))
-    running = {
-        f"{part.arm}{in_regime(part)}": part.running
-        for claim in result.primary
-        for part in claim.read
-        if part.running is not None
-    }
-    return BlockEnds(block, look=complete in study.plan.looks, decided=result.decided, running=running)
+    compared = decide(study.plan, trials, committed_seconds(study, trials))
+    running = {f"{each.arm}{in_regime(each)}": each.running for each in compared if each.running is not None}
+    decided = all(each.decided for each in compared)
+    return BlockEnds(block, look=complete in study.plan.looks, decided=decided, running=running)
 
 
 def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> StudyResult:

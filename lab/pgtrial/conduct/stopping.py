@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from pgtrial.model.records.study import Canary, Plan, PlannedTrial, Trial
 from pgtrial.model.units import format_duration
-from pgtrial.statistics.analysis import analyse_study
 from pgtrial.statistics.canaries import judgements
+from pgtrial.statistics.claims import decide
 from pgtrial.statistics.steady import Seconds
 
 _OVERRUN = 1.25
@@ -52,7 +52,8 @@ def next_step(
     if not starts_block or missing.block == 0:
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
-    if plan.stop_early and analyse_study(plan, complete, seconds=seconds() if seconds else None).decided:
+    known = seconds() if plan.stop_early and seconds else None
+    if plan.stop_early and all(comparison.decided for comparison in decide(plan, complete, known)):
         return Stop(f"every comparison is decided after {missing.block} blocks")
     counted = sum(wall_time(trial) for trial in complete)
     voided = sum(each.spent_s for each in judgements(canaries) if each.outcome == "void")

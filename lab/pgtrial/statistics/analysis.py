@@ -51,9 +51,8 @@ def analyse_study(
     withheld = {arm: _reasons(findings, arm, plan.baseline) for arm in others}
     block_s = _block_seconds(plan, grid)
 
-    # the throughput at a given rate is steady by construction
-    checked = seconds if plan.measure == "goodput" else None
-    changes = Changes(grid, checked)
+    changes = Changes(grid, seconds)
+    checked = changes.seconds
 
     def claim(arm: str, point: int | None, family: int) -> Claim:
         if point is None:

@@ -31,7 +31,10 @@ class Changes:
 
     def __init__(self, grid: Grid, seconds: Seconds | None):
         self._grid = grid
-        found = {trial.index: _regime(trial, seconds) for trial in grid.trials} if seconds is not None else {}
+        # the throughput at a given rate is steady by construction
+        self.seconds = seconds if grid.plan.measure == "goodput" else None
+        known = self.seconds
+        found = {trial.index: _regime(trial, known) for trial in grid.trials} if known is not None else {}
         self._regimes = {index: regime for index, regime in found.items() if regime is not None}
 
     def changes(self, trial: Trial) -> bool:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pgtrial.model.records.results import BlockRatio, Claim, Estimate, LookReading, When
+from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When
+from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.changes import Changes
 from pgtrial.statistics.deployments import t_interval
 from pgtrial.statistics.mad import robust_sd
 from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.steady import Seconds
 
 _ODD = 3.5
 """Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
@@ -32,22 +35,48 @@ class Subject:
     """The regime that it speaks of; None: whole trials."""
 
 
+def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[Comparison]:
+    """The primary claims as far as they are decided: the same decisions as in the study's result, and nothing else."""
+    grid = Grid(plan, trials)
+    changes = Changes(grid, seconds)
+    others = [arm for arm in plan.arms if arm != plan.baseline]
+    return [
+        Comparison(
+            part.arm,
+            part.regime,
+            any(reading.verdict != "undecided" for reading in _decision(grid, part, ratios).readings),
+            _running(ratios),
+        )
+        for arm in others
+        for part, ratios in _series(grid, changes, Subject(arm, None, len(others)))
+    ]
+
+
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
     """The claim on a subject: of whole trials, or where the regime changes within them of each regime by itself."""
+    series = _series(grid, changes, about)
+    claims = [_claim(grid, part, ratios, block_s, withheld=withheld) for part, ratios in series]
+    return claims[0] if series[0][0].regime is None else _whole(about, claims)
+
+
+def _series(grid: Grid, changes: Changes, about: Subject) -> list[tuple[Subject, list[BlockRatio]]]:
+    """The units on which the claims about a subject rest: one series, or one for each regime of which any are known."""
     known: dict[When, list[BlockRatio]] = {}
     if changes.between(about.arm, about.point):
         both = {when: changes.ratios(about.arm, about.point, when) for when in _REGIMES}
         known = {when: ratios for when, ratios in both.items() if ratios}
     if not known:
-        return _claim(grid, about, grid.ratios(about.arm, about.point), block_s, withheld=withheld)
+        return [(about, grid.units.pooled(grid.ratios(about.arm, about.point)))]
     shared = len(known) * about.family
-    return _whole(
-        about,
-        [
-            _claim(grid, replace(about, family=shared, regime=when), ratios, block_s, withheld=withheld)
-            for when, ratios in known.items()
-        ],
-    )
+    return [(replace(about, family=shared, regime=when), grid.units.pooled(ratios)) for when, ratios in known.items()]
+
+
+def _decision(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> p8.Decision:
+    return grid.units.decide([value for _, value in _valid(ratios)], grid.plan.margin, about.family)
+
+
+def _valid(ratios: list[BlockRatio]) -> list[tuple[int, float]]:
+    return [(ratio.block, ratio.log_ratio) for ratio in ratios if ratio.counted and ratio.log_ratio is not None]
 
 
 def _whole(about: Subject, parts: list[Claim]) -> Claim:
@@ -87,10 +116,9 @@ def _whole(about: Subject, parts: list[Claim]) -> Claim:
 def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float, *, withheld: bool) -> Claim:
     plan, arm, point, family = grid.plan, about.arm, about.point, about.family
     units = grid.units
-    ratios = units.pooled(ratios)
-    valid = [(ratio.block, ratio.log_ratio) for ratio in ratios if ratio.counted and ratio.log_ratio is not None]
+    valid = _valid(ratios)
     values = [value for _, value in valid]
-    decision = units.decide(values, plan.margin, family)
+    decision = _decision(grid, about, ratios)
     shown = decision.shown.interval if decision.shown else None
     used = valid[: decision.shown.look.blocks] if decision.shown else valid
     mean = t_interval([value for _, value in used]) if used else None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pgtrial.model.records.results import CellRegimes, Claim, Estimate, Failures, Steadiness
+from pgtrial.model.records.results import CellRegimes, Claim, Comparison, Estimate, Failures, Steadiness
 from pgtrial.model.records.study import Plan
 from pgtrial.model.units import format_duration
 from pgtrial.statistics.deployments import is_fixed
@@ -70,7 +70,7 @@ def where(claim: Claim, plan: Plan) -> str:
     return f"mean over {len(plan.load_points)} load points{regime}"
 
 
-def in_regime(claim: Claim) -> str:
+def in_regime(claim: Claim | Comparison) -> str:
     """`, before the change` for a claim on one regime, nothing for one on whole trials."""
     return f", {claim.regime} the change" if claim.regime else ""
 

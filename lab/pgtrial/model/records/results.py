@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Literal
 
 from pydantic import Field
@@ -285,6 +286,18 @@ class Criterion(Record):
         """The better arm, or why there is none."""
         words = {"equivalent": "no difference", "withheld": "no verdict", "undecided": "undecided"}
         return words.get(self.verdict) or (self.arm if self.verdict == "better" else self.baseline)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one series of blocks says so far of an arm against the baseline: all that the loop of a study asks."""
+
+    arm: str
+    regime: When | None
+    decided: bool
+    """Whether the rule has decided it at some look."""
+    running: float | None
+    """Relative difference over all blocks so far; None before the first."""
 
 
 class PlannedLook(Record):
