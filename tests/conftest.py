@@ -82,7 +82,10 @@ _WITH_SERVERS = (
     "tests/conduct/test_builds_and_places.py",
     "tests/conduct/test_crashes.py",
     "tests/conduct/test_provider_metrics.py",
+    "tests/conduct/test_network_loss.py",
     "tests/conduct/test_run_",
+    "tests/conduct/test_server_loss.py",
+    "tests/conduct/test_settle.py",
     "tests/conduct/test_slow_down.py",
     "tests/conduct/test_watch.py",
     "tests/loads/fleet/test_cluster.py",
@@ -95,7 +98,7 @@ _WITH_SERVERS = (
 """Tests that start a server, or a cluster of Ray, by a command or in a function of their own."""
 
 
-_QUICK = ("tests/engine/test_same_rows.py", "tests/servers/test_cluster.py")
+_QUICK = ("tests/engine/test_same_rows.py", "tests/servers/test_scram.py", "tests/evidence/observe/test_counters.py")
 """Tests with servers that are run by `make quick` too."""
 
 

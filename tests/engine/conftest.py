@@ -39,7 +39,6 @@ _SETTINGS = {
     # processors are scarce
     "max_connections": "140",
 }
-_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -135,7 +134,8 @@ def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
     copies: list[Target] = []
 
     def copy(major: int = 18, *, empty: bool = False) -> Target:
-        name, template = f"copy{next(_numbers)}", "template0" if empty else "pristine"
+        # the same name in each run of a test: programs name a database that has no tables
+        name, template = f"copy{len(copies)}", "template0" if empty else "pristine"
         copies.append(_create(pristine(major), name, template))
         return copies[-1]
 

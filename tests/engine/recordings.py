@@ -17,9 +17,10 @@ If no recording fits, the original is run, as with `PGTRIAL_RECORD=1`, but nothi
 original is run, and the test fails if the stored answer with the same key is another.
 
 Some comparisons need both sides in one run and stay live: shares of what is drawn and counts of clients that meet
-(`approx`, in `sysbench/`), the original cut off at a random moment (`sysbench/test_published.py`), a consistent state
-after a run of each side alone (`sysbench/test_tpcc.py`), words about certificates made for the run (`test_tls.py`), and
-`--help`, where ours is the original's with something added. Measured values are no part of an answer.
+(`approx`, in `sysbench/`), a run or its server cut off at a random moment (`sysbench/test_published.py`,
+`test_broken_runs.py`), a consistent state after a run of each side alone (`sysbench/test_tpcc.py`), words about
+certificates made for the run (`test_tls.py`), and `--help`, where ours is the original's with something added. Measured
+values are no part of an answer.
 """
 
 from __future__ import annotations
@@ -110,7 +111,8 @@ class Recordings:
             assert key.original is not None
             self._new.setdefault(file, {})[case] = {**asdict(key), "case": case, "answer": answer}
         elif self.mode is Mode.CHECK and stored is not None and key.fits(stored):
-            assert stored["answer"] == answer, f"{file}: the recording of {case} is another: run make record"
+            found = f"recorded: {stored['answer']}\nasked: {answer}"
+            assert stored["answer"] == answer, f"{file}: the recording of {case} is another: run make record\n{found}"
         return answer
 
     def write(self) -> None:
