@@ -7,7 +7,7 @@ import shutil
 import pytest
 
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.data.sizes import check_space, needed_mb, prefilled_wal_mb
+from pgtrial.loads.data.sizes import check_free, needed_mb, prefilled_wal_mb
 from pgtrial.model.errors import StudyError
 
 
@@ -23,10 +23,11 @@ def test_ready_made_wal_follows_the_data_within_its_limits():
 
 
 def test_a_scale_that_fits_passes_and_one_that_does_not_is_refused_with_the_figures(tmp_path):
-    check_space(tmp_path, PgbenchTables(1))
-    free_mb = shutil.disk_usage(tmp_path).free // 10**6
+    free = shutil.disk_usage(tmp_path).free
+    check_free(free, str(tmp_path), "buy one", PgbenchTables(1))
+    free_mb = free // 10**6
     scale = free_mb // 15
     with pytest.raises(StudyError) as error:
-        check_space(tmp_path, PgbenchTables(scale))
+        check_free(free, str(tmp_path), "buy one", PgbenchTables(scale))
     assert f"scale {scale} does not fit the disk" in str(error.value)
     assert f"{needed_mb(PgbenchTables(scale)):,} MB" in str(error.value)

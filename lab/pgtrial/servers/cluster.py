@@ -19,6 +19,7 @@ from psycopg import sql
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import running_on
 from pgtrial.machines.interrupt import held_off
+from pgtrial.machines.machine import Done
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.account import Account
 from pgtrial.servers.installations import ServerBinaries
@@ -133,6 +134,9 @@ class Cluster:
         finally:
             self.stop(immediate=immediate)
 
+    def fetch_log(self, log: Path) -> None:
+        """The server writes it there itself."""
+
     @contextmanager
     def _port_reserved(self) -> Iterator[None]:
         """With TCP a free port of the loopback address is ours meanwhile."""
@@ -197,12 +201,8 @@ class Cluster:
         """How many huge pages of the size that is set the shared memory takes. Raises ArmError."""
         path = write_configuration(self.data_directory, self.settings, self.socket_directory)
         self.account.own(path)
-        question = ["-C", "shared_memory_size_in_huge_pages"]
-        done = self.account.run([self.server.bin / "postgres", "-D", self.data_directory, *question])
-        if done.returncode != 0 or not done.stdout.strip().isdecimal():
-            said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
-            raise ArmError(f"PostgreSQL {self.server.version} does not tell how many huge pages it needs: {said}")
-        return int(done.stdout)
+        done = self.account.run([self.server.bin / "postgres", *asking_for_pages(self.data_directory)])
+        return pages_of(Done(done.returncode, done.stdout, done.stderr), self.server.version)
 
     def _wait_until_ready(self, log: Path, begin: int, timeout_s: float) -> None:
         deadline = time.monotonic() + timeout_s
@@ -237,14 +237,32 @@ def create_cluster(server: ServerBinaries, account: Account, data_directory: Pat
         done = account.run([server.bin / "initdb", "--pgdata", data_directory, *INITDB, *options])
     except OSError as error:
         raise ArmError(f"{server.bin / 'initdb'} cannot be run as the user {account.name}: {error.strerror}") from None
-    if done.returncode != 0:
-        spoken = [line for line in done.stderr.splitlines() if "error" in line.lower() or "option" in line.lower()]
-        reason = (spoken or done.stderr.splitlines() or ["it said nothing"])[0].removeprefix("initdb: ")
-        with_options = f" with the options {' '.join(options)}" if options else ""
-        raise ArmError(f"initdb of PostgreSQL {server.version}{with_options} failed: {reason}")
+    check_initdb(Done(done.returncode, done.stdout, done.stderr), f"PostgreSQL {server.version}", options)
     (data_directory / "pg_hba.conf").write_text(_HBA)
     with (data_directory / "postgresql.conf").open("a") as file:
         file.write(f"\ninclude '{CONFIGURATION}'\n")
+
+
+def check_initdb(done: Done, server: str, options: Sequence[str]) -> None:
+    """Raise ArmError with initdb's own words if it failed."""
+    if done.status != 0:
+        spoken = [line for line in done.stderr.splitlines() if "error" in line.lower() or "option" in line.lower()]
+        reason = (spoken or done.stderr.splitlines() or ["it said nothing"])[0].removeprefix("initdb: ")
+        with_options = f" with the options {' '.join(options)}" if options else ""
+        raise ArmError(f"initdb of {server}{with_options} failed: {reason}")
+
+
+def asking_for_pages(data: Path) -> list[str | Path]:
+    """The words after `postgres` by which it says how many huge pages it needs."""
+    return ["-D", data, "-C", "shared_memory_size_in_huge_pages"]
+
+
+def pages_of(done: Done, version: str) -> int:
+    """The number that it said. Raises ArmError."""
+    if done.status != 0 or not done.stdout.strip().isdecimal():
+        said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
+        raise ArmError(f"PostgreSQL {version} does not tell how many huge pages it needs: {said}")
+    return int(done.stdout)
 
 
 def last_words(log: Path, begin: int = 0) -> str:

@@ -17,7 +17,7 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostError
 from pgtrial.machines.running_server import RunningServer
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.cluster import DATABASE, INITDB, SUPERUSER, last_words
+from pgtrial.servers.cluster import DATABASE, INITDB, SUPERUSER, asking_for_pages, check_initdb, last_words, pages_of
 from pgtrial.servers.lab_settings import CONFIGURATION, configuration
 from pgtrial.servers.remote_installations import RemoteBinaries
 from pgtrial.servers.rooms import Room
@@ -49,7 +49,7 @@ class RemoteCluster:
 
     room: Room
     server: RemoteBinaries
-    data: Path
+    data_directory: Path
     way: Way
     settings: Mapping[str, str] = field(default_factory=dict)
     runner: Sequence[str] = ()
@@ -76,7 +76,7 @@ class RemoteCluster:
         self._configure(sockets)
         running = RunningServer(
             bin=self.server.bin,
-            data=self.data,
+            data=self.data_directory,
             log=self._log,
             user=room.account,
             runner=tuple(self.runner),
@@ -125,18 +125,14 @@ class RemoteCluster:
     def huge_pages_needed(self) -> int:
         """How many huge pages of the size that is set the shared memory takes. Raises ArmError."""
         self._configure(self.room.root)
-        question: list[str | Path] = ["-D", self.data, "-C", "shared_memory_size_in_huge_pages"]
-        done = self.room.machine.run([self.server.bin / "postgres", *question], user=self.room.account)
-        if done.status != 0 or not done.stdout.strip().isdecimal():
-            said = " ".join((done.stderr or done.stdout).split()) or "it said nothing"
-            raise ArmError(f"PostgreSQL {self.server.version} does not tell how many huge pages it needs: {said}")
-        return int(done.stdout)
+        asked = [self.server.bin / "postgres", *asking_for_pages(self.data_directory)]
+        return pages_of(self.room.machine.run(asked, user=self.room.account), self.server.version)
 
     def _configure(self, sockets: Path) -> None:
         way = self.way
         settings = {**self.settings, "listen_addresses": way.listen, "port": str(way.port)}
         for name, text in ((CONFIGURATION, configuration(settings, sockets)), ("pg_hba.conf", way.hba)):
-            self.room.shell(f"umask 077; cat > {shlex.quote(str(self.data / name))}", given=text)
+            self.room.shell(f"umask 077; cat > {shlex.quote(str(self.data_directory / name))}", given=text)
 
     def _set_password(self, sockets: Path) -> None:
         """A new password; the host sees no more than what SCRAM stores of it."""
@@ -164,7 +160,7 @@ class RemoteCluster:
                 shown = connection.execute("SHOW data_directory").fetchone()
         except psycopg.OperationalError as error:
             raise self._unreached(str(error)) from None
-        if shown is None or Path(shown[0]) != self.data:
+        if shown is None or Path(shown[0]) != self.data_directory:
             raise ArmError(
                 f"another server than the one on {self.room.machine.label} answers at {self.way.address}:"
                 f"{self.way.port}; set address to where clients reach that host"
@@ -189,11 +185,7 @@ def create_cluster(room: Room, server: RemoteBinaries, data: Path, options: Sequ
     """Run initdb there in a new directory. Raises ArmError with initdb's own words."""
     machine = room.machine
     done = machine.run([server.bin / "initdb", "--pgdata", data, *INITDB, *options], user=room.account)
-    if done.status != 0:
-        spoken = [line for line in done.stderr.splitlines() if "error" in line.lower() or "option" in line.lower()]
-        reason = (spoken or done.stderr.splitlines() or ["it said nothing"])[0].removeprefix("initdb: ")
-        with_options = f" with the options {' '.join(options)}" if options else ""
-        raise ArmError(f"initdb of PostgreSQL {server.version} on {machine.label}{with_options} failed: {reason}")
+    check_initdb(done, f"PostgreSQL {server.version} on {machine.label}", options)
     room.shell(f"echo \"include '{CONFIGURATION}'\" >> {shlex.quote(str(data / 'postgresql.conf'))}")
 
 

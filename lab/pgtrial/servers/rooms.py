@@ -11,8 +11,8 @@ import json
 import os
 import secrets
 import shlex
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -43,6 +43,35 @@ class RoomLocation:
     """Whether the folder was not there, and goes with the room."""
 
 
+@dataclass(frozen=True)
+class RoomTemplates:
+    """The templates of a room, for as long as that is there."""
+
+    machine: RemoteMachine
+    _made: dict[TemplateKey, Path] = field(default_factory=dict)
+
+    def find(self, key: TemplateKey) -> Path | None:
+        """The data directory of a template, or None."""
+        return self._made.get(key)
+
+    def ensure(self, key: TemplateKey, staging: Path, build: Callable[[Path], None]) -> Path:
+        """The data directory of the template; `build` makes it at `staging` if there is none yet."""
+        if key not in self._made:
+            build(staging)
+            self.machine.tool(["sync"])  # it has to outlive a start of the host
+            self._made[key] = staging
+        return self._made[key]
+
+    def present(self) -> list[Path]:
+        """All data directories."""
+        return list(self._made.values())
+
+    def forget_empty(self) -> None:
+        """Those without tables are made anew: they were never flushed on their own."""
+        for key in [key for key in self._made if not (key.scale or key.prepared)]:
+            del self._made[key]
+
+
 class Room:
     """One room. `account` is the user that servers run as there, None for the login's own."""
 
@@ -50,7 +79,7 @@ class Room:
         self.machine = machine
         self.root = Path(place.root)
         self.account: str | None = None
-        self.templates: dict[TemplateKey, Path] = {}
+        self.templates = RoomTemplates(machine)
         self.kept: dict[KeptCopy, Path] = {}
         self.journal = HostJournal(self.root, machine)
         self._place = place
@@ -120,9 +149,9 @@ class Room:
             raise HostError(" ".join(failures))
         # a server that ended with its host leaves data in any state, and an empty cluster was never flushed
         self.kept.clear()
-        self.templates = {key: path for key, path in self.templates.items() if key.scale or key.prepared}
+        self.templates.forget_empty()
         for path in machine.glob(f"{glob.escape(str(self.root))}/[0-9]*-*"):
-            if path not in self.templates.values():
+            if path not in self.templates.present():
                 machine.remove_tree(path)
         happened, self._unsettled = self._unsettled, None
         self.settled += 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-from pathlib import Path
-
 from pgtrial.loads.data.kinds import Data
 from pgtrial.model.errors import StudyError
 
@@ -41,15 +38,11 @@ def wal_mb(data: Data) -> int:
     return min(LOADING_WAL_MB, max(64, data.mb))
 
 
-def check_space(directory: Path, data: Data, *, templates: int = 1) -> None:
-    """Raise StudyError if the largest data does not fit, with the figures; `templates` still have to be loaded."""
-    free = shutil.disk_usage(directory).free
-    cure = "set PGTRIAL_STATE to a directory on a larger disk"
-    check_free(free, str(directory), cure, data, templates=templates)
-
-
 def check_free(free_bytes: int, where: str, cure: str, data: Data, *, templates: int = 1) -> None:
-    """As check_space, of so many free bytes; `cure` is what to do beside a lower scale and a tidier disk."""
+    """Raise StudyError if the data does not fit so many bytes, with the figures; `templates` still have to be loaded.
+
+    `cure` is what to do beside a lower scale and a tidier disk.
+    """
     once = CLUSTER_MB + data.mb + prefilled_wal_mb(data)
     needed = needed_mb(data) + (templates - 1) * once
     free = free_bytes / 1e6
