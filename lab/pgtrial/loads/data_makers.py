@@ -9,7 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Literal, Protocol
+
+import psycopg
 
 from pgtrial.loads.engine import TAIL_LINES, engine_path, environment, last_words, lines_of, server_options
 from pgtrial.loads.target import KEEPALIVES
@@ -138,3 +140,21 @@ def _noticing(env: Mapping[str, str]) -> Mapping[str, str]:
     notices_silence = " ".join(f"{name}={value}" for name, value in parameters.items())
     quoted = database.replace("\\", "\\\\").replace("'", "\\'")
     return {**env, "PGDATABASE": f"dbname='{quoted}' {notices_silence}"}
+
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+Reset = Literal["vacuum", "none"]
+"""How data is brought near its first state between trials: no dead rows, or left as it is."""
+
+
+class Server(Protocol):
+    """What is needed of a server to load it."""
+
+    def environment(self) -> dict[str, str]:
+        """PG* variables for the engine."""
+        ...
+
+    def connect(self) -> Connection:
+        """A connection of the lab."""
+        ...

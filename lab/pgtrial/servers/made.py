@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.loads.data.kinds import NO_TABLES, Data
-from pgtrial.loads.data.sizes import check_free, volume_bytes
+from pgtrial.loads.data.sizes import SEGMENT_MB, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble, Machine
@@ -25,7 +25,6 @@ from pgtrial.servers.arm import Needs, check_clients, timed
 from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.lab_settings import check_settings, loading_settings
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
-from pgtrial.servers.own_server import connections_of, load_data, reset_data
 from pgtrial.servers.remote_cluster import RemoteCluster
 from pgtrial.servers.rooms import RoomTemplates
 from pgtrial.servers.templates import KeptCopy, TemplateKey, Templates
@@ -252,3 +251,36 @@ class MadeArm(abc.ABC):
 
 def _silent(line: str) -> None:
     del line
+
+
+def load_data(target: Target, data: Data, on_progress: Callable[[str], None], maker: DataMaker = ENGINE_HERE) -> None:
+    """Load the data, and leave WAL files for the trials to find. Raises ArmError."""
+    data.make(target, on_progress, maker)
+    _prefill_wal(target, data)
+
+
+def reset_data(target: Target, data: Data, setup: SetUp) -> None:
+    """Bring the data of a trial before near its first state, as the set-up says."""
+    with target.connect() as connection:
+        data.reset(connection, "none" if setup.reset == "none" else "vacuum")
+
+
+def connections_of(target: Target) -> tuple[int, int]:
+    """max_connections, and how many of them are reserved."""
+    with target.connect() as connection:
+        rows = connection.execute(
+            "SELECT name, setting::int FROM pg_settings WHERE name IN "
+            "('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
+        ).fetchall()
+    values = dict(rows)
+    reserved = values.get("superuser_reserved_connections", 0) + values.get("reserved_connections", 0)
+    return values["max_connections"], reserved
+
+
+def _prefill_wal(target: Target, data: Data) -> None:
+    """Use up segments and recycle them, so that trials find ready-made WAL files (see data.sizes)."""
+    with target.connect() as connection:
+        for _ in range(prefilled_wal_mb(data) // SEGMENT_MB):
+            connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
+            connection.execute("SELECT pg_switch_wal()")
+        connection.execute("CHECKPOINT")

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
 import ipaddress
 import secrets
 import shlex
 import socket
+from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -21,7 +24,6 @@ from pgtrial.servers.cluster import DATABASE, INITDB, SUPERUSER, asking_for_page
 from pgtrial.servers.lab_settings import CONFIGURATION, configuration
 from pgtrial.servers.remote_installations import RemoteBinaries
 from pgtrial.servers.rooms import Room
-from pgtrial.servers.scram import verifier
 
 _HBA = "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\n"
 
@@ -219,3 +221,16 @@ def _has(room: Room, address: str) -> bool:
     """Whether the host itself has an address, and no translation in front of it."""
     shown = room.machine.looked(["sh", "-c", "ip -o addr 2>/dev/null || ifconfig -a"]).stdout
     return address in shown.replace("/", " ").split()
+
+
+_ITERATIONS = 4096
+
+
+def verifier(password: str, salt: bytes | None = None) -> str:
+    """The SCRAM-SHA-256 verifier of an ASCII password (RFC 5803, as in pg_authid), with a random salt of 16 bytes."""
+    salt = salt or secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, _ITERATIONS)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    server = hmac.digest(salted, b"Server Key", "sha256")
+    encoded = [b64encode(part).decode() for part in (salt, stored, server)]
+    return f"SCRAM-SHA-256${_ITERATIONS}:{encoded[0]}${encoded[1]}:{encoded[2]}"

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pgtrial.model.records.results import DisturbedBlock
 from pgtrial.model.records.study import Canary, CanaryReading, Deviation, Judgement, Plan
-from pgtrial.statistics.mad import robust_sd
+from pgtrial.statistics.levels import robust_sd
 from pgtrial.statistics.words import percent, plural
 
 PROBES = {

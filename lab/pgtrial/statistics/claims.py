@@ -13,7 +13,7 @@ from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.changes import Changes
 from pgtrial.statistics.deployments import t_interval
-from pgtrial.statistics.mad import robust_sd
+from pgtrial.statistics.levels import robust_sd
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.steady import Seconds
 

@@ -9,7 +9,7 @@ from statistics import median
 from pgtrial.model.records.study import Trial
 from pgtrial.model.records.where_it_ran import MachinePart
 from pgtrial.statistics.canaries import DEVIATIONS, FLOOR
-from pgtrial.statistics.mad import robust_sd
+from pgtrial.statistics.levels import robust_sd
 
 
 def machine_parts(trials: Sequence[Trial]) -> list[MachinePart]:

@@ -7,11 +7,21 @@ from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import bdtr
 
 from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
 from pgtrial.statistics import p8
 from pgtrial.statistics.ratios import Grid
+
+_TO_SD = 1.4826
+"""1 / the third quartile of the standard normal distribution."""
+
+
+def robust_sd(values: Sequence[float] | npt.NDArray[np.float64], centre: float) -> float:
+    """Standard deviation of normal values around `centre`, from the median distance, which odd ones hardly move."""
+    return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
+
 
 LATENCIES = {
     "mean": ("mean", 0.0),

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.evidence.observe.rates import Reading, per_second
-from pgtrial.evidence.observe.views import statement_gains
-from pgtrial.evidence.observe.waits import mean_waits
+from pgtrial.evidence.observe.views import mean_waits, statement_gains
 
 
 def rates(*readings: Reading) -> list[tuple[int, str, str, float]]:

@@ -10,7 +10,7 @@ from pgtrial.evidence.audit.cases import Case, TrialCase, listed
 from pgtrial.model.records.study import Finding
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.statistics.canaries import DEVIATIONS
-from pgtrial.statistics.mad import robust_sd
+from pgtrial.statistics.levels import robust_sd
 from pgtrial.statistics.where_it_ran import NOTICEABLE_US, loads_round_trip
 
 UNEQUAL = 1.5

@@ -20,8 +20,7 @@ from pgtrial.evidence.observe.counters import Session
 from pgtrial.evidence.observe.host_of_trial import host_look
 from pgtrial.evidence.observe.host_sampler import HostLook, Seen, client_cpu
 from pgtrial.evidence.observe.rates import Reading, per_second
-from pgtrial.evidence.observe.views import GAUGES, Views, statement_gains
-from pgtrial.evidence.observe.waits import Doings, mean_waits, read_waits
+from pgtrial.evidence.observe.views import GAUGES, Doings, Views, mean_waits, read_waits, statement_gains
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.windows import AnyMachine

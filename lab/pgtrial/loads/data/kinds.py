@@ -7,10 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.data.server import Connection, Reset, Server
 from pgtrial.loads.data.sysbench_tables import SysbenchTables, preparing_threads
 from pgtrial.loads.data.task_table import TaskTable
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares

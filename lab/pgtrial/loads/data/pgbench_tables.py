@@ -9,8 +9,7 @@ from typing import Any
 
 from psycopg import sql
 
-from pgtrial.loads.data.server import Connection, Reset, Server
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, tables_order
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, tables_order
 from pgtrial.model.errors import ArmError, StudyError
 
 MB_PER_SCALE = 15

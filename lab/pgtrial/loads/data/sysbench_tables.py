@@ -17,8 +17,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.server import Connection, Reset, Server
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, sysbench_order
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Reset, Server, sysbench_order
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import format_duration
 

@@ -11,8 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data.server import Connection, Reset, Server
-from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, table_a_order
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, table_a_order
 from pgtrial.model.errors import StudyError
 
 _TABLE = "table_a"
