@@ -162,7 +162,6 @@ class Local:
         user: str | None = None,
         timeout_s: float | None = None,
     ) -> Done:
-        """Run a command to its end."""
         words = [str(word) for word in command]
         standard_input: dict[str, Any] = {"stdin": subprocess.DEVNULL} if text_in is None else {"input": text_in}
         try:
@@ -188,19 +187,15 @@ class Local:
         return Done(status, done.stdout, done.stderr)
 
     def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
-        """As `run`, for a command that changes nothing."""
         return self.run(command, user=user)
 
     def tool(self, command: Sequence[str | Path]) -> str:
-        """What a system tool prints."""
         return printed(command, self.run(command))
 
     def read_text(self, path: Path) -> str:
-        """A file as text."""
         return path.read_text(encoding="utf-8", errors="replace")
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        """The files of these that are there and can be read."""
         found = {}
         for path in paths:
             try:
@@ -210,7 +205,6 @@ class Local:
         return found
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
-        """Write a file."""
         target = path.with_name(f".{path.name}.new") if durable else path
         descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666 if mode is None else 0o600)
         with open(descriptor, "w", encoding="utf-8") as file:
@@ -225,7 +219,6 @@ class Local:
             _sync(path.parent)
 
     def allocate(self, path: Path, size: int, *, sparse: bool = False) -> None:
-        """Make a new file of so many bytes."""
         with path.open("xb") as file:
             if sparse:
                 file.truncate(size)
@@ -233,42 +226,33 @@ class Local:
                 os.posix_fallocate(file.fileno(), 0, size)
 
     def exists(self, path: Path) -> bool:
-        """Whether there is something."""
         return path.exists()
 
     def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
-        """Make a directory."""
         if parents and path.is_dir():
             return
         path.mkdir(mode=mode, parents=parents)
         path.chmod(mode)  # whatever the umask
 
     def rmdir(self, path: Path) -> None:
-        """Remove an empty directory."""
         path.rmdir()
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a directory with all that is in it."""
         shutil.rmtree(path, ignore_errors=True)
 
     def unlink(self, path: Path) -> None:
-        """Remove a file."""
         path.unlink(missing_ok=True)
 
     def glob(self, pattern: str) -> list[Path]:
-        """What matches a pattern."""
         return sorted(Path(name) for name in glob.glob(pattern))
 
     def resolve(self, path: Path) -> Path:
-        """The path without symbolic links."""
         return Path(os.path.realpath(path))
 
     def free_bytes(self, path: Path) -> int:
-        """How much an ordinary user may still write."""
         return shutil.disk_usage(path).free
 
     def chown(self, path: Path, user: str) -> None:
-        """Give a path to a user and the user's group."""
         entry = _entry(user)
         os.chown(path, entry.pw_uid, entry.pw_gid)
 

@@ -68,7 +68,6 @@ class PosixMachine(abc.ABC):
         user: str | None = None,
         timeout_s: float | None = None,
     ) -> Done:
-        """Run a command to its end."""
         words = [str(word) for word in command]
         program = shlex.quote(words[0])
         there = f"command -v {program} >/dev/null 2>&1 || give_up {shlex.quote(f'{words[0]} is not installed')}"
@@ -78,11 +77,9 @@ class PosixMachine(abc.ABC):
         return done
 
     def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
-        """As `run`, for a command that changes nothing."""
         return self.run(command, user=user)
 
     def tool(self, command: Sequence[str | Path]) -> str:
-        """What a system tool prints."""
         return printed(command, self.run(command), f" on {self.label}")
 
     def read_text(self, path: Path) -> str:
@@ -107,7 +104,6 @@ class PosixMachine(abc.ABC):
         return found
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
-        """Write a file."""
         target = path.with_name(f".{path.name}.new") if durable else path
         at, steps, then = _quoted(target), [], ""
         if durable:
@@ -119,7 +115,6 @@ class PosixMachine(abc.ABC):
         self._file("\n".join([*steps, _fed(f"tee {at} >/dev/null", text, then)]), path)
 
     def allocate(self, path: Path, size: int, *, sparse: bool = False) -> None:
-        """Make a new file of so many bytes."""
         at = _quoted(path)
         fill = (
             f"dd if=/dev/null of={at} bs=1 count=0 seek={size}"
@@ -129,30 +124,24 @@ class PosixMachine(abc.ABC):
         self._file(f"(set -C; : > {at}) || exit\n{fill}", path)
 
     def exists(self, path: Path) -> bool:
-        """Whether there is something."""
         # the answer is in words, since a status may also be that of something that went wrong
         return self._file(f"[ -e {_quoted(path)} ] && echo yes || echo no", path) == "yes\n"
 
     def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
-        """Make a directory."""
         at = _quoted(path)
         make = f"[ -d {at} ] || mkdir -p -m {mode:04o} {at}" if parents else f"mkdir -m {mode:04o} {at}"
         self._file(make, path)
 
     def rmdir(self, path: Path) -> None:
-        """Remove an empty directory."""
         self._file(f"rmdir {_quoted(path)}", path)
 
     def remove_tree(self, path: Path) -> None:
-        """Remove a directory with all that is in it."""
         self._as(None, f"rm -rf {_quoted(path)}")
 
     def unlink(self, path: Path) -> None:
-        """Remove a file."""
         self._file(f"rm -f {_quoted(path)}", path)
 
     def glob(self, pattern: str) -> list[Path]:
-        """What matches a pattern."""
         parts = _WILD.split(pattern)
         words = "".join(part if number % 2 else shlex.quote(part) for number, part in enumerate(parts) if part)
         show = """if [ -e "$each" ] || [ -L "$each" ]; then printf '%s\\000' "$each"; fi"""
@@ -160,14 +149,12 @@ class PosixMachine(abc.ABC):
         return sorted(Path(name) for name in listed.split("\0") if name)
 
     def resolve(self, path: Path) -> Path:
-        """The path without symbolic links."""
         at, parent, name = _quoted(path), _quoted(path.parent), shlex.quote(path.name)
         absent = f"""{{ cd {parent} 2>/dev/null && here=$(pwd -P) && printf '%s/%s\\n' "${{here%/}}" {name}; }}"""
         file = f"realpath {at} 2>/dev/null || readlink -f {at} 2>/dev/null || {absent} || printf '%s\\n' {at}"
         return Path(self._file(f"if [ -d {at} ]; then cd {at} && pwd -P; else {file}; fi", path).removesuffix("\n"))
 
     def free_bytes(self, path: Path) -> int:
-        """How much an ordinary user may still write."""
         listed = self._file(f"df -Pk {_quoted(path)}", path)
         found = _FREE.search(listed)
         if found is None:
@@ -175,7 +162,6 @@ class PosixMachine(abc.ABC):
         return int(found[1]) * 1024
 
     def chown(self, path: Path, user: str) -> None:
-        """Give a path to a user and the user's group."""
         name = shlex.quote(user)
         self._file(f'chown {name}:"$(id -g {name})" {_quoted(path)}', path)
 

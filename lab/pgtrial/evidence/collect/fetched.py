@@ -82,7 +82,6 @@ class FetchedFiles(Files):
         self._look([str(pattern) for pattern in patterns])
 
     def read(self, path: str | Path) -> str | None:
-        """The text without surrounding space, or None."""
         path = Path(path)
         self._look_first()
         if path not in self._texts and not self._covered(path):
@@ -91,7 +90,6 @@ class FetchedFiles(Files):
         return self._texts.get(path, "").strip() or None
 
     def exists(self, path: str | Path) -> bool:
-        """Whether there is a file or directory, as far as can be seen."""
         path = Path(path)
         self._look_first()
         if path in self._directories or path in self._files or path in self._texts:
@@ -99,14 +97,12 @@ class FetchedFiles(Files):
         return not self._covered(path) and self._machine.exists(path)
 
     def glob(self, pattern: str | Path) -> list[Path]:
-        """What matches an absolute pattern, as the shell understands it, in order."""
         self._look_first()
         if str(pattern) not in self._known:
             self.fetch(pattern)
         return sorted(path for path in {*self._directories, *self._files} if path.match(str(pattern)))
 
     def resolve(self, path: str | Path) -> Path:
-        """The path without links, as far as can be seen."""
         path = Path(path)
         self._look_first()
         if path in self._directories:

@@ -95,14 +95,12 @@ class LocalFiles(Files):
         return Uname(*(told() for told in _PLATFORM))
 
     def read(self, path: str | Path) -> str | None:
-        """The text without surrounding space, or None."""
         try:
             return Path(path).read_text(errors="replace").strip() or None
         except OSError:
             return None
 
     def exists(self, path: str | Path) -> bool:
-        """Whether there is a file or directory, as far as can be seen."""
         return os.path.exists(path)
 
     def glob(self, pattern: str | Path) -> list[Path]:
@@ -110,7 +108,6 @@ class LocalFiles(Files):
         return sorted(Path(found) for found in glob.glob(str(pattern)))
 
     def resolve(self, path: str | Path) -> Path:
-        """The path without links, as far as can be seen."""
         return Path(os.path.realpath(path))
 
     def fetch(self, *patterns: str | Path) -> None:

@@ -64,7 +64,6 @@ class LocalLook:
         self._postmaster = None if data_directory is None else _postmaster(data_directory)
 
     def look(self) -> Seen:
-        """One look."""
         counters = {
             "cpu": kernel.cpu(read("/proc/stat"), TICKS_PER_S),
             "processes": self._server(),

@@ -33,7 +33,6 @@ class PgbenchTables:
 
     @property
     def label(self) -> str:
-        """For people: `scale 20`."""
         return f"scale {self.scale}"
 
     @property
@@ -48,7 +47,6 @@ class PgbenchTables:
 
     @property
     def key(self) -> dict[str, Any]:
-        """Its part of a template's key."""
         return asdict(self)
 
     def find(self, connection: Connection) -> bool:

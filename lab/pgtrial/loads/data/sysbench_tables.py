@@ -74,7 +74,6 @@ class SysbenchTables:
 
     @property
     def key(self) -> dict[str, Any]:
-        """Its part of a template's key."""
         return {"scale": 0, "prepared": self.digest}
 
     def make(

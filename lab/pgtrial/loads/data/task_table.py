@@ -57,7 +57,6 @@ class TaskTable:
 
     @property
     def key(self) -> dict[str, Any]:
-        """Its part of a template's key."""
         return {"scale": 0, "prepared": self.digest}
 
     def make(
