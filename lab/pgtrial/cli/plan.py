@@ -25,9 +25,8 @@ from pgtrial.model.records.study import Plan
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import format_duration, plural
 from pgtrial.servers.arm import Needs
-from pgtrial.statistics.words import plural
 
 _SHOWN_BLOCKS = 3
 

@@ -33,8 +33,7 @@ from pgtrial.conduct.progress import (
     TrialEnds,
 )
 from pgtrial.model.records.study import Trial
-from pgtrial.model.units import format_duration
-from pgtrial.statistics.words import plural
+from pgtrial.model.units import format_duration, plural
 
 
 @contextmanager

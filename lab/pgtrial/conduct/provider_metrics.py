@@ -13,7 +13,7 @@ import polars as pl
 from pgtrial.evidence.observe.cloudwatch import SOURCE, CloudWatch, MetricsError
 from pgtrial.model.records.study import Trial
 from pgtrial.model.study.spec import ProviderMetrics
-from pgtrial.statistics.words import plural
+from pgtrial.model.units import plural
 from pgtrial.store.directory import PROVIDER_SCHEMA, StudyDirectory
 
 SETTLED = timedelta(minutes=5)

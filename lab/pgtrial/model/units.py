@@ -1,10 +1,10 @@
-"""Quantities as people write them in a study file: durations ("90s"), shares ("1%"), sizes ("8GB"), and policies
-("wait 60s"), with their parsers."""
+"""Quantities as people write and read them: durations ("90s"), shares ("1%"), sizes ("8GB"), counts, and policies
+("wait 60s")."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -82,6 +82,37 @@ def format_duration(seconds: float) -> str:
     if minutes:
         return f"{minutes}min {rest}s" if rest else f"{minutes}min"
     return f"{seconds:.0f}s" if seconds == whole else f"{seconds:.1f}s"
+
+
+def percent(share: float, decimals: int | None = None, *, sign: bool = False) -> str:
+    """A share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. Never rounds a difference to none."""
+    places = decimals_for([share]) if decimals is None else decimals
+    return f"{share * 100:{'+' if sign else ''}.{places}f}%" if share else "0%"
+
+
+def as_written(share: float) -> str:
+    """A share that a person chose, such as the margin: `1%`, `0.5%`."""
+    return f"{share * 100:g}%"
+
+
+def decimals_for(shares: Iterable[float]) -> int:
+    """The decimals that percentages read together deserve: as few as show their width, and that they are not zero."""
+    values = list(shares)
+    width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
+    places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
+    while places < 3 and any(_misread(value, places) for value in values):
+        places += 1
+    return places
+
+
+def _misread(share: float, places: int) -> bool:
+    rounded = round(share * 100, places)
+    return (rounded == 0 and share != 0) or (rounded == -100 and share > -1)
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 block`, `8 blocks`."""
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
 
 
 Seconds = Annotated[float, BeforeValidator(parse_duration)]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from pgtrial.model.records.study import Canary
+from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
 from pgtrial.statistics.canaries import CAP, DEVIATIONS, FLOOR
-from pgtrial.statistics.words import percent
 
 
 def canary_tables(data: StudyData) -> list[Table]:

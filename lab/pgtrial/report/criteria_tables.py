@@ -9,12 +9,13 @@ from pgtrial.model.published.figures import Published, read_published
 from pgtrial.model.records.results import Criterion
 from pgtrial.model.records.study import Trial
 from pgtrial.model.records.tasks import TaskTimes
+from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
 from pgtrial.statistics.criteria import FAILURES, SECONDARY
 from pgtrial.statistics.deployments import Units
 from pgtrial.statistics.levels import NOTABLE_SHARE
-from pgtrial.statistics.words import as_written, interval_text, percent
+from pgtrial.statistics.words import interval_text
 
 CREATION = "creation of the table"
 

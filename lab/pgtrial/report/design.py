@@ -5,9 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from pgtrial.model.study.sysbench import SysbenchSection
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import as_written, format_duration, plural
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.words import as_written, plural
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:

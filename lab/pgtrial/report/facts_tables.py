@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import Table
-from pgtrial.statistics.words import plural
 
 _NOT_COMPARED = ("probes", "sources")
 

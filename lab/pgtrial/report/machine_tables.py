@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerPlace, WhereItRan
 from pgtrial.model.study.fleet import LOCAL
+from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
 from pgtrial.statistics.where_it_ran import further_machines
-from pgtrial.statistics.words import plural
 
 _MOST_UNFOLDED = 20
 _YES_NO = {True: "yes", False: "no", None: NONE}

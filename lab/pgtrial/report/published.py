@@ -10,8 +10,9 @@ from pgtrial.model.published.figures import Claim as PublishedClaim
 from pgtrial.model.published.figures import Exactness, Figure, Point, Published, Series, read_published, same_arm
 from pgtrial.model.records import Record
 from pgtrial.model.records.results import Claim, Word
+from pgtrial.model.units import decimals_for
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.words import decimals_for, where
+from pgtrial.statistics.words import where
 
 
 class Ratio(Record):

@@ -11,8 +11,9 @@ from rich.text import Text
 from pgtrial.model.records.results import Claim, Level, StudyResult
 from pgtrial.model.records.study import measure_of
 from pgtrial.model.records.where_it_ran import WhereItRan
+from pgtrial.model.units import percent
 from pgtrial.report.criteria_tables import criterion_value
-from pgtrial.statistics.words import interval_text, percent
+from pgtrial.statistics.words import interval_text
 
 _STYLES = {"better": "green", "worse": "red", "equivalent": "cyan", "undecided": "yellow", "withheld": "yellow"}
 _MOST_MACHINES = 12

@@ -9,6 +9,7 @@ from statistics import median
 
 from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.records.study import Audit, Canary, Facts, Finding, Plan, Trial
+from pgtrial.model.units import percent, plural
 from pgtrial.statistics import levels, words
 from pgtrial.statistics.canaries import disturbance_notes, disturbed
 from pgtrial.statistics.changes import Changes
@@ -170,13 +171,11 @@ def _claim_notes(claim: Claim, plan: Plan) -> list[str]:
     if claim.unstable and claim.mean and claim.difference:
         numbers = ", ".join(str(block + 1) for block in claim.odd_blocks)
         odd = f" ({claim.unit}s {numbers})" if numbers else ""
-        totals = (
-            f"; in total, {words.percent(claim.totals, sign=True)} transactions" if claim.totals is not None else ""
-        )
+        totals = f"; in total, {percent(claim.totals, sign=True)} transactions" if claim.totals is not None else ""
         notes.append(
             f"The arms differ in stability, {pair}: rare odd {claim.unit}s{odd} pull the mean to "
-            f"{words.percent(claim.mean.value, sign=True)} while the typical {claim.unit} has "
-            f"{words.percent(claim.difference.value, sign=True)}{totals}."
+            f"{percent(claim.mean.value, sign=True)} while the typical {claim.unit} has "
+            f"{percent(claim.difference.value, sign=True)}{totals}."
         )
     if claim.changing:
         notes.append(
@@ -187,7 +186,7 @@ def _claim_notes(claim: Claim, plan: Plan) -> list[str]:
     late = len(claim.ratios) - provisional - claim.blocks
     if claim.looks and late > 0:
         notes.append(
-            f"{words.plural(late, claim.unit)} after the last planned look, {pair}: shown as provisional, not part of "
+            f"{plural(late, claim.unit)} after the last planned look, {pair}: shown as provisional, not part of "
             f"the interval of {claim.blocks} {claim.unit}s."
         )
     return notes

@@ -10,8 +10,8 @@ from typing import Literal
 
 from pgtrial.model.records.results import DisturbedBlock
 from pgtrial.model.records.study import Canary, CanaryReading, Deviation, Judgement, Plan
+from pgtrial.model.units import percent, plural
 from pgtrial.statistics.levels import robust_sd
-from pgtrial.statistics.words import percent, plural
 
 PROBES = {
     "cpu_per_s": "MiB hashed a second",

@@ -14,11 +14,12 @@ import numpy as np
 
 from pgtrial.model.records.results import Claim, Cost
 from pgtrial.model.records.study import Trial
+from pgtrial.model.units import percent
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.levels import median_interval
 from pgtrial.statistics.ratios import Grid
-from pgtrial.statistics.words import interval_text, percent
+from pgtrial.statistics.words import interval_text
 
 _ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
 """Workloads of which one transaction is exactly one of the server's."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from pgtrial.model.records.study import Finding, Plan, Trial
+from pgtrial.model.units import plural
 from pgtrial.statistics.ratios import Grid
-from pgtrial.statistics.words import plural
 
 TOLERATED = Fraction(1, 8)
 """Share of an arm's trials at a load point that may be spoilt.

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from pgtrial.model.records.results import CellRegimes, Claim, Comparison, Estimate, Failures, Steadiness
 from pgtrial.model.records.study import Plan
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.statistics.deployments import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
@@ -14,32 +12,6 @@ _NOT_EVEN = {"block": 300, "deployment": 60}
 
 _TELLING_MARGIN = 0.5
 """An established margin beyond this share says nothing that a reader could use."""
-
-
-def percent(share: float, decimals: int | None = None, *, sign: bool = False) -> str:
-    """A share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. Never rounds a difference to none."""
-    places = decimals_for([share]) if decimals is None else decimals
-    return f"{share * 100:{'+' if sign else ''}.{places}f}%" if share else "0%"
-
-
-def as_written(share: float) -> str:
-    """A share that a person chose, such as the margin: `1%`, `0.5%`."""
-    return f"{share * 100:g}%"
-
-
-def decimals_for(shares: Iterable[float]) -> int:
-    """The decimals that percentages read together deserve: as few as show their width, and that they are not zero."""
-    values = list(shares)
-    width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
-    places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
-    while places < 3 and any(_misread(value, places) for value in values):
-        places += 1
-    return places
-
-
-def _misread(share: float, places: int) -> bool:
-    rounded = round(share * 100, places)
-    return (rounded == 0 and share != 0) or (rounded == -100 and share > -1)
 
 
 def interval_text(difference: Estimate, *, sign: bool = False) -> str:
@@ -288,8 +260,3 @@ def _trend(steady: list[Steadiness], plan: Plan) -> str:
 def _moves(entry: Steadiness) -> str:
     verb = "rises" if entry.state == "rising" else "falls"
     return f"{verb} {percent(abs(entry.trend or 0.0))} within a trial"
-
-
-def plural(number: int, noun: str) -> str:
-    """`1 block`, `8 blocks`."""
-    return f"{number:,} {noun}{'s' if number != 1 else ''}"

@@ -8,10 +8,11 @@ from typing import Any
 import altair as alt
 
 from pgtrial.model.records.results import BlockRatio, Claim
+from pgtrial.model.units import percent
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.words import in_regime, percent
+from pgtrial.statistics.words import in_regime
 
 
 @chart("blocks")
