@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from pgtrial.evidence.audit.cases import TrialCase
+from pgtrial.evidence.audit.cases import Case
 from pgtrial.model.records.study import Finding, LoadPoint
 
 _UNITS = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
@@ -17,14 +17,14 @@ _DECLARING = {
 """Keys that, declared, make the cache what is compared."""
 
 
-def data_larger_than_cache(case: TrialCase) -> Iterator[Finding]:
+def data_larger_than_cache(case: Case) -> Iterator[Finding]:
     """One finding for each arm and cache, about the first load point where it is so."""
     for arm in case.others:
         for cache, name in _CACHES.items():
             told = next(filter(None, (_told(case, arm, point, cache) for point in case.plan.load_points)), None)
             if told is None:
                 continue
-            chosen = case.declared(arm, *_DECLARING[cache])
+            chosen = case.declared_below(arm, *_DECLARING[cache])
             yield Finding(
                 rule="data_larger_than_cache",
                 severity="info" if chosen else "warning",
@@ -35,7 +35,7 @@ def data_larger_than_cache(case: TrialCase) -> Iterator[Finding]:
             )
 
 
-def _told(case: TrialCase, arm: str, point: LoadPoint, cache: str) -> str | None:
+def _told(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
     told, fits = [], set()
     for each in (case.plan.baseline, arm):
         data, size = _data(case, each, point), _cache(case, each, cache)
@@ -46,7 +46,7 @@ def _told(case: TrialCase, arm: str, point: LoadPoint, cache: str) -> str | None
     return f"{' against '.join(told)} ({point.label})" if len(fits) > 1 else None
 
 
-def _data(case: TrialCase, arm: str, point: LoadPoint) -> float | None:
+def _data(case: Case, arm: str, point: LoadPoint) -> float | None:
     """The largest size of tables and indexes after a trial, bytes."""
     sizes = [
         sum(each.get("bytes_table", 0) + each.get("bytes_indexes", 0) for each in trial.relations.values())
@@ -56,7 +56,7 @@ def _data(case: TrialCase, arm: str, point: LoadPoint) -> float | None:
     return max(sizes, default=None)
 
 
-def _cache(case: TrialCase, arm: str, cache: str) -> float | None:
+def _cache(case: Case, arm: str, cache: str) -> float | None:
     """Bytes."""
     if cache == "shared_buffers":
         return in_bytes(case.value(arm, "settings", "shared_buffers"))

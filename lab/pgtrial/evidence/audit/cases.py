@@ -37,41 +37,6 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class Case:
-    """What a rule looks at."""
-
-    plan: Plan
-    facts: Mapping[str, Facts]
-    spec: StudySpec
-    deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
-    """By arm the facts of each of its deployments."""
-
-    @property
-    def arms(self) -> list[str]:
-        """The arms whose facts are known, the baseline first."""
-        return [arm for arm in self.plan.arms if arm in self.facts]
-
-    def value(self, arm: str, group: str, name: str) -> Any:
-        """A fact, None if unknown; a setting is found whether or not it is at its default."""
-        return known_value(self.facts[arm], group, name)
-
-    def declared(self, arm: str, *keys: str) -> bool:
-        """Whether the study says that this arm differs from the baseline in one of the keys."""
-        return any(key in self.plan.declared.get(arm, []) for key in keys)
-
-    def differences(self) -> list[Difference]:
-        """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
-        if not self.arms or self.plan.baseline not in self.facts:
-            return []
-        return [
-            found
-            for arm in self.arms
-            if arm != self.plan.baseline
-            for found in _differing(self, self.plan.baseline, arm)
-        ]
-
-
-@dataclass(frozen=True)
 class Pair:
     """Two trials of one block at one load point, both completed: the baseline's and an arm's."""
 
@@ -80,12 +45,28 @@ class Pair:
 
 
 @dataclass(frozen=True)
-class TrialCase:
-    """What a rule looks at."""
+class Case:
+    """What a rule looks at: the facts of a study, or its stored trials with them."""
 
     plan: Plan
     facts: Mapping[str, Facts]
-    trials: Sequence[Trial]
+    study: StudySpec | None = None
+    """None for rules over trials, which ask for nothing of it."""
+    deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
+    """By arm the facts of each of its deployments."""
+    trials: Sequence[Trial] = ()
+
+    @property
+    def spec(self) -> StudySpec:
+        """The study, for rules over facts."""
+        if self.study is None:
+            raise RuntimeError("this case has no study")
+        return self.study
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms whose facts are known, the baseline first."""
+        return [arm for arm in self.plan.arms if arm in self.facts]
 
     @property
     def others(self) -> list[str]:
@@ -106,12 +87,27 @@ class TrialCase:
         return [Pair(base[own.block], own) for own in self.of(arm, point) if own.block in base]
 
     def value(self, arm: str, group: str, name: str) -> Any:
-        """A fact, None if unknown."""
+        """A fact, None if unknown; a setting is found whether or not it is at its default."""
         return known_value(self.facts[arm], group, name) if arm in self.facts else None
 
-    def declared(self, arm: str, *beginnings: str) -> bool:
-        """Whether the study says that this arm differs from the baseline in a key that begins so."""
+    def declared(self, arm: str, *keys: str) -> bool:
+        """Whether the study says that this arm differs from the baseline in one of the keys."""
+        return any(key in self.plan.declared.get(arm, []) for key in keys)
+
+    def declared_below(self, arm: str, *beginnings: str) -> bool:
+        """The same for a key that begins so."""
         return any(key.startswith(beginnings) for key in self.plan.declared.get(arm, []))
+
+    def differences(self) -> list[Difference]:
+        """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
+        if not self.arms or self.plan.baseline not in self.facts:
+            return []
+        return [
+            found
+            for arm in self.arms
+            if arm != self.plan.baseline
+            for found in _differing(self, self.plan.baseline, arm)
+        ]
 
 
 def known_value(facts: Facts, group: str, name: str) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from pgtrial.evidence.audit.cases import TOLERATED, Case, TrialCase, listed
+from pgtrial.evidence.audit.cases import TOLERATED, Case, listed
 from pgtrial.model.records.machines import MachineShare
 from pgtrial.model.records.study import Finding
 
@@ -46,7 +46,7 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Finding]:
         )
 
 
-def wrong_clocks_of_the_fleet(case: TrialCase) -> Iterator[Finding]:
+def wrong_clocks_of_the_fleet(case: Case) -> Iterator[Finding]:
     """All machines begin at one instant, each by its own clock: an offset is made up for, its logs have it still."""
     offsets: dict[str, float] = {}
     for share in _shares(case):
@@ -65,7 +65,7 @@ def wrong_clocks_of_the_fleet(case: TrialCase) -> Iterator[Finding]:
         )
 
 
-def unsure_clocks_of_the_fleet(case: TrialCase) -> Iterator[Finding]:
+def unsure_clocks_of_the_fleet(case: Case) -> Iterator[Finding]:
     """Where the offset is known roughly, so is the instant at which a machine begins."""
     fleet = [trial for trial in case.trials if trial.machines]
     unsure = [share for share in _shares(case) if (share.offset_error_us or 0.0) > _UNSURE_US]
@@ -84,7 +84,7 @@ def unsure_clocks_of_the_fleet(case: TrialCase) -> Iterator[Finding]:
         )
 
 
-def _shares(case: TrialCase) -> Iterator[MachineShare]:
+def _shares(case: Case) -> Iterator[MachineShare]:
     for trial in case.trials:
         yield from trial.machines
 

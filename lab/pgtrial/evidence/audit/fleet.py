@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from pgtrial.evidence.audit.cases import TOLERATED, TrialCase, listed
+from pgtrial.evidence.audit.cases import TOLERATED, Case, listed
 from pgtrial.model.records.machines import MachineShare
 from pgtrial.model.records.study import Finding, Trial
 from pgtrial.statistics.fleet_machines import lost_machines, machine_parts
@@ -15,7 +15,7 @@ _UNEVEN = 0.01
 """Share of the measured part by which machines may begin apart."""
 
 
-def slow_machine(case: TrialCase) -> Iterator[Finding]:
+def slow_machine(case: Case) -> Iterator[Finding]:
     """Its clients do less than those of the others: all arms have that in common, and none gets the whole load."""
     for part in machine_parts([trial for trial in case.trials if trial.status == "completed"]):
         if part.slower_by is not None:
@@ -30,7 +30,7 @@ def slow_machine(case: TrialCase) -> Iterator[Finding]:
             )
 
 
-def far_machine(case: TrialCase) -> Iterator[Finding]:
+def far_machine(case: Case) -> Iterator[Finding]:
     """Each statement waits for a round trip: one machine's clients do less, and their latencies are others'."""
     ways = machine_ways([trial for trial in case.trials if trial.status == "completed"], case.plan.arms)
     times = {(way.machine, way.arm): way.round_trip_us for way in ways}
@@ -57,7 +57,7 @@ def far_machine(case: TrialCase) -> Iterator[Finding]:
         )
 
 
-def lost_machine(case: TrialCase) -> Iterator[Finding]:
+def lost_machine(case: Case) -> Iterator[Finding]:
     """A trial that lost a machine has failed, and counts as the worst rank, whatever the arm did."""
     lost = [(trial, machine) for trial in case.trials for machine in lost_machines(trial)]
     if not lost:
@@ -76,7 +76,7 @@ def lost_machine(case: TrialCase) -> Iterator[Finding]:
     )
 
 
-def uneven_start(case: TrialCase) -> Iterator[Finding]:
+def uneven_start(case: Case) -> Iterator[Finding]:
     """Where machines begin apart, a part of the load is missing at both ends of the measured part."""
     fleet = [trial for trial in case.trials if trial.machines]
     apart = {
@@ -99,12 +99,12 @@ def _apart_s(trial: Trial) -> float:
     return (max(skews) - min(skews)) / 1e6 if skews else 0.0
 
 
-def _measured_s(case: TrialCase, trial: Trial) -> float:
+def _measured_s(case: Case, trial: Trial) -> float:
     """As planned; of tasks, which run to their end, as long as it was."""
     return case.plan.duration_s or (trial.measured.duration_s if trial.measured else 0.0)
 
 
-def fleet_on_the_servers_host(case: TrialCase) -> Iterator[Finding]:
+def fleet_on_the_servers_host(case: Case) -> Iterator[Finding]:
     """A machine of the fleet that serves an arm takes CPU time from that server."""
     machines = {share.machine: share for trial in case.trials for share in trial.machines}
     shared = {
@@ -126,7 +126,7 @@ def fleet_on_the_servers_host(case: TrialCase) -> Iterator[Finding]:
     )
 
 
-def _is_host(case: TrialCase, arm: str, share: MachineShare) -> bool:
+def _is_host(case: Case, arm: str, share: MachineShare) -> bool:
     if {share.machine, share.address} & _names(case, arm):
         return True
     # where nothing but the lab's machine reaches the server, the facts have told already
@@ -134,7 +134,7 @@ def _is_host(case: TrialCase, arm: str, share: MachineShare) -> bool:
     return here and bool(share.with_lab) and case.value(arm, "network", "path") not in ("unix socket", "loopback")
 
 
-def _names(case: TrialCase, arm: str) -> set[str]:
+def _names(case: Case, arm: str) -> set[str]:
     """How an arm's hosts may be called: addresses, and names without a user."""
     return {
         name

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from pgtrial.evidence.audit.cases import Case, TrialCase, listed
+from pgtrial.evidence.audit.cases import Case, listed
 from pgtrial.model.records.study import Finding
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.statistics.canaries import DEVIATIONS
@@ -121,7 +121,7 @@ _NOTICEABLE_ELSEWHERE_US = 10.0
 """The same over a network, where the trials themselves tell the noise."""
 
 
-def unequal_round_trips(case: TrialCase) -> Iterator[Finding]:
+def unequal_round_trips(case: Case) -> Iterator[Finding]:
     """The round trip before each trial: the way to a server may be longer, and change, in the course of a study.
 
     Of a fleet it is that from its machines, where it is known to both arms; else the lab's.
@@ -145,7 +145,7 @@ def unequal_round_trips(case: TrialCase) -> Iterator[Finding]:
             )
 
 
-def not_permitted(case: TrialCase) -> Iterator[Finding]:
+def not_permitted(case: Case) -> Iterator[Finding]:
     """What trials had to do without, once for all arms that it is true of."""
     things = sorted({thing for trial in case.trials for thing in trial.not_permitted})
     for thing in things:
@@ -163,15 +163,15 @@ def not_permitted(case: TrialCase) -> Iterator[Finding]:
             )
 
 
-def _of_the_lab(case: TrialCase, arm: str) -> list[float]:
+def _of_the_lab(case: Case, arm: str) -> list[float]:
     return [trial.round_trip_us for trial in case.of(arm) if trial.round_trip_us is not None]
 
 
-def _of_the_load(case: TrialCase, arm: str) -> list[float]:
+def _of_the_load(case: Case, arm: str) -> list[float]:
     return [time for trial in case.of(arm) if (time := loads_round_trip(trial)) is not None]
 
 
-def _noise_us(case: TrialCase, arm: str, known: Sequence[Sequence[float]]) -> float:
+def _noise_us(case: Case, arm: str, known: Sequence[Sequence[float]]) -> float:
     """What a difference from the baseline has to exceed."""
     arms = (case.plan.baseline, arm)
     if any(case.value(each, "client", "connection") != "over the network" for each in arms):
@@ -180,7 +180,7 @@ def _noise_us(case: TrialCase, arm: str, known: Sequence[Sequence[float]]) -> fl
     return max(_NOTICEABLE_ELSEWHERE_US, DEVIATIONS * spread)
 
 
-def _told_by_facts(case: TrialCase, arm: str) -> bool:
+def _told_by_facts(case: Case, arm: str) -> bool:
     """Whether the audit of the facts has said so already, from the round trips that it measured."""
     base, own = (case.value(each, "probes", "round_trip_median_us") for each in (case.plan.baseline, arm))
     return bool(base and own and max(base, own) > UNEQUAL * min(base, own) and abs(base - own) > NOTICEABLE_US)

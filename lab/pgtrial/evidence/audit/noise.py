@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from pgtrial.evidence.audit.cases import TOLERATED, TrialCase, listed
+from pgtrial.evidence.audit.cases import TOLERATED, Case, listed
 from pgtrial.model.records.machines import MachineShare
 from pgtrial.model.records.study import ClientUse, Finding, Trial
 
@@ -28,7 +28,7 @@ _CURES = {
 }
 
 
-def noisy_host(case: TrialCase) -> Iterator[Finding]:
+def noisy_host(case: Case) -> Iterator[Finding]:
     """One finding for each kind of noise. The random order spreads it over the arms; it widens the interval."""
     for kind, limit in _LIMITS.items():
         known = {

@@ -22,7 +22,7 @@ from pgtrial.evidence.audit import (
     noise,
     tables,
 )
-from pgtrial.evidence.audit.cases import Case, TrialCase
+from pgtrial.evidence.audit.cases import Case
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 
@@ -52,7 +52,7 @@ RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
 )
 """Over the facts of the arms."""
 
-TRIAL_RULES: tuple[Callable[[TrialCase], Iterable[Finding]], ...] = (
+TRIAL_RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
     tables.unequal_tables,
     tables.dead_tuples,
     cache.data_larger_than_cache,
@@ -91,7 +91,7 @@ def audit(
 
 def audit_trials(plan: Plan, facts: Mapping[str, Facts], trials: Sequence[Trial]) -> list[Finding]:
     """The findings of all rules over the trials, the gravest first."""
-    case = TrialCase(plan, facts, sorted(trials, key=lambda trial: trial.index))
+    case = Case(plan, facts, trials=sorted(trials, key=lambda trial: trial.index))
     return _by_severity(finding for rule in TRIAL_RULES for finding in rule(case))
 
 

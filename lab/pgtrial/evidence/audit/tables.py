@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from statistics import median
 
-from pgtrial.evidence.audit.cases import TOLERATED, Pair, TrialCase, listed
+from pgtrial.evidence.audit.cases import TOLERATED, Case, Pair, listed
 from pgtrial.model.records.study import Finding, LoadPoint, Trial
 
 _LARGER = 1.05
@@ -16,14 +16,14 @@ _DEAD = 0.05
 """Share of dead rows before the load; autovacuum by default begins at 0.2."""
 
 
-def unequal_tables(case: TrialCase) -> Iterator[Finding]:
+def unequal_tables(case: Case) -> Iterator[Finding]:
     """Bloat, or another way of storing: more pages to read and to keep in the cache."""
     for arm in case.others:
         sizes = [(point, _size(case, case.plan.baseline, point), _size(case, arm, point)) for point in _points(case)]
         odd = [(point, base, own) for point, base, own in sizes if base and own and _differ(base, own)]
         if odd:
             point, base, own = max(odd, key=lambda entry: max(entry[1:]) / min(entry[1:]))
-            chosen = case.declared(arm, "server.setup_sql")
+            chosen = case.declared_below(arm, "server.setup_sql")
             larger = arm if own > base else case.plan.baseline
             yield Finding(
                 rule="unequal_tables",
@@ -41,7 +41,7 @@ def unequal_tables(case: TrialCase) -> Iterator[Finding]:
             )
 
 
-def dead_tuples(case: TrialCase) -> Iterator[Finding]:
+def dead_tuples(case: Case) -> Iterator[Finding]:
     """Dead rows that earlier trials left make later ones slower, and by chance one arm's more than another's."""
     found = {}
     for arm in case.plan.arms:
@@ -61,7 +61,7 @@ def dead_tuples(case: TrialCase) -> Iterator[Finding]:
         )
 
 
-def _points(case: TrialCase) -> list[LoadPoint]:
+def _points(case: Case) -> list[LoadPoint]:
     """One load point a scale: the tables do not depend on the rest of it."""
     return list({_data(point): point for point in reversed(case.plan.load_points)}.values())
 
@@ -72,7 +72,7 @@ def _data(point: LoadPoint) -> tuple[object, ...]:
     return (point.scale,)
 
 
-def _size(case: TrialCase, arm: str, point: LoadPoint) -> float | None:
+def _size(case: Case, arm: str, point: LoadPoint) -> float | None:
     """Median over the trials of the scale, bytes."""
     sizes = [
         sum(each.get("bytes_table", 0) + each.get("bytes_indexes", 0) for each in trial.relations_before.values())
@@ -97,12 +97,12 @@ _AUTOVACUUMS = ("maintenance", ("autovacuums", "autoanalyzes"))
 _Counter = tuple[str, tuple[str, ...]]
 
 
-def unequal_checkpoints(case: TrialCase) -> Iterator[Finding]:
+def unequal_checkpoints(case: Case) -> Iterator[Finding]:
     """A checkpoint costs writes, and full pages in the WAL after it."""
     for arm in case.others:
         told = _unequal(case, arm, _CHECKPOINTS)
         if told is not None:
-            chosen = case.declared(arm, "settings.checkpoint", "settings.max_wal_size", "settings.min_wal_size")
+            chosen = case.declared_below(arm, "settings.checkpoint", "settings.max_wal_size", "settings.min_wal_size")
             yield Finding(
                 rule="unequal_checkpoints",
                 severity="info" if chosen else "warning",
@@ -113,21 +113,21 @@ def unequal_checkpoints(case: TrialCase) -> Iterator[Finding]:
             )
 
 
-def unequal_autovacuum(case: TrialCase) -> Iterator[Finding]:
+def unequal_autovacuum(case: Case) -> Iterator[Finding]:
     """Autovacuum that starts in one trial and not in the next is a difference that nobody made."""
     for arm in case.others:
         told = _unequal(case, arm, _AUTOVACUUMS)
         if told is not None:
             yield Finding(
                 rule="unequal_autovacuum",
-                severity="info" if case.declared(arm, "settings.autovacuum") else "warning",
+                severity="info" if case.declared_below(arm, "settings.autovacuum") else "warning",
                 arms=[case.plan.baseline, arm],
                 message=f"Autovacuum runs inside the measured part are unequal: {told}.",
                 cure='Set autovacuum = "off" in [server] for short trials, or measure for several of its rounds.',
             )
 
 
-def _unequal(case: TrialCase, arm: str, counter: _Counter) -> str | None:
+def _unequal(case: Case, arm: str, counter: _Counter) -> str | None:
     """The load point with the most unequal pairs, in words; None where too few are to speak of."""
     found = [(len(odd), len(pairs), point, odd) for point, pairs, odd in _odd_pairs(case, arm, counter)]
     telling = [entry for entry in found if entry[0] > TOLERATED * entry[1]]
@@ -143,7 +143,7 @@ def _unequal(case: TrialCase, arm: str, counter: _Counter) -> str | None:
     )
 
 
-def _odd_pairs(case: TrialCase, arm: str, counter: _Counter) -> Iterator[tuple[LoadPoint, list[Pair], list[Pair]]]:
+def _odd_pairs(case: Case, arm: str, counter: _Counter) -> Iterator[tuple[LoadPoint, list[Pair], list[Pair]]]:
     """Each load point with its pairs of which both counts are known, and those of them that are unequal."""
     for point in case.plan.load_points:
         known = [
