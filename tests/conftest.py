@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
@@ -176,10 +177,15 @@ def _absent(what: str) -> NoReturn:
 
 def require_server(major: int) -> ServerBinaries:
     """The server of a major version, or skip."""
-    found = next((server for server in find_servers() if server.major == major), None)
+    found = next((server for server in _servers() if server.major == major), None)
     if found is None:
         _absent(f"PostgreSQL {major} (see README: the extras pg16 and pg17, or a system package)")
     return found
+
+
+@functools.cache
+def _servers() -> tuple[ServerBinaries, ...]:
+    return tuple(find_servers())
 
 
 def require_engine() -> Path:
