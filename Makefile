@@ -5,11 +5,23 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*/src/*' -o -name 'Cargo.*' \) -print)
+# One more than there are processors: a third of the tests' time is waiting.
+PROCESSES := --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --no-loadscope-reorder
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*') pyproject.toml
 
-.PHONY: build demo test test-engine test-lab lint bench clean
+.PHONY: help build demo test test-engine test-lab quick record lint bench clean
 
 build: $(VENV)/.built
+
+help:
+	@echo 'make build   the lab and its engine in .venv'
+	@echo 'make demo    a real comparison, with a report'
+	@echo 'make quick   a check of some 90 seconds: the tests of the lab that need no server, and a few that do'
+	@echo 'make test    everything: lint, the tests of the engine and of the lab; the original pgbench and sysbench'
+	@echo '             answer from tests/engine/recorded where a recording fits, with CI=true they are all run'
+	@echo 'make record  run the original pgbench and sysbench and write anew what they answer; look at the diff'
+	@echo 'make lint    formatting, lint, types and the order of the rooms'
+	@echo 'make bench   the measurements of the documentation'
 
 # The tools of the build come from the constraints too: no isolated environment with versions of its own.
 $(VENV)/.tools: constraints.txt
@@ -36,13 +48,21 @@ test-engine:
 	cd engine && cargo test --locked --quiet
 
 test-lab: $(VENV)/.dev
-	$(BIN)/python -m pytest --numprocesses auto --maxprocesses 4 --no-loadscope-reorder
+	$(BIN)/python -m pytest $(PROCESSES)
+
+quick: $(VENV)/.dev
+	$(BIN)/python -m pytest $(PROCESSES) -m quick
+
+record: $(VENV)/.dev
+	rm -rf tests/engine/recorded
+	CI=true PGTRIAL_RECORD=1 $(BIN)/python -m pytest $(PROCESSES) -m like_pgbench tests/engine
 
 lint: $(VENV)/.dev
 	cd engine && cargo fmt --check && cargo clippy --locked --all-targets --quiet -- -D warnings
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	PYTHONPATH=lab $(BIN)/lint-imports --no-logo
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

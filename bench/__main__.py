@@ -15,11 +15,13 @@ from bench import connections, fleet, loading, merging, observing, options, spee
 from bench.measures import Bench, Figure, Measure
 from bench.page import Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
-from pgtrial.arm.base import Needs, make_arms
-from pgtrial.arm.servers import resolve
-from pgtrial.arm.workspace import Workspace
-from pgtrial.facts.collect import collect
-from pgtrial.study.spec import StudySpec
+from pgtrial.evidence.collect.collect import collect
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Needs
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.installations import resolve
+from pgtrial.servers.workspace import Workspace
 
 MEASURES: dict[str, Measure] = {
     "instructions": speed.instructions,
@@ -66,8 +68,8 @@ def main() -> None:
         arm = make_arms(spec, workspace)["server"]
         stack.callback(arm.close)
         arm.check(Needs.of(spec))
-        arm.prepare(SCALE, say)
-        target = stack.enter_context(arm.serve(SCALE, scratch / "server.log", {}))
+        arm.prepare(PgbenchTables(SCALE), say)
+        target = stack.enter_context(arm.serve(PgbenchTables(SCALE), scratch / "server.log", {}))
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
         programs = find_programs(server, build_floor(scratch), SCALE, given.before)
         bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)

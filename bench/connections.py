@@ -7,7 +7,7 @@ from statistics import median
 
 from bench.measures import Bench, Figure, at_most
 from bench.programs import LIKE_PGBENCH, OURS, SYSBENCH, Program, null_server
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 
 MANY = 1_000
 MOST = 10_000

@@ -11,11 +11,11 @@ from pathlib import Path
 
 from bench.measures import Bench, Figure, at_least, at_most
 from bench.programs import OURS, Failed
-from pgtrial.engine import Event
-from pgtrial.errors import PgtrialError
-from pgtrial.fleet.fleet import load_maker
-from pgtrial.load import Each, LoadMaker, LoadOrder
-from pgtrial.study.spec import StudySpec
+from pgtrial.loads.engine import Event
+from pgtrial.loads.fleet.fleet import load_maker
+from pgtrial.loads.load_makers import Each, LoadMaker, LoadOrder
+from pgtrial.model.errors import PgtrialError
+from pgtrial.model.study.spec import StudySpec
 
 CLIENTS = 8
 ENGINES = 2

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from bench.measures import Bench, Figure, ratio_to
 from bench.programs import LIKE_PGBENCH, PGBENCH, Program, Ran
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 
 SCALE = 100
 ROUNDS = 3

@@ -10,7 +10,7 @@ from statistics import median
 from typing import TypeVar
 
 from bench.programs import OURS, Failed, Program
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 
 Result = TypeVar("Result")
 Values = dict[str, list[float]]

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from bench.measures import Bench, Figure, at_least, at_most
 from bench.programs import OURS, Ran, pgbench_options
-from pgtrial.host.machine import LOCAL
-from pgtrial.observe.sampler import Sampler
+from pgtrial.evidence.observe.sampler import Sampler
+from pgtrial.machines.machine import LOCAL
 
 CLIENTS = 8
 MORE_ROUNDS = 3
@@ -26,7 +26,7 @@ def observing(bench: Bench) -> Iterator[Figure]:
 
     contestants: dict[str, Callable[[], Ran]] = {"with": lambda: _watched(bench, without, shares), "without": without}
     runs = bench.interleave("the sampler on and off", contestants, MORE_ROUNDS * bench.rounds)
-    command = f"pgtrial-engine pgbench {' '.join(base)} -T SECONDS, and pgtrial.observe.sampler beside it"
+    command = f"pgtrial-engine pgbench {' '.join(base)} -T SECONDS, and pgtrial.evidence.observe.sampler beside it"
     for name, ran in runs.items():
         yield Figure(f"tps {name} the sampler", "", {OURS: [run.tps for run in ran]}, command)
     ratios = [on.tps / off.tps for on, off in zip(runs["with"], runs["without"], strict=True)]

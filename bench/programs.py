@@ -13,9 +13,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.arm.connect import Target
-from pgtrial.arm.servers import ServerBinaries
-from pgtrial.engine import engine_path, environment
+from pgtrial.loads.engine import engine_path, environment
+from pgtrial.loads.target import Target
+from pgtrial.servers.installations import ServerBinaries
 
 OURS, PGBENCH, SYSBENCH, FLOOR, BEFORE = "ours", "pgbench", "sysbench", "floor", "before"
 LIKE_PGBENCH = (OURS, BEFORE, PGBENCH)

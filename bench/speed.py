@@ -20,7 +20,7 @@ from bench.programs import (
     null_server,
     pgbench_options,
 )
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 
 EVERY_DISTRIBUTION = """\
 \\set a random(1, 100000)

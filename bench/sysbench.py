@@ -10,7 +10,7 @@ from statistics import median
 from bench.measures import Bench, Figure, Goal, at_most, ratio_to
 from bench.programs import BEFORE, OURS, SYSBENCH, SYSBENCH_ROWS, Ran, execute, null_server, sysbench_address
 from bench.speed import prepare_sysbench
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 
 SCRIPT = Path(__file__).with_name("point_select.lua")
 TABLE = ["--tables=1", f"--table-size={SYSBENCH_ROWS}"]

@@ -13,7 +13,7 @@ from statistics import median
 
 from bench.measures import Bench, Figure, Goal, Values, ratio_to
 from bench.programs import OURS, PGBENCH, Program, null_server
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 
 # Five delays, of which each is a percentile's: the percentile lies well inside the delay's share of all transactions,
 # so that it does not depend on the tail of the delay before, however the machine disturbs it.

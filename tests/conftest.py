@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,14 +18,15 @@ from hypothesis import HealthCheck, settings
 from hypothesis.internal.conjecture import providers
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+from xdist.workermanage import WorkerController
 
-from pgtrial.arm.cluster import Cluster, create_cluster
-from pgtrial.arm.ports import reserved_port
-from pgtrial.arm.servers import ServerBinaries, find_servers
-from pgtrial.arm.workspace import Workspace
-from pgtrial.data.copy import copy_directory
-from pgtrial.engine import engine_path
-from pgtrial.errors import StudyError
+from pgtrial.loads.engine import engine_path
+from pgtrial.model.errors import StudyError
+from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.copy import copy_directory
+from pgtrial.servers.installations import ServerBinaries, find_servers
+from pgtrial.servers.processes import reserved_port
+from pgtrial.servers.workspace import Workspace
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
 # changed neither: every run draws the same examples, which follow from the property's own source, and no run is slow
@@ -54,22 +57,63 @@ _PLENTY = 8 << 30
 """Bytes; the tests of one process hold about one GB at once."""
 
 _OF_THE_MACHINE = (
-    "tests/host/",
-    "tests/arm/test_embedded.py",
+    "tests/machines/",
+    "tests/servers/test_embedded.py",
     "tests/cli/test_bundled_runs.py",
-    "tests/facts/test_another_host.py",
-    "tests/facts/test_audit.py",
-    "tests/facts/test_collect.py",
-    "tests/facts/test_confounders.py",
-    "tests/trial/test_builds_and_places.py",
-    "tests/remote/",
+    "tests/evidence/collect/test_another_host.py",
+    "tests/evidence/audit/test_audit.py",
+    "tests/evidence/collect/test_collect.py",
+    "tests/evidence/audit/test_confounders.py",
+    "tests/conduct/test_builds_and_places.py",
 )
 """Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
 the other, in one process."""
 
-_LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/fleet/test_cluster.py", "tests/trial/", "tests/report/")
+_LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/loads/fleet/test_cluster.py", "tests/conduct/", "tests/report/")
 """In this order, and before all others, so that several processes end together. Beside those of the machine run those
 of the engine, which look at no facts: a kernel value that changes for a while is nothing to them."""
+
+
+_SERVERS = ("workspace", "clusters", "cluster", "start_cluster", "sides")
+"""Fixtures that lead to a server."""
+
+_WITH_SERVERS = (
+    "tests/engine/test_events.py",
+    "tests/cli/test_main.py",
+    "tests/conduct/test_builds_and_places.py",
+    "tests/conduct/test_crashes.py",
+    "tests/conduct/test_provider_metrics.py",
+    "tests/conduct/test_network_loss.py",
+    "tests/conduct/test_run_",
+    "tests/conduct/test_server_loss.py",
+    "tests/conduct/test_settle.py",
+    "tests/conduct/test_slow_down.py",
+    "tests/conduct/test_watch.py",
+    "tests/loads/fleet/test_cluster.py",
+    "tests/loads/fleet/test_fleet.py",
+    "tests/loads/fleet/test_scratch.py",
+    "tests/servers/test_commands.py",
+    "tests/servers/test_private_installations.py",
+    "tests/servers/test_workspace.py",
+)
+"""Tests that start a server, or a cluster of Ray, by a command or in a function of their own."""
+
+
+_QUICK = ("tests/engine/test_same_rows.py", "tests/servers/test_scram.py", "tests/evidence/observe/test_counters.py")
+"""Tests with servers that are run by `make quick` too."""
+
+
+def _needs(item: pytest.Item) -> set[str]:
+    """The markers of a test: what it needs. One that needs nothing but Python, and perhaps the engine, is `unit`."""
+    fixtures = set(getattr(item, "fixturenames", ()))
+    needs = {
+        "like_pgbench": fixtures & {"both", "outcomes", "sides"} or "tests/engine/test_like_" in item.nodeid,
+        "machine": item.nodeid.startswith(_OF_THE_MACHINE),
+        "browser": "browser" in fixtures,
+        "server": fixtures & set(_SERVERS) or item.nodeid.startswith(_WITH_SERVERS),
+    }
+    found = {name for name, present in needs.items() if present} or {"unit"}
+    return found | {"quick"} if item.nodeid.startswith(_QUICK) or found == {"unit"} else found
 
 
 class _ByFile(LoadScopeScheduling):
@@ -84,11 +128,39 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadSco
     return _ByFile(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     def rank(item: pytest.Item) -> int:
         return next((place for place, path in enumerate(_LONG) if item.nodeid.startswith(path)), len(_LONG))
 
     items.sort(key=rank)
+    for item in items:
+        for name in sorted(_needs(item)):
+            item.add_marker(name)
+
+
+ANSWERS = pytest.StashKey[Counter[str]]()
+"""How many answers of an original were recorded, and how many were asked for and why."""
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.stash[ANSWERS] = Counter()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["answers"] = dict(session.config.stash[ANSWERS])
+
+
+def pytest_testnodedown(node: WorkerController) -> None:
+    node.config.stash[ANSWERS].update(getattr(node, "workeroutput", {}).get("answers", {}))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    answers = config.stash[ANSWERS]
+    if answers:
+        listed = ", ".join(f"{count} {source}" for source, count in sorted(answers.items(), reverse=True))
+        terminalreporter.write_line(f"answers of the originals: {listed}")
 
 
 def require(present: object, what: str) -> None:
@@ -105,10 +177,15 @@ def _absent(what: str) -> NoReturn:
 
 def require_server(major: int) -> ServerBinaries:
     """The server of a major version, or skip."""
-    found = next((server for server in find_servers() if server.major == major), None)
+    found = next((server for server in _servers() if server.major == major), None)
     if found is None:
         _absent(f"PostgreSQL {major} (see README: the extras pg16 and pg17, or a system package)")
     return found
+
+
+@functools.cache
+def _servers() -> tuple[ServerBinaries, ...]:
+    return tuple(find_servers())
 
 
 def require_engine() -> Path:

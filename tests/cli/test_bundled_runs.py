@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.cli.study_file import builds_here
+from pgtrial.cli.study_options import builds_here
+from pgtrial.model.study.frozen import freeze
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.study.frozen import freeze
-from pgtrial.study.load import read_study
+from pgtrial.store.study_file import read_study
 from tests.conftest import public_directory, require_engine, require_root, require_server
-from tests.host.test_volumes import require_filesystem
 from tests.machine import machine
+from tests.machines.test_volumes import require_filesystem
 
 _PGTRIAL = "from pgtrial.cli import main; raise SystemExit(main())"
 _LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "jobs": 1, "warmup": 0.2, "duration": 1.0}

@@ -3,7 +3,7 @@
 import pytest
 
 from pgtrial.cli.compare import name_arms, parse_setup
-from pgtrial.errors import StudyError
+from pgtrial.model.errors import StudyError
 
 SETUPS = {
     "shared_buffers=2GB": {"settings": {"shared_buffers": "2GB"}},

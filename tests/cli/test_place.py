@@ -3,9 +3,9 @@
 import pytest
 
 from pgtrial.cli import conduct, place
-from pgtrial.errors import ArmError, StoreError
+from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.study.load import build_study
+from pgtrial.store.study_file import build_study
 from tests.store.samples import completed_trial
 
 

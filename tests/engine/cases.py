@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.corpora import CorpusCase, named, read_corpus
 from tests.engine.programs import Ended, Program, settle
 

@@ -3,19 +3,35 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pgtrial.arm.cluster import Cluster
-from pgtrial.arm.connect import Target
-from pgtrial.arm.workspace import Workspace
-from tests.conftest import running_clusters
+from pgtrial.loads.target import Target
+from pgtrial.servers.cluster import Cluster
+from pgtrial.servers.workspace import Workspace
+from tests.conftest import ANSWERS, require_server, running_clusters
+from tests.engine.recordings import (
+    HINT,
+    RECORDED,
+    Key,
+    Recordings,
+    digest_of_inputs,
+    digest_of_program,
+    mode_of_the_run,
+    plain,
+)
 
 pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.corpora", "tests.engine.cases")
 
-from tests.engine.programs import Program, original, ours  # noqa: E402
+from tests.engine.programs import Program, original, original_path, ours  # noqa: E402
+
+Act = Callable[[Program], object]
+Both = Callable[..., tuple[Any, Any]]
 
 _SETTINGS = {
     "autovacuum": "off",
@@ -23,7 +39,6 @@ _SETTINGS = {
     # processors are scarce
     "max_connections": "140",
 }
-_numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
@@ -37,6 +52,44 @@ def clusters(workspace: Workspace) -> Iterator[Callable[[int], Cluster]]:
 def peers() -> tuple[Program, Program]:
     """The original and ours."""
     return original(), ours()
+
+
+@pytest.fixture(scope="session")
+def recordings(pytestconfig: pytest.Config) -> Iterator[Recordings]:
+    """What the originals answered; with `PGTRIAL_RECORD=1` it is written at the end."""
+    stored = Recordings(RECORDED, mode_of_the_run(), pytestconfig.stash[ANSWERS])
+    yield stored
+    stored.write()
+
+
+@pytest.fixture
+def both(
+    request: pytest.FixtureRequest,
+    recordings: Recordings,
+    state_root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Both:
+    """`theirs, mine = both(act)`: what `act(program)` returns for the original and for ours, as plain data.
+
+    The original's comes from its recording, if one fits. `major` is the server's version, `file` the recording's file.
+    """
+    names = places(state_root, tmp_path_factory)
+    calls = itertools.count(1)
+
+    def ask(act: Act, *, major: int = 18, file: str | None = None) -> tuple[Any, Any]:
+        print(HINT)
+        number = next(calls)
+        key = Key(
+            original=digest_of_program(original_path()),
+            server=require_server(major).version,
+            inputs=inputs_of(request, number),
+        )
+        case = (request.node.callspec.id if file else request.node.name) + (f" {number}" if number > 1 else "")
+        place = file or request.path.relative_to(Path(__file__).parent).with_suffix("").as_posix()
+        theirs = recordings.answer(place, case, key, lambda: plain(act(original()), names))
+        return theirs, plain(act(ours()), names)
+
+    return ask
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +134,8 @@ def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
     copies: list[Target] = []
 
     def copy(major: int = 18, *, empty: bool = False) -> Target:
-        name, template = f"copy{next(_numbers)}", "template0" if empty else "pristine"
+        # the same name in each run of a test: programs name a database that has no tables
+        name, template = f"copy{len(copies)}", "template0" if empty else "pristine"
         copies.append(_create(pristine(major), name, template))
         return copies[-1]
 
@@ -89,6 +143,18 @@ def fresh(pristine: Callable[[int], Target]) -> Iterator[Callable[..., Target]]:
     for made in copies:
         with replace(made, dbname="postgres").connect() as connection:
             connection.execute(f"DROP DATABASE {made.dbname} WITH (FORCE)")
+
+
+def inputs_of(request: pytest.FixtureRequest, content: object) -> str:
+    """The digest of a test, its parameters and more content."""
+    params = request.node.callspec.params if hasattr(request.node, "callspec") else {}
+    return digest_of_inputs(request.function, {"params": params, "content": content})
+
+
+def places(state_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Patterns of the directories of this run of the tests, and names for them: those of a server, and of a test."""
+    state, temporary = (re.escape(str(path)) for path in (state_root, tmp_path_factory.getbasetemp()))
+    return {rf"{state}/runs/[\w-]+/(?:s/\d+|\d+-[\w-]+)": "%SERVER%", temporary: "%TMP%"}
 
 
 def _create(server: Target, name: str, template: str) -> Target:

@@ -19,6 +19,11 @@ class CorpusCase:
     details: dict[str, Any] = field(repr=False)
 
     @property
+    def file(self) -> str:
+        """The name of the file."""
+        return self.name.partition("-")[0]
+
+    @property
     def words(self) -> list[str]:
         """What the original has to say."""
         says: str | list[str] = self.details.get("says", [])

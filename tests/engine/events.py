@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.programs import Ended, Program
 
 Event = dict[str, Any]

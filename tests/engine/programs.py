@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.arm.connect import Target
-from pgtrial.engine import environment
+from pgtrial.loads.engine import environment
+from pgtrial.loads.target import Target
 from tests.conftest import require_engine, require_server
 
 TIMEOUT_S = 480.0
@@ -102,7 +102,12 @@ def ended(process: subprocess.Popen[str], typed: str | None = None) -> Ended:
 
 def original() -> Program:
     """pgbench 18, or skip."""
-    return Program("original", (str(require_server(18).bin / "pgbench"),))
+    return Program("original", (str(original_path()),))
+
+
+def original_path() -> Path:
+    """The program pgbench 18, or skip."""
+    return client_program("pgbench")
 
 
 def ours() -> Program:
@@ -157,8 +162,6 @@ def settle(text: str) -> str:
     return re.sub(r"^(progress: .*\n)\1+", r"\1", text, flags=re.MULTILINE)
 
 
-def assert_alike(original: Ended, ours: Ended) -> None:
-    """Both said the same, on either stream, and ended alike."""
-    assert settle(ours.stdout) == settle(original.stdout)
-    assert settle(ours.stderr) == settle(original.stderr)
-    assert ours.status == original.status
+def settled(done: Ended) -> Ended:
+    """What a program left behind, without what is measured."""
+    return Ended(done.status, settle(done.stdout), settle(done.stderr))

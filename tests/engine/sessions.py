@@ -9,7 +9,7 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 
 TIMEOUT_S = 60.0
 

@@ -9,7 +9,7 @@ import subprocess
 
 import pytest
 
-from pgtrial.arm.cluster import Cluster
+from pgtrial.servers.cluster import Cluster
 from tests.engine.events import (
     assert_consistent,
     done_of,
@@ -19,7 +19,7 @@ from tests.engine.events import (
     run_with_events,
     wait_for,
 )
-from tests.engine.programs import TIMEOUT_S, assert_alike, ended, settle
+from tests.engine.programs import TIMEOUT_S, ended, settle, settled
 from tests.engine.sessions import SELECTS, wait_until_counting, wait_until_locked
 
 
@@ -132,19 +132,21 @@ def test_both_speak_alike_of_a_server_stopped_in_mid_run(peers, start_cluster):
     assert said[1] == said[0]
 
 
-def test_both_speak_alike_of_a_session_that_is_ended(peers, fresh):
+def test_both_speak_alike_of_a_session_that_is_ended(both, fresh):
     target = fresh()
-    said = []
-    for program in peers:
+
+    def act(program):
         with target.connect() as administrator, target.connect(autocommit=False) as locking:
             locking.execute("LOCK pgbench_accounts")
             with program.start(target, ["-n", "-T", "60", "-S", "-c", "1", "--random-seed=1"]) as process:
                 wait_until_locked(target)
                 # waiting or not: while the session looks for a deadlock it is not said to wait
                 administrator.execute(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE {SELECTS}")
-                said.append(ended(process))
-    assert_alike(*said)
-    assert said[1].status == 2
+                return settled(ended(process))
+
+    theirs, mine = both(act)
+    assert mine == theirs
+    assert mine["status"] == 2
 
 
 @pytest.mark.parametrize("which", [signal.SIGINT, signal.SIGTERM])

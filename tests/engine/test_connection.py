@@ -9,13 +9,13 @@ import socket
 import subprocess
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.ports import reserved_port
+from pgtrial.servers.processes import reserved_port
 from tests.engine.events import of_kind, wait_for
 from tests.engine.guarded import (
     ADDRESS,
@@ -25,7 +25,7 @@ from tests.engine.guarded import (
     variables,
     write_private,
 )
-from tests.engine.programs import TIMEOUT_S, assert_alike, ours
+from tests.engine.programs import TIMEOUT_S, Ended, ours, settled
 from tests.engine.sessions import wait_until_left
 
 HBA = """
@@ -62,23 +62,38 @@ def guarded(workspace):
         yield cluster
 
 
-def same(peers, *args, **env):
-    """Run both with the same variables; they have to say the same. Hands back what ours said."""
-    original, engine = (run(program, *args, **env) for program in peers)
-    assert_alike(original, engine)
-    assert engine.stderr == original.stderr
-    return engine
+@pytest.fixture
+def same(both, guarded) -> Callable[..., Ended]:
+    """Run both with the same variables; they have to say the same. Returns what ours left behind."""
+
+    def run_both(*args: str, **env: str) -> Ended:
+        named = [*re.findall(r"(?:port=|:)([\d,]+)", " ".join(args)), env.get("PGPORT", ""), str(guarded.port)]
+        ports = dict.fromkeys(port for port in ",".join(named).split(",") if len(port) >= 4)
+        done: list[Ended] = []
+
+        def act(program):
+            done.append(run(program, *args, **env))
+            words = [settled(done[-1]).stdout, settled(done[-1]).stderr, done[-1].stderr]
+            for number, port in enumerate(ports):
+                words = [re.sub(rf"\b{port}\b", f"%PORT{number}%", text) for text in words]
+            return done[-1].status, words
+
+        theirs, mine = both(act)
+        assert mine == theirs
+        return done[-1]
+
+    return run_both
 
 
 @pytest.mark.parametrize("user", ["trusty", "clara", "mildred", "ann"])
-def test_each_way_of_authentication_lets_a_role_in(peers, guarded, user):
+def test_each_way_of_authentication_lets_a_role_in(same, guarded, user):
     for args in (SHORT, (*SHORT, "-C"), (*SHORT, "-j", "2", "-M", "prepared")):
-        assert same(peers, *args, **variables(guarded, user, PGPASSWORD=PASSWORD)).status == 0
+        assert same(*args, **variables(guarded, user, PGPASSWORD=PASSWORD)).status == 0
 
 
-def test_a_password_works_on_a_socket(peers, guarded):
+def test_a_password_works_on_a_socket(same, guarded):
     env = variables(guarded, "ann", PGPASSWORD=PASSWORD, PGHOST=str(guarded.socket_directory))
-    assert same(peers, *SHORT, **env).status == 0
+    assert same(*SHORT, **env).status == 0
 
 
 REFUSALS = {
@@ -115,15 +130,15 @@ REFUSALS = {
 
 
 @pytest.mark.parametrize("case", REFUSALS)
-def test_a_refusal_is_told_in_the_same_words(peers, guarded, case):
+def test_a_refusal_is_told_in_the_same_words(same, guarded, case):
     user, env = REFUSALS[case]
-    assert same(peers, *SHORT, **variables(guarded, user, **env)).status == 1
+    assert same(*SHORT, **variables(guarded, user, **env)).status == 1
 
 
-def test_a_server_that_never_answers_is_given_up_after_the_timeout(peers):
+def test_a_server_that_never_answers_is_given_up_after_the_timeout(same):
     with socket.create_server((ADDRESS, 0)) as silent:
         env = {"PGHOST": ADDRESS, "PGPORT": str(silent.getsockname()[1]), "PGUSER": "u", "PGCONNECT_TIMEOUT": "1"}
-        assert "timeout expired" in same(peers, *SHORT, **env).stderr
+        assert "timeout expired" in same(*SHORT, **env).stderr
 
 
 def test_each_client_passes_over_a_server_that_never_answers(guarded):
@@ -135,30 +150,31 @@ def test_each_client_passes_over_a_server_that_never_answers(guarded):
     assert done.status == 0, done.stderr
 
 
-def test_more_clients_than_the_server_takes(peers, guarded):
-    done = []
-    for program in peers:
-        done.append(run(program, "-n", "-S", "-c", str(PLACES + 2), **variables(guarded, "trusty")))
+def test_more_clients_than_the_server_takes(both, guarded):
+    def act(program):
+        done = run(program, "-n", "-S", "-c", str(PLACES + 2), **variables(guarded, "trusty"))
         wait_until_left(guarded.target)
-    # Ours come several at a time, so that those who are being refused may fill the slots that are reserved.
-    words = r"client \d+|remaining connection slots are reserved.*|sorry, too many clients already"
-    refusals = [re.sub(words, "#", ended.stderr) for ended in done]
-    assert refusals[0] == refusals[1]
-    assert "could not create connection for #" in refusals[1]
-    assert [ended.status for ended in done] == [1, 1]
+        # Ours come several at a time, so that those who are being refused may fill the slots that are reserved.
+        words = r"client \d+|remaining connection slots are reserved.*|sorry, too many clients already"
+        return done.status, re.sub(words, "#", done.stderr).replace(str(guarded.port), "%PORT%")
+
+    theirs, mine = both(act)
+    assert mine == theirs
+    assert "could not create connection for #" in mine[1]
+    assert mine[0] == 1
 
 
-def test_a_dead_first_host_is_passed_over(peers, guarded):
+def test_a_dead_first_host_is_passed_over(same, guarded):
     ports = f"1,{guarded.port}"
     env = variables(guarded, "ann", PGHOST=f"{ADDRESS},{ADDRESS}", PGPORT=ports, PGPASSWORD=PASSWORD)
     for more in ({}, {"PGLOADBALANCEHOSTS": "random"}, {"PGTARGETSESSIONATTRS": "prefer-standby"}):
-        assert same(peers, *SHORT, **env, **more).status == 0
+        assert same(*SHORT, **env, **more).status == 0
 
 
-def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(peers, guarded):
+def test_a_standby_is_preferred_and_a_primary_taken_if_there_is_none(same, guarded):
     env = variables(guarded, "trusty", PGDATABASE="nosuch", PGTARGETSESSIONATTRS="prefer-standby")
-    assert same(peers, *SHORT, **env).status == 1
-    assert same(peers, *SHORT, **{**env, "PGDATABASE": "postgres"}).status == 0
+    assert same(*SHORT, **env).status == 1
+    assert same(*SHORT, **{**env, "PGDATABASE": "postgres"}).status == 0
 
 
 @pytest.fixture
@@ -168,58 +184,58 @@ def dead() -> Iterator[int]:
         yield port
 
 
-def test_the_first_host_with_the_wanted_attributes_is_taken_by_each_client(peers, guarded, dead):
+def test_the_first_host_with_the_wanted_attributes_is_taken_by_each_client(same, guarded, dead):
     port = guarded.port
     hosts = f"host={ADDRESS},{ADDRESS},localhost port={dead},{port},{port} user=trusty dbname=postgres"
     for attributes in ("any", "read-write", "primary", "prefer-standby"):
         for options in ((), ("-C",), ("-j", "2")):
-            done = same(peers, *SHORT, *options, f"{hosts} target_session_attrs={attributes}")
+            done = same(*SHORT, *options, f"{hosts} target_session_attrs={attributes}")
             assert done.status == 0
     for attributes in ("read-only", "standby"):
-        assert same(peers, *SHORT, f"{hosts} target_session_attrs={attributes}").status == 1
+        assert same(*SHORT, f"{hosts} target_session_attrs={attributes}").status == 1
     uri = f"postgresql://trusty@{ADDRESS}:{dead},{ADDRESS}:{port}/postgres?target_session_attrs=read-write"
-    assert same(peers, *SHORT, uri).status == 0
+    assert same(*SHORT, uri).status == 0
 
 
-def test_connection_strings_and_uris_are_databases(peers, guarded):
+def test_connection_strings_and_uris_are_databases(same, guarded):
     host, port = guarded.socket_directory, guarded.port
     for dbname in (
         f"host={ADDRESS} port={port} user=ann password='{PASSWORD}' dbname=postgres",
         f"postgresql://ann:correct%20horse@{ADDRESS}:{port}/postgres?application_name=x",
         f"postgresql:///postgres?host={host}&port={port}&user=postgres",
     ):
-        assert same(peers, *SHORT, dbname).status == 0
-        assert same(peers, *SHORT, "-d", dbname).status == 0
+        assert same(*SHORT, dbname).status == 0
+        assert same(*SHORT, "-d", dbname).status == 0
     for wrong in ("nosuch=1", "host='x", "postgresql://[::1", "postgresql://u:secret@h/d?x=1"):
-        assert "secret" not in same(peers, *SHORT, wrong).stderr
+        assert "secret" not in same(*SHORT, wrong).stderr
 
 
-def test_a_service_leads_to_the_server(peers, guarded, tmp_path):
+def test_a_service_leads_to_the_server(same, guarded, tmp_path):
     service = f"[bench]\nhost={ADDRESS}\nport={guarded.port}\nuser=ann\npassword={PASSWORD}\ndbname=postgres\n"
     (tmp_path / ".pg_service.conf").write_text(service)
-    assert same(peers, *SHORT, "service=bench", HOME=str(tmp_path)).status == 0
-    assert same(peers, *SHORT, "service=nosuch", HOME=str(tmp_path)).status == 1
+    assert same(*SHORT, "service=bench", HOME=str(tmp_path)).status == 0
+    assert same(*SHORT, "service=nosuch", HOME=str(tmp_path)).status == 1
     assert run(ours(), *SHORT, HOME=str(tmp_path), PGSERVICE="bench", PGDATABASE="postgres").status == 0
     elsewhere = tmp_path / "services"
     elsewhere.write_text(
         service.replace("[bench]", "[other]").replace("user=ann", f"# user\nuser=ann\nport={guarded.port}")
     )
-    assert same(peers, *SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 0
+    assert same(*SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 0
     elsewhere.write_text("[other]\nnosuch=1\n")
-    assert same(peers, *SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 1
+    assert same(*SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 1
     elsewhere.write_text("[other]\nhost\n")
-    assert same(peers, *SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 1
+    assert same(*SHORT, "service=other", PGSERVICEFILE=str(elsewhere)).status == 1
 
 
-def test_the_password_file_is_used_and_named_when_it_is_wrong(peers, guarded, tmp_path):
+def test_the_password_file_is_used_and_named_when_it_is_wrong(same, guarded, tmp_path):
     line = f"{ADDRESS}:{guarded.port}:postgres:ann:"
     env = variables(guarded, "ann", HOME=str(tmp_path))
     path = write_private(tmp_path / ".pgpass", f"# passwords\n{line}{PASSWORD}\n")
-    assert same(peers, *SHORT, **env).status == 0
+    assert same(*SHORT, **env).status == 0
     write_private(path, f"{line}wrong\n")
-    assert f'password retrieved from file "{path}"' in same(peers, *SHORT, **env).stderr
+    assert f'password retrieved from file "{path}"' in same(*SHORT, **env).stderr
     elsewhere = write_private(tmp_path / "elsewhere", f"*:*:*:*:{PASSWORD}\n")
-    assert same(peers, *SHORT, **env, PGPASSFILE=str(elsewhere)).status == 0
+    assert same(*SHORT, **env, PGPASSFILE=str(elsewhere)).status == 0
 
 
 def test_a_password_file_that_others_can_read_is_ignored_with_a_warning(guarded, tmp_path):
@@ -279,18 +295,17 @@ def test_the_password_is_seen_nowhere(guarded, tmp_path):
     assert PASSWORD not in listed + stdout + stderr + events.read_text()
 
 
-def test_the_place_of_an_error_in_the_statement_is_shown(peers, guarded):
+def test_the_place_of_an_error_in_the_statement_is_shown(same, guarded):
     with guarded.target.connect() as connection:
         connection.execute("CREATE DATABASE bare TEMPLATE template0")
     env = variables(guarded, "trusty", PGDATABASE="bare")
-    assert "\nLINE 1: select count(*) from pgbench_branches\n" in same(peers, *SHORT, **env).stderr
+    assert "\nLINE 1: select count(*) from pgbench_branches\n" in same(*SHORT, **env).stderr
     with replace(guarded.target, dbname="bare").connect() as connection:
         connection.execute("CREATE TABLE pgbench_branches AS SELECT 1 AS bid")
         connection.execute("CREATE TABLE pgbench_accounts (aid int)")
     for mode in ("simple", "extended"):
         assert (
-            "\nLINE 1: SELECT abalance FROM"
-            in same(peers, "-n", "-S", "-t", "1", "--random-seed=1", "-M", mode, **env).stderr
+            "\nLINE 1: SELECT abalance FROM" in same("-n", "-S", "-t", "1", "--random-seed=1", "-M", mode, **env).stderr
         )
     prepared = run(ours(), "-n", "-S", "-M", "prepared", **env)
     assert "\nLINE 1: SELECT abalance FROM pgbench_accounts WHERE aid = $1;\n               ^\n" in prepared.stderr

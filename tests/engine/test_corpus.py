@@ -10,21 +10,17 @@ CASES = list(all_cases())
 
 
 @pytest.mark.parametrize("case", CASES, ids=[case.name for case in CASES])
-def test_a_run_of_the_corpus_is_the_same(peers, corpus_database, tmp_path, case: Case):
-    theirs, mine = (
-        perform(case, program, corpus_database, directory)
-        for program, directory in zip(peers, _directories(tmp_path), strict=True)
-    )
-    assert theirs.stdout + theirs.stderr, "the original has to say something"
+def test_a_run_of_the_corpus_is_the_same(both, corpus_database, tmp_path, case: Case):
+    def act(program):
+        directory = tmp_path / program.name
+        directory.mkdir()
+        return perform(case, program, corpus_database, directory)
+
+    theirs, mine = both(act, file=f"corpus/{case.file}")
+    assert theirs["stdout"] + theirs["stderr"], "the original has to say something"
     for words in case.words:
-        assert words in theirs.stdout + theirs.stderr
+        assert words in theirs["stdout"] + theirs["stderr"]
     assert mine == theirs
-
-
-def _directories(path):
-    for name in ("theirs", "mine"):
-        (path / name).mkdir()
-        yield path / name
 
 
 def test_the_corpus_is_large_and_each_of_its_runs_has_a_name_of_its_own():

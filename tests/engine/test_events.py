@@ -10,14 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
-from tests.engine.events import (
-    assert_consistent,
-    done_of,
-    events_of,
-    of_kind,
-    run_with_events,
-)
+from pgtrial.loads.target import Target
+from tests.engine.events import assert_consistent, done_of, events_of, of_kind, run_with_events
 from tests.engine.programs import TIMEOUT_S
 from tests.engine.sessions import wait_until_left
 

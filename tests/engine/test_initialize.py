@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
-from pgtrial.engine import environment
+from pgtrial.loads.engine import environment
+from pgtrial.loads.target import Target
 from tests.conftest import public_directory, require, require_root
-from tests.engine.programs import TIMEOUT_S, Ended, client_program
+from tests.engine.programs import TIMEOUT_S, Ended, Program, client_program
 from tests.engine.sessions import wait_until_left
 
 TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
@@ -71,6 +71,12 @@ def state(target: Target) -> dict[str, object]:
         }
 
 
+def made(program: Program, target: Target, *args: str) -> dict[str, object]:
+    """What a program says when it makes the tables, and what it made."""
+    ended = settle(program.run(target, "-i", *args))
+    return {"ended": ended, "definitions": definitions(target), "contents": contents(target)}
+
+
 RUNS = [
     "",
     "-s 2",
@@ -98,60 +104,52 @@ RUNS = [
 
 
 @pytest.mark.parametrize("line", RUNS)
-def test_the_tables_are_the_same_and_so_are_the_words(peers, fresh, line):
-    ended, made = [], []
-    for program in peers:
+def test_the_tables_are_the_same_and_so_are_the_words(both, fresh, line):
+    def act(program):
         target = fresh(empty=True)
-        ended.append(settle(program.run(target, "-i", *shlex.split(line)), quiet="-q" in line))
-        made.append(target)
-    assert ended[1] == ended[0]
-    assert definitions(made[1]) == definitions(made[0])
-    with made[0].connect() as connection:
-        exist = connection.execute("SELECT to_regclass('pgbench_history') IS NOT NULL").fetchone() == (True,)
-    if exist:
-        assert contents(made[1]) == contents(made[0])
-        assert state(made[1]) == state(made[0])
+        made = {"ended": settle(program.run(target, "-i", *shlex.split(line)), quiet="-q" in line)}
+        made["definitions"] = definitions(target)
+        with target.connect() as connection:
+            exist = connection.execute("SELECT to_regclass('pgbench_history') IS NOT NULL").fetchone() == (True,)
+        return made | ({"contents": contents(target), "state": state(target)} if exist else {})
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("major", [15, 16, 17])
-def test_the_tables_are_the_same_on_older_servers(peers, fresh, major):
-    first, second = fresh(major, empty=True), fresh(major, empty=True)
-    theirs, mine = peers[0].run(first, "-i", "--foreign-keys"), peers[1].run(second, "-i", "--foreign-keys")
-    assert settle(mine) == settle(theirs)
-    assert definitions(second) == definitions(first)
-    assert contents(second) == contents(first)
+def test_the_tables_are_the_same_on_older_servers(both, fresh, major):
+    theirs, mine = both(lambda program: made(program, fresh(major, empty=True), "--foreign-keys"), major=major)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("letter", "dtgGvpf")
 @pytest.mark.parametrize("loaded_before", [True, False])
-def test_each_step_alone_does_the_same(peers, fresh, letter, loaded_before):
-    ended, made = [], []
-    for program in peers:
+def test_each_step_alone_does_the_same(both, fresh, letter, loaded_before):
+    def act(program):
         target = fresh(empty=not loaded_before)
-        done = program.run(target, "-i", "-I", letter)
-        ended.append(settle(done))
-        made.append(target)
-    assert ended[1] == ended[0]
-    assert definitions(made[1]) == definitions(made[0])
+        return settle(program.run(target, "-i", "-I", letter)), definitions(target)
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
-def test_rows_come_in_frozen(peers, fresh):
-    found = []
-    for program in peers:
+def test_rows_come_in_frozen(both, fresh):
+    def act(program):
         target = fresh(empty=True)
         program.load(target, "-I", "dtg")
         with target.connect() as connection:
             connection.execute("CREATE EXTENSION pg_visibility")
-            found.append(
-                connection.execute(
-                    "SELECT relname, pg_relation_size(c.oid) / 8192, v.all_visible, v.all_frozen"
-                    " FROM pg_class c, pg_visibility_map_summary(c.oid) v"
-                    " WHERE relname = ANY(%s) ORDER BY relname",
-                    (list(TABLES),),
-                ).fetchall()
-            )
-    assert found[1] == found[0]
-    _, pages, visible, frozen = found[1][0]
+            return connection.execute(
+                "SELECT relname, pg_relation_size(c.oid) / 8192, v.all_visible, v.all_frozen"
+                " FROM pg_class c, pg_visibility_map_summary(c.oid) v"
+                " WHERE relname = ANY(%s) ORDER BY relname",
+                (list(TABLES),),
+            ).fetchall()
+
+    theirs, mine = both(act)
+    assert mine == theirs
+    _, pages, visible, frozen = mine[0]
     assert visible == frozen > 0.95 * pages
 
 
@@ -231,7 +229,7 @@ def test_a_full_disk_ends_the_load_with_one_sentence(peers, fresh, small_disk):
             connection.execute("DROP TABLESPACE small")
 
 
-def upkeep(target: Target) -> dict[str, tuple[int, int, bool]]:
+def upkeep(target: Target) -> Upkeep:
     """Of each table: its rows, how many columns have statistics, whether all pages are visible."""
     with target.connect() as connection:
         rows = connection.execute(
@@ -241,9 +239,11 @@ def upkeep(target: Target) -> dict[str, tuple[int, int, bool]]:
     return {name: (tuples, columns, visible) for name, tuples, columns, visible in rows}
 
 
-def assert_kept_as_well(mine: Target, theirs: Target) -> None:
+Upkeep = dict[str, tuple[int, int, bool]]
+
+
+def assert_kept_as_well(ours: Upkeep, reference: Upkeep) -> None:
     """The same statistics, and no page less visible: partitions come in frozen here only."""
-    ours, reference = upkeep(mine), upkeep(theirs)
     assert {name: found[:2] for name, found in ours.items()} == {name: found[:2] for name, found in reference.items()}
     assert [name for name, found in reference.items() if found[2] and not ours[name][2]] == []
 
@@ -274,27 +274,21 @@ PARTITIONED = [
 
 
 @pytest.mark.parametrize("line", [*PARTITIONED, "--partitions 70 --partition-method=hash", "--partitions 200 -I dt"])
-def test_options_of_the_tables_do_the_same(peers, fresh, line):
-    targets = [fresh(empty=True), fresh(empty=True)]
-    ended = [
-        settle(program.run(target, "-i", *shlex.split(line))) for program, target in zip(peers, targets, strict=True)
-    ]
-    assert ended[0][0] == 0
-    assert ended[1] == ended[0]
-    assert definitions(targets[1]) == definitions(targets[0])
-    assert contents(targets[1]) == contents(targets[0])
-    assert_kept_as_well(targets[1], targets[0])
+def test_options_of_the_tables_do_the_same(both, fresh, line):
+    def act(program):
+        target = fresh(empty=True)
+        return made(program, target, *shlex.split(line)), upkeep(target)
+
+    (theirs, their_upkeep), (mine, my_upkeep) = both(act)
+    assert theirs["ended"][0] == 0
+    assert mine == theirs
+    assert_kept_as_well(my_upkeep, their_upkeep)
 
 
 @pytest.mark.parametrize("line", ["", *PARTITIONED])
-def test_options_of_the_tables_do_the_same_on_the_oldest_server(peers, fresh, line):
-    targets = [fresh(15, empty=True), fresh(15, empty=True)]
-    ended = [
-        settle(program.run(target, "-i", *shlex.split(line))) for program, target in zip(peers, targets, strict=True)
-    ]
-    assert ended[1] == ended[0]
-    assert definitions(targets[1]) == definitions(targets[0])
-    assert contents(targets[1]) == contents(targets[0])
+def test_options_of_the_tables_do_the_same_on_the_oldest_server(both, fresh, line):
+    theirs, mine = both(lambda program: made(program, fresh(15, empty=True), *shlex.split(line)), major=15)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize(
@@ -307,39 +301,41 @@ def test_options_of_the_tables_do_the_same_on_the_oldest_server(peers, fresh, li
         "--index-tablespace nowhere",
     ],
 )
-def test_tablespaces_are_where_they_were_asked_for(peers, fresh, places, line):
-    targets = [fresh(empty=True), fresh(empty=True)]
-    ended = [
-        settle(program.run(target, "-i", *shlex.split(line))) for program, target in zip(peers, targets, strict=True)
-    ]
-    assert ended[0][0] == (1 if "nowhere" in line else 0)
-    assert ended[1] == ended[0]
-    assert definitions(targets[1]) == definitions(targets[0])
+def test_tablespaces_are_where_they_were_asked_for(both, fresh, places, line):
+    def act(program):
+        target = fresh(empty=True)
+        return settle(program.run(target, "-i", *shlex.split(line))), definitions(target)
+
+    theirs, mine = both(act)
+    assert theirs[0][0] == (1 if "nowhere" in line else 0)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("jobs", [1, 2, 4])
 @pytest.mark.parametrize("line", ["-s 2", "-s 2 --partitions 5", "-s 2 --partitions 3 --partition-method hash"])
-def test_any_number_of_connections_loads_the_same(peers, fresh, line, jobs):
-    theirs, mine = fresh(empty=True), fresh(empty=True)
-    first = peers[0].run(theirs, "-i", *shlex.split(line))
-    second = peers[1].run(mine, "-i", *shlex.split(line), f"--load-jobs={jobs}")
-    assert settle(second) == settle(first)
-    assert definitions(mine) == definitions(theirs)
-    assert contents(mine) == contents(theirs)
-    assert_kept_as_well(mine, theirs)
+def test_any_number_of_connections_loads_the_same(both, fresh, line, jobs):
+    def act(program):
+        target = fresh(empty=True)
+        more = [f"--load-jobs={jobs}"] if program.name == "ours" else []
+        return made(program, target, *shlex.split(line), *more), upkeep(target)
+
+    (theirs, their_upkeep), (mine, my_upkeep) = both(act)
+    assert mine == theirs
+    assert_kept_as_well(my_upkeep, their_upkeep)
 
 
 @pytest.mark.parametrize("there", ["ADD PRIMARY KEY (aid)", "ADD CONSTRAINT mine UNIQUE (aid)"])
-def test_what_a_partition_has_before_the_keys_are_made_is_kept(peers, fresh, there):
-    made = []
-    for program in peers:
+def test_what_a_partition_has_before_the_keys_are_made_is_kept(both, fresh, there):
+    def act(program):
         target = fresh(empty=True)
         program.load(target, "-s", "2", "--partitions", "3", "-I", "dtg")
         with target.connect() as connection:
             connection.execute(f"ALTER TABLE pgbench_accounts_2 {there}")
         program.load(target, "-s", "2", "-I", "pv")
-        made.append(definitions(target))
-    assert made[1] == made[0]
+        return definitions(target)
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("partitions", [0, 3])
@@ -374,20 +370,18 @@ ODD_TABLES = {
 
 
 @pytest.mark.parametrize("odd", ODD_TABLES)
-def test_tables_of_the_users_are_filled_or_refused_as_by_the_original(peers, fresh, odd):
-    ended, made = [], []
-    for program in peers:
+def test_tables_of_the_users_are_filled_or_refused_as_by_the_original(both, fresh, odd):
+    def act(program):
         target = fresh()
         with target.connect() as connection:
             connection.execute(ODD_TABLES[odd])
         status, _, said = settle(program.run(target, "-i", "-I", "g"))
         # An error is heard of sooner or later: the lines of progress before it differ.
-        ended.append((status, [line for line in said.splitlines() if " tuples (" not in line]))
-        made.append(target)
-    assert ended[1] == ended[0]
-    assert definitions(made[1]) == definitions(made[0])
-    if odd not in ("a view in the way", "no table at all"):
-        assert contents(made[1]) == contents(made[0])
+        left = [status, [line for line in said.splitlines() if " tuples (" not in line], definitions(target)]
+        return left if odd in ("a view in the way", "no table at all") else [*left, contents(target)]
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
 def test_who_may_only_fill_the_tables_can_load(peers, fresh):

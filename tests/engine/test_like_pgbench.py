@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from tests.engine.programs import assert_alike
+from tests.engine.programs import settled
 from tests.engine.sessions import wait_until_left
 
 RUNS = [
@@ -59,17 +59,20 @@ RUNS = [
 
 
 @pytest.mark.parametrize("line", RUNS)
-def test_a_run_prints_the_same_lines(peers, loaded, line):
-    original, ours = peers
-    args = shlex.split(line)
-    assert_alike(original.run_in_time(loaded(18), *args), ours.run(loaded(18), *args))
+def test_a_run_prints_the_same_lines(both, loaded, line):
+    def act(program):
+        run = program.run_in_time if program.name == "original" else program.run
+        return settled(run(loaded(18), *shlex.split(line)))
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("major", [15, 16, 17])
-def test_a_run_prints_the_same_lines_on_older_servers(peers, loaded, major):
-    original, ours = peers
+def test_a_run_prints_the_same_lines_on_older_servers(both, loaded, major):
     args = shlex.split("-t 5 -M prepared -c 2 -r")
-    assert_alike(original.run(loaded(major), *args), ours.run(loaded(major), *args))
+    theirs, mine = both(lambda program: settled(program.run(loaded(major), *args)), major=major)
+    assert mine == theirs
 
 
 REFUSALS = [
@@ -179,31 +182,31 @@ REFUSALS = [
 
 
 @pytest.mark.parametrize("line", REFUSALS)
-def test_a_refusal_has_the_same_words(peers, loaded, line):
-    original, ours = peers
-    args = shlex.split(line)
-    assert_alike(original.run(loaded(18), *args), ours.run(loaded(18), *args))
+def test_a_refusal_has_the_same_words(both, loaded, line):
+    theirs, mine = both(lambda program: settled(program.run(loaded(18), *shlex.split(line))))
+    assert mine == theirs
 
 
-def test_a_server_without_room_has_the_same_words(peers, loaded):
-    done = []
-    for program in peers:
-        done.append(program.run(loaded(18), *shlex.split("-n -S -c 150 -t 1")))
+def test_a_server_without_room_has_the_same_words(both, loaded):
+    def act(program):
+        done = program.run(loaded(18), *shlex.split("-n -S -c 150 -t 1"))
         # the places of the clients that were there have to be free again
         wait_until_left(loaded(18))
-    assert_alike(*done)
+        return settled(done)
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("seed", ["7", "time", "x", ""])
-def test_the_seed_of_the_environment_is_taken_alike(peers, loaded, seed):
-    original, ours = peers
+def test_the_seed_of_the_environment_is_taken_alike(both, loaded, seed):
     args = ("-n", "-S", "-t", "1")
-    first, second = (program.run(loaded(18), *args, PGBENCH_RANDOM_SEED=seed) for program in (original, ours))
-    assert_alike(first, second)
+    theirs, mine = both(lambda program: settled(program.run(loaded(18), *args, PGBENCH_RANDOM_SEED=seed)))
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("line", ["-t 40", "-t 40 -r -j 2", "-T 2 -P 1"])
-def test_failed_transactions_are_told_alike(peers, fresh, line):
+def test_failed_transactions_are_told_alike(both, fresh, line):
     target = fresh()
     args = ("-n", "-N", "-c", "8", *line.split())
     with target.connect() as connection:
@@ -215,15 +218,17 @@ def test_failed_transactions_are_told_alike(peers, fresh, line):
         connection.execute(
             "CREATE TRIGGER count_it BEFORE INSERT ON pgbench_history FOR EACH ROW EXECUTE FUNCTION count_it()"
         )
-    said = []
-    for program in peers:
+
+    def act(program):
         done = program.run_in_time(target, *args, PGOPTIONS="-c default_transaction_isolation=repeatable\\ read")
         failures = r"failed transactions: [1-9]\d* \(\d+\.\d{3}%\)|actually processed: [1-9]\d*"
         of_commands = r"(?<=^ {3}[ \d.]{11} )[ \d]{11}(?= )"
         stdout = re.sub(failures, "#", done.stdout)
-        said.append(replace(done, stdout=re.sub(of_commands, "##########", stdout, flags=re.MULTILINE)))
-    assert_alike(*said)
-    assert said[1].stdout.count("#\n") + said[1].stdout.count("#/320\n") == 2
+        return settled(replace(done, stdout=re.sub(of_commands, "##########", stdout, flags=re.MULTILINE)))
+
+    theirs, mine = both(act)
+    assert mine == theirs
+    assert mine["stdout"].count("#\n") + mine["stdout"].count("#/320\n") == 2
 
 
 _FAILING_TRIGGER = """
@@ -256,41 +261,39 @@ _AT_PARSING = [
         *((mode, change) for mode in ("simple", "extended") for change in _AT_PARSING),
     ],
 )
-def test_a_broken_schema_ends_the_clients_alike(peers, fresh, mode, change):
-    original, ours = peers
+def test_a_broken_schema_ends_the_clients_alike(both, fresh, mode, change):
     target = fresh()
     with target.connect() as connection:
         connection.execute(change)
     args = ("-t", "2", "-M", mode, "--random-seed=1")
-    assert_alike(original.run(target, *args), ours.run(target, *args))
+    theirs, mine = both(lambda program: settled(program.run(target, *args)))
+    assert mine == theirs
 
 
-def test_a_role_without_rights_is_told_so_alike(peers, fresh):
-    original, ours = peers
+def test_a_role_without_rights_is_told_so_alike(both, fresh):
     target = fresh()
     with target.connect() as connection:
         connection.execute("DROP ROLE IF EXISTS guest")
         connection.execute("CREATE ROLE guest LOGIN")
         connection.execute("GRANT SELECT ON pgbench_branches, pgbench_accounts TO guest")
     guest = replace(target, user="guest")
-    for line in ("-t 1", "-t 1 -v", "-S -n -t 1", "-N -n -t 1", "-i -I d", "-i -I t", "-i -I g", "-i -I v"):
-        args = shlex.split(line)
-        assert_alike(original.run(guest, *args), ours.run(guest, *args))
+    lines = ("-t 1", "-t 1 -v", "-S -n -t 1", "-N -n -t 1", "-i -I d", "-i -I t", "-i -I g", "-i -I v")
+    theirs, mine = both(lambda program: [settled(program.run(guest, *line.split())) for line in lines])
+    assert mine == theirs
     with target.connect() as connection:
         connection.execute("DROP OWNED BY guest")
         connection.execute("DROP ROLE guest")
 
 
-def test_partitions_are_told_alike(peers, fresh):
-    original, ours = peers
+def test_partitions_are_told_alike(both, peers, fresh):
     target = fresh(empty=True)
-    original.load(target, "--partitions=3", "--partition-method=hash")
-    assert_alike(original.run(target, "-n", "-t", "2"), ours.run(target, "-n", "-t", "2"))
+    peers[0].load(target, "--partitions=3", "--partition-method=hash")
+    theirs, mine = both(lambda program: settled(program.run(target, "-n", "-t", "2")))
+    assert mine == theirs
 
 
 def test_help_and_version_come_first_or_not_at_all(peers, loaded):
-    original, ours = peers
-    for program in (original, ours):
+    for program in peers:
         for option in ("--help", "-?"):
             done = program.run(loaded(18), option, "--bogus")
             assert (done.status, done.stderr) == (0, "")
@@ -311,9 +314,13 @@ def test_the_help_is_the_originals_and_what_is_ours_apart(peers, loaded):
     assert text.replace(added, "").replace("This is pgbench as pgtrial has it.\n", "") == theirs.partition("Report")[0]
 
 
-def test_a_link_named_pgbench_is_pgbench(peers, loaded, tmp_path):
-    original, ours = peers
-    link = tmp_path / "pgbench"
-    link.symlink_to(ours.command[0])
-    linked = replace(ours, command=(str(link),))
-    assert_alike(original.run(loaded(18), "-n", "-S", "-t", "3"), linked.run(loaded(18), "-n", "-S", "-t", "3"))
+def test_a_link_named_pgbench_is_pgbench(both, loaded, tmp_path):
+    def act(program):
+        if program.name == "ours":
+            link = tmp_path / "pgbench"
+            link.symlink_to(program.command[0])
+            program = replace(program, command=(str(link),))
+        return settled(program.run(loaded(18), "-n", "-S", "-t", "3"))
+
+    theirs, mine = both(act)
+    assert mine == theirs

@@ -9,16 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.trial.outcome import Outcome
+from pgtrial.conduct.outcome import Outcome
 from tests.conftest import require_engine
-from tests.engine.events import (
-    Event,
-    assert_consistent,
-    done_of,
-    events_of,
-    histogram,
-    of_kind,
-)
+from tests.engine.events import Event, assert_consistent, done_of, events_of, histogram, of_kind
 from tests.engine.programs import TIMEOUT_S, Ended, ended
 
 LOAD = ("-n", "-c", "2", "-T", "2", "--warmup", "0.5", "--random-seed=7")

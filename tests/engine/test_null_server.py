@@ -12,7 +12,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.conftest import require_engine
 from tests.engine.programs import TIMEOUT_S, Ended, Program, client_program
 

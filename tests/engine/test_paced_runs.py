@@ -10,9 +10,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.arm.cluster import Cluster
-from pgtrial.arm.processes import server_processes
-from pgtrial.trial.outcome import Outcome
+from pgtrial.conduct.outcome import Outcome
+from pgtrial.servers.cluster import Cluster
+from pgtrial.servers.processes import server_processes
 from tests.engine.events import assert_consistent, done_of, events_of, histogram, of_kind, run_with_events, wait_for
 from tests.engine.programs import ended
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import psutil
+import psycopg
 import pytest
 
-from pgtrial.arm.cluster import Cluster
+from pgtrial.servers.cluster import Cluster
+from pgtrial.servers.workspace import Workspace
+from tests.conftest import running_clusters
 from tests.engine.events import done_of, events_of, of_kind
-from tests.engine.programs import Ended, Program, assert_alike, ended
+from tests.engine.programs import Ended, Program, ended, settled
 
 START_TIMEOUT_S = 120.0
 # The client stays in the shell between two statements, or between two transactions, until the test lets it go.
@@ -31,11 +35,21 @@ END;
 BETWEEN_TRANSACTIONS = f"SELECT 1;\n{WAIT}\n"
 
 
+@pytest.fixture(scope="module")
+def _mortal(workspace: Workspace) -> Iterator[Cluster]:
+    with running_clusters(workspace, {}) as running:
+        yield running(18)
+
+
 @pytest.fixture
-def mortal(start_cluster) -> Cluster:
-    """A cluster of the test's own."""
-    cluster: Cluster = start_cluster(18)
-    return cluster
+def mortal(_mortal: Cluster) -> Cluster:
+    """A cluster of these tests' own, which runs, whatever became of it in the test before."""
+    try:
+        _mortal.target.connect().close()
+    except psycopg.OperationalError:
+        _mortal.stop(immediate=True)
+        _mortal.start(_mortal.data_directory.with_suffix(".log"))
+    return _mortal
 
 
 def run_over_a_death(
@@ -91,40 +105,43 @@ def let_go(program: Program, process: subprocess.Popen[str], directory: Path, cl
         ("-C", "extended"),
     ],
 )
-def test_a_server_that_dies_in_a_transaction_is_told_alike(peers, mortal, tmp_path, line, mode):
+def test_a_server_that_dies_in_a_transaction_is_told_alike(both, mortal, tmp_path, line, mode):
     (tmp_path / "script.sql").write_text(IN_A_TRANSACTION)
     args = ["-n", "-t", "3", "-D", "turn=0", "-f", "script.sql", "-M", mode, *line.split()]
-    theirs, mine = (run_over_a_death(program, mortal, tmp_path, args, immediate=True, reborn=True) for program in peers)
-    assert_alike(theirs, mine)
-    assert mine.status == 2
-    assert "actually processed: 2/6" in mine.stdout or "actually processed: 1/3" in mine.stdout
+    theirs, mine = both(
+        lambda program: settled(run_over_a_death(program, mortal, tmp_path, args, immediate=True, reborn=True))
+    )
+    assert mine == theirs
+    assert mine["status"] == 2
+    assert "actually processed: 2/6" in mine["stdout"] or "actually processed: 1/3" in mine["stdout"]
 
 
 @pytest.mark.parametrize("immediate", [True, False])
 @pytest.mark.parametrize("reborn", [True, False])
-def test_a_client_that_connects_anew_survives_a_restart_between_transactions(
-    peers, mortal, tmp_path, immediate, reborn
-):
+def test_a_client_that_connects_anew_survives_a_restart_between_transactions(both, mortal, tmp_path, immediate, reborn):
     (tmp_path / "script.sql").write_text(BETWEEN_TRANSACTIONS)
     args = ["-n", "-t", "3", "-C", "-f", "script.sql"]
-    theirs, mine = (
-        run_over_a_death(program, mortal, tmp_path, args, immediate=immediate, reborn=reborn) for program in peers
+    theirs, mine = both(
+        lambda program: settled(run_over_a_death(program, mortal, tmp_path, args, immediate=immediate, reborn=reborn))
     )
-    assert_alike(theirs, mine)
-    assert mine.status == (0 if reborn else 2)
-    assert f"actually processed: {3 if reborn else 1}/3" in mine.stdout
+    assert mine == theirs
+    assert mine["status"] == (0 if reborn else 2)
+    assert f"actually processed: {3 if reborn else 1}/3" in mine["stdout"]
 
 
-def test_a_client_that_stays_connected_does_not_survive_a_restart(peers, mortal, tmp_path):
+def test_a_client_that_stays_connected_does_not_survive_a_restart(both, mortal, tmp_path):
     (tmp_path / "script.sql").write_text(BETWEEN_TRANSACTIONS)
-    for immediate in (True, False):
-        args = ["-n", "-t", "3", "-f", "script.sql"]
-        theirs, mine = (
-            run_over_a_death(program, mortal, tmp_path, args, immediate=immediate, reborn=True) for program in peers
-        )
-        assert_alike(theirs, mine)
-        assert mine.status == 2
-        assert "actually processed: 1/3" in mine.stdout
+    args = ["-n", "-t", "3", "-f", "script.sql"]
+    theirs, mine = both(
+        lambda program: [
+            settled(run_over_a_death(program, mortal, tmp_path, args, immediate=immediate, reborn=True))
+            for immediate in (True, False)
+        ]
+    )
+    assert mine == theirs
+    for done in mine:
+        assert done["status"] == 2
+        assert "actually processed: 1/3" in done["stdout"]
 
 
 def test_a_death_leaves_the_counts_by_sqlstate_in_the_events(peers, mortal, tmp_path):

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.programs import Program
 
 MODES = ("simple", "extended", "prepared")
@@ -24,45 +26,48 @@ def rows(target: Target) -> dict[str, list[tuple[object, ...]]]:
         return {name: connection.execute(query).fetchall() for name, query in queries.items()}
 
 
-def both_leave(peers: tuple[Program, Program], fresh, major: int, *args: str) -> list[dict]:
-    left = []
-    for program in peers:
+def left(fresh, major: int, *args: str) -> Callable[[Program], object]:
+    """What a program leaves in a new database."""
+
+    def act(program: Program) -> object:
         target = fresh(major)
         done = program.run(target, *args)
         assert done.status == 0, done.stderr
-        left.append(rows(target))
-    return left
+        return rows(target)
+
+    return act
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("script", ["tpcb-like", "simple-update"])
-def test_a_seeded_client_leaves_the_same_rows(peers, fresh, script, mode):
+def test_a_seeded_client_leaves_the_same_rows(both, fresh, script, mode):
     args = ("-n", "-t", "200", "-b", script, "-M", mode, "--random-seed=7")
-    theirs, mine = both_leave(peers, fresh, 18, *args)
+    theirs, mine = both(left(fresh, 18, *args))
     assert mine == theirs
     assert len(mine["history"]) == 200
 
 
 @pytest.mark.parametrize("major", [15, 16, 17])
-def test_a_seeded_client_leaves_the_same_rows_on_older_servers(peers, fresh, major):
+def test_a_seeded_client_leaves_the_same_rows_on_older_servers(both, fresh, major):
     args = ("-n", "-t", "50", "-M", "prepared", "--random-seed=18446744073709551615")
-    theirs, mine = both_leave(peers, fresh, major, *args)
+    theirs, mine = both(left(fresh, major, *args), major=major)
     assert mine == theirs
     assert len(mine["history"]) == 50
 
 
-def test_scripts_are_chosen_alike(peers, fresh):
+def test_scripts_are_chosen_alike(both, fresh):
     args = ("-n", "-t", "100", "-b", "tpcb@2", "-b", "simple@3", "-b", "select@0", "--random-seed=11", "-C")
-    theirs, mine = both_leave(peers, fresh, 18, *args)
+    theirs, mine = both(left(fresh, 18, *args))
     assert mine == theirs
 
 
-def test_clients_of_several_threads_draw_their_own_values(peers, fresh):
+def test_clients_of_several_threads_draw_their_own_values(both, fresh):
     # A client's values do not depend on the other clients; what they add up to does not depend on the order.
-    args = ("-n", "-t", "30", "-c", "5", "-j", "3", "--random-seed=3")
-    theirs, mine = both_leave(peers, fresh, 18, *args)
-    for left in (theirs, mine):
-        left["history"].sort()
+    def act(program):
+        found = left(fresh, 18, "-n", "-t", "30", "-c", "5", "-j", "3", "--random-seed=3")(program)
+        return {**found, "history": sorted(found["history"])}
+
+    theirs, mine = both(act)
     assert mine == theirs
     assert len(mine["history"]) == 150
 

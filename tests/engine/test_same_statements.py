@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.programs import Program
+from tests.engine.recordings import by_fifties
 
 MODES = ("simple", "extended", "prepared")
 TRANSACTIONS = 1000
@@ -76,24 +77,32 @@ def logged(database: tuple[Target, Path], program: Program, *args: str) -> list[
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("script", ["tpcb-like", "simple-update", "select-only"])
-def test_a_server_logs_the_same_statements(peers, logging_database, script, mode):
+def test_a_server_logs_the_same_statements(both, logging_database, script, mode):
     args = ("-t", str(TRANSACTIONS), "--random-seed=7", "-b", script, "-M", mode)
-    (their_setup, their_client), (my_setup, my_client) = (logged(logging_database, program, *args) for program in peers)
-    assert my_client == their_client
-    assert sum("SELECT abalance" in words for words in my_client) == TRANSACTIONS
 
-    # Both ask in their own words whether the accounts are partitioned; all else around the run is the same.
-    def without_question(session: list[str]) -> list[str]:
-        return [words for words in session if "pg_partitioned_table" not in words]
+    def act(program):
+        setup, client = logged(logging_database, program, *args)
+        assert sum("SELECT abalance" in words for words in client) == TRANSACTIONS
+        # Both ask in their own words whether the accounts are partitioned; all else around the run is the same.
+        return {
+            "setup": [words for words in setup if "pg_partitioned_table" not in words],
+            "client": by_fifties(client),
+        }
 
-    assert without_question(my_setup) == without_question(their_setup)
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
-def test_a_server_logs_the_same_statements_of_several_scripts_and_connections(peers, logging_database):
+def test_a_server_logs_the_same_statements_of_several_scripts_and_connections(both, logging_database):
     args = ("-n", "-t", "20", "--random-seed=8", "-b", "tpcb", "-b", "select@2", "-M", "prepared", "-C")
-    theirs, mine = (logged(logging_database, program, *args) for program in peers)
-    assert mine[1:] == theirs[1:]
-    assert len(mine) == 21
+
+    def act(program):
+        _, *clients = logged(logging_database, program, *args)
+        return clients
+
+    theirs, mine = both(act)
+    assert mine == theirs
+    assert len(mine) == 20
 
 
 @pytest.mark.parametrize(
@@ -104,44 +113,53 @@ def test_a_server_logs_the_same_statements_of_several_scripts_and_connections(pe
         *((A_PIPELINE, mode) for mode in MODES if mode != "simple"),
     ],
 )
-def test_a_server_logs_the_same_statements_of_a_script(peers, logging_database, tmp_path, script, mode):
+def test_a_server_logs_the_same_statements_of_a_script(both, logging_database, tmp_path, script, mode):
     path = tmp_path / "script.sql"
     path.write_text(script)
     args = ("-n", "-t", str(TRANSACTIONS), "--random-seed=20", "-f", str(path), "-M", mode)
-    theirs, mine = (logged(logging_database, program, *args) for program in peers)
-    (my_client,) = mine
-    assert [my_client] == theirs
-    # two or more in a transaction, and the draws differ from one to the next
-    assert len(my_client) >= 2 * TRANSACTIONS
-    assert len(set(my_client)) > TRANSACTIONS / 5
+
+    def act(program):
+        (client,) = logged(logging_database, program, *args)
+        # two or more in a transaction, and the draws differ from one to the next
+        assert len(client) >= 2 * TRANSACTIONS
+        assert len(set(client)) > TRANSACTIONS / 5
+        return by_fifties(client)
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
-def test_a_server_logs_the_same_statements_of_several_scripts(peers, logging_database, tmp_path):
+def test_a_server_logs_the_same_statements_of_several_scripts(both, logging_database, tmp_path):
     path = tmp_path / "script.sql"
     path.write_text(EVERY_DRAW)
     scripts = ("-f", f"{path}@3", "-b", "select-only@2", "-f", str(path), "-b", "simple-update@0")
     args = ("-n", "-t", str(TRANSACTIONS), "--random-seed=21", *scripts, "-M", "prepared")
-    theirs, mine = (logged(logging_database, program, *args) for program in peers)
-    # the questions before the run are in words of each one's own
-    assert mine[-1] == theirs[-1]
-    # both of the scripts that have a weight
-    assert any("abalance" in words for words in mine[-1])
-    assert any("colon" in words for words in mine[-1])
+
+    def act(program):
+        # the questions before the run are in words of each one's own
+        client = logged(logging_database, program, *args)[-1]
+        # both of the scripts that have a weight
+        assert any("abalance" in words for words in client)
+        assert any("colon" in words for words in client)
+        return by_fifties(client)
+
+    theirs, mine = both(act)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_each_of_several_clients_sends_the_same_statements(peers, logging_database, tmp_path, mode):
+def test_each_of_several_clients_sends_the_same_statements(both, logging_database, tmp_path, mode):
     # Of several scripts a client's next depends on the other clients: those of a thread share the draws that choose.
     path = tmp_path / "script.sql"
     path.write_text(EVERY_DRAW)
     args = ("-n", "-t", "200", "-c", "4", "-j", "1", "--random-seed=21", "-f", str(path), "-M", mode)
-    theirs, mine = (logged(logging_database, program, *args) for program in peers)
     # the clients come in any order
-    assert sorted(mine) == sorted(theirs)
+    theirs, mine = both(lambda program: sorted(map(by_fifties, logged(logging_database, program, *args))))
+    assert mine == theirs
     assert len({tuple(session) for session in mine}) == 4
 
 
-def test_a_transaction_is_repeated_with_the_same_statements(peers, logging_database, tmp_path):
+def test_a_transaction_is_repeated_with_the_same_statements(both, logging_database, tmp_path):
     target, _ = logging_database
     with target.connect() as connection:
         connection.execute("CREATE SEQUENCE turns")
@@ -152,7 +170,7 @@ def test_a_transaction_is_repeated_with_the_same_statements(peers, logging_datab
     path = tmp_path / "script.sql"
     path.write_text("BEGIN;\n\\set a random(1, 1000000)\nSELECT :a;\nSELECT mishap();\nEND;\n")
     args = ("-n", "-t", "100", "--max-tries=3", "--random-seed=22", "-f", str(path))
-    theirs, mine = (logged(logging_database, program, *args) for program in peers)
+    theirs, mine = both(lambda program: logged(logging_database, program, *args))
+    assert mine == theirs
     (my_client,) = mine
-    assert [my_client] == theirs
     assert sum("ROLLBACK" in words.upper() for words in my_client) == 200

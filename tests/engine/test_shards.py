@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.conftest import require_engine
 from tests.engine.events import Event, done_of, events_of, of_kind, run_with_events, wait_for
 from tests.engine.programs import Ended, Program, ended

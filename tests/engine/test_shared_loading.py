@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.conftest import require_engine
 from tests.engine.programs import Ended, Program, ended
 from tests.engine.sysbench.sides import ours as sysbench

@@ -15,8 +15,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pgtrial.arm.cluster import Cluster
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
+from pgtrial.servers.cluster import Cluster
 from tests.conftest import require_engine
 from tests.engine.events import (
     assert_consistent,

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pgtrial.arm.connect import Target
-from pgtrial.arm.workspace import Workspace
+from pgtrial.loads.target import Target
+from pgtrial.servers.workspace import Workspace
 from tests.conftest import running_clusters
 from tests.engine.events import assert_consistent, done_of, run_with_events
 from tests.engine.sessions import wait_until_left

@@ -11,14 +11,14 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pgtrial.analyse.canaries import judge
+from pgtrial.model.records.study import Audit, Canary, CanaryReading, ClientWarning, Facts, Finding, Plan, Trial
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.spec import SetUp, StudySection, StudySpec
 from pgtrial.report.build import build_report
+from pgtrial.statistics.canaries import judge
 from pgtrial.store.directory import OBSERVED_SCHEMA, PROVIDER_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, StudyDirectory
-from pgtrial.store.records import Audit, Canary, CanaryReading, ClientWarning, Facts, Finding, Plan, Trial
-from pgtrial.study.load_section import LoadSection
-from pgtrial.study.spec import SetUp, StudySection, StudySpec
 
-from ..analyse.studies import LoadPoint, make_plan, noisy, run
+from ..statistics.studies import LoadPoint, make_plan, noisy, run
 
 POINTS = [
     LoadPoint(workload=workload, scale=20, clients=clients, protocol="prepared")

@@ -11,10 +11,10 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from pgtrial.analyse.records import StudyResult
 from pgtrial.cli import report as report_command
 from pgtrial.cli import verdict as verdict_command
-from pgtrial.errors import StoreError
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.results import StudyResult
 from pgtrial.report.build import build_report
 from pgtrial.report.charts import draw
 from pgtrial.report.data import read_data
@@ -24,7 +24,7 @@ from pgtrial.report.tables import block_table, look_table, ratio_table
 from pgtrial.report.terminal import summary
 from pgtrial.store.timelines import committed_per_second
 
-from ..analyse.studies import deployed, make_plan, peculiar, run
+from ..statistics.studies import deployed, make_plan, peculiar, run
 from .conftest import Audit, Studies, timeline, write_study
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.analyse.records import StudyResult
-from pgtrial.analyse.words import interval_text
+from pgtrial.model.records.results import StudyResult
 from pgtrial.report.build import build_report
+from pgtrial.statistics.words import interval_text
 from pgtrial.store.directory import StudyDirectory
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

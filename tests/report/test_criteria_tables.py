@@ -9,14 +9,14 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from rich.console import Console
 
-from pgtrial.analyse.results import analyse_study
 from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.criteria_tables import criteria_tables
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE
 from pgtrial.report.terminal import summary
-from pgtrial.study.load import build_study
-from tests.analyse.tasks import BLOCKS, Draw, noisy, run_tasks
+from pgtrial.statistics.analysis import analyse_study
+from pgtrial.store.study_file import build_study
+from tests.statistics.tasks import BLOCKS, Draw, noisy, run_tasks
 
 
 def data_of(blocks: int = BLOCKS, *, published: str | None = None, **arms: Draw) -> StudyData:

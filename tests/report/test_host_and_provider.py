@@ -15,7 +15,7 @@ from pgtrial.report.host_tables import host_tables
 from pgtrial.report.provider_tables import provider_tables
 from pgtrial.report.series import host_series, provider_series
 
-from ..analyse.studies import POINT
+from ..statistics.studies import POINT
 from .conftest import Studies, host, provided
 
 

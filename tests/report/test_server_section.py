@@ -15,7 +15,7 @@ from pgtrial.report.terminal import summary
 from pgtrial.report.waits import active_sessions, measured_load
 from pgtrial.store.directory import WAITS_SCHEMA
 
-from ..analyse.studies import POINT
+from ..statistics.studies import POINT
 from .conftest import Studies, sessions, waits
 
 

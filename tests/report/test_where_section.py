@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pgtrial.analyse.records import StudyResult
+from pgtrial.model.records.machines import ServerHost
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.study import Audit, Facts
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
+from pgtrial.report.machine_tables import where_tables
 from pgtrial.report.terminal import summary
-from pgtrial.report.where_tables import where_tables
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.machines import ServerHost
-from pgtrial.store.records import Audit, Facts
 
-from ..analyse.fleets import share
-from ..analyse.studies import make_plan, noisy, run
+from ..statistics.fleets import share
+from ..statistics.studies import make_plan, noisy, run
 from .conftest import Studies, write_study
 
 SPEEDS = {"10.0.0.21": 100.0, "10.0.0.22": 101.0, "10.0.0.23": 70.0}

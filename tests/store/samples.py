@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pgtrial.model.records.study import Phase, PlannedTrial, Trial
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import Phase, PlannedTrial, Trial
 
 
 def completed_trial(study: StudyDirectory, planned: PlannedTrial) -> Trial:

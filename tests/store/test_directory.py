@@ -7,11 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from pgtrial.errors import StoreError
+from pgtrial.conduct.plan import make_plan
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.study import Audit, Facts, Finding
 from pgtrial.store.directory import OBSERVED_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, StudyDirectory
-from pgtrial.store.records import Audit, Facts, Finding
-from pgtrial.study.load import build_study
-from pgtrial.study.plan import make_plan
+from pgtrial.store.study_file import build_study
 from tests.store.samples import completed_trial
 
 SPEC = build_study({"arms": {"old one/2": {}, "new": {"settings": {"jit": "off"}}}, "verdict": {"blocks": 8}}, "test")

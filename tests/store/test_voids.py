@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.errors import StoreError
+from pgtrial.conduct.plan import make_plan
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.study import Canary, Judgement, Void
 from pgtrial.store import files, voids
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import Canary, Judgement, Void
-from pgtrial.study.load import build_study
-from pgtrial.study.plan import make_plan
-from tests.analyse.canaries import reading, references
+from pgtrial.store.study_file import build_study
+from tests.statistics.canaries import reading, references
 from tests.store.samples import completed_trial
 
 SPEC = build_study({"arms": {"old": {}, "new": {"settings": {"jit": "off"}}}, "verdict": {"blocks": 3}}, "test")

@@ -14,7 +14,7 @@ from typing import Any
 import typer
 
 from pgtrial import __version__
-from pgtrial.errors import PgtrialError
+from pgtrial.model.errors import PgtrialError
 
 COMMANDS = {
     "demo": "Compare synchronous_commit on with off here and now, in about three minutes.",

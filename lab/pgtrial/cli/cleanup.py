@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.arm.workspace import clean, leftovers, state_root
-from pgtrial.data.template import Templates
-from pgtrial.fleet import scratch
+from pgtrial.loads.fleet import scratch
+from pgtrial.servers.templates import Templates
+from pgtrial.servers.workspace import clean, leftovers, state_root
 
 
 def command(

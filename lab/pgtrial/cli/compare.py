@@ -11,10 +11,10 @@ import psycopg
 import typer
 from psycopg.conninfo import conninfo_to_dict
 
-from pgtrial.cli import load_from
+from pgtrial.cli import study_options
 from pgtrial.cli.conduct import start
-from pgtrial.errors import StudyError
-from pgtrial.study.load import build_study
+from pgtrial.model.errors import StudyError
+from pgtrial.store.study_file import build_study
 
 _DSN_KEYS = {"host", "hostaddr", "port", "user", "dbname", "service", "password"}
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
@@ -65,9 +65,9 @@ def command(
             help="What all arms share, in the form of an arm, e.g. postgres=17; repeatable.", show_default=False
         ),
     ] = None,
-    fleet: load_from.Fleet = None,
-    machines: load_from.Machines = None,
-    pack: load_from.Pack = False,
+    fleet: study_options.Fleet = None,
+    machines: study_options.Machines = None,
+    pack: study_options.Pack = False,
     question: Annotated[str | None, typer.Option(help="The question, for the report's title.")] = None,
     results: Annotated[Path | None, typer.Option(help="The study's directory.", show_default=False)] = None,
     seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
@@ -103,7 +103,7 @@ def command(
         "arms": named,
         "verdict": _given(verdict),
     }
-    spec = load_from.by_fleet(build_study(data, "the command line"), fleet, machines, pack=pack)
+    spec = study_options.by_fleet(build_study(data, "the command line"), fleet, machines, pack=pack)
     return start(spec, results, anew=new, as_json=json)
 
 

@@ -11,16 +11,16 @@ from rich.console import Console
 
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
-from pgtrial.errors import ArmError, PgtrialError, StudyError
-from pgtrial.interrupt import Interrupted, interruptible
+from pgtrial.conduct.plan import warnings
+from pgtrial.conduct.provider_metrics import import_metrics
+from pgtrial.conduct.run_study import run_study
+from pgtrial.machines.interrupt import Interrupted, interruptible
+from pgtrial.model.errors import ArmError, PgtrialError, StudyError
+from pgtrial.model.study.frozen import has_secrets
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.build import build_report
 from pgtrial.report.terminal import summary
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.study.frozen import has_secrets
-from pgtrial.study.plan import warnings
-from pgtrial.study.spec import StudySpec
-from pgtrial.trial.provider_metrics import import_metrics
-from pgtrial.trial.run_study import run_study
 
 
 def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json: bool = False) -> int:

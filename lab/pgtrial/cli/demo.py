@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from pgtrial.cli.conduct import start
-from pgtrial.study.load import read_study
+from pgtrial.store.study_file import read_study
 
 
 def command(

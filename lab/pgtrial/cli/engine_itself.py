@@ -6,7 +6,7 @@ import os
 import sys
 from typing import NoReturn
 
-from pgtrial.engine import engine_path
+from pgtrial.loads.engine import engine_path
 
 
 def execute(front_end: str, arguments: list[str]) -> NoReturn:

@@ -13,19 +13,21 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from pgtrial.arm.base import Needs, make_arms
-from pgtrial.arm.workspace import Workspace, state_root
-from pgtrial.cli import load_from
+from pgtrial.cli import study_options
 from pgtrial.cli.conduct import stopped
-from pgtrial.cli.study_file import Profile, read
-from pgtrial.errors import StudyError
-from pgtrial.facts.audit import audit
-from pgtrial.facts.collect import collect, collect_machine
-from pgtrial.interrupt import Interrupted, interruptible
-from pgtrial.store.records import Audit, Facts
-from pgtrial.study.deployments import deployments_of
-from pgtrial.study.plan import make_plan
-from pgtrial.study.spec import StudySpec
+from pgtrial.cli.study_options import Profile, read
+from pgtrial.conduct.deployments import deployments_of
+from pgtrial.conduct.plan import make_plan
+from pgtrial.evidence.audit.rules import audit
+from pgtrial.evidence.collect.collect import collect, collect_machine
+from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.machines.interrupt import Interrupted, interruptible
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import Audit, Facts
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Needs
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.workspace import Workspace, state_root
 
 _NOT_SHOWN = ("defaults", "sources")
 
@@ -36,7 +38,7 @@ def command(
         typer.Argument(help="A study file or @NAME: its arms are started and looked at; default: this machine."),
     ] = None,
     profile: Profile = None,
-    fleet: load_from.Fleet = None,
+    fleet: study_options.Fleet = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every setting.")] = False,
 ) -> int:
     """Show what this machine is, or what the arms of a study are and what that says about fairness.
@@ -48,7 +50,7 @@ def command(
             raise StudyError("--profile and --fleet are of a study; name one")
         found, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
     else:
-        spec = load_from.by_fleet(read(study, profile), fleet, None, pack=False)
+        spec = study_options.by_fleet(read(study, profile), fleet, None, pack=False)
         try:
             with interruptible():
                 found, audited = _of_study(spec)
@@ -71,7 +73,7 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
             arm.check(Needs.of(spec))
             for place in places:
                 # an empty cluster tells as much as a loaded one, and at once
-                with arm.serve(0, Path(logs) / "server.log", {}, place) as target:
+                with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, place) as target:
                     facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
                 found.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))

@@ -9,9 +9,9 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from pgtrial.arm.servers import find_servers
-from pgtrial.study.load import bundled_studies
-from pgtrial.study.sysbench import SYSBENCH_TESTS
+from pgtrial.model.study.sysbench import SYSBENCH_TESTS
+from pgtrial.servers.installations import find_servers
+from pgtrial.store.study_file import bundled_studies
 
 WORKLOADS = {
     "tpcb-like": "pgbench's default: five statements in a transaction, updates of three tables and a history",

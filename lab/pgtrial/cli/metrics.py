@@ -8,10 +8,10 @@ from typing import Annotated
 import typer
 
 from pgtrial.cli.conduct import say, warn
-from pgtrial.errors import StudyError
+from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
+from pgtrial.model.errors import StudyError
 from pgtrial.report.build import build_report
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.trial.provider_metrics import import_metrics, measured_arms
 
 
 def command(directory: Annotated[Path, typer.Argument(help="A study directory.")]) -> int:

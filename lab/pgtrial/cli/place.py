@@ -7,16 +7,17 @@ from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
 
-from pgtrial.errors import StoreError
+from pgtrial.conduct.engine_options import check_sysbench
+from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.stopping import Stop, next_step
+from pgtrial.model.errors import StoreError
+from pgtrial.model.names import slug
+from pgtrial.model.records.study import Plan
+from pgtrial.model.study.frozen import freeze
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import cannot_write, slug
-from pgtrial.store.records import Plan
+from pgtrial.store.files import cannot_write
 from pgtrial.store.timelines import committed_seconds
-from pgtrial.study.frozen import freeze
-from pgtrial.study.plan import make_plan
-from pgtrial.study.spec import StudySpec
-from pgtrial.trial.engine_options import check_sysbench
-from pgtrial.trial.stopping import Stop, next_step
 
 RESULTS = Path("results")
 """Where new studies are put, below the current directory."""

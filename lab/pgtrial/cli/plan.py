@@ -13,21 +13,20 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pgtrial.analyse.words import plural
-from pgtrial.arm.base import Needs
-from pgtrial.cli import load_from
+from pgtrial.cli import study_options
 from pgtrial.cli.conduct import warn
 from pgtrial.cli.place import plan_now
-from pgtrial.cli.study_file import Profile, Seed, read
-from pgtrial.data.sizes import needed_mb
-from pgtrial.facts.audit import listed
-from pgtrial.store.machines import ServerHost
-from pgtrial.store.records import Plan
-from pgtrial.study.fleet import LOCAL, FleetSection
-from pgtrial.study.places import shared_places
-from pgtrial.study.plan import canary_estimate, fewest_blocks, study_estimate, warnings
-from pgtrial.study.spec import StudySpec
-from pgtrial.study.units import format_duration
+from pgtrial.cli.study_options import Profile, Seed, read
+from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
+from pgtrial.evidence.audit.cases import listed
+from pgtrial.loads.data.sizes import needed_mb
+from pgtrial.model.records.machines import ServerHost
+from pgtrial.model.records.study import Plan
+from pgtrial.model.study.fleet import LOCAL, FleetSection
+from pgtrial.model.study.places import shared_places
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration, plural
+from pgtrial.servers.arm import Needs
 
 _SHOWN_BLOCKS = 3
 
@@ -37,9 +36,9 @@ def command(
     *,
     profile: Profile = None,
     seed: Seed = None,
-    fleet: load_from.Fleet = None,
-    machines: load_from.Machines = None,
-    pack: load_from.Pack = False,
+    fleet: study_options.Fleet = None,
+    machines: study_options.Machines = None,
+    pack: study_options.Pack = False,
     json: Annotated[bool, typer.Option("--json", help="Print the whole plan as JSON.")] = False,
 ) -> int:
     """Show load points, blocks, looks, time and disk space of a study, who runs where, and the first blocks' order.
@@ -49,7 +48,7 @@ def command(
     spec = read(study, profile)
     if seed is not None:
         spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
-    spec = load_from.by_fleet(spec, fleet, machines, pack=pack)
+    spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     plan = plan_now(spec)
     found = warnings(spec, plan)
     if json:
@@ -72,7 +71,7 @@ def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
         "seconds_at_most": round(study_estimate(spec, plan)),
         "seconds_of_canaries": round(canary_estimate(spec, plan.max_blocks)),
         "fewest_blocks": fewest_blocks(spec, plan),
-        "disk_mb": max(needed_mb(data, spec.load.fillfactor) for data in Needs.of(spec).data),
+        "disk_mb": max(needed_mb(data) for data in Needs.of(spec).data),
         "places": [
             {"arms": shared.arms, "places": shared.places or "kept copies of the data"}
             for shared in shared_places(spec)

@@ -19,10 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from pgtrial.analyse.words import plural
-from pgtrial.store.records import Trial
-from pgtrial.study.units import format_duration
-from pgtrial.trial.progress import (
+from pgtrial.conduct.progress import (
     BlockEnds,
     BlockNoisy,
     BlockVoid,
@@ -35,6 +32,8 @@ from pgtrial.trial.progress import (
     TrialBegins,
     TrialEnds,
 )
+from pgtrial.model.records.study import Trial
+from pgtrial.model.units import format_duration, plural
 
 
 @contextmanager

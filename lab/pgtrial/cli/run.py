@@ -7,13 +7,13 @@ from typing import Annotated
 
 import typer
 
-from pgtrial.cli import load_from
+from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
-from pgtrial.cli.study_file import Profile, Seed, read
-from pgtrial.errors import StudyError
+from pgtrial.cli.study_options import Profile, Seed, read
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.study.load import with_fleet
-from pgtrial.study.spec import StudySpec
+from pgtrial.store.study_file import with_fleet
 
 
 def command(
@@ -30,9 +30,9 @@ def command(
         Path | None, typer.Option(help="Go on with the study in this directory.", show_default=False)
     ] = None,
     seed: Seed = None,
-    fleet: load_from.Fleet = None,
-    machines: load_from.Machines = None,
-    pack: load_from.Pack = False,
+    fleet: study_options.Fleet = None,
+    machines: study_options.Machines = None,
+    pack: study_options.Pack = False,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
 ) -> int:
@@ -60,7 +60,7 @@ def command(
     spec = read(study, profile)
     if seed is not None:
         spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
-    return start(load_from.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
+    return start(study_options.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
 
 
 def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:

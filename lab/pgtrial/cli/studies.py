@@ -5,11 +5,11 @@ from __future__ import annotations
 from rich.console import Console
 from rich.table import Table
 
-from pgtrial.cli.study_file import builds_here
-from pgtrial.errors import StudyError
-from pgtrial.study.load import bundled_studies, profiles_of, read_study
-from pgtrial.study.plan import make_plan, study_estimate
-from pgtrial.study.units import format_duration
+from pgtrial.cli.study_options import builds_here
+from pgtrial.conduct.plan import make_plan, study_estimate
+from pgtrial.model.errors import StudyError
+from pgtrial.model.units import format_duration
+from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 
 
 def command() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from pgtrial.analyse.canaries import CAP, DEVIATIONS, FLOOR
-from pgtrial.analyse.words import percent
+from pgtrial.model.records.study import Canary
+from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
-from pgtrial.store.records import Canary
+from pgtrial.statistics.canaries import CAP, DEVIATIONS, FLOOR
 
 
 def canary_tables(data: StudyData) -> list[Table]:

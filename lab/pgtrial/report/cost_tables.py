@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pgtrial.analyse.costs import clearly, difference_text
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
+from pgtrial.statistics.costs import clearly, difference_text
 
 
 def cost_tables(data: StudyData) -> list[Table]:

@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from pgtrial.analyse.criteria import FAILURES, SECONDARY
-from pgtrial.analyse.deployments import Units
-from pgtrial.analyse.levels import NOTABLE_SHARE
-from pgtrial.analyse.records import Criterion
-from pgtrial.analyse.words import as_written, interval_text, percent
-from pgtrial.published.figures import Published, read_published
+from pgtrial.model.published.figures import Published, read_published
+from pgtrial.model.records.results import Criterion
+from pgtrial.model.records.study import Trial
+from pgtrial.model.records.tasks import TaskTimes
+from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
-from pgtrial.store.records import Trial
-from pgtrial.store.tasks import TaskTimes
+from pgtrial.statistics.criteria import FAILURES, SECONDARY
+from pgtrial.statistics.deployments import Units
+from pgtrial.statistics.levels import NOTABLE_SHARE
+from pgtrial.statistics.words import interval_text
 
 CREATION = "creation of the table"
 

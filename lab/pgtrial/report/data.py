@@ -8,12 +8,12 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pgtrial.analyse.results import StudyResult, analyse_study
-from pgtrial.facts.trial_audit import whole_audit
+from pgtrial.evidence.audit.rules import whole_audit
+from pgtrial.model.records.study import Canary, Facts, Plan, Trial
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.statistics.analysis import StudyResult, analyse_study
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import Canary, Facts, Plan, Trial
 from pgtrial.store.timelines import committed_per_second
-from pgtrial.study.spec import StudySpec
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from statistics import median
 
-from pgtrial.analyse.words import as_written, plural
+from pgtrial.model.study.sysbench import SysbenchSection
+from pgtrial.model.units import as_written, format_duration, plural
 from pgtrial.report.data import StudyData
-from pgtrial.study.sysbench import SysbenchSection
-from pgtrial.study.units import format_duration
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:

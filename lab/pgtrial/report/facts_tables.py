@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pgtrial.analyse.words import plural
+from pgtrial.model.units import plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import Table
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 
 import polars as pl
 
+from pgtrial.model.records.study import LoadPoint
 from pgtrial.report.data import StudyData
 from pgtrial.report.series import CPU_MODES, MB, host_series
 from pgtrial.report.tables import NONE, Table
-from pgtrial.store.records import LoadPoint
 
 _STATEMENTS = "pg_stat_statements"
 _SHOWN = 5

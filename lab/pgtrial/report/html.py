@@ -12,11 +12,12 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pgtrial.analyse import words
-from pgtrial.analyse.records import Claim
+from pgtrial.model.records.results import Claim
+from pgtrial.model.units import decimals_for, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
+from pgtrial.statistics import words
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
@@ -56,7 +57,7 @@ def card(data: StudyData, claim: Claim, sentence: str) -> dict[str, Any]:
         "headline": words.headline(claim, data.plan),
         "number": _by_regime(claim)
         if claim.parts
-        else words.percent(value, words.decimals_for(_numbers(claim)), sign=True)
+        else percent(value, decimals_for(_numbers(claim)), sign=True)
         if value is not None
         else "–",
         "interval": words.interval_text(difference, sign=True) if difference else "",
@@ -68,7 +69,7 @@ def card(data: StudyData, claim: Claim, sentence: str) -> dict[str, Any]:
 def _by_regime(claim: Claim) -> str:
     """`+12% before, -3% after`."""
     found = [(part.difference.value if part.difference else part.running, part.regime) for part in claim.parts]
-    return ", ".join(f"{words.percent(value, sign=True) if value is not None else '–'} {when}" for value, when in found)
+    return ", ".join(f"{percent(value, sign=True) if value is not None else '–'} {when}" for value, when in found)
 
 
 def _numbers(claim: Claim) -> list[float]:

@@ -6,12 +6,13 @@ import math
 
 from pydantic import Field
 
-from pgtrial.analyse.records import Claim, Word
-from pgtrial.analyse.words import decimals_for, where
-from pgtrial.published.figures import Claim as PublishedClaim
-from pgtrial.published.figures import Exactness, Figure, Point, Published, Series, read_published, same_arm
+from pgtrial.model.published.figures import Claim as PublishedClaim
+from pgtrial.model.published.figures import Exactness, Figure, Point, Published, Series, read_published, same_arm
+from pgtrial.model.records import Record
+from pgtrial.model.records.results import Claim, Word
+from pgtrial.model.units import decimals_for
 from pgtrial.report.data import StudyData
-from pgtrial.store.record import Record
+from pgtrial.statistics.words import where
 
 
 class Ratio(Record):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.published.figures import Figure, Point, Published
+from pgtrial.model.published.figures import Figure, Point, Published
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Beside, beside, findings, published_text, ratio_text
 from pgtrial.report.tables import NONE, Table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.analyse.records import CellRegimes, Spread, TrialRegime
+from pgtrial.model.records.results import CellRegimes, Spread, TrialRegime
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table, levels_text
 

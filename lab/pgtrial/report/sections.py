@@ -13,12 +13,12 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.facts_tables import facts_tables
 from pgtrial.report.host_tables import host_tables
 from pgtrial.report.loss_tables import failure_tables
+from pgtrial.report.machine_tables import where_tables
 from pgtrial.report.provider_tables import provider_tables
 from pgtrial.report.published_tables import published_tables
 from pgtrial.report.regime_tables import regime_table, regime_trial_table
 from pgtrial.report.server_tables import server_tables
 from pgtrial.report.tables import SECTIONS, Table
-from pgtrial.report.where_tables import where_tables
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from pgtrial.observe.cloudwatch import UNITS
+from pgtrial.evidence.observe.cloudwatch import UNITS
+from pgtrial.model.records.study import LoadPoint
 from pgtrial.report.data import StudyData
-from pgtrial.store.records import LoadPoint
 
 MB = 1e-6
 

@@ -6,12 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import median
 
-from pgtrial.analyse import p8
-from pgtrial.analyse.deployments import is_fixed
-from pgtrial.analyse.records import Claim, Level
-from pgtrial.analyse.words import interval_name, interval_text, percent, plural, where
+from pgtrial.model.records.results import Claim, Level
+from pgtrial.model.records.study import Measure, Trial
+from pgtrial.model.units import percent, plural
 from pgtrial.report.data import StudyData
-from pgtrial.store.records import Measure, Trial
+from pgtrial.statistics import p8
+from pgtrial.statistics.deployments import is_fixed
+from pgtrial.statistics.words import interval_name, interval_text, where
 
 
 @dataclass(frozen=True)

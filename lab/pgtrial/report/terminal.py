@@ -8,11 +8,12 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from pgtrial.analyse.records import Claim, Level, StudyResult
-from pgtrial.analyse.where_records import WhereItRan
-from pgtrial.analyse.words import interval_text, percent
+from pgtrial.model.records.results import Claim, Level, StudyResult
+from pgtrial.model.records.study import measure_of
+from pgtrial.model.records.where_it_ran import WhereItRan
+from pgtrial.model.units import percent
 from pgtrial.report.criteria_tables import criterion_value
-from pgtrial.store.records import measure_of
+from pgtrial.statistics.words import interval_text
 
 _STYLES = {"better": "green", "worse": "red", "equivalent": "cyan", "undecided": "yellow", "withheld": "yellow"}
 _MOST_MACHINES = 12

@@ -6,8 +6,8 @@ import math
 
 import polars as pl
 
+from pgtrial.model.records.study import LoadPoint
 from pgtrial.report.data import StudyData
-from pgtrial.store.records import LoadPoint
 
 CPU = "CPU"
 """Active without a wait event: on a CPU, or in the queue for one."""

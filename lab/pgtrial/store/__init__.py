@@ -1,1 +1,1 @@
-"""The study directory: what is written once, atomically, and how it is read back."""
+"""The study directory and the study file: what is read from disk and written to it."""

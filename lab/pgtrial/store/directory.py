@@ -18,14 +18,15 @@ from typing import TypeVar
 import polars as pl
 from pydantic import ValidationError
 
-from pgtrial.errors import StoreError
-from pgtrial.store.files import cannot_write, slug, sync_directory, sync_tree, write_atomically
-from pgtrial.store.record import Record
-from pgtrial.store.records import FORMAT, Audit, Canary, Facts, Plan, PlannedTrial, Trial
+from pgtrial.model.errors import StoreError
+from pgtrial.model.names import slug
+from pgtrial.model.records import Record
+from pgtrial.model.records.study import FORMAT, Audit, Canary, Facts, Plan, PlannedTrial, Trial
+from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.store.files import cannot_write, sync_directory, sync_tree, write_atomically
+from pgtrial.store.scripts import FOLDER, digest
 from pgtrial.store.voids import set_aside, unfinished_void
-from pgtrial.study.frozen import freeze, thaw
-from pgtrial.study.scripts import FOLDER, digest
-from pgtrial.study.spec import StudySpec
 
 _R = TypeVar("_R", bound=Record)
 

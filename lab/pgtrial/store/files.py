@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-import re
 from pathlib import Path
 
-from pgtrial.errors import StoreError
+from pgtrial.model.errors import StoreError
 
 
 def write_atomically(path: Path, data: str | bytes) -> None:
@@ -48,8 +47,3 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"cannot write {path}: {error.strerror or error}; choose a writable place with --results, or free some space"
     )
-
-
-def slug(text: str) -> str:
-    """A name that any filesystem takes: letters, digits, `.`, `_`, `=` and `-`, at most 40 characters."""
-    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.")[:40] or "arm"

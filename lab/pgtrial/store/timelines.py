@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import polars as pl
 
+from pgtrial.model.records.study import Trial
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.records import Trial
 
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
+from pgtrial.model.records.study import Canary, Judgement, Void
 from pgtrial.store.files import cannot_write, sync_directory, write_atomically
-from pgtrial.store.records import Canary, Judgement, Void
 
 VOIDED = "voided"
 

@@ -5,15 +5,19 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pgtrial.arm.cluster import Cluster
-from pgtrial.arm.connect import Target
-from pgtrial.arm.workspace import Workspace
+from pgtrial.loads.target import Target
+from pgtrial.servers.cluster import Cluster
+from pgtrial.servers.workspace import Workspace
+from tests.engine.conftest import Both, inputs_of, places
 from tests.engine.guarded import serving
+from tests.engine.recordings import HINT, Key, Recordings, digest_of_program, plain
 from tests.engine.sessions import wait_until_left
-from tests.engine.sysbench.sides import Side, original, ours
+from tests.engine.sysbench.sides import SYSBENCH, Side, original, ours
 
 PASSWORD_RULE = "host all asked 127.0.0.1/32 scram-sha-256\n"
 _SETTINGS = {
@@ -27,6 +31,7 @@ _SETTINGS = {
 _numbers = itertools.count()
 
 Databases = Callable[[], tuple[Target, Target]]
+Act = Callable[[Side, Target], object]
 
 
 @pytest.fixture(scope="session")
@@ -78,3 +83,28 @@ def databases(_shared: tuple[Target, Target]) -> tuple[Target, Target]:
         with target.connect() as connection:
             connection.execute("DROP SCHEMA public CASCADE; CREATE SCHEMA public")
     return _shared
+
+
+@pytest.fixture
+def both(
+    request: pytest.FixtureRequest,
+    recordings: Recordings,
+    server: Cluster,
+    state_root: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Both:
+    """`theirs, mine = both(act, databases)`: what `act(side, target)` returns for each side, as plain data.
+
+    The original's comes from its recording, if one fits. `content` is more of what it depends on, as scripts are.
+    """
+    names = places(state_root, tmp_path_factory)
+
+    def ask(act: Act, pair: tuple[Target, Target], content: object = None) -> tuple[Any, Any]:
+        print(HINT)
+        first, second = pair
+        key = Key(digest_of_program(SYSBENCH), server.server.version, inputs_of(request, content))
+        file = f"sysbench/{request.path.stem}"
+        theirs = recordings.answer(file, request.node.name, key, lambda: plain(act(original(), first), names))
+        return theirs, plain(act(ours(), second), names)
+
+    return ask

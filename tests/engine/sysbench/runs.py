@@ -22,7 +22,7 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.corpora import CorpusCase, named, read_corpus
 from tests.engine.sessions import wait_until_alone
 from tests.engine.sysbench.differences import instead_of, without_known
@@ -54,6 +54,16 @@ class Case(CorpusCase):
     """One run of a file, of one or more lines of arguments."""
 
     lines: tuple[str, ...]
+
+    @property
+    def content(self) -> list[object]:
+        """All that the case consists of."""
+        return [self.lines, self.details, {name: (SCRIPTS / name).read_text() for name in self.details.get("lua", [])}]
+
+
+def texts(directory: Path) -> dict[str, str]:
+    """The files of a directory."""
+    return {path.name: path.read_text() for path in sorted(directory.iterdir())}
 
 
 @dataclass(frozen=True)
@@ -96,7 +106,7 @@ def perform(case: Case, side: Side, database: Database, directory: Path) -> Outc
         done = side.run(target, *args, directory=directory, typed=details.get("typed"), **details.get("env", {}))
         # what a run that ended with an error had under way goes on without it
         wait_until_alone(connection, target.dbname)
-        places = {str(directory): "~", target.dbname: "%DB%", target.host: "%HOST%", f"port={target.port}": "port=#"}
+        places = {str(directory): "~", target.dbname: "%DB%", target.host: "%HOST%", str(target.port): "%PORT%"}
         stdout, stderr = (_settled(case, side, _renamed(text, places)) for text in (done.stdout, done.stderr))
         said += stdout + stderr
         instead = instead_of(line)

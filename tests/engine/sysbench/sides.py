@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.conftest import require, require_engine
 from tests.engine.programs import Program
 

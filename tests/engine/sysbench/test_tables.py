@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pgtrial.arm.connect import Target
-from pgtrial.engine import environment
+from pgtrial.loads.engine import environment
+from pgtrial.loads.target import Target
 from tests.engine.programs import client_program
 from tests.engine.sysbench.sides import Side
 
@@ -72,78 +73,87 @@ def spread(target: Target) -> list[tuple[int, float]]:
         return [(int(count), float(share)) for count, share in connection.execute(query).fetchall()]
 
 
-def both_prepare(sides: tuple[Side, Side], databases: tuple[Target, Target], path: Path, line: str) -> None:
-    for side, target in zip(sides, databases, strict=True):
-        done = side.run(target, *line.split(), "prepare", directory=path)
-        assert done.status == 0, done.stdout + done.stderr
+def prepare(side: Side, target: Target, path: Path, line: str) -> None:
+    done = side.run(target, *line.split(), "prepare", directory=path)
+    assert done.status == 0, done.stdout + done.stderr
+
+
+def prepared(path: Path, line: str) -> Callable[[Side, Target], dict[str, Any]]:
+    """What a side's `prepare` leaves."""
+
+    def act(side: Side, target: Target) -> dict[str, Any]:
+        prepare(side, target, path, line)
+        return {"definitions": definitions(target), "contents": contents(target)}
+
+    return act
 
 
 @pytest.mark.parametrize("options", OPTIONS)
 def test_prepare_makes_the_same_tables(sides, databases, tmp_path, options):
-    both_prepare(sides, databases, tmp_path, f"oltp_read_write --table-size={ROWS} --rand-seed=7 {options}")
-    theirs, mine = databases
-    my_definitions = definitions(mine)
-    assert my_definitions == definitions(theirs)
-    assert "CREATE TABLE public.sbtest1" in my_definitions
-    assert contents(mine) == contents(theirs)
-    ((their_values, their_share),), ((my_values, my_share),) = spread(theirs), spread(mine)
+    leave = prepared(tmp_path, f"oltp_read_write --table-size={ROWS} --rand-seed=7 {options}")
+    theirs, mine = (leave(side, target) for side, target in zip(sides, databases, strict=True))
+    assert mine == theirs
+    ((their_values, their_share),), ((my_values, my_share),) = map(spread, databases)
+    assert "CREATE TABLE public.sbtest1" in mine["definitions"]
     # 500 draws out of 500, the same each time: four standard deviations and more
     assert my_values == pytest.approx(their_values, abs=50)
     assert my_share == pytest.approx(their_share, abs=0.12)
 
 
 @pytest.mark.parametrize("test", OLTP)
-def test_each_test_prepares_the_same_tables(sides, databases, tmp_path, test):
-    both_prepare(sides, databases, tmp_path, f"{test} --table-size={ROWS} --tables=2")
-    theirs, mine = databases
-    assert definitions(mine) == definitions(theirs)
-    assert contents(mine) == contents(theirs)
+def test_each_test_prepares_the_same_tables(both, databases, tmp_path, test):
+    theirs, mine = both(prepared(tmp_path, f"{test} --table-size={ROWS} --tables=2"), databases)
+    assert mine == theirs
 
 
 @pytest.mark.parametrize("rows", [0, 1, 2, 3000])
-def test_a_table_of_any_size_is_the_same(sides, databases, tmp_path, rows):
-    both_prepare(sides, databases, tmp_path, f"oltp_read_write --table-size={rows}")
-    theirs, mine = databases
-    assert definitions(mine) == definitions(theirs)
-    counts = []
-    for target in (theirs, mine):
+def test_a_table_of_any_size_is_the_same(both, databases, tmp_path, rows):
+    def act(side, target):
+        prepare(side, target, tmp_path, f"oltp_read_write --table-size={rows}")
         with target.connect() as connection:
             query = "SELECT count(*), min(id), max(id), (SELECT last_value FROM sbtest1_id_seq) FROM sbtest1"
-            counts.append(connection.execute(query).fetchall())
-    assert counts[0] == counts[1]
-    assert counts[1][0][0] == rows
+            return {"definitions": definitions(target), "counts": connection.execute(query).fetchall()}
+
+    theirs, mine = both(act, databases)
+    assert mine == theirs
+    assert mine["counts"][0][0] == rows
 
 
-def test_bulk_insert_prepares_and_fills_the_same_tables(sides, databases, tmp_path):
-    both_prepare(sides, databases, tmp_path, "bulk_insert --threads=3")
-    theirs, mine = databases
-    assert definitions(mine) == definitions(theirs)
-    left = []
-    for side, target in zip(sides, databases, strict=True):
+def test_bulk_insert_prepares_and_fills_the_same_tables(both, databases, tmp_path):
+    def act(side, target):
+        prepare(side, target, tmp_path, "bulk_insert --threads=3")
+        defined = definitions(target)
         done = side.run(target, "bulk_insert", "--threads=1", "--events=40000", "--time=0", "run", directory=tmp_path)
         assert done.status == 0, done.stdout
         with target.connect() as connection:
             query = "SELECT count(*), min(id), max(id), bool_and(k = id) FROM sbtest1"
-            left.append(connection.execute(query).fetchall())
-    assert left == [[(40000, 1, 40000, True)]] * 2
+            return {"definitions": defined, "rows": connection.execute(query).fetchall()}
+
+    theirs, mine = both(act, databases)
+    assert mine == theirs
+    assert mine["rows"] == [[40000, 1, 40000, True]]
 
 
-def test_a_run_leaves_as_many_rows_as_it_found(sides, databases, tmp_path):
-    both_prepare(sides, databases, tmp_path, f"oltp_read_write --table-size={ROWS} --tables=2")
-    for side, target in zip(sides, databases, strict=True):
+def test_a_run_leaves_as_many_rows_as_it_found(both, databases, tmp_path):
+    def act(side, target):
+        prepare(side, target, tmp_path, f"oltp_read_write --table-size={ROWS} --tables=2")
         line = f"oltp_write_only --table-size={ROWS} --tables=2 --threads=4 --events=400 --time=0 run"
         done = side.run(target, *line.split(), directory=tmp_path)
         assert done.status == 0, done.stdout
         with target.connect() as connection:
             query = "SELECT (SELECT count(*) FROM sbtest1), (SELECT count(*) FROM sbtest2)"
-            assert connection.execute(query).fetchall() == [(ROWS, ROWS)]
+            return connection.execute(query).fetchall()
+
+    for rows in both(act, databases):
+        assert rows == [[ROWS, ROWS]]
 
 
-def test_cleanup_leaves_nothing(sides, databases, tmp_path):
-    both_prepare(sides, databases, tmp_path, "oltp_read_write --table-size=20 --tables=2")
-    for side, target in zip(sides, databases, strict=True):
+def test_cleanup_leaves_nothing(both, databases, tmp_path):
+    def act(side, target):
+        prepare(side, target, tmp_path, "oltp_read_write --table-size=20 --tables=2")
         assert side.run(target, "oltp_read_only", "--tables=2", "cleanup", directory=tmp_path).status == 0
-    theirs, mine = databases
-    my_definitions = definitions(mine)
-    assert my_definitions == definitions(theirs)
-    assert "sbtest" not in my_definitions
+        return definitions(target)
+
+    theirs, mine = both(act, databases)
+    assert mine == theirs
+    assert "sbtest" not in mine

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.arm.connect import Target
+from pgtrial.loads.target import Target
 from tests.engine.programs import Ended
-from tests.engine.sysbench.runs import SCRIPTS
+from tests.engine.sysbench.runs import SCRIPTS, texts
 from tests.engine.sysbench.sides import Side
 
 SIZE = "--tables=2 --scale=2 --items=200 --customers=30"
@@ -46,16 +46,17 @@ def counts(target: Target) -> dict[str, int]:
         return dict(connection.execute(each).fetchall())
 
 
-def test_both_prepare_as_many_rows(sides, databases, directory):
-    made = []
-    for side, target in zip(sides, databases, strict=True):
+def test_both_prepare_as_many_rows(both, databases, directory):
+    def act(side, target):
         done = command(side, target, directory, "--threads=2 prepare")
         assert done.status == 0, done.stdout
-        # the lines of an order are drawn
-        made.append({name: rows for name, rows in counts(target).items() if not name.startswith("order_line")})
         assert command(side, target, directory, "check").stdout.count("holds") == CONDITIONS
-    assert made[0] == made[1]
-    assert {re.sub(r"\d", "", name) for name in made[1]} == NAMES - {"order_line"}
+        # the lines of an order are drawn
+        return {name: rows for name, rows in counts(target).items() if not name.startswith("order_line")}
+
+    theirs, mine = both(act, databases, texts(directory))
+    assert mine == theirs
+    assert {re.sub(r"\d", "", name) for name in mine} == NAMES - {"order_line"}
 
 
 @pytest.mark.parametrize(
@@ -86,30 +87,34 @@ def test_the_tables_are_consistent_after_a_run(sides, databases, directory, whic
     assert checked.status == 0
 
 
-def test_broken_conditions_are_found(sides, databases, directory):
+def test_broken_conditions_are_found(both, databases, directory):
     statements = [
         "UPDATE warehouse1 SET w_ytd = w_ytd + 1 WHERE w_id = 1",
         "UPDATE district1 SET d_next_o_id = d_next_o_id + 1 WHERE d_id = 3",
         "DELETE FROM new_order1 WHERE no_o_id = 25 AND no_d_id = 4",
         "DELETE FROM order_line1 WHERE ol_number = 1 AND ol_o_id = 7 AND ol_d_id = 5",
     ]
-    said = []
-    for side, target in zip(sides, databases, strict=True):
+
+    def act(side, target):
         assert command(side, target, directory, "prepare").status == 0
         with target.connect() as connection:
             for statement in statements:
                 connection.execute(statement)
         done = command(side, target, directory, "check")
         assert done.status == 1
-        said.append(re.findall(r"^set \d, condition \d: .*$", done.stdout, flags=re.MULTILINE))
-    assert said[0] == said[1]
-    assert [line.split()[-3] for line in said[1][:4]] == ["broken"] * 4
-    assert [line.split()[-1] for line in said[1][4:]] == ["holds"] * 4
+        return re.findall(r"^set \d, condition \d: .*$", done.stdout, flags=re.MULTILINE)
+
+    theirs, mine = both(act, databases, texts(directory))
+    assert mine == theirs
+    assert [line.split()[-3] for line in mine[:4]] == ["broken"] * 4
+    assert [line.split()[-1] for line in mine[4:]] == ["holds"] * 4
 
 
-def test_cleanup_drops_every_table(sides, databases, directory):
-    for side, target in zip(sides, databases, strict=True):
+def test_cleanup_drops_every_table(both, databases, directory):
+    def act(side, target):
         assert command(side, target, directory, "prepare").status == 0
         assert len(counts(target)) == TABLES
         assert command(side, target, directory, "cleanup").status == 0
-        assert counts(target) == {}
+        return counts(target)
+
+    assert both(act, databases, texts(directory)) == ({}, {})

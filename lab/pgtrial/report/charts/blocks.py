@@ -7,11 +7,12 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.analyse.records import BlockRatio, Claim
-from pgtrial.analyse.words import in_regime, percent
+from pgtrial.model.records.results import BlockRatio, Claim
+from pgtrial.model.units import percent
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
 from pgtrial.report.data import StudyData
+from pgtrial.statistics.words import in_regime
 
 
 @chart("blocks")

@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.analyse.canaries import PROBES, judgements
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import DASHES, SHAPES, ZERO_LABEL, Canvas
 from pgtrial.report.data import StudyData
+from pgtrial.statistics.canaries import PROBES, judgements
 
 NAMES = {"cpu_per_s": "CPU loop", "flushes_per_s": "flush probe", "select1_per_s": "SELECT 1 loop"}
 

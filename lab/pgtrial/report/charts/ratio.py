@@ -6,11 +6,12 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.analyse.records import Claim
-from pgtrial.analyse.words import as_written, in_regime, interval_text, percent
+from pgtrial.model.records.results import Claim
+from pgtrial.model.units import as_written, percent
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
 from pgtrial.report.data import StudyData
+from pgtrial.statistics.words import in_regime, interval_text
 
 _ROW = 40
 _VERDICTS = ["better", "worse", "equivalent", "undecided", "withheld"]

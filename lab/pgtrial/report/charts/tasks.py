@@ -8,10 +8,10 @@ from typing import Any
 import altair as alt
 from hdrh.histogram import HdrHistogram
 
+from pgtrial.model.records.tasks import TaskTimes
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import Canvas, arm_colour, arm_dash
 from pgtrial.report.data import StudyData
-from pgtrial.store.tasks import TaskTimes
 
 _LONGEST_US = 3_600_000_000
 _DIGITS = 3

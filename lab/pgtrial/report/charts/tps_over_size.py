@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from pgtrial.data.sizes import MB_PER_SCALE, data_mb
-from pgtrial.facts.cache import in_bytes
+from pgtrial.evidence.audit.cache import in_bytes
+from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.levels import Over, horizontal, lines, readings
 from pgtrial.report.charts.parts import Canvas
@@ -38,7 +38,7 @@ def _figure(data: StudyData, title: str, inside: list[int]) -> list[Figure]:
     fillfactor = data.spec.load.fillfactor
     over = Over(
         f"database size ({MB_PER_SCALE} MB per scale unit)",
-        lambda point: data_mb(point.scale, fillfactor),
+        lambda point: PgbenchTables(point.scale, fillfactor).mb,
         _words,
         _LABEL,
     )

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import polars as pl
 
+from pgtrial.model.records.study import LoadPoint
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.parts import Canvas
 from pgtrial.report.charts.seconds import bin_width, stacked
 from pgtrial.report.data import StudyData
 from pgtrial.report.waits import CPU, OTHER, active_sessions, events_shown
-from pgtrial.store.records import LoadPoint
 
 _LEGEND_COLUMNS = 3
 """The names of wait events are long, and two charts stand side by side."""

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from pgtrial.model.records.study import LoadPoint
 from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.lines import Line, small_lines
 from pgtrial.report.charts.parts import Canvas
 from pgtrial.report.charts.seconds import bin_width, stacked
 from pgtrial.report.data import StudyData
 from pgtrial.report.series import CPU_MODES, MB, host_series
-from pgtrial.store.records import LoadPoint
 
 
 @dataclass(frozen=True)

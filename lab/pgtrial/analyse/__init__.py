@@ -1,1 +1,0 @@
-"""From stored trials to estimates and verdicts: pure functions without input or output."""

@@ -1,1 +1,0 @@
-"""How an arm comes to exist, is served for a trial, and is put back."""

@@ -1,0 +1,59 @@
+"""Options and reading of a study that several commands share: profile, seed, fleet, the servers of this machine."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from pgtrial.model.study.builds import Build
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.installations import find_servers
+from pgtrial.store.study_file import profiles_of, read_study, with_fleet
+
+Profile = Annotated[
+    str | None, typer.Option(help="The profile of a study that has several; default: its first.", show_default=False)
+]
+Seed = Annotated[int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)]
+
+
+def read(study: str, profile: str | None) -> StudySpec:
+    """The spec of a study file or a bundled study (`@name`); says which profile it is where none was asked for."""
+    names = profiles_of(study)
+    if profile is None and names:
+        profile = names[0]
+        others = " or ".join(f"--profile {name}" for name in names[1:]) or "it has no other"
+        print(f"pgtrial: profile {profile} of {study}; {others}", file=sys.stderr)
+    return read_study(study, profile, builds_here)
+
+
+def builds_here() -> list[Build]:
+    """The server builds that `postgres = "every"` stands for."""
+    return [Build(server.version, str(server.bin), server.origin.split()[0]) for server in find_servers()]
+
+
+Fleet = Annotated[
+    str | None,
+    typer.Option(
+        "--fleet",
+        help="The Ray cluster whose machines make the load: auto, ray://HOST:10001, or local.",
+        metavar="ADDRESS",
+        show_default=False,
+    ),
+]
+Machines = Annotated[
+    int | None,
+    typer.Option("--machines", help="How many of its machines; default: all.", min=1, show_default=False),
+]
+Pack = Annotated[
+    bool,
+    typer.Option("--pack", help="Let one machine run several engines, where there are fewer machines than asked for."),
+]
+
+
+def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, pack: bool) -> StudySpec:
+    """The study with what was asked for; as it is, where nothing was. Raises StudyError."""
+    if fleet is None and machines is None and not pack:
+        return spec
+    return with_fleet(spec, address=fleet, machines=machines, pack=pack or None)

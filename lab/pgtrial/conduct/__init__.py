@@ -1,0 +1,1 @@
+"""One trial, and the study from its plan to its end."""

@@ -1,0 +1,101 @@
+"""Several given servers of one product in each arm: how the blocks are shared out over them.
+
+A block runs on one deployment of each arm, all of the same number. Where the verdict counts pairs of deployments
+(statistics/deployments.py), every pair gets the same number of blocks; those that a look reads have all of theirs
+before it, in rounds, so that no pair has its blocks at one time of day.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import PlannedTrial
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration
+from pgtrial.statistics import p8
+from pgtrial.statistics.deployments import FEWEST, FEWEST_P8
+
+MOST_BLOCKS_EACH = 8
+"""Blocks of a pair beyond which a budget buys nothing: what is left is the pair's own peculiarity."""
+
+_STREAM = 2
+"""Spawn key of the stream of random numbers: 0 is the order's, 1 the places'."""
+
+
+def deployments_of(spec: StudySpec) -> int:
+    """How many deployments each arm names; 1 for all others. Raises StudyError where arms differ in that."""
+    counts = {arm: len(spec.resolved(arm).dsn or [""]) for arm in spec.arms}
+    first, *others = counts.items()
+    for other in others:
+        if other[1] != first[1]:
+            raise StudyError(
+                f"[arms.{first[0]}] names {first[1]} deployments and [arms.{other[0]}] {other[1]}; name as many in "
+                "each, for they are compared in pairs"
+            )
+    return first[1]
+
+
+def are_units(spec: StudySpec) -> bool:
+    """Whether the verdict counts pairs of deployments and not blocks."""
+    return deployments_of(spec) >= FEWEST
+
+
+def planned_blocks(spec: StudySpec, block_s: float) -> int:
+    """Blocks of a study that counts deployments: as many for each. Raises StudyError where that cannot be."""
+    number = deployments_of(spec)
+    asked = spec.verdict.blocks
+    if asked is not None:
+        if asked % number:
+            nearest = max(1, round(asked / number)) * number
+            raise StudyError(
+                f"[verdict] blocks = {asked} cannot be shared out over {number} deployments; set blocks = {nearest}"
+            )
+        return asked
+    each = min(MOST_BLOCKS_EACH, int(spec.verdict.budget / block_s) // number)
+    if each < 1:
+        raise StudyError(
+            f"a block on each of {number} deployments takes about {format_duration(number * block_s)}, more than the "
+            "budget; raise [verdict] budget, shorten the trials, or use fewer load points"
+        )
+    return each * number
+
+
+def planned_looks(deployments: int, blocks: int) -> list[int]:
+    """The looks in blocks: one at the end, or with enough deployments those of the rule P8."""
+    if deployments < FEWEST_P8:
+        return [blocks]
+    return [look * (blocks // deployments) for look in p8.looks(deployments)]
+
+
+def fewest_of(deployments: int, blocks: int, claims: int) -> int:
+    """Blocks before which nothing can be decided."""
+    if deployments < FEWEST_P8:
+        return blocks
+    return p8.fewest_blocks(claims, p8.looks(deployments)) * (blocks // deployments)
+
+
+def share_out(trials: Sequence[PlannedTrial], deployments: int, seed: int) -> list[PlannedTrial]:
+    """The planned trials with the number of the deployment on which each block runs, as their place."""
+    if deployments == 1:
+        return list(trials)
+    generator = np.random.Generator(np.random.Philox(np.random.SeedSequence(seed, spawn_key=(_STREAM,))))
+    blocks = 1 + max(trial.block for trial in trials)
+    drawn = list(_draw(deployments, blocks, generator))
+    return [trial.model_copy(update={"place": drawn[trial.block]}) for trial in trials]
+
+
+def _draw(deployments: int, blocks: int, generator: np.random.Generator) -> Iterator[int]:
+    """For each block its deployment: groups that a look completes, in rounds, in random order."""
+    order = generator.permutation(deployments)
+    if deployments < FEWEST:
+        rounds, groups = -(-blocks // deployments), [order]
+    else:
+        rounds = blocks // deployments
+        ends = p8.looks(deployments) if deployments >= FEWEST_P8 else [deployments]
+        groups = [order[start:end] for start, end in pairwise([0, *ends])]
+    drawn = (int(each) for group in groups for _ in range(rounds) for each in generator.permutation(group))
+    yield from (deployment for _, deployment in zip(range(blocks), drawn, strict=False))

@@ -1,0 +1,98 @@
+"""The engine's command line for one trial, in the options of the front end that has the workload."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
+
+from pgtrial.loads.data.sysbench_tables import lua_environment
+from pgtrial.loads.engine import FrontEnd, refusal_by_sysbench
+from pgtrial.loads.load_makers import Each
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.sysbench import is_sysbench
+from pgtrial.model.units import patience_s
+
+
+def engine_options(
+    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, each: Each | None = None
+) -> list[str]:
+    """The options; `script` is the file of a workload of the study's own, None for a built-in one.
+
+    They say the whole load, all but the threads, which are those of `each` engine; default: one, on this machine.
+    """
+    jobs = _jobs(load, point, each or Each())
+    if point.tasks is not None:
+        return _tasks(load, point, seed, jobs)
+    return _sysbench(load, point, seed, script, jobs) if point.sysbench else _pgbench(load, point, seed, script, jobs)
+
+
+def front_end(point: LoadPoint) -> FrontEnd:
+    """Which of the engine's front ends has the workload."""
+    return "tasks" if point.tasks is not None else "sysbench" if point.sysbench else "pgbench"
+
+
+def most_parts(point: LoadPoint) -> int:
+    """How many engines can share a load point: each has a client at least, of tasks a connection of each pool."""
+    return point.clients if point.tasks is None else min(point.tasks.pool, point.tasks.tasks)
+
+
+def check_sysbench(spec: StudySpec) -> None:
+    """Ask the engine whether it takes the study's tests of sysbench and their options. Raises StudyError."""
+    for path in filter(is_sysbench, spec.load.workload):
+        test = PurePosixPath(path).name
+        with TemporaryDirectory(prefix="pgtrial-") as folder:
+            for name, text in spec.scripts.items():
+                (Path(folder) / name).write_bytes(text.encode())
+            named = str(Path(folder) / test) if test in spec.scripts else test
+            options = spec.load.sysbench.arguments(test)
+            complaint = refusal_by_sysbench(named, options, lua_environment(Path(folder)))
+        if complaint is not None:
+            said = complaint.replace(f"{folder}/", "")
+            raise StudyError(f"[load] {test}: the engine refuses it: {said}; correct the script, or [load.sysbench]")
+
+
+def _pgbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int) -> list[str]:
+    options = ["-n", *_workload(point, script), "-M", point.protocol]
+    options += ["-c", str(point.clients), "-j", str(jobs)]
+    options += ["-T", str(int(load.duration)), "--warmup", f"{load.warmup:g}", "--random-seed", str(seed)]
+    if point.rate is not None:
+        options += ["-R", f"{point.rate:.10g}"]
+    if load.max_tries is not None:
+        options += ["--max-tries", str(load.max_tries)]
+    if load.latency_limit is not None:
+        options += ["-L", f"{load.latency_limit * 1000:.12g}"]
+    if (patience := patience_s(load.on_server_loss)) is not None:
+        options += ["--continue-on-error", "--wait-for-server", f"{patience:g}"]
+    return options
+
+
+def _sysbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int) -> list[str]:
+    options = [str(script or point.workload), *load.sysbench.arguments(point.workload)]
+    options += [f"--threads={point.clients}", f"--jobs={jobs}"]
+    options += [f"--time={load.duration:.0f}", f"--warmup-time={load.warmup:.0f}"]
+    options += [f"--db-ps-mode={'disable' if point.protocol == 'simple' else 'auto'}"]
+    # 0 would stand for the time
+    options += [f"--rand-seed={seed or 1}"]
+    return options if point.rate is None else [*options, f"--rate={point.rate:.0f}"]
+
+
+def _tasks(load: LoadSection, point: LoadPoint, seed: int, jobs: int) -> list[str]:
+    jobs = min(jobs, load.tasks.apps)
+    return [*load.tasks.arguments(), "-M", point.protocol, "-j", str(jobs), "--random-seed", str(seed)]
+
+
+def _workload(point: LoadPoint, script: Path | None) -> list[str]:
+    if script is None:
+        return ["-b", point.workload]
+    # the weight keeps an @ in the path from being taken for one; only of built-in scripts pgbench finds out the scale
+    return ["-f", f"{script}@1", "-s", str(point.scale)]
+
+
+def _jobs(load: LoadSection, point: LoadPoint, each: Each) -> int:
+    """Threads of each engine: as the study says, else one per 16 of its clients and at most its share of the CPUs."""
+    clients = point.clients // each.engines
+    return min(clients, load.jobs or max(1, min(math.ceil(clients / 16), each.cpus)))

@@ -1,0 +1,197 @@
+"""From the engine's events to the records of a trial: phases, timeline, and whether the trial failed and why."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import polars as pl
+
+from pgtrial.conduct.estimate_so_far import failure_spans, summary_so_far
+from pgtrial.loads.engine import Event
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import ClientUse, ClientWarning, FailureSpan, Latency, Phase, ServiceTime
+from pgtrial.model.records.tasks import TaskSummary, TaskTimes
+from pgtrial.store.directory import TIMELINE_SCHEMA
+
+PHASES = ("warmup", "measure")
+"""The phases of a trial; what is still under way when the time is up belongs to neither."""
+
+_WHOLE_SECOND = 0.9
+
+
+class Outcome:
+    """Gathers events as they arrive. The rules that call a trial failed are not told which arm it is."""
+
+    def __init__(self) -> None:
+        self.ticks: list[Event] = []
+        self.done: Event | None = None
+        self.first_error: str | None = None
+        self.failed_after_s: list[float] = []
+        self.clients = 0
+        self.begun = False
+
+    def add(self, event: Event) -> None:
+        """Take note of one event; unknown ones are ignored, as the protocol demands."""
+        self.begun = self.begun or event["event"] != "lost"
+        match event["event"]:
+            case "tick" if event["phase"] in PHASES:
+                self.ticks.append(event)
+            case "connected":
+                self.clients = int(event["clients"])
+            case "error":
+                where = f"{event['machine']}: " if "machine" in event else ""
+                self.first_error = self.first_error or where + str(event.get("message", "unknown error"))
+            case "task":
+                self.failed_after_s.append(float(event["waited_s"]) + float(event["served_s"]))
+            case "done":
+                self.done = event
+
+    def failure(self, status: int, last_words: str) -> str | None:
+        """Why the trial failed, one sentence, from the engine's exit status and messages; None when it did not."""
+        if self.done is None:
+            return f"the engine ended before its report: {last_words}"
+        aborted = self.aborted_clients
+        if aborted:
+            cause = self.first_error or last_words
+            return f"{aborted} of {self.clients or 'the'} clients were cut off: {_one_line(cause)}"
+        if status != 0:
+            return f"the engine ended with status {status}: {_one_line(self.first_error or last_words)}"
+        if self.done.get("interrupted"):
+            return "the engine was interrupted by something other than the lab"
+        measured = self.measured
+        return _nothing_done(self.tasks) if measured is None or measured.transactions == 0 else None
+
+    @property
+    def warmup(self) -> Phase | None:
+        """The warm-up as the engine summed it up, or as far as it came."""
+        return _phase(self._summary("warmup"))
+
+    @property
+    def measured(self) -> Phase | None:
+        """The measured part as the engine summed it up, or as far as it came."""
+        return _phase(self._summary("measure"))
+
+    @property
+    def failure_spans(self) -> list[FailureSpan]:
+        """When transactions failed, by kind."""
+        return failure_spans(self.ticks)
+
+    @property
+    def tasks(self) -> TaskSummary | None:
+        """What became of the tasks; None of a load without."""
+        told = self.done and self.done.get("tasks")
+        measured = self.done and self.done.get("measure")
+        if not told or not measured:
+            return None
+        after = self.failed_after_s
+        return TaskSummary(
+            **{name: told[name] for name in _EXACT},
+            response_us=_times(told["response_us"], measured.get("latency_us"), median=told["response_us"]),
+            queue_us=_times(told["queue_us"], measured.get("queue_us")),
+            service_us=_times(told["service_us"], measured.get("service_us")),
+            timeout_waited_us=_times(told["timeout_waited_us"], None),
+            failed_after_us=1e6 * sum(after) / len(after) if after else None,
+        )
+
+    @property
+    def aborted_clients(self) -> int:
+        """Clients that could not go on, e.g. because their connection broke."""
+        return int(self.done.get("clients_aborted", 0)) if self.done else 0
+
+    @property
+    def client(self) -> ClientUse | None:
+        """What the engine used, and what it says against itself. Raises StudyError if it does not check itself."""
+        use = self.done and self.done.get("client")
+        if not use:
+            return None
+        try:
+            return ClientUse(
+                cpu_user_s=use["cpu_user_s"],
+                cpu_system_s=use["cpu_system_s"],
+                busiest_thread_share=use["busiest_thread_share"],
+                cpu_per_transaction_us=use["cpu_per_transaction_us"],
+                warnings=[ClientWarning(kind=each["kind"], message=each["message"]) for each in use["warnings"]],
+            )
+        except KeyError as missing:
+            raise StudyError(
+                f"the engine's last event says nothing of {missing}; install the engine and the lab from the same "
+                "pgtrial release"
+            ) from None
+
+    @property
+    def histogram(self) -> str | None:
+        """Latency of the measured part: HdrHistogram V2, base64."""
+        measured = self._summary("measure")
+        return measured.get("histogram") if measured else None
+
+    def _summary(self, phase: str) -> Mapping[str, Any] | None:
+        return summary_so_far(self.ticks, phase) if self.done is None else self.done.get(phase)
+
+    def timeline(self) -> pl.DataFrame:
+        """One row per whole second; the rest after the last whole second is left to the summaries."""
+        whole = [tick for tick in self.ticks if tick.get("seconds", 1.0) >= _WHOLE_SECOND]
+        return pl.DataFrame([_row(tick) for tick in whole], schema=TIMELINE_SCHEMA, orient="row")
+
+
+def _row(tick: Event) -> list[Any]:
+    latency = tick.get("latency_us") or {}
+    percentiles = [latency.get(name) for name in ("mean", "p50", "p95", "p99", "max")]
+    return [
+        tick["phase"],
+        tick["second"],
+        tick["transactions"],
+        sum(tick.get("failures", {}).values()),
+        *(None if value is None else float(value) for value in percentiles),
+    ]
+
+
+def _phase(summary: Mapping[str, Any] | None) -> Phase | None:
+    if not summary:
+        return None
+    latency, service = summary.get("latency_us"), summary.get("service_us")
+    return Phase(
+        duration_s=summary["duration_s"],
+        transactions=summary["transactions"],
+        failures=summary.get("failures", {}),
+        tps=summary["tps"],
+        latency_us=Latency(**{name: latency[name.replace("p999", "p99.9")] for name in Latency.model_fields})
+        if latency
+        else None,
+        service_us=ServiceTime(**{name: service[name.replace("p999", "p99.9")] for name in ServiceTime.model_fields})
+        if service
+        else None,
+    )
+
+
+_EXACT = ("planned", "completed", "failed", "failures", "unfinished", "under_5_s", "classes")
+
+
+def _times(
+    extent: Mapping[str, Any] | None,
+    percentiles: Mapping[str, Any] | None,
+    *,
+    median: Mapping[str, Any] | None = None,
+) -> TaskTimes | None:
+    """Mean and extremes with the percentiles of the histogram, and the median where it is known exactly."""
+    if extent is None:
+        return None
+    near = percentiles or {}
+    return TaskTimes(
+        mean=extent["mean"],
+        min=extent["min"],
+        max=extent["max"],
+        median=median["median"] if median else near.get("p50"),
+        p95=near.get("p95"),
+    )
+
+
+def _nothing_done(tasks: TaskSummary | None) -> str:
+    if tasks is None:
+        return "not one transaction was committed in the measured part"
+    kinds = ", ".join(f"{kind}: {number:,}" for kind, number in tasks.failures.items())
+    return f"not one of {tasks.planned:,} tasks was completed ({kinds or 'none ended'})"
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())[:300]

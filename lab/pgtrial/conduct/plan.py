@@ -1,0 +1,168 @@
+"""The plan: load points, looks, the number of blocks and the order, drawn once from a recorded seed. Pure functions.
+
+The order is what makes the verdict exact: in every block, at every load point, each arm runs once, and which one comes
+first is a fair draw of NumPy's Philox generator. The plan is stored before the first trial runs.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+import pgtrial
+from pgtrial.conduct.declared import declared as differing_keys
+from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
+from pgtrial.conduct.scope import hosts_of, scope_of
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.study.load_points import load_points
+from pgtrial.model.study.places import draw_places
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration
+from pgtrial.statistics import p8
+from pgtrial.statistics.canaries import REFERENCE
+from pgtrial.store.scripts import digest
+
+_RESTORE_S_PER_SCALE = 0.03
+"""Copying 15 MB at 500 MB/s, or vacuuming it."""
+_ROWS_PER_SCALE = 55_000
+"""Rows of sysbench's tables that take as much room as a scale unit."""
+_SMALLER = 5
+"""How many rows of table_a take the room of one of sysbench's."""
+_START_AND_STOP_S = 2.0
+_COLLECT_S = 0.5
+_CANARY_S = 1.0
+_SEEDS = 2**31
+
+
+def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
+    """Everything that is fixed before the first trial; the same arguments give the same plan.
+
+    `created` is a UTC time, ISO 8601. Raises StudyError when the budget is too small for any verdict.
+    """
+    points = load_points(spec)
+    arms = list(spec.arms)
+    block_s = block_estimate(spec)
+    deployments = deployments_of(spec)
+    max_blocks = planned_blocks(spec, block_s) if are_units(spec) else _max_blocks(spec, block_s)
+    trials = share_out(list(_order(arms, len(points), max_blocks, seed)), deployments, seed)
+    return Plan(
+        name=spec.study.name or "study",
+        created=created,
+        pgtrial=pgtrial.__version__,
+        seed=seed,
+        baseline=spec.baseline,
+        arms=arms,
+        load_points=points,
+        max_blocks=max_blocks,
+        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks),
+        margin=spec.verdict.margin,
+        stop_early=spec.verdict.stop_early,
+        allow_busy_client=spec.verdict.allow_busy_client,
+        warmup_s=spec.load.phases_s[0],
+        duration_s=spec.load.phases_s[1],
+        trial_estimate_s=block_s / (len(points) * len(arms)),
+        declared={arm: declared(spec, arm) for arm in arms},
+        scope=scope_of(spec),
+        scripts={name: digest(text) for name, text in spec.scripts.items()},
+        deployments=deployments,
+        hosts=hosts_of(spec),
+        trials=draw_places(spec, trials, seed),
+    )
+
+
+def block_estimate(spec: StudySpec) -> float:
+    """Expected wall time of one block, seconds: every arm once at every load point, all phases of a trial."""
+    run = spec.load.tasks.expected_s if spec.load.runs_tasks else spec.load.warmup + spec.load.duration
+    fixed = run + _START_AND_STOP_S + _COLLECT_S
+    return len(spec.arms) * sum(fixed + _restore_estimate(point) for point in load_points(spec))
+
+
+def _restore_estimate(point: LoadPoint) -> float:
+    rows = (point.tables or 0) * (point.table_size or 0)
+    if point.tasks is not None:
+        rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
+    return _RESTORE_S_PER_SCALE * max(point.scale, rows / _ROWS_PER_SCALE)
+
+
+def canary_estimate(spec: StudySpec, blocks: int) -> float:
+    """Expected wall time of all canaries, seconds: those of reference, one before the first block, one after each."""
+    return (REFERENCE + 1 + blocks) * _CANARY_S if spec.verdict.canary else 0.0
+
+
+def study_estimate(spec: StudySpec, plan: Plan) -> float:
+    """Expected wall time of all planned trials with their canaries, seconds; loading comes on top."""
+    return plan.trial_estimate_s * len(plan.trials) + canary_estimate(spec, plan.max_blocks)
+
+
+def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
+    """The first planned look at which a verdict on every arm is possible at all."""
+    claims = len(spec.arms) - 1
+    return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.fewest_blocks(claims)
+
+
+def declared(spec: StudySpec, arm: str) -> list[str]:
+    """The keys in which the study says that this arm differs from the baseline, e.g. `settings.synchronous_commit`."""
+    return differing_keys(spec.resolved(arm), spec.resolved(spec.baseline))
+
+
+def identical_arms(spec: StudySpec) -> list[tuple[str, str]]:
+    """Pairs of arms whose set-ups are the same."""
+    return [(a, b) for a, b in itertools.combinations(spec.arms, 2) if spec.resolved(a) == spec.resolved(b)]
+
+
+def warnings(spec: StudySpec, plan: Plan) -> list[str]:
+    """What the user should know before the first trial, one sentence each."""
+    found = [
+        f"the arms {first} and {second} are identical: this is an A/A study, and any difference it shows is noise"
+        for first, second in identical_arms(spec)
+    ]
+    floor = fewest_blocks(spec, plan)
+    if plan.max_blocks < floor and are_units(spec):
+        found.append(
+            f"with {plan.deployments} deployments no verdict is possible; {len(plan.arms)} arms take at least "
+            f"{p8.fewest_blocks(len(plan.arms) - 1)} of each"
+        )
+    elif plan.max_blocks < floor:
+        found.append(
+            f"with blocks = {plan.max_blocks} no verdict is possible; {len(plan.arms)} arms take at least {floor}"
+        )
+    needed = plan.max_blocks * block_estimate(spec)
+    if needed > spec.verdict.budget:
+        found.append(
+            f"{plan.max_blocks} blocks take about {format_duration(needed)}, more than the budget of "
+            f"{format_duration(spec.verdict.budget)}, which ends the study"
+        )
+    return found
+
+
+def _max_blocks(spec: StudySpec, block_s: float) -> int:
+    if spec.verdict.blocks is not None:
+        return spec.verdict.blocks
+    affordable = int(spec.verdict.budget / block_s)
+    floor = p8.fewest_blocks(len(spec.arms) - 1)
+    if affordable < floor:
+        enough = f"{math.ceil(floor * block_s / 60)}min"
+        raise StudyError(
+            f"a verdict needs at least {floor} blocks of about {format_duration(block_s)}, and the budget of "
+            f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{enough}" or more, '
+            "shorten the trials, or use fewer load points"
+        )
+    within = itertools.takewhile(lambda look: look.blocks <= affordable, p8.open_ended_looks())
+    return max(look.blocks for look in within)
+
+
+def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[PlannedTrial]:
+    """Block after block: the load points in random order, at each every arm once in fresh random order."""
+    generator = np.random.Generator(np.random.Philox(seed))
+    index = itertools.count()
+    for block in range(blocks):
+        for point in generator.permutation(points):
+            load_seed = int(generator.integers(_SEEDS))
+            for arm in generator.permutation(len(arms)):
+                yield PlannedTrial(
+                    index=next(index), block=block, load_point=int(point), arm=arms[int(arm)], seed=load_seed
+                )

@@ -1,0 +1,95 @@
+"""What a running study tells whoever watches it: a handful of events, shown by the command line as it likes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.model.records.study import LoadPoint, PlannedTrial, Trial
+
+
+@dataclass(frozen=True)
+class Preparing:
+    """Something before the first trial takes a while, e.g. loading a template."""
+
+    text: str
+
+
+@dataclass(frozen=True)
+class StudyBegins:
+    """The arms are ready. `stored` trials are there already, of a study that goes on."""
+
+    directory: Path
+    planned: int
+    stored: int
+    blocks: int
+    left_s: float
+
+
+@dataclass(frozen=True)
+class TrialBegins:
+    """Trial `number` (from 1) of `planned` starts with its restore."""
+
+    trial: PlannedTrial
+    load_point: LoadPoint
+    number: int
+    planned: int
+    blocks: int
+    left_s: float
+
+
+@dataclass(frozen=True)
+class Second:
+    """One second of load has passed. Differences and tps are provisional."""
+
+    phase: str
+    second: int
+    tps: float
+
+
+@dataclass(frozen=True)
+class TrialEnds:
+    """The trial is stored."""
+
+    trial: Trial
+
+
+@dataclass(frozen=True)
+class BlockEnds:
+    """A block is complete. `running` is the provisional difference per arm so far, a share; `decided` at a look."""
+
+    block: int
+    look: bool
+    decided: bool
+    running: dict[str, float]
+
+
+@dataclass(frozen=True)
+class BlockVoid:
+    """The canary was off: the block is set aside, and run again in the same order."""
+
+    block: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class BlockNoisy:
+    """The canary was off, but no more blocks may be voided: the block counts."""
+
+    block: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class StudyEnds:
+    """No trial is left to run, for the reason given."""
+
+    reason: str
+    blocks: int
+
+
+ProgressEvent = (
+    Preparing | StudyBegins | TrialBegins | Second | TrialEnds | BlockEnds | BlockVoid | BlockNoisy | StudyEnds
+)
+Listener = Callable[[ProgressEvent], None]

@@ -1,0 +1,111 @@
+"""Imports what a provider's monitoring has about the stored trials; only what is settled, and nothing twice."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from pgtrial.evidence.observe.cloudwatch import SOURCE, CloudWatch, MetricsError
+from pgtrial.model.records.study import Trial
+from pgtrial.model.study.spec import ProviderMetrics
+from pgtrial.model.units import plural
+from pgtrial.store.directory import PROVIDER_SCHEMA, StudyDirectory
+
+SETTLED = timedelta(minutes=5)
+"""So long after a trial its values are complete: CloudWatch has the value of a minute one to three minutes later."""
+
+
+_TOLD_EVERY = 25
+"""Trials between two lines of progress."""
+
+
+def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
+    """The arms whose providers' metrics the study wants."""
+    wanted = {arm: study.spec.resolved(arm).metrics for arm in study.spec.arms}
+    return {arm: metrics for arm, metrics in wanted.items() if metrics is not None}
+
+
+def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:
+    """Fetch what is missing and settled, and store it beside each trial.
+
+    Returns one sentence for each reason why something is still missing; whatever goes wrong outside of the study's
+    directory is such a reason. Raises StoreError.
+    """
+    moment = now or datetime.now(UTC)
+    arms = measured_arms(study)
+    if not arms:
+        return []
+    missing: list[str] = []
+    with study.locked():
+        wanting = [trial for trial in study.trials() if not study.has_provider_metrics(trial)]
+        for arm, wanted in arms.items():
+            # a trial that never came to its measured part has no time axis
+            begun = {
+                t.index: since for t in wanting if t.arm == arm and (since := _measured_since(study, t)) is not None
+            }
+            settled = [t for t in wanting if t.index in begun and moment - datetime.fromisoformat(t.ended) >= SETTLED]
+            try:
+                if settled:
+                    source = CloudWatch(arm, wanted.cloudwatch, wanted.region)
+                    silent = []
+                    for done, trial in enumerate(settled):
+                        if done % _TOLD_EVERY == 0:
+                            on_progress(f"{arm}: metrics from CloudWatch, {done} of {plural(len(settled), 'trial')}")
+                        if not _import(study, trial, source, begun[trial.index], moment):
+                            silent.append(trial)
+                    missing += [_silence(arm, source, len(silent))] if silent else []
+            except MetricsError as error:
+                missing.append(str(error))
+            if len(settled) < len(begun):
+                missing.append(
+                    f"arms.{arm}: metrics of {plural(len(begun) - len(settled), 'trial')} are still to come, "
+                    f"CloudWatch has them {SETTLED.seconds // 60} minutes after a trial"
+                )
+    return missing
+
+
+def _import(study: StudyDirectory, trial: Trial, source: CloudWatch, since: datetime, now: datetime) -> bool:
+    """Store the values around a trial's measured part, which began at `since`; whether there are any."""
+    measured_s = trial.measured.duration_s if trial.measured else study.plan.duration_s
+    begin, end = since - timedelta(seconds=study.plan.warmup_s), since + timedelta(seconds=measured_s)
+    rows = [
+        (math.floor((value.since - since).total_seconds()), SOURCE, value.name, value.value, value.span_s)
+        for value in source.values(trial.place or 0, begin, end, now)
+    ]
+    if rows:
+        study.write_provider_metrics(trial, pl.DataFrame(rows, schema=PROVIDER_SCHEMA, orient="row"))
+    return bool(rows)
+
+
+def _silence(arm: str, source: CloudWatch, trials: int) -> str:
+    return (
+        f"arms.{arm}: CloudWatch has no values of {source.names} in {source.region} at the time of "
+        f"{plural(trials, 'trial')}; check metrics.cloudwatch and metrics.region"
+    )
+
+
+def _measured_since(study: StudyDirectory, trial: Trial) -> datetime | None:
+    """When the measured part began, by the engine's own record; None where it did not, or the record is not kept."""
+    path = study.trial_path(trial) / "engine.jsonl"
+    started: datetime | None = None
+    for event in _events(path):
+        match event:
+            case {"event": "hello", "started": str(moment)}:
+                started = datetime.fromisoformat(moment)
+            case {"event": "phase", "phase": "measure", "t": int() | float() as after} if started is not None:
+                return started + timedelta(seconds=after)
+    return None
+
+
+def _events(path: Path) -> Iterator[object]:
+    try:
+        with path.open(encoding="utf-8") as lines:
+            for line in lines:
+                yield json.loads(line)
+    except (OSError, ValueError):
+        return

@@ -1,0 +1,198 @@
+"""A study from its plan to its last trial; started again, it goes on where it was, whoever stopped it and how."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+
+import psycopg
+
+from pgtrial.conduct.leftovers import discard_unfinished
+from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
+from pgtrial.conduct.run_trial import ENGINE_GRACE_S, run_trial
+from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
+from pgtrial.conduct.watch import ReadCanary, Watch
+from pgtrial.evidence.audit.rules import audit, whole_audit
+from pgtrial.evidence.collect.collect import collect
+from pgtrial.evidence.observe.canary import CanaryProbes
+from pgtrial.loads.engine import engine_path
+from pgtrial.loads.fleet.fleet import load_maker
+from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import HostTrouble
+from pgtrial.model.records.study import Facts, PlannedTrial, Trial
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Arm, Needs
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.workspace import LeftOnHost, Workspace
+from pgtrial.statistics.analysis import StudyResult, analyse_study
+from pgtrial.statistics.claims import decide
+from pgtrial.statistics.words import in_regime
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.timelines import committed_seconds
+
+
+def run_study(
+    study: StudyDirectory,
+    listener: Listener,
+    *,
+    spec: StudySpec | None = None,
+    engine_grace_s: float = ENGINE_GRACE_S,
+    read_canary: ReadCanary | None = None,
+) -> StudyResult:
+    """Run every planned trial that is not stored yet, until the stopping rule ends the study.
+
+    `spec` is the study as the user gave it, with passwords that the frozen one does not hold; `read_canary` stands in
+    for the host's own canary. Raises StudyError and ArmError before the first trial for what can be known then.
+    """
+    given = spec or study.spec
+    engine_path()
+    with ExitStack() as stack:
+        stack.enter_context(study.locked())
+        discard_unfinished(study)
+        study.finish_void()
+        if isinstance(_next_step(study, given, study.trials()), Stop):
+            return _end(study, given, listener)
+        workspace = stack.enter_context(_workspace(listener))
+        for notice in workspace.notices:
+            listener(Preparing(notice))
+        maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
+        workspace.maker, workspace.load_from = maker, lambda: maker.addresses
+        arms = make_arms(given, workspace)
+        for arm in arms.values():
+            stack.callback(arm.close)
+        _prepare(given, arms, maker, listener)
+        watch = None
+        if given.verdict.canary:
+            watch = Watch(study, read_canary or _own_canary(workspace), listener)
+        _run_trials(study, given, arms, maker, listener, engine_grace_s=engine_grace_s, watch=watch)
+        return _end(study, given, listener)
+
+
+@contextmanager
+def _workspace(listener: Listener) -> Iterator[Workspace]:
+    """A study that has come to its end is complete, also where a host is gone from which something is to be removed."""
+    try:
+        with Workspace() as workspace:
+            yield workspace
+    except LeftOnHost as left:
+        listener(Preparing(str(left)))
+
+
+def _own_canary(workspace: Workspace) -> CanaryProbes:
+    directory = workspace.directory("canary")
+    directory.mkdir()
+    return CanaryProbes(directory, workspace.socket_directory())
+
+
+def _prepare(spec: StudySpec, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
+    needs = Needs.of(spec)
+    if spec.load.cpus is not None:
+        maker.check_cpus(spec.load.cpus)
+    for arm in arms.values():
+        listener(Preparing(f"{arm.name}: checking the set-up"))
+        arm.check(needs)
+        maker.check_reaches(arm.name, arm.targets)
+    for arm in arms.values():
+        for data in needs.data:
+            arm.prepare(data, lambda text: listener(Preparing(text)))
+
+
+def _run_trials(
+    study: StudyDirectory,
+    spec: StudySpec,
+    arms: dict[str, Arm],
+    maker: LoadMaker,
+    listener: Listener,
+    *,
+    engine_grace_s: float,
+    watch: Watch | None,
+) -> None:
+    plan = study.plan
+    trials = study.trials()
+    known = {(facts.arm, facts.deployment) for own in study.deployment_facts().values() for facts in own}
+    audited: set[tuple[str, int | None]] = set()
+
+    def collect_facts(arm: Arm, target: Target, place: int | None) -> None:
+        deployment = place if plan.deployments > 1 else None
+        if (arm.name, deployment) not in known and (facts := facts_of(arm, target, listener)) is not None:
+            study.write_facts(facts.model_copy(update={"deployment": deployment}))
+            known.add((arm.name, deployment))
+
+    listener(StudyBegins(study.path, len(plan.trials), len(trials), plan.max_blocks, time_left(plan, trials)))
+    per_block = len(plan.load_points) * len(plan.arms)
+
+    def block_ends(block: int) -> None:
+        listener(_block_ends(study, len(trials) // per_block, block))
+
+    while not isinstance(planned := _next_step(study, spec, trials), Stop):
+        if isinstance(planned, JudgeBlock):
+            if watch is not None and watch.judge(planned.block, trials).outcome == "void":
+                trials = study.trials()
+            else:
+                block_ends(planned.block)
+            continue
+        if watch is not None:
+            watch.before(planned.block, trials)
+        point = plan.load_points[planned.load_point]
+        left = time_left(plan, trials)
+        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.trials), plan.max_blocks, left))
+        trial = run_trial(
+            study,
+            planned,
+            arms[planned.arm],
+            listener,
+            while_served=collect_facts,
+            engine_grace_s=engine_grace_s,
+            maker=maker,
+        )
+        trials.append(trial)
+        listener(TrialEnds(trial))
+        # the first trial on another deployment may tell more
+        if audited != known and {arm for arm, _ in known} >= set(plan.arms):
+            study.write_audit(audit(plan, study.facts(), spec, study.deployment_facts()))
+            audited = set(known)
+        ended = sum(stored.block == planned.block for stored in trials) == per_block
+        if ended and (watch is None or not watch.watches(planned.block)):
+            block_ends(planned.block)
+
+
+def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:
+    """The facts of an arm that is being served; None, with a notice, while its server or a host only looked at is gone.
+
+    Facts can come with another trial; the one that has just ended must not be lost for them.
+    """
+    try:
+        return collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
+    except HostTrouble as error:
+        if arm.data_directory is not None:
+            raise
+        gone = f"its host is gone: {error}"
+    except psycopg.Error as error:
+        gone = f"its server did not answer: {' '.join(str(error).split())}"
+    listener(Preparing(f"{arm.name}: its facts are collected after another trial, for {gone}"))
+    return None
+
+
+def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:
+    canaries = study.canaries() if spec.verdict.canary else []
+    return next_step(study.plan, spec.verdict.budget, trials, canaries, lambda: committed_seconds(study, trials))
+
+
+def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
+    trials = study.trials()
+    compared = decide(study.plan, trials, committed_seconds(study, trials))
+    running = {f"{each.arm}{in_regime(each)}": each.running for each in compared if each.running is not None}
+    decided = all(each.decided for each in compared)
+    return BlockEnds(block, look=complete in study.plan.looks, decided=decided, running=running)
+
+
+def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> StudyResult:
+    trials = study.trials()
+    step = _next_step(study, spec, trials)
+    facts = study.facts()
+    audited = whole_audit(study.audit(), study.plan, facts, trials)
+    seconds = committed_seconds(study, trials)
+    result = analyse_study(study.plan, trials, audited, seconds, study.canaries(), facts=facts)
+    listener(StudyEnds(step.reason if isinstance(step, Stop) else "", result.blocks_complete))
+    return result

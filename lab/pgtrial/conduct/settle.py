@@ -1,0 +1,148 @@
+"""From a server that has just started to one in the state that every trial's load begins with."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgtrial.loads.target import Target
+from pgtrial.machines.interrupt import held_off
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import SetUp
+
+Session = psycopg.Connection[tuple[Any, ...]]
+
+_PGBENCH = "c.relname LIKE 'pgbench\\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"
+_TABLE_A = "obj_description(c.oid, 'pg_class') LIKE 'pgtrial tasks: %'"
+_BROUGHT = f"""(obj_description(c.oid, 'pg_class') LIKE 'prepared by pgtrial: %' OR {_TABLE_A})
+        AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"""
+
+_PREWARM = """SELECT sum(pg_prewarm(relation)) FROM (
+    SELECT c.oid::regclass FROM pg_class c WHERE {tables}
+    UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
+        WHERE {tables}) AS warm(relation)"""
+
+_KEYS = f"""SELECT c.relname, k.attname, o.attname FROM pg_class c
+    JOIN pg_index i ON i.indrelid = c.oid AND (i.indisprimary OR {_TABLE_A})
+    JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = i.indkey[0]
+    JOIN LATERAL (SELECT attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
+        AND NOT a.attnum = ANY (i.indkey) ORDER BY a.attnum LIMIT 1) o ON true
+    WHERE {{tables}} ORDER BY c.relname"""
+"""Tables with their key (table_a: its index) and a column outside it, so that an index scan has to visit the table."""
+
+NO_PREWARM = "warm the tables by pg_prewarm (index scans instead)"
+NO_CHECKPOINT = "issue a checkpoint before the measured part (grant pg_checkpoint)"
+"""What an arm's server does not permit, after `may not`."""
+
+_BY_INDEX_ALONE = """SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off;
+    SET LOCAL max_parallel_workers_per_gather = 0"""
+
+
+def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
+    """Run the arm's own SQL on its fresh copy. Raises StudyError naming the statement that PostgreSQL refuses."""
+    for statement in setup.setup_sql:
+        try:
+            session.execute(statement.encode())
+        except psycopg.Error as error:
+            said = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise StudyError(f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed: {said}") from None
+
+
+def warm_relations(session: Session, setup: SetUp, *, brought: bool = False) -> str | None:
+    """Read tables and indexes into shared buffers, by pg_prewarm where it is to be had; what could not be had, or None.
+
+    Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
+    buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
+    there the extension is used only if it is installed already. `brought`: the workload's own tables, not pgbench's.
+    """
+    tables = _BROUGHT if brought else _PGBENCH
+    if _has_prewarm(session, setup):
+        try:
+            session.execute(_PREWARM.format(tables=tables).encode())
+        except psycopg.errors.InsufficientPrivilege:
+            _read_by_key(session, tables)
+        else:
+            return None
+    else:
+        _read_by_key(session, tables)
+    return NO_PREWARM if setup.dsn is not None else None
+
+
+def _has_prewarm(session: Session, setup: SetUp) -> bool:
+    if session.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'").fetchone():
+        return True
+    available = session.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'").fetchone()
+    if setup.dsn is not None or available is None:
+        return False
+    session.execute("CREATE EXTENSION pg_prewarm")
+    return True
+
+
+def _read_by_key(session: Session, tables: str) -> None:
+    with session.transaction():
+        session.execute(_BY_INDEX_ALONE)
+        for table, key, other in session.execute(_KEYS.format(tables=tables).encode()).fetchall():
+            query = sql.SQL("SELECT count({}) FROM {} WHERE {} IS NOT NULL")
+            session.execute(query.format(*map(sql.Identifier, (other, table, key))))
+
+
+class Checkpoint:
+    """The lab's own CHECKPOINT at a fixed moment, so that every trial is measured at the same phase of the cycle."""
+
+    def __init__(self, target: Target):
+        self.duration_s: float | None = None
+        self.ended: float | None = None
+        self.refusal: str | None = None
+        self.permitted = True
+        self._session = target.connect()
+        self._cancelled = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def issue_after(self, delay_s: float) -> None:
+        """Issue it in the background, so many seconds from now."""
+        with held_off():
+            self._thread = threading.Thread(target=self._issue, args=(delay_s,), daemon=True)
+            self._thread.start()
+
+    def issue_now(self) -> None:
+        """Issue it and wait for its end."""
+        self._issue(0.0)
+
+    def close(self) -> None:
+        """Wait for its end if it has begun; forget it if it has not."""
+        self._cancelled.set()
+        if self._thread is not None:
+            self._thread.join()
+        self._session.close()
+
+    def note(self, measured_since: float | None) -> str | None:
+        """What a reader should know; `measured_since` is the start of the measured part by time.monotonic()."""
+        if self.refusal is not None:
+            return self.refusal
+        if self.ended is None or self.duration_s is None or measured_since is None or self.ended <= measured_since:
+            return None
+        return (
+            f"the checkpoint issued in the warm-up took {self.duration_s:.1f}s and ended "
+            f"{self.ended - measured_since:.1f}s into the measured part; a longer warm-up keeps it out"
+        )
+
+    def _issue(self, delay_s: float) -> None:
+        if self._cancelled.wait(delay_s):
+            return
+        start = time.monotonic()
+        try:
+            self._session.execute("CHECKPOINT")
+        except psycopg.errors.InsufficientPrivilege:
+            self.permitted = False
+            self.refusal = "no checkpoint before the measured part: the role may not issue one (grant pg_checkpoint)"
+        except psycopg.Error as error:
+            self.refusal = (
+                f"the checkpoint in the warm-up failed: {str(error).splitlines()[0] if str(error) else error!r}"
+            )
+        else:
+            self.ended = time.monotonic()
+            self.duration_s = self.ended - start

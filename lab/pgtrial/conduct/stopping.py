@@ -1,0 +1,73 @@
+"""What a study does next: a pure function of the plan, the budget and what is stored, so that any lab can go on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from pgtrial.model.records.study import Canary, Plan, PlannedTrial, Trial
+from pgtrial.model.units import format_duration
+from pgtrial.statistics.canaries import judgements
+from pgtrial.statistics.claims import decide
+from pgtrial.statistics.steady import Seconds
+
+_OVERRUN = 1.25
+"""Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""
+
+
+@dataclass(frozen=True)
+class Stop:
+    """The study is finished."""
+
+    reason: str
+
+
+@dataclass(frozen=True)
+class JudgeBlock:
+    """A block has ended that no canary has judged yet."""
+
+    block: int
+
+
+def next_step(
+    plan: Plan,
+    budget_s: float,
+    stored: Sequence[Trial],
+    canaries: Sequence[Canary] = (),
+    seconds: Callable[[], Seconds] | None = None,
+) -> PlannedTrial | JudgeBlock | Stop:
+    """The next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
+
+    `seconds` is asked for the trials' timelines when a verdict may end the study: it takes two where regimes change.
+    """
+    done = {trial.index for trial in stored}
+    watched = canaries[-1].next_block if canaries else None
+    if watched is not None and all(planned.index in done for planned in plan.trials if planned.block == watched):
+        return JudgeBlock(watched)
+    missing = next((planned for planned in plan.trials if planned.index not in done), None)
+    if missing is None:
+        one = plan.max_blocks == 1
+        return Stop("the planned block is complete" if one else f"all {plan.max_blocks} planned blocks are complete")
+    starts_block = missing.index == 0 or plan.trials[missing.index - 1].block != missing.block
+    if not starts_block or missing.block == 0:
+        return missing
+    complete = [trial for trial in stored if trial.block < missing.block]
+    known = seconds() if plan.stop_early and seconds else None
+    if plan.stop_early and all(comparison.decided for comparison in decide(plan, complete, known)):
+        return Stop(f"every comparison is decided after {missing.block} blocks")
+    counted = sum(wall_time(trial) for trial in complete)
+    voided = sum(each.spent_s for each in judgements(canaries) if each.outcome == "void")
+    if voided + counted + counted / missing.block > _OVERRUN * budget_s:
+        return Stop(f"the budget of {format_duration(budget_s)} is used up after {missing.block} blocks")
+    return missing
+
+
+def wall_time(trial: Trial) -> float:
+    """Seconds of all phases of a stored trial."""
+    return sum(trial.phases_s.values())
+
+
+def time_left(plan: Plan, stored: Sequence[Trial]) -> float:
+    """Seconds that the planned trials not yet stored will take, if they take as long as those that are."""
+    each = sum(map(wall_time, stored)) / len(stored) if stored else plan.trial_estimate_s
+    return each * (len(plan.trials) - len(stored))

@@ -1,1 +1,0 @@
-"""Load once, keep as a template, copy for every trial: all trials start from the same bytes."""

@@ -1,0 +1,1 @@
+"""Rules over facts and trials: whether the comparison is fair."""

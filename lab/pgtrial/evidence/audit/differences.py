@@ -1,0 +1,275 @@
+"""Rules on undeclared differences between the arms, and between the deployments of one arm."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from pgtrial.evidence.audit import network
+from pgtrial.evidence.audit.cases import Case, Difference, compared, known_value, listed, shortened
+from pgtrial.evidence.audit.hygiene import is_debugging
+from pgtrial.model.records.study import Facts, Finding
+from pgtrial.model.study.places import listed_places
+
+_BY_INITDB = frozenset(
+    {
+        "data_checksums",
+        "wal_segment_size",
+        "encoding",
+        "locale_provider",
+        "collate",
+        "ctype",
+        "provider_locale",
+        "collation_version",
+    }
+)
+_BY_PAGES = frozenset({"huge_pages", "huge_page_size", "huge_pages_status", "shared_memory_size_in_huge_pages"})
+_LOCALE = ("encoding", "locale_provider", "collate", "ctype", "provider_locale")
+_OTHER_RULES = frozenset({"data_checksums", "debug_assertions", "pending_restart", *_LOCALE})
+_WHOLE_SERVERS = ("server.dsn", "server.host")
+"""Declared by arms whose servers are given, or on hosts of their own: then everything may differ."""
+_DURABILITY = frozenset({"settings.fsync", "settings.full_page_writes", "settings.synchronous_commit"})
+_SHOWN_BY = {
+    "memory.huge_pages": ("memory.huge_page",),
+    "storage.scheduler": ("storage.scheduler", "storage.queue_"),
+}
+"""How the names of facts begin that follow from these keys of a host; of its memory nothing follows from any other."""
+_WAY = frozenset({"client.connection", *(f"network.{name}" for name in network.COMPARED)})
+
+
+def undeclared_differences(case: Case) -> Iterator[Finding]:
+    """A difference that nobody declared and that follows from nothing declared; one finding a fact."""
+    by_key: dict[str, list[Difference]] = defaultdict(list)
+    for difference in case.differences():
+        if _origin(case, difference) is None and not _told_elsewhere(case, difference):
+            by_key[difference.key].append(difference)
+    for key, found in by_key.items():
+        first = found[0]
+        values = {case.plan.baseline: first.baseline_value} | {one.arm: one.value for one in found}
+        told = listed(f"{shortened(value)} in {arm}" for arm, value in values.items())
+        yield Finding(
+            rule="undeclared_difference",
+            severity="warning",
+            arms=list(values),
+            message=f"The arms differ in {key}, which the study does not declare: {told}.",
+            cure=f"Make {key} equal, or declare it in the study; as it is, the verdict is for all differences at once.",
+        )
+
+
+def following_differences(case: Case) -> Iterator[Finding]:
+    """Differences that follow from one that the study declares, told together."""
+    by_origin: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for difference in case.differences():
+        origin = _origin(case, difference)
+        if origin is not None and origin != difference.key and not _told_elsewhere(case, difference):
+            by_origin[difference.arm, origin].append(difference.key)
+    for (arm, origin), keys in by_origin.items():
+        yield Finding(
+            rule="following_difference",
+            severity="info",
+            arms=[case.plan.baseline, arm],
+            message=f"From the declared {origin} of {arm} follow differences in {listed(keys)}.",
+            cure="Nothing to do: they are part of what is compared; set those that should not be in [server].",
+        )
+
+
+def swapped_places(case: Case) -> Iterator[Finding]:
+    """What differs because the facts were collected in one trial of each arm, at the place that this one drew."""
+    by_arm: dict[str, list[str]] = defaultdict(list)
+    for difference in case.differences():
+        if _of_the_place(case, difference):
+            by_arm[difference.arm].append(difference.key)
+    for arm, keys in by_arm.items():
+        yield Finding(
+            rule="swapped_places",
+            severity="info",
+            arms=[case.plan.baseline, arm],
+            message=f"{case.plan.baseline} and {arm} take turns on {listed(listed_places(case.spec, arm))} by the "
+            f"coin; when the facts were collected they were at different ones, and differed in {listed(keys)}.",
+            cure="Nothing to do: over the blocks both arms are at each place.",
+        )
+
+
+def data_checksums(case: Case) -> Iterator[Finding]:
+    """Checksums cost time; since PostgreSQL 18 they are on by default, so versions differ in silence."""
+    for difference in case.differences():
+        if difference.key == "server.data_checksums" and not case.declared(difference.arm, "server.initdb"):
+            yield Finding(
+                rule="data_checksums",
+                severity="warning",
+                arms=[case.plan.baseline, difference.arm],
+                message=f"Data checksums are {difference.baseline_value} in {case.plan.baseline} and "
+                f"{difference.value} in {difference.arm}: that is part of the difference measured.",
+                cure='Set [server] initdb = ["--data-checksums"] to have them on in all arms '
+                "(off: --no-data-checksums for PostgreSQL 18 and later).",
+            )
+
+
+def locale(case: Case) -> Iterator[Finding]:
+    """Collations differ in speed, and in the order of rows."""
+    by_arm: dict[str, list[str]] = defaultdict(list)
+    for difference in case.differences():
+        if difference.group == "server" and difference.name in _LOCALE:
+            by_arm[difference.arm].append(
+                f"{difference.name} ({shortened(difference.baseline_value)} and {shortened(difference.value)})"
+            )
+    for arm, told in by_arm.items():
+        if not case.declared(arm, "server.initdb"):
+            yield Finding(
+                rule="locale",
+                severity="warning",
+                arms=[case.plan.baseline, arm],
+                message=f"{case.plan.baseline} and {arm} differ in {listed(told)}: "
+                "comparing text costs more in some locales.",
+                cure='Give all arms one locale: [server] initdb = ["--locale=C", "--encoding=UTF8"].',
+            )
+
+
+def _origin(case: Case, difference: Difference) -> str | None:
+    """The declared key that a difference is or follows from, or None if it is undeclared."""
+    arm = difference.arm
+    if case.declared(arm, difference.key):
+        return difference.key
+    for key in _possible_origins(case, difference):
+        if case.declared(arm, key):
+            return key
+    parents = [key for key in _parents(case, difference) if case.declared(arm, key)]
+    return listed(parents) if parents else None
+
+
+def _parents(case: Case, difference: Difference) -> list[str]:
+    """The settings from which the servers of both arms work this one out; none where an arm has set it itself."""
+    if any(
+        difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.plan.baseline, difference.arm)
+    ):
+        return []
+    return sorted(f"settings.{name}" for name in PARENTS.get(difference.name, ()))
+
+
+def _possible_origins(case: Case, difference: Difference) -> list[str]:
+    if difference.group == "settings":
+        chosen = any(
+            difference.name in case.spec.resolved(name).settings for name in (case.plan.baseline, difference.arm)
+        )
+        # what the study sets is not the version's doing
+        by_pages = ["memory.huge_pages"] if difference.name in _BY_PAGES else []
+        return [] if chosen else [*by_pages, "server.version", *_WHOLE_SERVERS]
+    if difference.group == "server":
+        if difference.name == "extensions":
+            return ["server.setup_sql", "server.version", *_WHOLE_SERVERS]
+        if difference.name == "huge_pages_status":
+            return ["memory.huge_pages", "server.version", *_WHOLE_SERVERS]
+        by_initdb = ["server.initdb"] if difference.name in _BY_INITDB else []
+        return [*by_initdb, "server.version", *_WHOLE_SERVERS]
+    of_the_host = [key for key in case.plan.declared.get(difference.arm, []) if _shows_in(key, difference)]
+    return [*of_the_host, *_WHOLE_SERVERS]
+
+
+def _shows_in(key: str, difference: Difference) -> bool:
+    """Whether what a declared key changes of the host may show in this fact: all of a volume, or what is known."""
+    if key in _SHOWN_BY:
+        return difference.key.replace("storage.wal_", "storage.").startswith(_SHOWN_BY[key])
+    if key.startswith("storage.wal_"):
+        return difference.group == "storage" and difference.name.startswith("wal_")
+    return difference.group == "storage" and key.startswith("storage.")
+
+
+def _of_the_place(case: Case, difference: Difference) -> bool:
+    """Whether a difference of storage is one of places that the coin swaps."""
+    swapped = difference.group == "storage" and listed_places(case.spec, case.plan.baseline, difference.arm)
+    return bool(swapped) and not case.declared(difference.arm, difference.key)
+
+
+def _told_elsewhere(case: Case, difference: Difference) -> bool:
+    values = (difference.baseline_value, difference.value)
+    return (
+        difference.key in _DURABILITY
+        or _of_the_place(case, difference)
+        or difference.key in _WAY
+        or (difference.group == "server" and difference.name in _OTHER_RULES)
+        or (difference.group == "settings" and any(is_debugging(difference.name, value) for value in values))
+    )
+
+
+_PROCESSES = frozenset(
+    {
+        "max_connections",
+        "autovacuum_max_workers",
+        "autovacuum_worker_slots",
+        "max_worker_processes",
+        "max_wal_senders",
+    }
+)
+"""What decides how many processes a server may have."""
+
+_SHARED_MEMORY = _PROCESSES | {
+    "shared_buffers",
+    "wal_buffers",
+    "max_locks_per_transaction",
+    "max_pred_locks_per_transaction",
+    "max_prepared_transactions",
+    "max_replication_slots",
+    "min_dynamic_shared_memory",
+    "shared_preload_libraries",
+    "track_activity_query_size",
+    "commit_timestamp_buffers",
+    "multixact_member_buffers",
+    "multixact_offset_buffers",
+    "notify_buffers",
+    "serializable_buffers",
+    "subtransaction_buffers",
+    "transaction_buffers",
+    "io_max_concurrency",
+    "io_max_combine_limit",
+    "io_method",
+}
+"""What takes shared memory by its size."""
+
+PARENTS: dict[str, frozenset[str]] = {
+    "commit_timestamp_buffers": frozenset({"shared_buffers"}),
+    "huge_pages_status": _SHARED_MEMORY | {"huge_pages", "huge_page_size", "shared_memory_type"},
+    "io_max_concurrency": _PROCESSES | {"shared_buffers"},
+    "num_os_semaphores": _PROCESSES,
+    "shared_memory_size": _SHARED_MEMORY | {"huge_pages", "huge_page_size"},
+    "shared_memory_size_in_huge_pages": _SHARED_MEMORY | {"huge_pages", "huge_page_size"},
+    "subtransaction_buffers": frozenset({"shared_buffers"}),
+    "transaction_buffers": frozenset({"shared_buffers"}),
+    "wal_buffers": frozenset({"shared_buffers"}),
+}
+"""Derived settings. Those with a value of their own in some arm follow nothing there."""
+
+
+def unlike_deployments(case: Case) -> Iterator[Finding]:
+    """One finding for each fact in which an arm's deployments differ; unknown values are no difference."""
+    for arm, deployments in case.deployments.items():
+        for group, name in compared(deployments):
+            told = _values(deployments, group, name)
+            if len(told) > 1:
+                values = listed(f"{shortened(value)} in {_numbers(numbers)}" for value, numbers in told)
+                yield Finding(
+                    rule="unlike_deployments",
+                    severity="warning",
+                    arms=[arm],
+                    message=f"The deployments of {arm} differ in {group}.{name}: {values} (numbered from 1).",
+                    cure="Order them alike, or give those that differ as arms of their own; as it is, the difference "
+                    "is a part of what tells deployments apart.",
+                )
+
+
+def _values(deployments: Sequence[Facts], group: str, name: str) -> list[tuple[Any, list[int]]]:
+    """Each known value with the deployments that have it, in the order of their numbers."""
+    found: list[tuple[Any, list[int]]] = []
+    for facts in deployments:
+        value = known_value(facts, group, name)
+        if value is None:
+            continue
+        known = next((numbers for other, numbers in found if other == value), None)
+        if known is None:
+            found.append((value, known := []))
+        known.append(1 + (facts.deployment or 0))
+    return found
+
+
+def _numbers(numbers: Sequence[int]) -> str:
+    return f"deployment{'s' if len(numbers) > 1 else ''} {listed(map(str, numbers))}"

@@ -1,0 +1,1 @@
+"""Collectors of facts: what an arm is."""

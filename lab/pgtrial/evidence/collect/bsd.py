@@ -1,0 +1,174 @@
+"""FreeBSD, DragonFly and macOS: what their sysctl, kenv and sw_vers say."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgtrial.evidence.collect.files import Files, number, parse_fields
+from pgtrial.evidence.collect.subject import Subject, collector
+
+Values = dict[str, str]
+Group = dict[str, Any]
+
+_NAMES = {
+    "FreeBSD": (
+        "hw.model hw.ncpu hw.machine_arch hw.physmem hw.pagesizes kern.osrelease kern.vm_guest kern.sched.name "
+        "kern.timecounter.hardware kern.ipc.shm_use_phys security.jail.jailed machdep.hyperthreading_allowed "
+        "vm.overcommit vm.swap_total vm.ndomains vm.pmap.pg_ps_enabled vm.pmap.pti hw.ibrs_active "
+        "hw.mds_disable_state hw.acpi.cpu.cx_lowest dev.cpu.0.freq_driver vfs.zfs.arc_max vfs.zfs.arc.max"
+    ),
+    "DragonFly": (
+        "hw.model hw.ncpu hw.machine_arch hw.physmem kern.osrelease kern.vmm_guest kern.timecounter.hardware "
+        "kern.cputimer.name kern.ipc.shm_use_phys jail.jailed vm.overcommit machdep.meltdown_mitigation "
+        "machdep.spectre_mitigation machdep.mds_mitigation vfs.hammer2.flush_pipe"
+    ),
+    "Darwin": (
+        "hw.model machdep.cpu.brand_string hw.physicalcpu hw.logicalcpu hw.memsize hw.pagesize kern.osrelease "
+        "kern.osproductversion kern.hv_vmm_present vm.compressor_mode hw.perflevel0.physicalcpu "
+        "hw.perflevel1.physicalcpu"
+    ),
+}
+_EACH = 'for name do sysctl "$name" 2>/dev/null; done; true'
+_KENV = {
+    "vendor": "smbios.system.maker",
+    "product": "smbios.system.product",
+    "board_vendor": "smbios.planar.maker",
+    "board": "smbios.planar.product",
+    "bios_vendor": "smbios.bios.vendor",
+    "bios_version": "smbios.bios.version",
+    "bios_date": "smbios.bios.reldate",
+}
+_MITIGATIONS = (
+    "vm.pmap.pti",
+    "hw.ibrs_active",
+    "hw.mds_disable_state",
+    "machdep.meltdown_mitigation",
+    "machdep.spectre_mitigation",
+    "machdep.mds_mitigation",
+)
+
+
+@collector("hardware")
+def hardware(subject: Subject) -> Group:
+    """DMI by way of the kernel's environment; Apple names its machines by their model."""
+    files = _bsd(subject)
+    if files is None:
+        return {}
+    if files.uname.system == "Darwin":
+        return {"vendor": "Apple", "product": _sysctl(files).get("hw.model")}
+    return hardware_of(parse_kenv(files.output("kenv") or ""))
+
+
+@collector("cpu")
+def cpu(subject: Subject) -> Group:
+    """Model, count, mitigations."""
+    files = _bsd(subject)
+    return {} if files is None else cpu_of(_sysctl(files))
+
+
+@collector("memory")
+def memory(subject: Subject) -> Group:
+    """Size, overcommit, superpages."""
+    files = _bsd(subject)
+    return {} if files is None else memory_of(_sysctl(files))
+
+
+@collector("os")
+def system(subject: Subject) -> Group:
+    """Release, hypervisor, jail, clock."""
+    files = _bsd(subject)
+    return {} if files is None else system_of(files.uname.system, _sysctl(files))
+
+
+def parse_sysctl(text: str) -> Values:
+    """`sysctl NAME...`: `name: value` lines, on all three systems."""
+    return parse_fields(text)
+
+
+def parse_kenv(text: str) -> Values:
+    """`kenv`: lines of name="value"."""
+    return {name: value.strip('"') for name, value in parse_fields(text, "=").items()}
+
+
+def hardware_of(kenv: Values) -> Group:
+    """From the smbios.* variables that the loader leaves (FreeBSD's kenv(1), DragonFly's smbios.* alike)."""
+    return {name: kenv.get(variable) or None for name, variable in _KENV.items()}
+
+
+def cpu_of(values: Values) -> Group:
+    """Names as on Linux; absent ones are unknown."""
+    threads = values.get("machdep.hyperthreading_allowed")
+    return {
+        "model": values.get("machdep.cpu.brand_string") or values.get("hw.model"),
+        "logical": number(values.get("hw.logicalcpu") or values.get("hw.ncpu")),
+        "cores": number(values.get("hw.physicalcpu")),
+        "performance_cores": number(values.get("hw.perflevel0.physicalcpu")),
+        "efficiency_cores": number(values.get("hw.perflevel1.physicalcpu")),
+        "smt": None if threads is None else "on" if threads == "1" else "off",
+        "numa_nodes": number(values.get("vm.ndomains")),
+        "idle_limit": values.get("hw.acpi.cpu.cx_lowest"),
+        "driver": values.get("dev.cpu.0.freq_driver"),
+        "mitigations": {name: values[name] for name in _MITIGATIONS if name in values} or None,
+    }
+
+
+def memory_of(values: Values) -> Group:
+    """Sizes in MB."""
+    return {
+        "total_mb": _mb(values.get("hw.physmem") or values.get("hw.memsize")),
+        "swap_mb": _mb(values.get("vm.swap_total")),
+        "overcommit": number(values.get("vm.overcommit")),
+        "page_sizes": values.get("hw.pagesizes") or values.get("hw.pagesize"),
+        "superpages": _flag(values.get("vm.pmap.pg_ps_enabled")),
+        "wired_shared_memory": _flag(values.get("kern.ipc.shm_use_phys")),
+        "zfs_cache_mb": _mb(values.get("vfs.zfs.arc.max") or values.get("vfs.zfs.arc_max")),
+        "compressor_mode": number(values.get("vm.compressor_mode")),
+    }
+
+
+def system_of(name: str, values: Values) -> Group:
+    """`name` as platform.system() says it."""
+    product = values.get("kern.osproductversion")
+    release = values.get("kern.osrelease")
+    return {
+        "system": name,
+        "distribution": f"macOS {product}" if product else f"{name} {release}" if release else None,
+        "kernel": release,
+        "virtualisation": _virtualisation(values),
+        "container": _container(values),
+        "clocksource": values.get("kern.timecounter.hardware") or values.get("kern.cputimer.name"),
+        "scheduler": values.get("kern.sched.name"),
+    }
+
+
+def _virtualisation(values: Values) -> str | None:
+    guest = values.get("kern.vm_guest") or values.get("kern.vmm_guest")
+    if guest is not None:
+        return guest
+    present = values.get("kern.hv_vmm_present")
+    return None if present is None else "unnamed hypervisor" if present == "1" else "none"
+
+
+def _container(values: Values) -> str | None:
+    jailed = values.get("security.jail.jailed") or values.get("jail.jailed")
+    return None if jailed is None else "jail" if jailed == "1" else "none"
+
+
+def _bsd(subject: Subject) -> Files | None:
+    """The machine, where it is one of these."""
+    files = subject.files
+    return files if files is not None and files.uname.system in _NAMES else None
+
+
+def _sysctl(files: Files) -> Values:
+    """Asked one by one: an unknown name ends some systems' sysctl."""
+    return parse_sysctl(files.output("sh", "-c", _EACH, "sh", *_NAMES[files.uname.system].split()) or "")
+
+
+def _mb(text: str | None) -> int | None:
+    value = number(text)
+    return None if value is None else value // 2**20
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text is None else text == "1"

@@ -1,0 +1,138 @@
+"""Collect what an arm is, while its server runs: every collector, listed here, and the facts that all of them find."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgtrial.evidence.collect import (
+    bsd,
+    cpu,
+    flush,
+    limits,
+    memory,
+    network,
+    operating_system,
+    server,
+    settings,
+    storage,
+    windows,
+)
+from pgtrial.evidence.collect.place import runs_here, shown_directory
+from pgtrial.evidence.collect.subject import Subject
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.windows import AnyMachine, WindowsHost
+from pgtrial.model.records.study import Facts
+
+GROUPS = (
+    "hardware",
+    "cpu",
+    "memory",
+    "limits",
+    "os",
+    "storage",
+    "network",
+    "server",
+    "settings",
+    "defaults",
+    "sources",
+    "client",
+    "probes",
+)
+"""In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest,
+`sources` where the former come from; `probes` are measured, and never twice the same."""
+
+COLLECTORS = (
+    storage.storage,
+    flush.flush_rates,
+    network.bandwidth,
+    bsd.hardware,
+    bsd.cpu,
+    bsd.memory,
+    bsd.system,
+    network.clock,
+    cpu.cpu,
+    cpu.hardware,
+    operating_system.operating_system,
+    operating_system.lab_machine,
+    limits.limits,
+    memory.memory,
+    network.network,
+    network.round_trip,
+    server.provider,
+    server.seen_on_its_host,
+    server.server,
+    server.client,
+    settings.settings,
+    settings.defaults,
+    settings.sources,
+    windows.hardware,
+    windows.cpu,
+    windows.memory,
+    windows.system,
+    windows.storage,
+)
+
+
+def collect(
+    arm: str,
+    target: Target,
+    data_directory: Path | None = None,
+    *,
+    machine: AnyMachine | None = None,
+    measure: bool = False,
+) -> Facts:
+    """The facts of an arm whose server runs at `target`. Raises psycopg.OperationalError if it is not there.
+
+    `data_directory` is one of the lab's own; of other servers it is asked for. `machine` is where the server runs:
+    without one, and without a directory of the lab's own, it is this one if the server is found here. Facts of the
+    machine are collected where it can be looked into; otherwise their groups are empty. With `measure`, probes take
+    some seconds; without it there are none. Raises HostTrouble where the machine is gone or refuses.
+    """
+    with target.connect() as connection:
+        # settings as those have them who use the server
+        connection.execute("RESET ALL")
+        if machine is None and (data_directory is not None or runs_here(connection, target)):
+            machine = LOCAL
+        shown = data_directory or _shown_directory(connection, machine)
+        subject = Subject(connection, shown, machine, ours=data_directory is not None, measure=measure)
+        return Facts(arm=arm, collected=_now(), facts=facts_of(subject))
+
+
+def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
+    """The facts of this machine, without a server; storage is that of `directory`, where probes write if they may."""
+    subject = Subject(None, directory, LOCAL, ours=True, measure=measure)
+    return Facts(arm="this machine", collected=_now(), facts=facts_of(subject))
+
+
+def _shown_directory(connection: psycopg.Connection[tuple[Any, ...]], machine: AnyMachine | None) -> Path | None:
+    """The data directory as the server names it, if the machine has it; Windows says that with all the rest."""
+    shown = None if machine is None else shown_directory(connection)
+    there = shown is not None and (machine is None or isinstance(machine, WindowsHost) or machine.exists(shown))
+    return shown if there else None
+
+
+def facts_of(subject: Subject) -> dict[str, dict[str, Any]]:
+    """The facts that all collectors find, by group. Raises HostLost where the machine is gone."""
+    subject = replace(
+        subject,
+        announced_files=tuple(pattern for collector in COLLECTORS for pattern in collector.files),
+        announced_tools=tuple(tool for collector in COLLECTORS for tool in collector.tools),
+    )
+    found: dict[str, dict[str, Any]] = {group: {} for group in GROUPS}
+    for collector in COLLECTORS:
+        group = collector.group
+        for name, value in collector(subject).items():
+            # what one collector knows another's ignorance does not undo
+            if value is not None or name not in found[group]:
+                found[group][name] = value
+    return found
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

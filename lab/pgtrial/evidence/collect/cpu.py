@@ -1,0 +1,158 @@
+"""The hardware: maker and model of the machine; the processor, its count, frequency policy and mitigations."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pgtrial.evidence.collect.files import Files, number
+from pgtrial.evidence.collect.subject import Subject, collector
+
+_SYSTEM = Path("/sys/devices/system/cpu")
+_NODES = "/sys/devices/system/node/node[0-9]*"
+_GOVERNORS = "cpu[0-9]*/cpufreq/scaling_governor"
+_SHARING = ("cpu[0-9]*/topology/core_cpus_list", "cpu[0-9]*/topology/thread_siblings_list")
+"""Files that name the CPUs of a core: newer and older kernels'."""
+
+
+@collector(
+    "cpu",
+    files=[
+        "/proc/cpuinfo",
+        _NODES,
+        *(
+            f"{_SYSTEM}/{name}"
+            for name in (
+                *("smt/control", "smt/active", "online", "isolated", "intel_pstate/no_turbo", "cpufreq/boost"),
+                *("cpuidle/current_driver", "cpu0/cpufreq/*", "vulnerabilities/*", _GOVERNORS, *_SHARING),
+            )
+        ),
+    ],
+)
+def cpu(subject: Subject) -> dict[str, Any]:
+    """Facts that stay the same while a study runs; no momentary frequency."""
+    files = subject.files
+    if files is None:
+        return {}
+    read = files.read
+    info = files.fields("/proc/cpuinfo")
+    return {
+        "model": info.get("model name") or files.uname.processor or None,
+        "architecture": files.uname.machine or None,
+        "logical": _logical(files),
+        "cores": _cores(files),
+        "smt": read(_SYSTEM / "smt/control"),
+        "smt_active": _flag(read(_SYSTEM / "smt/active")),
+        "online": read(_SYSTEM / "online"),
+        "isolated": _list(files, _SYSTEM / "isolated"),
+        "numa_nodes": len(files.glob(_NODES)) or None,
+        "cache": info.get("cache size"),
+        "microcode": info.get("microcode"),
+        "governor": governor(files, _SYSTEM),
+        "preference": read(_SYSTEM / "cpu0/cpufreq/energy_performance_preference"),
+        "max_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/cpuinfo_max_freq")),
+        "limit_mhz": _megahertz(read(_SYSTEM / "cpu0/cpufreq/scaling_max_freq")),
+        "driver": read(_SYSTEM / "cpu0/cpufreq/scaling_driver"),
+        "boost": _boost(files),
+        "idle_driver": read(_SYSTEM / "cpuidle/current_driver"),
+        "mitigations": _mitigations(files),
+    }
+
+
+def _logical(files: Files) -> int | None:
+    """CPUs that are online."""
+    online = files.read(_SYSTEM / "online")
+    if online is not None:
+        spans = [[int(end) for end in span.split("-")] for span in online.split(",")]
+        return sum(span[-1] - span[0] + 1 for span in spans)
+    listed = [line for line in (files.read("/proc/cpuinfo") or "").splitlines() if line.startswith("processor")]
+    return len(listed) or (psutil.cpu_count() if files.local else None)
+
+
+def _cores(files: Files) -> int | None:
+    """Cores of the CPUs that are online."""
+    for pattern in _SHARING:
+        sharing = {files.read(path) for path in files.glob(_SYSTEM / pattern)}
+        if sharing:
+            return len(sharing)
+    return psutil.cpu_count(logical=False) if files.local else None
+
+
+def governor(files: Files, system: Path) -> str | None:
+    """The frequency governor, or all that are in use, where the processors do not share one."""
+    names = {files.read(path) for path in files.glob(system / _GOVERNORS)}
+    return ", ".join(sorted(name for name in names if name is not None)) or None
+
+
+def _megahertz(kilohertz: str | None) -> int | None:
+    value = number(kilohertz)
+    return None if value is None else value // 1000
+
+
+def _boost(files: Files) -> bool | None:
+    no_turbo = files.read(_SYSTEM / "intel_pstate/no_turbo")
+    if no_turbo is not None:
+        return no_turbo == "0"
+    boost = files.read(_SYSTEM / "cpufreq/boost")
+    return None if boost is None else boost == "1"
+
+
+def _list(files: Files, path: Path) -> str | None:
+    """A list of CPUs, which may be an empty line."""
+    return files.read(path) or ("none" if files.exists(path) else None)
+
+
+def _flag(text: str | None) -> bool | None:
+    return None if text is None else text == "1"
+
+
+def _mitigations(files: Files) -> dict[str, str] | None:
+    """What the kernel does about each weakness that this processor has."""
+    states = {path.name: files.read(path) or "" for path in files.glob(_SYSTEM / "vulnerabilities/*")}
+    return {name: state for name, state in states.items() if state != "Not affected"} if states else None
+
+
+_DMI = {
+    "vendor": "sys_vendor",
+    "product": "product_name",
+    "product_version": "product_version",
+    "board_vendor": "board_vendor",
+    "board": "board_name",
+    "bios_vendor": "bios_vendor",
+    "bios_version": "bios_version",
+    "bios_date": "bios_date",
+}
+_MODEL = "firmware/devicetree/base/model"
+_OTHERS = ("class/dmi/id", "firmware/efi", _MODEL)
+_EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified", "system product name", "none", "n/a"})
+"""What makers leave in fields that they did not fill."""
+
+
+@collector(
+    "hardware",
+    files=[*(f"/sys/class/dmi/id/{file}" for file in _DMI.values()), *(f"/sys/{path}" for path in _OTHERS)],
+)
+def hardware(subject: Subject) -> dict[str, Any]:
+    """Unknown where the kernel shows no DMI, as in small virtual machines."""
+    return {} if subject.files is None else linux_hardware(subject.files, Path("/sys"))
+
+
+def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:
+    """The facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries, dmi-id)."""
+    found: dict[str, Any] = {name: _told(files.read(sys / "class/dmi/id" / file)) for name, file in _DMI.items()}
+    if found["product"] is None:
+        found["product"] = _told(files.read(sys / _MODEL))
+    return {**found, "firmware": _firmware(files, sys)}
+
+
+def _firmware(files: Files, sys: Path) -> str | None:
+    if files.exists(sys / "firmware/efi"):
+        return "UEFI"
+    return "BIOS" if files.exists(sys / "class/dmi/id") else None
+
+
+def _told(text: str | None) -> str | None:
+    plain = (text or "").strip("\0 ")
+    return None if plain.lower() in _EMPTY else plain or None

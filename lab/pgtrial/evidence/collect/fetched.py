@@ -1,0 +1,143 @@
+"""The files and tools of another host, fetched in few round trips: what collectors announce comes at once."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Collection, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from pgtrial.evidence.collect.files import TOOL_TIMEOUT_S, Files, Uname
+from pgtrial.machines.machine import Machine
+
+Command = tuple[str, ...]
+
+_RECORD = "\x1e"
+_FIELD = "\x1f"
+"""What parts records, and the fields of one: no path of a kernel's and no tool's output holds them."""
+
+_UNAME = r"""
+printf '\036uname\n'
+for letter in s r v m p; do uname -$letter 2>/dev/null || echo; done
+"""
+_TOOL = r"""
+said=$({command} 2>/dev/null </dev/null) && printf '\036{number}\n%s\n' "$said"
+"""
+_PATHS = r"""
+unset CDPATH
+IFS=
+printf '\036paths\n'
+for pattern do
+  for path in $pattern; do
+    if [ -d "$path" ]; then
+      real=$(cd -P "$path" 2>/dev/null && pwd -P) || real=$path
+      printf 'd\037%s\037%s\n' "$path" "$real"
+    elif [ -e "$path" ]; then
+      printf 'f\037%s\037\n' "$path"
+    fi
+  done
+done
+"""
+"""Without IFS a pattern stays one word, and is still expanded."""
+
+_IN_TIME = f"""
+command -v timeout >/dev/null 2>&1 && exec timeout {TOOL_TIMEOUT_S:.0f} "$@"
+exec "$@"
+"""
+"""Ended on the host itself where it has a tool for that; macOS has none."""
+
+
+class FetchedFiles(Files):
+    """Raises HostTrouble where the machine is gone or refuses.
+
+    The first look fetches what matches `patterns` and what `tools` say; what else is asked for costs a round trip.
+    """
+
+    local = False
+
+    def __init__(self, machine: Machine, patterns: Collection[str], tools: Collection[Command]):
+        super().__init__()
+        self._machine = machine
+        self._known: list[str] = []
+        self._directories: dict[Path, Path] = {}
+        """Those seen, and what they are without links."""
+        self._files: set[Path] = set()
+        self._texts: dict[Path, str] = {}
+        self._first = list(patterns)
+        self._tools = list(tools)
+
+    @cached_property
+    def uname(self) -> Uname:
+        """With the first look."""
+        scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
+        records = self._look(self._first, _UNAME + "".join(scripts))
+        self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
+        words = [line.strip() for line in records.get("uname", "").splitlines()]
+        told = dict(zip(("system", "release", "version", "machine", "processor"), words, strict=False))
+        return Uname(**told | ({"processor": ""} if told.get("processor") == "unknown" else {}))
+
+    def fetch(self, *patterns: str | Path) -> None:
+        """Two round trips for all of them."""
+        self._look_first()
+        self._look([str(pattern) for pattern in patterns])
+
+    def read(self, path: str | Path) -> str | None:
+        path = Path(path)
+        self._look_first()
+        if path not in self._texts and not self._covered(path):
+            self._known.append(str(path))
+            self._texts |= self._machine.read_many([path])
+        return self._texts.get(path, "").strip() or None
+
+    def exists(self, path: str | Path) -> bool:
+        path = Path(path)
+        self._look_first()
+        if path in self._directories or path in self._files or path in self._texts:
+            return True
+        return not self._covered(path) and self._machine.exists(path)
+
+    def glob(self, pattern: str | Path) -> list[Path]:
+        self._look_first()
+        if str(pattern) not in self._known:
+            self.fetch(pattern)
+        return sorted(path for path in {*self._directories, *self._files} if path.match(str(pattern)))
+
+    def resolve(self, path: str | Path) -> Path:
+        path = Path(path)
+        self._look_first()
+        if path in self._directories:
+            return self._directories[path]
+        if self._covered(path) and path not in self._files:
+            return path
+        self._directories[path] = self._machine.resolve(path)
+        return self._directories[path]
+
+    def _run(self, command: Command) -> str | None:
+        self._look_first()
+        done = self._machine.looked(("sh", "-c", _IN_TIME, "sh", *command))
+        return done.stdout.strip() or None if done.status == 0 else None
+
+    def _look_first(self) -> None:
+        """What was announced is fetched with the system's name, whatever is asked for first."""
+        _ = self.uname
+
+    def _covered(self, path: Path) -> bool:
+        """Whether a look has shown the path if it is there."""
+        return any(path.match(pattern) for pattern in self._known)
+
+    def _look(self, patterns: Sequence[str], script: str = "") -> dict[str, str]:
+        """One round trip for what there is, one for the texts of it. The records of `script` by name."""
+        done = self._machine.looked(["sh", "-c", script + _PATHS, "sh", *patterns])
+        named = (record.partition("\n") for record in done.stdout.split(_RECORD)[1:])
+        records = {name: text for name, _, text in named}
+        files = []
+        for line in records.get("paths", "").splitlines():
+            kind, path, real = line.split(_FIELD)
+            if kind == "d":
+                self._directories[Path(path)] = Path(real)
+            else:
+                files.append(Path(path))
+        self._files |= {*files}
+        self._texts |= self._machine.read_many(files) if files else {}
+        self._known += patterns
+        return records

@@ -1,0 +1,126 @@
+"""What is mounted on a machine, and what a file system says about itself through its own tools; else unknown."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+
+from pgtrial.evidence.collect.files import Files, parse_fields
+from pgtrial.machines.mounts import Mounted, mount_of
+
+_EXT = {
+    "Filesystem features": "features",
+    "Filesystem flags": "flags",
+    "Default mount options": "default_mount_options",
+    "Block size": "block_size",
+    "Inode size": "inode_size",
+    "RAID stride": "stride",
+    "RAID stripe width": "stripe_width",
+    "Total journal size": "journal_size",
+}
+_EXT_MOMENTARY = ("needs_recovery", "orphan_present")
+_XFS = (
+    "meta-data.agcount",
+    "meta-data.crc",
+    "meta-data.reflink",
+    "meta-data.sectsz",
+    "meta-data.rmapbt",
+    "data.bsize",
+    "data.sunit",
+    "data.swidth",
+    "log.blocks",
+    "log.sectsz",
+    "log.lazy-count",
+)
+_ZFS = (
+    "recordsize",
+    "compression",
+    "sync",
+    "logbias",
+    "atime",
+    "checksum",
+    "copies",
+    "primarycache",
+    "secondarycache",
+    "redundant_metadata",
+    "dedup",
+    "xattr",
+    "direct",
+)
+Parameters = dict[str, str]
+
+
+def parameters_of(files: Files, kind: str | None, mount_point: str | None, source: str | None) -> Parameters | None:
+    """The file system's own parameters; None where its kind has none or its tool is silent."""
+    if mount_point is None or source is None:
+        return None
+    match kind:
+        case "ext2" | "ext3" | "ext4":
+            return _told(files.output("dumpe2fs", "-h", source), parse_dumpe2fs)
+        case "xfs":
+            return _told(files.output("xfs_info", mount_point), parse_xfs_info)
+        case "btrfs":
+            return _told(files.output("btrfs", "filesystem", "df", mount_point), parse_btrfs_df)
+        case "zfs":
+            wanted = ",".join(_ZFS)
+            return _told(files.output("zfs", "get", "-H", "-p", "-o", "property,value", wanted, source), parse_zfs_get)
+    return None
+
+
+def parse_dumpe2fs(text: str) -> Parameters:
+    """`dumpe2fs -h`: what mkfs and tune2fs decided; no counts, no dates, and no marks of a mounted file system."""
+    told = parse_fields(text)
+    found = {name: told[label] for label, name in _EXT.items() if label in told}
+    if "features" in found:
+        found["features"] = " ".join(word for word in found["features"].split() if word not in _EXT_MOMENTARY)
+    return found
+
+
+def parse_xfs_info(text: str) -> Parameters:
+    """`xfs_info`: the lines are sections (`data     =`) of name=value; a line that begins with = goes on with one."""
+    found: Parameters = {}
+    section = ""
+    for line in text.splitlines():
+        head = re.match(r"(\S+)\s*=", line)
+        section = head[1] if head else section
+        for name, value in re.findall(r"([a-z][\w-]*)=(\S+?)(?:,|\s|$)", line):
+            found.setdefault(f"{section}.{name}", value)
+    return {name: found[name] for name in _XFS if name in found}
+
+
+def parse_btrfs_df(text: str) -> Parameters:
+    """`btrfs filesystem df`: the profile of each kind of block group, without sizes (`Data, single: total=...`)."""
+    return {kind.lower(): profile for kind, profile in re.findall(r"^(\w+), (\w+):", text, flags=re.MULTILINE)}
+
+
+def parse_zfs_get(text: str) -> Parameters:
+    """`zfs get -H -p -o property,value`: tab-separated; a property that this version lacks has the value -."""
+    pairs = (line.split("\t") for line in text.splitlines())
+    return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1] != "-"}
+
+
+def _told(text: str | None, parse: Callable[[str], Parameters]) -> Parameters | None:
+    return None if text is None else parse(text) or None
+
+
+MOUNTINFO = "/proc/self/mountinfo"
+
+
+def volume_of(files: Files, path: Path) -> Mounted | None:
+    """The mount that holds a path."""
+    path = files.resolve(path)
+    told = files.read(MOUNTINFO) or files.output("mount")
+    if told is None and files.local:
+        holding = [volume for volume in _known_to_python() if path.is_relative_to(volume.target)]
+        return max(holding, key=lambda volume: len(volume.target.parts), default=None)
+    return mount_of(path, told or "")
+
+
+def _known_to_python() -> list[Mounted]:
+    return [
+        Mounted(Path(part.mountpoint), part.fstype, part.device, tuple(part.opts.split(",")), "")
+        for part in psutil.disk_partitions(all=True)
+    ]

@@ -1,0 +1,199 @@
+"""The durability probe: how fast the data volume (and that of the WAL) says that 8 kB are safe, on any machine."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from pgtrial.evidence.collect.files import Files
+from pgtrial.evidence.collect.filesystem import volume_of
+from pgtrial.evidence.collect.storage import wal_elsewhere
+from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.machines.machine import LOCAL, HostError, Machine
+from pgtrial.machines.windows import WindowsHost
+
+_BLOCK = b"\x5a" * 8192
+_FILE_MB = 16
+_SECONDS = 1.0
+
+
+@collector("probes")
+def flush_rates(subject: Subject) -> Rates:
+    """Of the volume of the data directory; with `wal_` in front that of pg_wal where it lies on another device."""
+    files, machine, data = subject.files, subject.machine, subject.data_directory
+    if not subject.measure or not subject.ours or data is None or files is None:
+        return {}
+    if machine is None or isinstance(machine, WindowsHost):
+        return {}
+    program = _pg_test_fsync(subject, files)
+    found = flush_rate(machine, data, program)
+    wal = wal_elsewhere(files, data)
+    if wal is not None and _device(files, wal) != _device(files, data):
+        found |= {f"wal_{name}": value for name, value in flush_rate(machine, wal, program).items()}
+    return found
+
+
+def flush_rate(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
+    """By pg_test_fsync if that is given and works, else by a probe of our own; None each where nobody may write."""
+    measured: Rates = {}
+    with suppress(OSError):
+        if machine is LOCAL:
+            with probe_file(directory) as path:
+                measured = (_by_pg_test_fsync(program, path) if program is not None else None) or own_probe(path)
+        else:
+            measured = flush_rate_elsewhere(machine, directory, program)
+    return {name: measured.get(name) for name in ("flushes_per_s", "flush_us", "flush_tool")}
+
+
+def own_probe(path: Path, seconds: float = _SECONDS, file_mb: int = _FILE_MB) -> Rates:
+    """Write 8 kB at the start of a file that has its size already, flush, and again. Raises OSError.
+
+    The time of a flush is the median's, for others may use the device meanwhile; the rate is what follows from it.
+    """
+    flush = getattr(os, "fdatasync", os.fsync)
+    times: list[float] = []
+    with path.open("r+b", buffering=0) as file:
+        file.write(b"\0" * (file_mb << 20))
+        os.fsync(file.fileno())
+        end = time.perf_counter() + seconds
+        while (begin := time.perf_counter()) < end or not times:
+            file.seek(0)
+            file.write(_BLOCK)
+            flush(file.fileno())
+            times.append(time.perf_counter() - begin)
+    return rates_of(median(times), f"own probe, {flush.__name__}")
+
+
+def _by_pg_test_fsync(program: Path, path: Path) -> Rates | None:
+    """Its first measurement of fdatasync; the other half minute of its methods is not waited for."""
+    try:
+        process = subprocess.Popen(
+            [program, "-s", "1", "-f", path],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            cwd="/",
+            env={**os.environ, "LC_ALL": "C"},
+        )
+    except OSError:
+        return None
+    limit = threading.Timer(PATIENCE_S, process.kill)
+    limit.start()
+    try:
+        return next((told for line in process.stdout or () if (told := parse_pg_test_fsync(line)) is not None), None)
+    finally:
+        limit.cancel()
+        process.terminate()
+        process.communicate()
+
+
+@contextmanager
+def probe_file(directory: Path) -> Iterator[Path]:
+    """An empty file on the volume, gone afterwards, also where pg_test_fsync has removed it."""
+    number, name = tempfile.mkstemp(prefix="pgtrial-flush-", dir=directory)
+    os.close(number)
+    try:
+        yield Path(name)
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
+def _device(files: Files, directory: Path) -> str | None:
+    volume = volume_of(files, directory)
+    return None if volume is None else volume.device or str(volume.target)
+
+
+def _pg_test_fsync(subject: Subject, files: Files) -> Path | None:
+    directory = subject.value("SELECT setting FROM pg_config() WHERE name = 'BINDIR'")
+    program = Path(directory or "/nonexistent") / "pg_test_fsync"
+    return program if files.exists(program) else None
+
+
+PATIENCE_S = 20.0
+"""How long pg_test_fsync is waited for."""
+
+_PG_TEST_FSYNC = re.compile(r"fdatasync\s+([\d.]+) ops/sec\s+(\d+) usecs/op")
+
+Rates = dict[str, Any]
+"""flushes_per_s: a whole number from 1 on; flush_us: microseconds of one flush; flush_tool: what measured."""
+
+
+def rates_of(flush_s: float, tool: str) -> Rates:
+    """From the seconds of one flush. A device that stalls for seconds has a rate below 1, and not 0: that is none."""
+    rate = 1 / flush_s
+    return {
+        "flushes_per_s": round(rate) if rate >= 1 else float(f"{rate:.2g}"),
+        "flush_us": round(flush_s * 1e6, 1),
+        "flush_tool": tool,
+    }
+
+
+def parse_pg_test_fsync(line: str) -> Rates | None:
+    """Its line on fdatasync."""
+    found = _PG_TEST_FSYNC.search(line)
+    if found is None or float(found[1]) <= 0:
+        return None
+    return rates_of(1 / float(found[1]), "pg_test_fsync, fdatasync")
+
+
+_ASK_PG_TEST_FSYNC = """"$1" -s 1 -f "$2" 2>/dev/null | sed '/fdatasync .*ops/q'"""
+"""Its next line ends it, since nobody reads that: the other half minute of its methods is not waited for."""
+
+_ALLOCATE = 'dd if=/dev/zero of="$1" bs=1048576 count=16 conv=fsync 2>/dev/null && '
+_DD = 'LC_ALL=C dd if=/dev/zero of="$1" bs=8192 count="$2" conv=notrunc oflag=dsync 2>&1'
+_FEW = 20
+_MOST = 2048
+"""Writes of 8 kB that the file has room for."""
+
+_FLUSHING_S = 0.8
+_COPIED = re.compile(r"copied, ([\d.e+-]+) s")
+
+
+def flush_rate_elsewhere(machine: Machine, directory: Path, program: Path | None) -> Rates:
+    """Of the volume of a directory of that host; nothing is left there. Raises HostLost if the machine is gone."""
+    file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
+    try:
+        return (
+            (None if program is None else _by_pg_test_fsync_there(machine, file, program))
+            or _by_dd(machine, file)
+            or {}
+        )
+    finally:
+        machine.unlink(file)
+
+
+def parse_dd(text: str, count: int) -> Rates | None:
+    """GNU dd's last line: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
+    found = _COPIED.search(text)
+    if found is None or float(found[1]) <= 0:
+        return None
+    return rates_of(float(found[1]) / count, "dd, dsync")
+
+
+def _by_pg_test_fsync_there(machine: Machine, file: Path, program: Path) -> Rates | None:
+    try:
+        said = machine.run(["sh", "-c", _ASK_PG_TEST_FSYNC, "sh", program, file], timeout_s=PATIENCE_S).stdout
+    except HostError:  # too slow
+        return None
+    return next((told for line in said.splitlines() if (told := parse_pg_test_fsync(line)) is not None), None)
+
+
+def _by_dd(machine: Machine, file: Path) -> Rates | None:
+    first = parse_dd(machine.run(["sh", "-c", _ALLOCATE + _DD, "sh", file, str(_FEW)]).stdout, _FEW)
+    if first is None:
+        return None
+    count = min(_MOST, int(first["flushes_per_s"] * _FLUSHING_S))
+    if count <= _FEW:
+        return first
+    return parse_dd(machine.run(["sh", "-c", _DD, "sh", file, str(count)]).stdout, count)

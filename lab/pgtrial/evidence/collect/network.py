@@ -1,0 +1,179 @@
+"""The network between the load and the server: kind, device, MTU, encryption, round trip, bandwidth, and the clock."""
+
+from __future__ import annotations
+
+import ipaddress
+import socket
+import time
+from statistics import median
+from typing import Any
+
+import psutil
+import psycopg
+
+from pgtrial.evidence.collect.place import Connection, own_addresses, peer_address
+from pgtrial.evidence.collect.subject import Subject, collector
+
+_ROUND_TRIPS = 50
+_TLS = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
+
+
+@collector("network")
+def network(subject: Subject) -> dict[str, Any]:
+    """Of the lab's own connection; the engine's goes the same way."""
+    if subject.connection is None:
+        return {}
+    address = peer_address(subject.connection)
+    interface = None if address is None else _interface(address, subject.connection.info.port)
+    return {
+        "path": _path(address, here=subject.here),
+        "interface": interface,
+        "mtu": None if interface is None else _mtu(interface),
+        "tls": _tls(subject),
+    }
+
+
+@collector("probes")
+def round_trip(subject: Subject) -> dict[str, Any]:
+    """Microseconds of a SELECT 1, the lab's own work included: an upper bound of the network's share."""
+    if not subject.measure or subject.connection is None:
+        return {}
+    times = _round_trips(subject.connection)
+    return {
+        "round_trip_min_us": round(min(times), 1) if times else None,
+        "round_trip_median_us": round(median(times), 1) if times else None,
+    }
+
+
+def _path(address: str | None, *, here: bool) -> str:
+    if address is None:
+        return "unix socket"
+    if ipaddress.ip_address(address).is_loopback:
+        return "loopback" if here else "loopback, leading elsewhere"
+    # a container or a namespace of this machine has an address of its own
+    return "own address" if here and address in own_addresses() else "network"
+
+
+def _interface(address: str, port: int) -> str | None:
+    """The network device of the route: that of the address which the system would send from."""
+    own = own_addresses()
+    if address in own:  # whatever the address, the way leads through the loopback device
+        return next((name for known, name in own.items() if ipaddress.ip_address(known).is_loopback), None)
+    family = socket.AF_INET6 if ":" in address else socket.AF_INET
+    try:
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect((address, port))  # of a datagram socket: chooses the route, sends nothing
+            return own.get(probe.getsockname()[0])
+    except OSError:
+        return None
+
+
+def _mtu(interface: str) -> int | None:
+    stats = psutil.net_if_stats().get(interface)
+    return stats.mtu if stats is not None else None
+
+
+def _tls(subject: Subject) -> str | None:
+    rows = subject.rows(_TLS)
+    if not rows:
+        return None
+    encrypted, version, cipher = rows[0]
+    return f"{version} {cipher}" if encrypted else "none"
+
+
+def _round_trips(connection: Connection) -> list[float]:
+    try:
+        return round_trips(connection, _ROUND_TRIPS)
+    except psycopg.Error:
+        return []
+
+
+_CLOCK_READINGS = 20
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
+
+
+@collector("probes")
+def clock(subject: Subject) -> dict[str, Any]:
+    """Of a server elsewhere, microseconds; `clock_offset_us` is positive where its clock is ahead of the lab's."""
+    if not subject.measure or subject.connection is None or subject.here:
+        return {}
+    try:
+        offset, error = clock_offset(subject.connection)
+    except psycopg.Error:
+        return {"clock_offset_us": None, "clock_offset_error_us": None}
+    return {"clock_offset_us": round(offset), "clock_offset_error_us": round(error)}
+
+
+def clock_offset(connection: Connection) -> tuple[float, float]:
+    """The offset and its largest error, microseconds, by the shortest of some round trips. Raises psycopg.Error.
+
+    The host reads its clock between the request and its answer: against the middle of the two it is off by half the
+    round trip at most (RFC 5905, section 8).
+    """
+    tries = []
+    for _ in range(_CLOCK_READINGS):
+        # in this order: whatever holds the lab up between the two is in the error, and not in the offset
+        begin, sent = time.perf_counter(), time.time()
+        row = connection.execute(_CLOCK, prepare=False).fetchone()
+        half = (time.perf_counter() - begin) / 2
+        if row is not None:
+            tries.append((half * 1e6, (float(row[0]) - sent - half) * 1e6))
+    error, offset = min(tries)
+    return offset, error
+
+
+_ROW = 8192
+_FIRST_MB = 1
+_MOST_MB = 512
+_SECONDS = 0.5
+"""How long the second stream is to take, by the first one's rate."""
+
+
+@collector("probes")
+def bandwidth(subject: Subject) -> dict[str, Any]:
+    """MB (a million bytes) a second from the server to the lab; nothing for a server on the lab's own machine."""
+    if not subject.measure or subject.connection is None or subject.here:
+        return {}
+    try:
+        measured = streamed_mb_s(subject.connection)
+    except psycopg.Error:
+        return {"bandwidth_mb_s": None}
+    return {"bandwidth_mb_s": round(measured, 1)}
+
+
+def streamed_mb_s(connection: Connection) -> float:
+    """By a COPY of rows of 8 kB, which costs both sides some work and the way its encryption: a lower bound of what the
+    network carries. Raises psycopg.Error."""
+    rate = _stream(connection, _FIRST_MB)
+    return _stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS))))
+
+
+def _stream(connection: Connection, megabytes: int) -> float:
+    rows = megabytes * 1_000_000 // _ROW
+    begin, received = time.perf_counter(), 0
+    with connection.cursor() as cursor:
+        query = f"COPY (SELECT repeat('x', {_ROW - 1}) FROM generate_series(1, {rows})) TO STDOUT"
+        with cursor.copy(query.encode()) as copy:
+            for data in copy:
+                received += len(data)
+    return received / 1e6 / (time.perf_counter() - begin)
+
+
+Session = psycopg.Connection[tuple[Any, ...]]
+
+_TIMES = 20
+
+
+def round_trips(session: Session, count: int) -> list[float]:
+    """Microseconds of so many SELECT 1, the lab's own work included. Raises psycopg.Error."""
+    times = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        session.execute("SELECT 1", prepare=False).fetchone()
+        times.append((time.perf_counter() - begin) * 1e6)
+    return times
+
+
+def median_round_trip(session: Session) -> float:
+    """Median of 20, microseconds. Raises psycopg.Error."""
+    return round(median(round_trips(session, _TIMES)), 1)

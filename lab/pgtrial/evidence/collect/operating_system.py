@@ -1,0 +1,134 @@
+"""The operating system of the server's machine and of the lab's: kernel, distribution, virtualisation, clock."""
+
+from __future__ import annotations
+
+import platform
+import re
+from typing import Any
+
+from pgtrial.evidence.collect.files import Files, LocalFiles
+from pgtrial.evidence.collect.subject import Subject, collector
+
+_TELLING = re.compile(
+    r"(mitigations|nosmt|hugepages|hugepagesz|default_hugepagesz|transparent_hugepage|isolcpus|nohz_full|rcu_nocbs|"
+    r"intel_pstate|amd_pstate|intel_idle\.\S+|processor\.\S+|idle|clocksource|tsc|numa_balancing|preempt|spectre_v2|pti|"
+    r"elevator|swapaccount|iommu|intel_iommu|amd_iommu)(=\S*)?"
+)
+"""Kernel parameters that bear on speed; the rest of the command line may name disks, addresses or secrets."""
+
+_ENGINES = {
+    "kubepods": "kubernetes",
+    "docker": "docker",
+    "libpod": "podman",
+    "lxc": "lxc",
+    "containerd": "containerd",
+    "garden": "garden",
+    "machine.slice": "systemd-nspawn",
+}
+"""By what the paths of their control groups hold; the more telling first."""
+
+
+_OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
+_CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
+_RANDOMISATION = "/proc/sys/kernel/randomize_va_space"
+_DETECT_VIRT = ("systemd-detect-virt", "--vm")
+_LIBC = ("getconf", "GNU_LIBC_VERSION")
+
+
+@collector(
+    "os",
+    files=[
+        *(*_OS_RELEASE, _CLOCK, _RANDOMISATION, "/proc/cmdline", "/proc/cpuinfo", "/proc/1/cgroup"),
+        *("/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"),
+        *("/.dockerenv", "/run/.containerenv", "/run/systemd/container"),
+    ],
+    tools=[_DETECT_VIRT, _LIBC],
+)
+def operating_system(subject: Subject) -> dict[str, Any]:
+    """The kernel's version and the parameters that bear on speed."""
+    files = subject.files
+    if files is None:
+        return {}
+    return {
+        "system": files.uname.system or None,
+        "distribution": distribution(files),
+        "kernel": files.uname.release or None,
+        "kernel_build": files.uname.version or None,
+        "parameters": _parameters(files),
+        "libc": (" ".join(platform.libc_ver()).strip() or None) if files.local else files.output(*_LIBC),
+        "virtualisation": virtualisation(files),
+        "container": _container(files),
+        "clocksource": files.read(_CLOCK),
+        "preemption": _preemption(files),
+        "address_randomisation": files.read(_RANDOMISATION),
+    }
+
+
+def virtualisation(files: Files) -> str | None:
+    """`none`, or the hypervisor by the best name that can be found."""
+    said = files.output(*_DETECT_VIRT)  # fails, saying none, where there is none
+    if said is not None:
+        return said
+    hypervisor = files.read("/sys/hypervisor/type")
+    if hypervisor is not None:
+        return hypervisor
+    vendor = files.read("/sys/class/dmi/id/sys_vendor") or ""
+    product = files.read("/sys/class/dmi/id/product_name") or ""
+    for mark in ("QEMU", "KVM", "VMware", "VirtualBox", "Xen", "Amazon EC2", "Google", "Microsoft", "Hetzner"):
+        if mark.lower() in f"{vendor} {product}".lower():
+            return f"{vendor} {product}".strip()
+    flags = files.fields("/proc/cpuinfo").get("flags")
+    if flags is None:
+        return None
+    return "unnamed hypervisor" if "hypervisor" in flags.split() else "none"
+
+
+def distribution(files: Files) -> str | None:
+    """The name of a Linux distribution with its version; None where nothing tells it."""
+    told = next(filter(None, map(files.read, _OS_RELEASE)), None)
+    return None if told is None else pretty_name(told)
+
+
+def pretty_name(text: str) -> str:
+    """PRETTY_NAME of os-release(5), which is Linux where there is none."""
+    found = re.search(r"""^PRETTY_NAME=(["']?)(.*)\1\s*$""", text, flags=re.MULTILINE)
+    return re.sub(r"""\\([\\$"'`])""", r"\1", found[2]) if found else "Linux"
+
+
+def _parameters(files: Files) -> list[str] | None:
+    line = files.read("/proc/cmdline")
+    # what follows -- is for the first process
+    return None if line is None else [word for word in line.split(" -- ")[0].split() if _TELLING.fullmatch(word)]
+
+
+def _container(files: Files) -> str | None:
+    """By what containers leave behind, then by the control group of the first process; None where nothing is told."""
+    if files.exists("/.dockerenv"):
+        return "docker"
+    if files.exists("/run/.containerenv"):
+        return "podman"
+    return files.read("/run/systemd/container") or container_of(files.read("/proc/1/cgroup"))
+
+
+def container_of(groups: str | None) -> str | None:
+    """The engine that the paths of /proc/1/cgroup speak of; `none` for an ordinary init process."""
+    if groups is None:
+        return None
+    return next((engine for mark, engine in _ENGINES.items() if mark in groups), "none")
+
+
+def _preemption(files: Files) -> str | None:
+    found = re.search(r"PREEMPT(_\w+)?", files.uname.version)
+    return found[0] if found else None
+
+
+@collector("client")
+def lab_machine(subject: Subject) -> dict[str, Any]:
+    """Its system: the same for all subjects."""
+    del subject
+    files = LocalFiles()
+    return {
+        "system": files.uname.system or None,
+        "distribution": distribution(files),
+        "kernel": files.uname.release or None,
+    }

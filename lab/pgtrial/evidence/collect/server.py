@@ -1,0 +1,184 @@
+"""The server: version, build, checksums, locale, extensions, its provider; and the program that makes the load."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Set
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pgtrial import __version__
+from pgtrial.evidence.collect.files import Files
+from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.loads.engine import engine_path
+from pgtrial.machines.boot import BOOT_ID
+from pgtrial.machines.machine import LOCAL, program_digest
+from pgtrial.model.errors import PgtrialError
+
+_BUILD = {
+    "build_configure": "CONFIGURE",
+    "build_compiler": "CC",
+    "build_flags": "CFLAGS",
+    "build_preprocessor": "CPPFLAGS",
+    "build_libraries": "LIBS",
+}
+_PROGRAM = """
+program=$(readlink "/proc/$1/exe" || procstat -h -b "$1" | sed 's/^.* //')
+[ -n "$program" ] && echo "$program" && { sha256sum "$program" || sha256 -r "$program" || shasum -a 256 "$program"; }
+"""
+"""The path of a process's program and its digest, by what the systems call their tools; procstat is FreeBSD's."""
+
+
+@collector("server")
+def server(subject: Subject) -> dict[str, Any]:
+    """What initdb and the build decided. pg_config is for privileged roles; otherwise the build is unknown."""
+    if subject.connection is None:
+        return {}
+    pg_config = dict(subject.rows("SELECT name, setting FROM pg_config()") or [])
+    return {
+        "version": (_setting(subject, "server_version") or "").split(" ")[0] or None,  # without the packager's words
+        "version_full": subject.value("SELECT version()"),
+        **{name: pg_config.get(key) for name, key in _BUILD.items()},
+        **_program(subject),
+        "debug_assertions": _setting(subject, "debug_assertions"),
+        "data_checksums": _setting(subject, "data_checksums"),
+        "block_size": _setting(subject, "block_size"),
+        "wal_block_size": _setting(subject, "wal_block_size"),
+        "wal_segment_size": _setting(subject, "wal_segment_size"),
+        "huge_pages_status": _setting(subject, "huge_pages_status"),
+        **_locale(subject),
+        "extensions": _extensions(subject),
+        "pending_restart": [row[0] for row in subject.rows("SELECT name FROM pg_settings WHERE pending_restart") or []],
+    }
+
+
+@collector("client", files=[BOOT_ID])
+def client(subject: Subject) -> dict[str, Any]:
+    """The load's side."""
+    return {
+        "pgtrial": __version__,
+        "engine": _engine_version(),
+        "cpus": _client_cpus(),
+        "connection": "this machine" if subject.here else "over the network",
+    }
+
+
+def _program(subject: Subject) -> dict[str, Any]:
+    """The file that the server runs from, and its contents: two builds of one version may differ in nothing else."""
+    if subject.files is None or subject.server_process is None:
+        return {}
+    if not subject.files.local:
+        return _program_elsewhere(subject.files, subject.server_process)
+    try:
+        program = Path(psutil.Process(subject.server_process).exe())
+        return {"program": str(program), "program_sha256": program_digest(program)}
+    except (OSError, psutil.Error):  # another user's process, or one in a container
+        return {}
+
+
+def _program_elsewhere(files: Files, process: int) -> dict[str, Any]:
+    told = (files.output("sh", "-c", _PROGRAM, "sh", str(process)) or "").splitlines()
+    return {"program": told[0], "program_sha256": told[1].split()[0]} if len(told) == 2 else {}
+
+
+def _setting(subject: Subject, name: str) -> Any:
+    return subject.value("SELECT current_setting(%s, true)", name)
+
+
+def _locale(subject: Subject) -> dict[str, Any]:
+    # the column of the provider's locale has another name in each version, the row as JSON has them all
+    row = subject.value("SELECT to_json(d) FROM pg_database d WHERE datname = current_database()") or {}
+    providers = {"c": "libc", "i": "icu", "b": "builtin"}
+    return {
+        "encoding": _setting(subject, "server_encoding"),
+        "locale_provider": providers.get(row.get("datlocprovider", "")),
+        "collate": row.get("datcollate"),
+        "ctype": row.get("datctype"),
+        "provider_locale": row.get("datlocale") or row.get("daticulocale"),
+        "collation_version": row.get("datcollversion"),
+    }
+
+
+def _extensions(subject: Subject) -> list[str] | None:
+    rows = subject.rows("SELECT extname || ' ' || extversion FROM pg_extension ORDER BY extname")
+    return None if rows is None else [row[0] for row in rows]
+
+
+def _client_cpus() -> int | None:
+    """How many CPUs the load may use."""
+    try:
+        return len(psutil.Process().cpu_affinity() or []) or None
+    except (AttributeError, psutil.Error):  # macOS has no such thing
+        return os.cpu_count()
+
+
+def _engine_version() -> str | None:
+    try:
+        said = subprocess.run(
+            [engine_path(), "--version"], capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL
+        )
+    except (OSError, subprocess.SubprocessError, PgtrialError):
+        return None
+    return next(iter(said.stdout.split("\n")), None) or None
+
+
+@collector("server")
+def seen_on_its_host(subject: Subject) -> dict[str, Any]:
+    """`process_seen`, of a server that is not the lab's: whether the host has the process that serves the lab."""
+    if subject.connection is None or subject.ours or subject.machine in (None, LOCAL):
+        return {}
+    return {"process_seen": subject.server_process is not None}
+
+
+@dataclass(frozen=True)
+class Signs:
+    """What only one provider's servers have; any one of them tells."""
+
+    provider: str
+    settings: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+
+SIGNS = (
+    # Aurora has the signs of RDS too, and so comes first
+    Signs("Amazon Aurora", functions=frozenset({"aurora_version"})),
+    Signs("Amazon RDS", frozenset({"rds.extensions"}), frozenset({"rdsadmin"})),
+    Signs("Google AlloyDB", roles=frozenset({"alloydbsuperuser"})),
+    Signs("Google Cloud SQL", frozenset({"cloudsql.supported_extensions"}), frozenset({"cloudsqlsuperuser"})),
+    Signs("Azure Database for PostgreSQL", frozenset({"azure.extensions"}), frozenset({"azure_pg_admin"})),
+    Signs("Neon", frozenset({"neon.timeline_id"}), frozenset({"neon_superuser"})),
+    Signs("Supabase", frozenset({"supautils.reserved_roles"}), frozenset({"supabase_admin"})),
+)
+
+
+def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
+    """The provider whose signs are among the names of a server; None: none that is known."""
+    for signs in SIGNS:
+        if settings & signs.settings or roles & signs.roles or functions & signs.functions:
+            return signs.provider
+    return None
+
+
+@collector("server")
+def provider(subject: Subject) -> dict[str, Any]:
+    """The managed service that the server belongs to. Null for a server of one's own, and for services not known."""
+    if subject.connection is None:
+        return {}
+    known = [sorted(set().union(*(getattr(signs, kind) for signs in SIGNS))) for kind in _QUERIES]
+    found = [
+        frozenset(row[0] for row in subject.rows(query, names) or [])
+        for query, names in zip(_QUERIES.values(), known, strict=True)
+    ]
+    return {"provider": provider_of(*found)}
+
+
+_QUERIES = {
+    "settings": "SELECT name FROM pg_settings WHERE name = ANY (%s)",
+    "roles": "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)",
+    "functions": "SELECT proname FROM pg_proc WHERE proname = ANY (%s)",
+}

@@ -1,0 +1,240 @@
+"""Windows: what CIM says, asked once by PowerShell; what it says only to administrators is unknown to others."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+from pgtrial.evidence.collect.files import POWERSHELL
+from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.machines.windows import Told, drive_of, number, parse_told, part, quoted, rows, telling, whole
+
+Group = dict[str, Any]
+
+_PARTS = {
+    "system": "Get-CimInstance Win32_ComputerSystem | "
+    "Select-Object Manufacturer, Model, TotalPhysicalMemory, HypervisorPresent, AutomaticManagedPagefile",
+    "bios": "Get-CimInstance Win32_BIOS | Select-Object Manufacturer, SMBIOSBIOSVersion",
+    "board": "Get-CimInstance Win32_BaseBoard | Select-Object Manufacturer, Product",
+    "os": "Get-CimInstance Win32_OperatingSystem | Select-Object Caption, Version",
+    "cpu": "@(Get-CimInstance Win32_Processor | "
+    "Select-Object Name, Architecture, NumberOfCores, NumberOfLogicalProcessors, MaxClockSpeed, L3CacheSize)",
+    "memory": "@(Get-CimInstance Win32_PhysicalMemory | Select-Object Capacity, Speed, ConfiguredClockSpeed)",
+    "pages": "@(Get-CimInstance Win32_PageFileUsage | Select-Object AllocatedBaseSize)",
+    "power": "(powercfg /getactivescheme) -join ' '",
+    "ticks": "[Diagnostics.Stopwatch]::Frequency",
+    "time": r"(Get-ItemProperty HKLM:\SYSTEM\CurrentControlSet\Services\W32Time\Parameters).Type",
+}
+_VOLUME = {
+    "volume": "Get-CimInstance Win32_LogicalDisk -Filter \"DeviceID='{drive}'\" | Select-Object FileSystem, DriveType",
+    "unit": "(Get-Volume -DriveLetter {letter}).AllocationUnitSize",
+    "disk": "$disk | Select-Object Number, FriendlyName, BusType, FirmwareVersion, Size, LogicalSectorSize, "
+    "PhysicalSectorSize",
+    "physical": "Get-PhysicalDisk | Where-Object DeviceId -eq $disk.Number | Select-Object MediaType, BusType",
+    "wal": "@((Get-Item -Force -LiteralPath {wal}).Target)",
+}
+_DISK = "$disk = Get-Partition -DriveLetter {letter} | Get-Disk"
+
+_HYPERVISORS = ("VMware", "VirtualBox", "KVM", "QEMU", "Xen", "Virtual Machine", "Amazon EC2", "Google Compute Engine")
+"""In the maker's or the model's name of a virtual machine; HypervisorPresent is also true on a host with Hyper-V."""
+
+_ARCHITECTURES = {0: "x86", 5: "ARM", 9: "x64", 12: "ARM64"}
+"""Win32_Processor.Architecture."""
+
+_PLANS = {
+    "381b4222-f694-41f0-9685-ff5bb260df2e": "Balanced",
+    "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c": "High performance",
+    "a1841308-3541-4fab-bc81-f71556f20b4a": "Power saver",
+    "e9a42b02-d5df-448d-aa00-03f14749eb61": "Ultimate Performance",
+}
+"""The power plans that come with Windows: their names are in the language of the host."""
+
+_PLAN = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?:\s*\((.*)\))?")
+_MEDIA = {3: "HDD", 4: "SSD", 5: "SCM"}
+_BUSES = {
+    1: "SCSI",
+    3: "ATA",
+    7: "USB",
+    8: "RAID",
+    9: "iSCSI",
+    10: "SAS",
+    11: "SATA",
+    14: "Virtual",
+    16: "Storage Spaces",
+}
+_BUSES |= {15: "File Backed Virtual", 17: "NVMe", 18: "SCM"}
+"""MSFT_PhysicalDisk.MediaType and MSFT_Disk.BusType: PowerShell shows their names, CIM their numbers."""
+
+_SPINS = {"HDD": True, "SSD": False, "SCM": False}
+_LOCAL_DISK = 3
+"""Win32_LogicalDisk.DriveType."""
+
+
+@collector("hardware")
+def hardware(subject: Subject) -> Group:
+    """The machine, its board and its firmware."""
+    return hardware_of(_asked(subject)) if _is_windows(subject) else {}
+
+
+@collector("cpu")
+def cpu(subject: Subject) -> Group:
+    """Of all sockets together; the power plan is what governs the frequency."""
+    return cpu_of(_asked(subject)) if _is_windows(subject) else {}
+
+
+@collector("memory")
+def memory(subject: Subject) -> Group:
+    """Sizes in MB."""
+    return memory_of(_asked(subject)) if _is_windows(subject) else {}
+
+
+@collector("os")
+def system(subject: Subject) -> Group:
+    """Edition, version, hypervisor, clock."""
+    return system_of(_asked(subject)) if _is_windows(subject) else {}
+
+
+@collector("storage")
+def storage(subject: Subject) -> Group:
+    """Of the volume that holds the data directory."""
+    directory = subject.data_directory
+    return storage_of(_asked(subject), directory) if _is_windows(subject) and directory is not None else {}
+
+
+def script(directory: Path | None) -> str:
+    """The script for all of it, in one look."""
+    drive = drive_of(directory)
+    if drive is None:
+        return telling(_PARTS)
+    names = {"drive": drive, "letter": drive[0], "wal": quoted(f"{directory}/pg_wal")}
+    volume = {name: what.format(**names) for name, what in _VOLUME.items()}
+    return telling(_PARTS | volume, _DISK.format(**names))
+
+
+def hardware_of(told: Told) -> Group:
+    """Names as on Linux."""
+    return {
+        "vendor": _of(told, "system", "Manufacturer"),
+        "product": _of(told, "system", "Model"),
+        "board_vendor": _of(told, "board", "Manufacturer"),
+        "board": _of(told, "board", "Product"),
+        "bios_vendor": _of(told, "bios", "Manufacturer"),
+        "bios_version": _of(told, "bios", "SMBIOSBIOSVersion"),
+    }
+
+
+def cpu_of(told: Told) -> Group:
+    """Sums over the sockets; unknown if one of them does not tell."""
+    sockets = rows(told, "cpu")
+    first = sockets[0] if sockets else {}
+    cache = whole(first.get("L3CacheSize"))
+    return {
+        "model": _text(first.get("Name")),
+        "architecture": _ARCHITECTURES.get(whole(first.get("Architecture")) or 0) if "Architecture" in first else None,
+        "sockets": len(sockets) or None,
+        "cores": _sum(sockets, "NumberOfCores"),
+        "logical": _sum(sockets, "NumberOfLogicalProcessors"),
+        "cache": f"{cache} KB" if cache else None,
+        "max_mhz": whole(first.get("MaxClockSpeed")),
+        "governor": _plan(told.get("power")),
+    }
+
+
+def memory_of(told: Told) -> Group:
+    """Memory that Windows may use, page files, modules. Who may lock large pages is not asked: it is unknown."""
+    size, modules = number(_of(told, "system", "TotalPhysicalMemory")), rows(told, "memory")
+    speeds = {whole(each.get("ConfiguredClockSpeed") or each.get("Speed")) for each in modules}
+    return {
+        "total_mb": None if size is None else int(size) // 2**20,
+        "swap_mb": _sum(rows(told, "pages"), "AllocatedBaseSize"),
+        "page_file_automatic": _of(told, "system", "AutomaticManagedPagefile"),
+        "modules": len(modules) or None,
+        "modules_mts": speeds.pop() if len(speeds) == 1 else None,
+        "large_pages_privilege": None,
+    }
+
+
+def system_of(told: Told) -> Group:
+    """The hypervisor by the names that makers of virtual machines give them."""
+    return {
+        "system": "Windows",
+        "distribution": _of(told, "os", "Caption"),
+        "kernel": _of(told, "os", "Version"),
+        "virtualisation": _virtualisation(told),
+        "ticks_per_s": whole(told.get("ticks")),
+        "time_synchronisation": _text(told.get("time")),
+    }
+
+
+def storage_of(told: Told, directory: Path) -> Group:
+    """File system and disk of a directory with a drive letter; a network share has no disk here."""
+    disk, drive = part(told, "disk"), drive_of(directory)
+    size = number(disk.get("Size"))
+    media = _named(part(told, "physical").get("MediaType"), _MEDIA)
+    local = whole(_of(told, "volume", "DriveType")) in (None, _LOCAL_DISK)
+    disk_number = whole(disk.get("Number"))
+    return {
+        "filesystem": _of(told, "volume", "FileSystem"),
+        "mount_point": None if drive is None else f"{drive}/",
+        "on_this_host": None if "volume" not in told else local,
+        "allocation_unit": whole(told.get("unit")),
+        "device": None if disk_number is None else f"disk {disk_number}",
+        "device_model": _text(disk.get("FriendlyName")),
+        "device_firmware": _text(disk.get("FirmwareVersion")),
+        "device_mb": None if size is None else int(size) // 2**20,
+        "bus": _named(part(told, "physical").get("BusType", disk.get("BusType")), _BUSES),
+        "rotational": _SPINS.get(media or ""),
+        "logical_block": whole(disk.get("LogicalSectorSize")),
+        "physical_block": whole(disk.get("PhysicalSectorSize")),
+        "wal_link": _wal_link(told.get("wal")),
+    }
+
+
+def _wal_link(targets: Any) -> str | None:
+    """Where pg_wal leads to, if it is a junction."""
+    found = [text for each in (targets if isinstance(targets, list) else [targets]) if (text := _text(each))]
+    return found[0] if found else None
+
+
+def _plan(told: Any) -> str | None:
+    """`Power Scheme GUID: 8c5e7fda-... (High performance)`, of which only the GUID is the same in all languages."""
+    found = _PLAN.search(told) if isinstance(told, str) else None
+    return None if found is None else _PLANS.get(found[1].lower(), found[2] or found[1].lower())
+
+
+def _virtualisation(told: Told) -> str | None:
+    name = f"{_of(told, 'system', 'Manufacturer') or ''} {_of(told, 'system', 'Model') or ''}".strip()
+    if not name:
+        return None
+    return name if any(mark in name for mark in _HYPERVISORS) else "none"
+
+
+def _named(value: Any, names: dict[int, str]) -> str | None:
+    """A name, or the name of a number; what Windows itself calls unspecified is unknown."""
+    code = whole(value)
+    name = _text(value) if code is None else names.get(code)
+    return None if name in ("Unspecified", "Unknown") else name
+
+
+def _of(told: Told, name: str, key: str) -> Any:
+    value = part(told, name).get(key)
+    return _text(value) if isinstance(value, str) else value
+
+
+def _text(value: Any) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
+
+
+def _sum(found: list[Told], key: str) -> int | None:
+    numbers = [whole(each.get(key)) for each in found]
+    return sum(one for one in numbers if one is not None) if numbers and None not in numbers else None
+
+
+def _is_windows(subject: Subject) -> bool:
+    return subject.files is not None and subject.files.uname.system == "Windows"
+
+
+def _asked(subject: Subject) -> Told:
+    said = subject.files.output(*POWERSHELL, script(subject.data_directory)) if subject.files is not None else None
+    return parse_told(said)

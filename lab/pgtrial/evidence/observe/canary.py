@@ -1,0 +1,156 @@
+"""The canary: a short, fixed piece of work without any arm, to see whether the machine is as usual.
+
+A loop of hashing on every CPU, flushes of a small file beside the clusters, and one client of the engine against its
+own null server: a way through kernel and client without any arm's server. It takes about a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from statistics import fmean
+
+import psutil
+
+from pgtrial.evidence.collect.flush import own_probe, probe_file
+from pgtrial.evidence.observe import kernel
+from pgtrial.evidence.observe.host_sampler import PRESSURES, TICKS_PER_S, read
+from pgtrial.loads.engine import LoadRun, engine_path
+from pgtrial.machines.cpus import running_on, usable_cpus
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.errors import PgtrialError
+from pgtrial.model.records.study import CanaryReading
+
+_MIB = bytes(1 << 20)
+_HASHED_MIB = 160
+_MOST_THREADS = 16
+_FLUSH_S = 0.2
+_FLUSH_FILE_MB = 1
+_TRANSACTIONS = 40_000
+_PATIENCE_S = 20.0
+_NULL_SERVER_STOP_S = 5.0
+
+_STALLS = {"cpu": "cpu_some_s", "io": "io_some_s", "memory": "memory_some_s", "memory_full": "memory_full_s"}
+
+
+class CanaryProbes:
+    """Takes one canary after another: `probes()` gives a CanaryReading. No probe raises; what fails is None."""
+
+    def __init__(self, directory: Path, sockets: Path):
+        """Both directories exist: `directory` on the volume that is flushed, `sockets` with a path short enough."""
+        self._directory = directory
+        self._sockets = sockets
+        self._before: dict[str, float] = {}
+
+    def __call__(self) -> CanaryReading:
+        """Take a canary now."""
+        since, self._before = self._before, _counters()
+        waited = self._before.get("elapsed_s", 0.0) - since.get("elapsed_s", 0.0) if since else 0.0
+        changes = {name: value - since[name] for name, value in self._before.items() if name in since}
+        cpu_per_s = _cpu_loop()
+        return CanaryReading(
+            taken=datetime.now(UTC).isoformat(timespec="milliseconds"),
+            cpu_per_s=cpu_per_s,
+            mhz=_mean_mhz(),
+            flushes_per_s=self._flushes(),
+            select1_per_s=self._select1(),
+            steal_share=_share(changes.get("cpu_steal_s"), changes.get("cpu_s")),
+            pressure={
+                name: round(share, 5)
+                for name in ("cpu", "io", "memory", "memory_full")
+                if (share := _share(changes.get(name), waited)) is not None
+            },
+        )
+
+    def _flushes(self) -> float | None:
+        # what a block leaves to be written back would make every canary after one slower than those of the reference
+        if hasattr(os, "sync"):
+            os.sync()
+        try:
+            with probe_file(self._directory) as path:
+                return float(own_probe(path, _FLUSH_S, _FLUSH_FILE_MB)["flushes_per_s"])
+        except OSError:
+            return None
+
+    def _select1(self) -> float | None:
+        """Client and null server take turns on one CPU, so that the scheduler's choice of two does not count."""
+        script = self._directory / "select1.sql"
+        options = ["-n", "-f", str(script), "-M", "simple", "-c", "1", "-j", "1", "-t", str(_TRANSACTIONS)]
+        with suppress(OSError, ValueError, PgtrialError):
+            script.write_text("SELECT 1;\n")
+            with _on_one_cpu(), self._null_server(), LoadRun({"PGHOST": str(self._sockets)}, options) as run:
+                for event in run.events(time.monotonic() + _PATIENCE_S):
+                    if event["event"] == "done" and event["status"] == 0 and event.get("measure"):
+                        return round(float(event["measure"]["tps"]), 1)
+        return None
+
+    @contextmanager
+    def _null_server(self) -> Iterator[None]:
+        """It works in the run's directory: should this lab be killed, the next one finds it there and ends it."""
+        with subprocess.Popen(
+            [engine_path(), "null-server", "--socket-dir", self._sockets],
+            cwd=self._directory,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            process_group=0,
+        ) as process:
+            try:
+                if not process.stdout or not process.stdout.readline():
+                    raise OSError("the null server did not start")
+                yield
+            finally:
+                process.terminate()
+                try:
+                    process.wait(_NULL_SERVER_STOP_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+
+
+def _cpu_loop() -> float:
+    """MiB of SHA-256 a second, all threads together; hashing does not hold Python's lock."""
+    threads = min(len(usable_cpus(LOCAL)), _MOST_THREADS)
+    with ThreadPoolExecutor(threads) as pool:
+        # the first round starts the threads and wakes the processors
+        list(pool.map(_hash, [_HASHED_MIB // 8] * threads))
+        begin = time.perf_counter()
+        list(pool.map(_hash, [_HASHED_MIB] * threads))
+        return round(threads * _HASHED_MIB / (time.perf_counter() - begin), 1)
+
+
+def _hash(mib: int) -> None:
+    digest = hashlib.sha256()
+    for _ in range(mib):
+        digest.update(_MIB)
+
+
+def _on_one_cpu() -> AbstractContextManager[None]:
+    """The last usable CPU, since interrupts come to the first; where affinity cannot be set, any."""
+    return running_on(str(max(usable_cpus(LOCAL))) if hasattr(os, "sched_setaffinity") else None)
+
+
+def _mean_mhz() -> float | None:
+    try:
+        told = [each.current for each in psutil.cpu_freq(percpu=True) or [] if each.current]
+    except (OSError, NotImplementedError, AttributeError):
+        return None
+    return round(fmean(told), 1) if told else None
+
+
+def _counters() -> dict[str, float]:
+    """What grows since the system was started, in seconds; what is not known is not in it."""
+    found = {"elapsed_s": time.monotonic(), **kernel.whole_cpu(kernel.cpu(read("/proc/stat"), TICKS_PER_S))}
+    stalls = kernel.pressure({name: read(f"/proc/pressure/{name}") for name in PRESSURES})
+    return found | {name: stalls[kind] for name, kind in _STALLS.items() if kind in stalls}
+
+
+def _share(part: float | None, whole: float | None) -> float | None:
+    """At most 1: the kernel's numbers and the time are not read at the same instant."""
+    return min(1.0, part / whole) if part is not None and whole else None

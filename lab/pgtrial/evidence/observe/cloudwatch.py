@@ -1,0 +1,150 @@
+"""What Amazon CloudWatch has about an RDS or Aurora instance over a span of time.
+
+The names are those of AWS/RDS in the Amazon RDS User Guide ("Amazon CloudWatch instance-level metrics") and the Aurora
+User Guide. Nothing is read here of the server itself, and nothing is changed in the account: one call, GetMetricData.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from pgtrial.model.errors import PgtrialError
+
+SOURCE = "cloudwatch"
+
+UNITS = {
+    "CPUUtilization": "%",
+    "DBLoad": "sessions",
+    "DatabaseConnections": "connections",
+    "ReadIOPS": "/s",
+    "WriteIOPS": "/s",
+    "ReadLatency": "s",
+    "WriteLatency": "s",
+    "DiskQueueDepth": "requests",
+    "ReadThroughput": "bytes/s",
+    "WriteThroughput": "bytes/s",
+    "BurstBalance": "%",
+    "EBSIOBalance%": "%",
+    "EBSByteBalance%": "%",
+    "CPUCreditBalance": "credits",
+    "CPUSurplusCreditBalance": "credits",
+    "NetworkReceiveThroughput": "bytes/s",
+    "NetworkTransmitThroughput": "bytes/s",
+    "FreeStorageSpace": "bytes",
+    "FreeLocalStorage": "bytes",
+    "FreeableMemory": "bytes",
+    "SwapUsage": "bytes",
+    "TransactionLogsDiskUsage": "bytes",
+    "TransactionLogsGeneration": "bytes/s",
+    "CommitLatency": "ms",
+    "CommitThroughput": "/s",
+    "BufferCacheHitRatio": "%",
+    "VolumeReadIOPs": "per 5 min",
+    "VolumeWriteIOPs": "per 5 min",
+}
+"""The metrics asked for, with their units, what limits a server first; an instance has some of them."""
+
+_RETENTION = ((timedelta(days=15), 60), (timedelta(days=63), 300))
+"""So old at most, a value for so many seconds is kept; older ones are kept for an hour each (GetMetricData, Period)."""
+_OLDEST_PERIOD_S = 3600
+
+
+class MetricsError(PgtrialError):
+    """A provider's metrics could not be read. The study does without them; they can be imported later."""
+
+
+@dataclass(frozen=True)
+class Value:
+    """The mean of one metric over `span_s` seconds from a moment on (UTC)."""
+
+    since: datetime
+    span_s: int
+    name: str
+    value: float
+
+
+class CloudWatch:
+    """The metrics of an arm's instances. Raises MetricsError where boto3 or a region is missing."""
+
+    def __init__(self, arm: str, instances: Sequence[str], region: str | None):
+        self._arm = arm
+        self._instances = instances
+        self.names = " and ".join(instances)
+        try:
+            # only who imports metrics has the extra, and waits for its import
+            import boto3  # noqa: PLC0415
+            from botocore.config import Config  # noqa: PLC0415
+            from botocore.exceptions import BotoCoreError, ClientError  # noqa: PLC0415
+        except ImportError:
+            raise MetricsError(
+                f"arms.{arm}: metrics of CloudWatch need boto3; install it with: pip install 'pgtrial[aws]'"
+            ) from None
+        self._errors: tuple[type[Exception], ...] = (BotoCoreError, ClientError)
+        try:
+            session = boto3.Session()
+            # boto3 alone reads AWS_DEFAULT_REGION and the profile, other tools of AWS read AWS_REGION as well
+            self.region = region or os.environ.get("AWS_REGION") or session.region_name
+            if not self.region:
+                raise MetricsError(
+                    f"arms.{arm}: no region for the metrics of {self.names}; set metrics.region or AWS_REGION"
+                )
+            config = Config(connect_timeout=10, read_timeout=30, retries={"mode": "standard"})
+            self._client: Any = session.client("cloudwatch", region_name=self.region, config=config)
+        except self._errors as error:
+            raise self._refused(error) from None
+
+    def values(self, deployment: int, begin: datetime, end: datetime, now: datetime) -> list[Value]:
+        """All values of one of the instances whose time overlaps begin..end, in the finest grain that is kept.
+
+        Raises MetricsError.
+        """
+        period = _period(now - begin)
+        asked = list(UNITS)
+        queries = [_query(self._instances[deployment], place, name, period) for place, name in enumerate(asked)]
+        found = []
+        try:
+            for result in self._results(queries, _floor(begin, period), end):
+                name = asked[int(result["Id"][1:])]
+                for since, value in zip(result["Timestamps"], result["Values"], strict=True):
+                    found.append(Value(since.astimezone(UTC), period, name, float(value)))
+        except self._errors as error:
+            raise self._refused(error) from None
+        return sorted(found, key=lambda value: (value.since, asked.index(value.name)))
+
+    def _results(self, queries: list[dict[str, Any]], begin: datetime, end: datetime) -> Iterator[Any]:
+        pages = self._client.get_paginator("get_metric_data").paginate(
+            MetricDataQueries=queries, StartTime=begin, EndTime=end, ScanBy="TimestampAscending"
+        )
+        for page in pages:
+            yield from page["MetricDataResults"]
+
+    def _refused(self, error: Exception) -> MetricsError:
+        said = " ".join(str(error).split()).rstrip(".")
+        credentials = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
+        if type(error).__name__ in credentials or "oken" in said:
+            cure = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        elif "AccessDenied" in said or "not authorized" in said:
+            cure = "allow cloudwatch:GetMetricData"
+        else:
+            cure = "check metrics.region and the network"
+        return MetricsError(f"arms.{self._arm}: no metrics of {self.names} from CloudWatch: {said}; {cure}")
+
+
+def _query(instance: str, place: int, name: str, period: int) -> dict[str, Any]:
+    dimensions = [{"Name": "DBInstanceIdentifier", "Value": instance}]
+    metric = {"Namespace": "AWS/RDS", "MetricName": name, "Dimensions": dimensions}
+    return {"Id": f"m{place}", "MetricStat": {"Metric": metric, "Period": period, "Stat": "Average"}}
+
+
+def _period(age: timedelta) -> int:
+    return next((period for oldest, period in _RETENTION if age < oldest), _OLDEST_PERIOD_S)
+
+
+def _floor(moment: datetime, period: int) -> datetime:
+    """The beginning of the period that a moment lies in."""
+    seconds = int(moment.timestamp())
+    return datetime.fromtimestamp(seconds - seconds % period, UTC)

@@ -1,0 +1,183 @@
+"""Looks at another host, each a single command: Linux by its files, FreeBSD by its tools, others not at all."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from pgtrial.evidence.observe import kernel
+from pgtrial.evidence.observe.host_sampler import PRESSURES, Seen, known, read
+from pgtrial.machines.boot import BOOT_ID
+from pgtrial.machines.machine import LOCAL, Machine
+
+_SCRIPT = r"""
+data=$1 session=$2 device=$3 system=$4
+[ -n "$system" ] || system=$(uname -s)
+echo "system $system"
+postmaster=
+[ -n "$data" ] && read -r postmaster <"$data/postmaster.pid"
+if [ -z "$postmaster" ] && [ -n "$session" ]; then
+  if [ -r "/proc/$session/stat" ]; then
+    read -r line <"/proc/$session/stat"
+    parent=${line##*) ?}
+    name=${line#*(}
+  else
+    line=$(ps -o ppid= -o comm= -p "$session")
+    parent=$line
+    name=${line##*[ /]}
+  fi
+  case $name in postgres* | postmaster*) for postmaster in $parent; do break; done ;; esac
+fi
+[ -n "$postmaster" ] && echo "postmaster $postmaster"
+case $system in
+Linux)
+  read -r boot <BOOT_ID && echo "boot $boot"
+  if [ -z "$device" ]; then
+    echo "ticks $(getconf CLK_TCK)"
+    device=none
+    number=$([ -n "$data" ] && stat -L -c %d "$data") &&
+      device=$((number >> 8 & 4095)):$((number & 255 | number >> 12 & 1048320))
+    echo "device $device"
+  fi
+  set -- /proc/stat /proc/meminfo /proc/net/dev /proc/pressure/cpu /proc/pressure/memory /proc/pressure/io
+  set -- "$@" "/sys/dev/block/$device/stat"
+  [ -n "$session" ] && set -- "$@" "/proc/$session/schedstat" "/proc/$session/stat"
+  if [ -n "$postmaster" ]; then
+    listed=/proc/$postmaster/task/$postmaster/children
+    if [ -e "$listed" ]; then
+      read -r children <"$listed"
+      set -- "$@" "/proc/$postmaster/stat"
+      for child in $children; do [ "$child" = "$session" ] || set -- "$@" "/proc/$child/stat"; done
+    else
+      set -- "$@" /proc/[0-9]*/stat
+    fi
+  fi
+  read -r spent rest </proc/$$/schedstat && echo "spent $spent"
+  grep -E '^(cpu |ctxt |some |full | *[0-9]| *[^ ]+: *[0-9])' "$@" /proc/self/schedstat
+  ;;
+FreeBSD)
+  sysctl kern.cp_time kern.clockrate vm.stats.sys.v_swtch
+  netstat -ibn | sed -n 's/^\(.*<Link#\)/link \1/p'
+  [ -n "$postmaster" ] && ps -A -S -o pid= -o ppid= -o time= | sed 's/^/process /'
+  ;;
+esac 2>/dev/null
+""".replace("BOOT_ID", BOOT_ID)
+"""Arguments: the data directory, the process of the lab's session, and, once known, the device (major:minor) and the
+system. Where the data directory is not for us to read, the postmaster is the session's parent.
+
+Nearly all of Linux comes by one grep, which names the file of each line, leaves out what is long, and at last tells
+what itself has taken; st_dev is taken apart as the C library does (makedev(3)). On FreeBSD `ps -S` counts children that
+have ended (ps(1)).
+"""
+
+_OF_A_FILE = re.compile(r"(/\S*?/(?:stat|meminfo|dev|cpu|memory|io|schedstat)):(.*)")
+_OF_A_PROCESS = re.compile(r"process\s+(\d+)\s+(\d+)\s+(?:(\d+)-)?(?:(\d+):)?(\d+):(\d+(?:\.\d+)?)")
+_USER_HZ = "100"
+"""Of every kind of processor that Linux still runs on, where getconf is not there to say it."""
+
+_FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
+"""The order of kern.cp_time (FreeBSD's sys/resource.h, CP_USER to CP_IDLE)."""
+
+
+class RemoteLook:
+    """At a host that a Machine leads to. `session` is the process there that serves the lab."""
+
+    paced = False
+    counts_ended = True
+
+    def __init__(self, machine: Machine, data_directory: Path | None, session: int | None = None):
+        self._machine = machine
+        self._data = data_directory
+        self._session = session
+        self._device = ""
+        self._system = ""
+        self._ticks_per_s = 0.0
+        self._looks_s = 0.0
+        self._session_s: float | None = None
+        self.here = machine is LOCAL
+        self.unknown: str | None = None
+
+    def look(self) -> Seen:
+        """One round trip. Raises HostTrouble."""
+        words = [str(self._data or ""), str(self._session or ""), self._device, self._system]
+        told = self._machine.looked(["sh", "-c", _SCRIPT, "sh", *words]).stdout
+        head = dict(line.split(" ", 1) for line in told.splitlines() if line.startswith(_HEADS))
+        self._system = head.get("system", "")
+        match self._system:
+            case "Linux":
+                return self._linux(head, told)
+            case "FreeBSD":
+                return freebsd(told, head.get("postmaster"))
+        self.unknown = self._system or "a system without uname"
+        return Seen()
+
+    def taken_s(self) -> float | None:
+        """Of the looks themselves (the shell's and grep's time), and of the lab's session."""
+        return None if self._session_s is None else self._session_s + self._looks_s
+
+    def _linux(self, head: dict[str, str], told: str) -> Seen:
+        self.here = self.here or head.get("boot", "") == read(BOOT_ID).strip()
+        if "device" in head:
+            self._device = head["device"]
+            self._ticks_per_s = float(head["ticks"] if head.get("ticks", "").isdigit() else _USER_HZ)
+        texts: dict[str, str] = {}
+        for found in map(_OF_A_FILE.fullmatch, told.splitlines()):
+            if found is not None:
+                texts[found[1]] = f"{texts.get(found[1], '')}{found[2]}\n"
+        spent = (head.get("spent", ""), texts.get("/proc/self/schedstat", "").partition(" ")[0])
+        self._looks_s += sum(int(each) / 1e9 for each in spent if each.isdigit())
+        if self._session is not None:
+            own = f"/proc/{self._session}"
+            seconds = kernel.precise_cpu(
+                texts.get(f"{own}/schedstat", ""), texts.get(f"{own}/stat", ""), self._ticks_per_s
+            )
+            self._session_s = seconds
+        counters = {
+            "cpu": kernel.cpu(texts.get("/proc/stat", ""), self._ticks_per_s),
+            "processes": self._server(head.get("postmaster", ""), texts),
+            "device": kernel.traffic(texts.get(f"/sys/dev/block/{self._device}/stat", "")),
+            "network": kernel.network(texts.get("/proc/net/dev", "")),
+            "pressure": kernel.pressure({name: texts.get(f"/proc/pressure/{name}", "") for name in PRESSURES}),
+        }
+        gauges = {"memory": kernel.memory(texts.get("/proc/meminfo", ""))}
+        return Seen(known(counters), known(gauges))
+
+    def _server(self, postmaster: str, texts: dict[str, str]) -> dict[str, float]:
+        if not postmaster.isdigit():
+            return {}
+        stats = [text for path, text in texts.items() if _OF_A_PID.fullmatch(path)]
+        seconds = kernel.group_cpu(int(postmaster), stats, self._ticks_per_s)
+        return {} if seconds is None else {"server_cpu_s": seconds}
+
+
+_HEADS = ("system ", "boot ", "ticks ", "device ", "postmaster ", "spent ")
+_OF_A_PID = re.compile(r"/proc/\d+/stat")
+
+
+def freebsd(told: str, postmaster: str | None) -> Seen:
+    """From the lines of sysctl(8), netstat(1) with `link` and ps(1) with `process` in front."""
+    sysctl = dict(
+        line.split(": ", 1) for line in told.splitlines() if line.startswith(("kern.", "vm.")) and ": " in line
+    )
+    rate = re.search(r"stathz = (\d+)", sysctl.get("kern.clockrate", ""))
+    ticks = sysctl.get("kern.cp_time", "").split()
+    cpu: dict[str, float] = {}
+    if rate is not None and len(ticks) == len(_FREEBSD_MODES):
+        cpu = {mode: int(count) / int(rate[1]) for mode, count in zip(_FREEBSD_MODES, ticks, strict=True)}
+        if sysctl.get("vm.stats.sys.v_swtch", "").isdigit():
+            cpu["context_switches"] = float(sysctl["vm.stats.sys.v_swtch"])
+    links = [line.split()[1:] for line in told.splitlines() if line.startswith("link ")]
+    # from the right, since an interface may have no address: Ibytes Opkts Oerrs Obytes Coll
+    carried = [int(words[-2]) + (0 if words[0].startswith("lo") else int(words[-5])) for words in links]
+    processes = {} if postmaster is None else _freebsd_server(told, postmaster)
+    counters = {"cpu": cpu, "processes": processes, "network": {"bytes": float(sum(carried))} if carried else {}}
+    return Seen(known(counters))
+
+
+def _freebsd_server(told: str, postmaster: str) -> dict[str, float]:
+    seconds = {}
+    for found in map(_OF_A_PROCESS.fullmatch, told.splitlines()):
+        if found is not None and postmaster in (found[1], found[2]):
+            days, hours, minutes = (int(part or 0) for part in found.group(3, 4, 5))
+            seconds[found[1]] = ((days * 24 + hours) * 60 + minutes) * 60 + float(found[6])
+    return {"server_cpu_s": sum(seconds.values())} if postmaster in seconds else {}

@@ -1,0 +1,244 @@
+"""The sampler: a session and a thread of the lab's own that look at the server at a low rate while it serves a load.
+
+It never decides about a trial: whatever happens to it ends the sampler, with a note, and the load goes on. What it
+takes from the machine that it observes is measured, and kept below a share.
+"""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+
+from pgtrial.evidence.observe.counters import Session
+from pgtrial.evidence.observe.host_of_trial import host_look
+from pgtrial.evidence.observe.host_sampler import HostLook, Seen, client_cpu
+from pgtrial.evidence.observe.rates import Reading, per_second
+from pgtrial.evidence.observe.views import GAUGES, Doings, Views, mean_waits, read_waits, statement_gains
+from pgtrial.machines.interrupt import held_off
+from pgtrial.machines.machine import HostTrouble
+from pgtrial.machines.windows import AnyMachine
+from pgtrial.store.directory import OBSERVED_SCHEMA
+
+WAITS_EVERY_S = 0.5
+COUNTERS_EVERY = 2
+"""So many looks at the sessions for one at the counters."""
+
+MOST_SHARE = 0.01
+"""Of one CPU: where a look costs so much that this share would be passed, the next one waits for longer."""
+
+_JITTER = 0.4
+"""Share by which intervals vary at random: the server's own processes wake up at fixed ones, and so do rates."""
+
+_STATEMENT_TIMEOUT = "SET statement_timeout = '5s'"
+_PATIENCE_S = 6.0
+"""How long the end of the load waits for the sampler: until its last statement is timed out."""
+
+
+@dataclass(frozen=True)
+class Observation:
+    """What was seen during one load: columns of WAITS_SCHEMA and OBSERVED_SCHEMA, notes, and what it took.
+
+    `cost` is about the measured part: samples, transactions (of the sampler itself), lab_cpu_s, statements_s (the time
+    that its statements took), and server_cpu_s where the server's host can be looked into.
+    """
+
+    waits: pl.DataFrame
+    observed: pl.DataFrame
+    notes: list[str]
+    cost: dict[str, float]
+
+
+@dataclass(frozen=True)
+class _Look:
+    """What one look took; server_cpu_s is None where nobody knows."""
+
+    moment: float
+    transactions: int
+    lab_cpu_s: float
+    statements_s: float
+    server_cpu_s: float | None
+
+
+class Sampler:
+    """A context manager around the load; it connects before that, since connecting changes the environment a moment.
+
+    `machine` is the server's host, where it can be looked into, and `data_directory` the server's, if the lab made it.
+    """
+
+    def __init__(self, connect: Callable[[], Session], machine: AnyMachine | None, data_directory: Path | None):
+        self._connect = connect
+        self._machine = machine
+        self._data_directory = data_directory
+        self._engine: int | None = None
+        self._host: HostLook | None = None
+        self._session: Session | None = None
+        self._measured_since: float | None = None
+        self._notes: list[str] = []
+        self._sessions: list[tuple[float, Doings]] = []
+        self._readings: list[Reading] = []
+        self._statements: dict[str, float] = {}
+        self._looks: list[_Look] = []
+        self._over = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Sampler:
+        try:
+            self._session = self._connect()
+        except Exception as error:  # noqa: BLE001  (a trial does not fail because it cannot be watched)
+            self._end(error)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._thread is not None:
+            self._thread.join(_PATIENCE_S)
+            if self._thread.is_alive():
+                self._note("the sampler did not come back from its last statement")
+        elif self._session is not None:
+            self._session.close()
+
+    def load_begins(self, engine: int | None) -> None:
+        """Start to look; `engine` is the process that makes the load, if it is one of this machine."""
+        if self._session is None:
+            return
+        self._engine = engine
+        with held_off():
+            self._thread = threading.Thread(target=self._run, args=(self._session,), name="sampler", daemon=True)
+            self._thread.start()
+
+    def measure_begins(self) -> None:
+        """Tell it that the measured part begins now: second 0."""
+        self._measured_since = time.monotonic()
+
+    def seen(self, duration_s: float) -> Observation:
+        """All that was seen up to the scheduled end of the measured part. A load that never got there: nothing."""
+        since = self._measured_since
+        if since is None:
+            return Observation(mean_waits([]), per_second([]), list(self._notes), {})
+        waits = mean_waits([(at - since, doings) for at, doings in self._sessions if at - since < duration_s])
+        rates = per_second(
+            [Reading(r.moment - since, r.counters, r.gauges) for r in self._readings if r.moment - since < duration_s]
+        )
+        whole = [(None, "pg_stat_statements", name, value) for name, value in self._statements.items()]
+        observed = pl.concat([rates, pl.DataFrame(whole, schema=OBSERVED_SCHEMA, orient="row")])
+        looks = [look for look in self._looks if 0 <= look.moment - since < duration_s]
+        return Observation(waits, observed, list(self._notes), _cost(looks))
+
+    def _run(self, session: Session) -> None:
+        try:
+            with session:
+                session.prepare_threshold = 0
+                session.execute(_STATEMENT_TIMEOUT)
+                if self._machine is not None:
+                    self._host = host_look(self._machine, self._data_directory, session)
+                self._watch(session)
+        except Exception as error:  # noqa: BLE001  (a trial does not fail because it was watched)
+            self._end(error)
+
+    def _end(self, error: Exception) -> None:
+        said = " ".join(str(error).split()) or type(error).__name__
+        self._note(f"the sampler ended early: {said}")
+
+    def _watch(self, session: Session) -> None:
+        views = Views(session)
+        for name in views.refused:
+            self._note(f"not observed: {name}, which the role may not read (grant pg_read_all_stats)")
+        statements = views.statements()
+        meter = _Meter(self._host)
+        number = 0
+        while True:
+            began = time.monotonic()
+            doings, hidden = read_waits(session)
+            self._sessions.append((began, doings))
+            if hidden:
+                self._note("not observed: sessions of others, which the role may not see (grant pg_read_all_stats)")
+            counted = number % COUNTERS_EVERY == 0
+            if counted:
+                self._read_counters(views)
+            look = meter.look(began, 1 + counted)
+            self._looks.append(look)
+            number += 1
+            paced = self._host is not None and self._host.paced
+            spent = look.lab_cpu_s + (0.0 if paced else look.server_cpu_s or 0.0)
+            pause = WAITS_EVERY_S * random.uniform(1 - _JITTER, 1 + _JITTER)
+            if self._over.wait(max(pause - (time.monotonic() - began), spent / MOST_SHARE)):
+                break
+        self._statements = statement_gains(statements, views.statements())
+
+    def _read_counters(self, views: Views) -> None:
+        seen = views.read()
+        moment = time.monotonic()
+        gauges = {source: values for source, values in seen.items() if source in GAUGES}
+        counters = {source: values for source, values in seen.items() if source not in GAUGES}
+        host = self._look_at_host()
+        counters |= host.counters
+        gauges |= host.gauges
+        client = None if self._engine is None else client_cpu(self._engine)
+        if client is not None and host.counters:
+            counters["processes"] = {**host.counters.get("processes", {}), "client_cpu_s": client}
+        self._readings.append(Reading(moment, counters, gauges))
+
+    def _look_at_host(self) -> Seen:
+        """A host that is gone is not looked for any more; the server may be there all the same."""
+        if self._host is None:
+            return Seen()
+        try:
+            seen = self._host.look()
+        except HostTrouble as error:
+            self._note(f"the server's host was not observed to the end: {error}")
+            self._host = None
+            return Seen()
+        if self._host.unknown is not None:
+            self._note(f"not observed: the server's host, which runs {self._host.unknown}")
+            self._host = None
+        return seen
+
+    def _note(self, text: str) -> None:
+        if text not in self._notes:
+            self._notes.append(text)
+
+
+class _Meter:
+    """What each look took: the CPU of this thread, and of the server's host where that can be looked into."""
+
+    def __init__(self, host: HostLook | None):
+        self._host = host
+        self._lab = time.thread_time()
+        self._server = self._server_cpu()
+
+    def look(self, began: float, transactions: int) -> _Look:
+        """The costs since the last look."""
+        ended = time.monotonic()
+        lab, server = time.thread_time(), self._server_cpu()
+        spent = _Look(
+            moment=began,
+            transactions=transactions,
+            lab_cpu_s=lab - self._lab,
+            statements_s=ended - began - (lab - self._lab),
+            server_cpu_s=server - self._server if server is not None and self._server is not None else None,
+        )
+        self._lab, self._server = lab, server
+        return spent
+
+    def _server_cpu(self) -> float | None:
+        return self._host.taken_s() if self._host is not None else None
+
+
+def _cost(looks: list[_Look]) -> dict[str, float]:
+    cost = {
+        "samples": float(len(looks)),
+        "transactions": float(sum(look.transactions for look in looks)),
+        "lab_cpu_s": sum(look.lab_cpu_s for look in looks),
+        "statements_s": sum(max(0.0, look.statements_s) for look in looks),
+    }
+    server = [look.server_cpu_s for look in looks if look.server_cpu_s is not None]
+    return cost | ({"server_cpu_s": sum(server)} if server else {})

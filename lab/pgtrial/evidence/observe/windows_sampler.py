@@ -1,0 +1,166 @@
+"""Looks at a host with Windows: raw performance counters, each look one command of PowerShell."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from pgtrial.evidence.observe.host_sampler import Seen, known
+from pgtrial.machines.windows import Told, WindowsHost, drive_of, number, parse_told, part, rows, telling, whole
+
+_PER_S = 1e7
+"""Times of raw counters and of processes are in 100 ns (PERF_100NSEC_TIMER; Win32_Process.KernelModeTime)."""
+
+_MOST_OF_HOST = 0.01
+"""Share of all its CPUs that looking may take: the start of PowerShell alone takes some tenths of a second of one."""
+
+_PARTS = {
+    # of all groups of processors, where Win32_PerfRawData_PerfOS_Processor has the 64 of one
+    "cpu": "@(Get-CimInstance Win32_PerfRawData_Counters_ProcessorInformation | Where-Object Name -notlike '*_Total' | "
+    "Select-Object PercentIdleTime, PercentUserTime, PercentPrivilegedTime, PercentInterruptTime, PercentDPCTime)",
+    "system": "Get-CimInstance Win32_PerfRawData_PerfOS_System | Select-Object ContextSwitchesPersec",
+    "memory": "Get-CimInstance Win32_PerfRawData_PerfOS_Memory | Select-Object AvailableBytes, ModifiedPageListBytes, "
+    "StandbyCacheNormalPriorityBytes, StandbyCacheReserveBytes, StandbyCacheCoreBytes",
+    "network": "@(Get-CimInstance Win32_PerfRawData_Tcpip_NetworkInterface | Select-Object BytesTotalPersec)",
+    "processes": "@(Get-CimInstance Win32_Process -Filter \"Name='postgres.exe'\" | Select-Object ProcessId, "
+    "ParentProcessId, KernelModeTime, UserModeTime, @{n='Created';e={$_.CreationDate.Ticks}})",
+    "own": "[Diagnostics.Process]::GetCurrentProcess().TotalProcessorTime.Ticks",
+}
+_DISK = (
+    "Get-CimInstance Win32_PerfRawData_PerfDisk_LogicalDisk -Filter \"Name='{drive}'\" | "
+    "Select-Object DiskReadBytesPersec, DiskReadsPersec, DiskWriteBytesPersec, DiskWritesPersec"
+)
+_TRAFFIC = {
+    "read_bytes": "DiskReadBytesPersec",
+    "reads": "DiskReadsPersec",
+    "written_bytes": "DiskWriteBytesPersec",
+    "writes": "DiskWritesPersec",
+}
+_MODIFIED = "ModifiedPageListBytes"
+_CACHED = ("StandbyCacheNormalPriorityBytes", "StandbyCacheReserveBytes", "StandbyCacheCoreBytes", _MODIFIED)
+"""What Task Manager calls cached."""
+
+
+class WindowsLook:
+    """At a host that answers to PowerShell. `session` is the process there that serves the lab."""
+
+    here = False
+    unknown: str | None = None
+    paced = True
+    counts_ended = False
+
+    def __init__(
+        self,
+        host: WindowsHost,
+        data_directory: Path | None,
+        session: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ):
+        self._host = host
+        self._session = session
+        self._clock = clock
+        drive = drive_of(data_directory)
+        disk = {} if drive is None else {"disk": _DISK.format(drive=drive)}
+        self._script = telling(_PARTS | disk)
+        self._next = float("-inf")
+        self._looks_s = 0.0
+        self._session_s = 0.0
+        self._server = _Server(session)
+
+    def look(self) -> Seen:
+        """One round trip, or none and nothing seen while that would be too soon. Raises HostTrouble."""
+        if self._clock() < self._next:
+            return Seen()
+        told = parse_told(self._host.powershell(self._script))
+        took = (number(told.get("own")) or 0.0) / _PER_S
+        cpus = max(1, len(rows(told, "cpu")))
+        self._looks_s += took
+        self._next = self._clock() + took / (_MOST_OF_HOST * cpus)
+        if self._session is not None:
+            self._session_s = _own_s(told, self._session) or self._session_s
+        return seen(told, self._server)
+
+    def taken_s(self) -> float | None:
+        """Of PowerShell, without what Windows does for it elsewhere, and of the lab's session if that is seen."""
+        return self._looks_s + self._session_s
+
+
+class _Server:
+    """The CPU time of a server's processes, those included that have ended since the first look."""
+
+    def __init__(self, session: int | None):
+        self._session = session
+        self._last: dict[tuple[int, object], float] = {}
+        self._ended_s = 0.0
+
+    def cpu(self, told: Told) -> dict[str, float]:
+        """server_cpu_s; nothing where the lab's session is not among the host's processes."""
+        processes = rows(told, "processes")
+        parents = {whole(each.get("ProcessId")): whole(each.get("ParentProcessId")) for each in processes}
+        postmaster = parents.get(self._session)
+        if self._session is None or postmaster is None:
+            return {}
+        now = {
+            (own, each.get("Created")): _cpu_s(each)
+            for each in processes
+            if (own := whole(each.get("ProcessId"))) is not None and postmaster in (own, parents[own])
+        }
+        # a process is known by its number and its beginning, for numbers are used again
+        self._ended_s += sum(seconds for process, seconds in self._last.items() if process not in now)
+        self._last = now
+        return {"server_cpu_s": self._ended_s + sum(now.values())}
+
+
+def seen(told: Told, server: _Server) -> Seen:
+    """Counters and gauges, by the names that they have on Linux; what was not told is not there."""
+    disk = part(told, "disk")
+    carried = [count for each in rows(told, "network") if (count := number(each.get("BytesTotalPersec"))) is not None]
+    counters = {
+        "cpu": _cpu(told),
+        "processes": server.cpu(told),
+        "device": {name: count for name, key in _TRAFFIC.items() if (count := number(disk.get(key))) is not None},
+        "network": {"bytes": sum(carried)} if carried else {},
+    }
+    return Seen(known(counters), known({"memory": _memory(part(told, "memory"))}))
+
+
+def _cpu(told: Told) -> dict[str, float]:
+    """All CPUs together, seconds by mode; nothing unless each tells all of them.
+
+    Interrupts and deferred procedure calls, which are in the privileged time, are counted apart as on Linux.
+    """
+    whole_s = dict.fromkeys(("user_s", "system_s", "idle_s", "irq_s", "softirq_s"), 0.0)
+    processors = rows(told, "cpu")
+    for each in processors:
+        idle, user, privileged, irq, softirq = (
+            number(each.get(f"Percent{name}Time")) for name in ("Idle", "User", "Privileged", "Interrupt", "DPC")
+        )
+        if idle is None or user is None or privileged is None or irq is None or softirq is None:
+            return {}
+        system = max(0.0, privileged - irq - softirq)
+        for name, time_100ns in zip(whole_s, (user, system, idle, irq, softirq), strict=True):
+            whole_s[name] += time_100ns / _PER_S
+    if not processors:
+        return {}
+    switches = number(part(told, "system").get("ContextSwitchesPersec"))
+    return whole_s | ({} if switches is None else {"context_switches": switches})
+
+
+def _memory(told: Told) -> dict[str, float]:
+    available, modified = number(told.get("AvailableBytes")), number(told.get(_MODIFIED))
+    cached = [number(told.get(name)) for name in _CACHED]
+    found = {
+        "available_bytes": available,
+        "dirty_bytes": modified,
+        "cached_bytes": None if None in cached else sum(each for each in cached if each is not None),
+    }
+    return {name: count for name, count in found.items() if count is not None}
+
+
+def _own_s(told: Told, session: int) -> float | None:
+    return next((_cpu_s(each) for each in rows(told, "processes") if whole(each.get("ProcessId")) == session), None)
+
+
+def _cpu_s(process: Told) -> float:
+    return sum(number(process.get(f"{mode}ModeTime")) or 0.0 for mode in ("Kernel", "User")) / _PER_S

@@ -1,1 +1,0 @@
-"""Loads made by several machines at once, held together by Ray."""

@@ -1,0 +1,204 @@
+"""pgbench's tables on a server: what is there, loading them, and their state before a trial."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from psycopg import sql
+
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, tables_order
+from pgtrial.model.errors import ArmError, StudyError
+
+MB_PER_SCALE = 15
+"""Tables and indexes of one scale unit (100,000 accounts), as pgbench's documentation gives it, at fill factor 100."""
+
+TABLES = ("pgbench_accounts", "pgbench_branches", "pgbench_history", "pgbench_tellers")
+_MARK = "loaded by pgtrial: "
+_UNFINISHED = "being loaded by pgtrial: "
+_ROWS = "g"
+_PHASES = ("dt", _ROWS, "v", "p", "f")
+"""pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
+
+
+@dataclass(frozen=True)
+class PgbenchTables:
+    """pgbench's tables at a scale; `fillfactor` in percent."""
+
+    scale: int
+    fillfactor: int = 100
+    foreign_keys: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"scale {self.scale}"
+
+    @property
+    def short_name(self) -> str:
+        """For directories: `s20`."""
+        return f"s{self.scale}"
+
+    @property
+    def mb(self) -> int:
+        """Megabytes of tables and indexes; a lower fill factor leaves room in proportion."""
+        return round(MB_PER_SCALE * self.scale * 100 / self.fillfactor)
+
+    @property
+    def key(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def find(self, connection: Connection) -> bool:
+        """Whether these very tables are there. Raises StudyError for other ones that pgtrial did not make."""
+        found = find_tables(connection)
+        if found is None:
+            return False
+        if not found.ours and found.contents != self:
+            raise StudyError(
+                f"{found.where} already holds pgbench tables of scale {found.contents.scale}, "
+                f"fillfactor {found.contents.fillfactor}, that pgtrial did not make and will not replace; "
+                f"ask for scale = {found.contents.scale} alone, drop them, or name another database in the dsn"
+            )
+        return found.contents == self and not found.missing
+
+    def clear(self, connection: Connection) -> bool:
+        """Leave what is there to the load, which replaces it; whether it will go on with a load that broke off."""
+        return bool(_missing(connection, self))
+
+    def make(
+        self,
+        server: Server,
+        on_progress: Callable[[str], None],
+        maker: DataMaker = ENGINE_HERE,
+        *,
+        in_steps: bool = False,
+    ) -> None:
+        """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
+
+        With `in_steps` each phase is marked when it is done: a load that broke off goes on with the phase it was in.
+        """
+        if in_steps:
+            _make_in_steps(server, self, on_progress, maker)
+        else:
+            phases = _phases(self)
+            # one engine alone freezes the rows as they come in, since it makes the tables in the same run
+            for steps in phases if maker.engines > 1 else ["".join(phases)]:
+                _carry_out(server, self, steps, on_progress, maker)
+        _finish(server, self)
+
+    def reset(self, connection: Connection, how: Reset) -> None:
+        """Bring the tables near their first state: an empty history, no dead rows; or leave them as they are."""
+        if how == "vacuum":
+            connection.execute("TRUNCATE pgbench_history")
+            connection.execute(f"VACUUM (ANALYZE) {', '.join(TABLES)}")
+
+
+@dataclass(frozen=True)
+class Found:
+    """Tables that are there; `ours` says whether pgtrial loaded them and may therefore replace them.
+
+    `missing` are the phases that are left to do of a load that broke off; () when all is there.
+    """
+
+    contents: PgbenchTables
+    ours: bool
+    where: str
+    missing: tuple[str, ...] = ()
+
+
+def find_tables(connection: Connection) -> Found | None:
+    """The tables of this database's search path, or None if none of the four is there. Raises ArmError if some lack."""
+    present = [name for name in TABLES if _value(connection, "SELECT to_regclass(%s)", name) is not None]
+    if not present:
+        return None
+    database = str(_value(connection, "SELECT current_database()"))
+    if len(present) < len(TABLES):
+        missing = ", ".join(sorted(set(TABLES) - set(present)))
+        raise ArmError(
+            f"the database {database} has some of pgbench's tables but lacks {missing}: "
+            "drop what is left of them, or name another database in the dsn"
+        )
+    comment = str(_value(connection, "SELECT obj_description(to_regclass('pgbench_accounts'), 'pg_class')") or "")
+    if comment.startswith(_UNFINISHED):
+        told = json.loads(comment.removeprefix(_UNFINISHED))
+        left = tuple(told.pop("missing"))
+        return Found(PgbenchTables(**told), ours=True, where=f"database {database}", missing=left)
+    options = _value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
+    fillfactor = next((int(item.split("=")[1]) for item in options if item.startswith("fillfactor=")), 100)
+    keys = _value(
+        connection,
+        "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = to_regclass('pgbench_accounts')",
+    )
+    scale = _value(connection, "SELECT count(*) FROM pgbench_branches")
+    return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), comment.startswith(_MARK), f"database {database}")
+
+
+def _missing(connection: Connection, tables: PgbenchTables) -> tuple[str, ...]:
+    """The phases that are left of a load of these tables that broke off; () where there is none."""
+    found = find_tables(connection)
+    return found.missing if found is not None and found.contents == tables else ()
+
+
+def _make_in_steps(server: Server, tables: PgbenchTables, on_progress: Callable[[str], None], maker: DataMaker) -> None:
+    with server.connect() as connection:
+        missing = _missing(connection, tables)
+    if missing:
+        _undo_constraints(server, "f" if missing[0] == "f" else "pf" if missing[0] == "p" else "")
+    left = missing or _phases(tables)
+    while left:
+        _carry_out(server, tables, left[0], on_progress, maker)
+        left = left[1:]
+        if left:
+            _mark(server, _UNFINISHED + json.dumps({**asdict(tables), "missing": left}))
+
+
+def _phases(tables: PgbenchTables) -> tuple[str, ...]:
+    return _PHASES if tables.foreign_keys else _PHASES[:-1]
+
+
+def _carry_out(
+    server: Server, tables: PgbenchTables, steps: str, on_progress: Callable[[str], None], maker: DataMaker
+) -> None:
+    """Some of pgbench's steps; the rows alone by as many engines as there are."""
+    engines = maker.engines if steps == _ROWS else 1
+    if engines > 1:
+        # an engine that shares the rows leaves what is there: a load that broke off, and what the others write
+        with server.connect() as connection:
+            connection.execute(f"TRUNCATE {', '.join(TABLES)}")
+    environment = server.environment()
+    order = tables_order(environment, tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
+    maker.make(order, on_progress)
+
+
+def _undo_constraints(server: Server, kinds: str) -> None:
+    """Drop the keys of the kinds `p` and `f` that a phase which broke off has made already.
+
+    The server carries the statement to its end that an engine was killed in: the lock waits for that.
+    """
+    with server.connect() as connection, connection.transaction():
+        connection.execute(f"LOCK TABLE {', '.join(TABLES)}")
+        rows = connection.execute(
+            "SELECT conrelid::regclass::text, conname FROM pg_constraint WHERE contype::text = ANY (%s) "
+            "AND conrelid = ANY (SELECT to_regclass(name) FROM unnest(%s::text[]) AS name) ORDER BY contype",
+            (list(kinds), list(TABLES)),
+        ).fetchall()
+        for table, name in rows:
+            connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {sql.Identifier(name).as_string()}".encode())
+
+
+def _finish(server: Server, tables: PgbenchTables) -> None:
+    with server.connect() as connection:
+        # hint bits and frozen rows are written now, not by the first reads of a trial
+        connection.execute(f"VACUUM (FREEZE, ANALYZE) {', '.join(TABLES)}")
+    _mark(server, _MARK + json.dumps(asdict(tables)))
+
+
+def _mark(server: Server, mark: str) -> None:
+    with server.connect() as connection:
+        connection.execute(sql.SQL("COMMENT ON TABLE pgbench_accounts IS {}").format(sql.Literal(mark)))
+
+
+def _value(connection: Connection, query: str, *parameters: object) -> Any:
+    row = connection.execute(query.encode(), parameters or None).fetchone()
+    return row[0] if row else None

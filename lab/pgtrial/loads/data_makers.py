@@ -1,0 +1,160 @@
+"""Data that the engine makes on a server: what it is told, and who carries that out, one engine here or a fleet's."""
+
+from __future__ import annotations
+
+import collections
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+import psycopg
+
+from pgtrial.loads.engine import TAIL_LINES, engine_path, environment, last_words, lines_of, server_options
+from pgtrial.loads.target import KEEPALIVES
+from pgtrial.machines.interrupt import held_off
+from pgtrial.model.errors import ArmError
+
+_CONNECTIONS = 8
+"""As many as engines that share the rows of one table have together, or one each."""
+
+_UNANSWERED_MS = 300_000
+"""So long may rows be under way: a server may well stop reading for a while when its disk is slow."""
+
+OnLine = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class DataOrder:
+    """A command of the engine that makes data, which ends when the data is there."""
+
+    what: str
+    """For messages: `loading the tables at scale 10`."""
+    command: Sequence[str]
+    """The words after the engine's path, the front end first. Engines that share the order get `--shard` after that."""
+    env: Mapping[str, str] = field(repr=False)
+    """PG* values of the server, with its password, and what else the engine has to find in its environment."""
+    most_parts: int = 1
+    """How many engines can share it, at most."""
+    folder: Path | None = None
+    """Where the files are that the command and the environment speak of."""
+
+
+class DataMaker(Protocol):
+    """Who makes data."""
+
+    @property
+    def engines(self) -> int:
+        """How many engines share what can be shared."""
+        ...
+
+    def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
+        """Carry an order out, each line that an engine writes going to `on_line`. Raises ArmError."""
+        ...
+
+
+class EngineHere:
+    """One engine on this machine."""
+
+    @property
+    def engines(self) -> int:
+        """It is alone."""
+        return 1
+
+    def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
+        """Run the engine to its end. Raises ArmError."""
+        tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+        with ExitStack() as stack:
+            with held_off():
+                process = stack.enter_context(_begun(order))
+                stack.callback(process.kill)
+            for line in lines_of(process.stdout):
+                tail.append(line)
+                if on_line is not None and is_told(line):
+                    on_line(line)
+            process.wait()
+        if process.returncode != 0:
+            raise ArmError(f"{order.what} failed: {last_words(tail, process.returncode)}")
+
+
+def _begun(order: DataOrder) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [str(engine_path()), *order.command],
+        env=environment(order.env),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+        process_group=0 if os.name != "nt" else None,
+    )
+
+
+ENGINE_HERE = EngineHere()
+"""Who makes data where nobody else is named."""
+
+
+def is_told(line: str) -> bool:
+    """Whether a line of an engine is worth telling: not the server's remark that a table is not there."""
+    return not line.startswith("NOTICE:")
+
+
+def tables_order(
+    env: Mapping[str, str], scale: int, steps: str, *, fillfactor: int = 100, engines: int = 1
+) -> DataOrder:
+    """Some of pgbench's `steps` for its tables; several `engines` can share the step `g` alone."""
+    command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
+    if engines > 1:
+        command.append(f"--load-jobs={max(1, _CONNECTIONS // engines)}")
+    return DataOrder(f"loading the tables at scale {scale}", command, _noticing(env), engines)
+
+
+def sysbench_order(
+    env: Mapping[str, str], test: str, options: Sequence[str], *, most_parts: int = 1, folder: Path | None = None
+) -> DataOrder:
+    """What a test of sysbench prepares; `test` is a script's path if it is one, in `folder`."""
+    env = _noticing(env)
+    command = ["sysbench", test, *server_options(env), *options, "prepare"]
+    return DataOrder(f"preparing the tables of {os.path.basename(test)}", command, env, most_parts, folder)
+
+
+def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
+    """Some of the `steps` of the table of the tasks, `tgv`; engines can share the step `g` alone."""
+    shape = [f"--threads-in-table={threads}", f"--rows={rows}"]
+    command = ["tasks", "--initialize-only", f"--init-steps={steps}", *shape]
+    return DataOrder("making table_a", command, _noticing(env), most_parts)
+
+
+def _noticing(env: Mapping[str, str]) -> Mapping[str, str]:
+    """The same server, with sessions that end some minutes after it has fallen silent: an order has no deadline.
+
+    libpq has no variables for that, but takes a database's name that is a connection string for one.
+    """
+    host, database = env.get("PGHOST", "/"), env.get("PGDATABASE")
+    if database is None or host.startswith(("/", "@")):
+        return env
+    parameters = {**KEEPALIVES, "tcp_user_timeout": _UNANSWERED_MS}
+    notices_silence = " ".join(f"{name}={value}" for name, value in parameters.items())
+    quoted = database.replace("\\", "\\\\").replace("'", "\\'")
+    return {**env, "PGDATABASE": f"dbname='{quoted}' {notices_silence}"}
+
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+Reset = Literal["vacuum", "none"]
+"""How data is brought near its first state between trials: no dead rows, or left as it is."""
+
+
+class Server(Protocol):
+    """What is needed of a server to load it."""
+
+    def environment(self) -> dict[str, str]:
+        """PG* variables for the engine."""
+        ...
+
+    def connect(self) -> Connection:
+        """A connection of the lab."""
+        ...

@@ -1,0 +1,328 @@
+"""The engine as the lab sees it: a process started with the flags a person would type, JSON Lines events out."""
+
+from __future__ import annotations
+
+import collections
+import json
+import os
+import queue
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext, suppress
+from pathlib import Path
+from types import TracebackType
+from typing import IO, Any, Literal, Self
+
+from pgtrial.machines.interrupt import held_off
+from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.records.machines import MachineShare
+from pgtrial.store.files import cannot_write
+
+PROTOCOL = 1
+"""Version of the event protocol that this lab reads."""
+
+Event = dict[str, Any]
+
+_NAME = "pgtrial-engine"
+TAIL_LINES = 40
+"""How many of an engine's last lines are kept for when it fails."""
+
+_STOP_GRACE_S = 5.0
+_HELP_TIMEOUT_S = 30.0
+
+FrontEnd = Literal["pgbench", "sysbench", "tasks"]
+_EVENTS: dict[FrontEnd, tuple[str, ...]] = {
+    "pgbench": ("--events", "-"),
+    "sysbench": ("--jsonl=-", "run"),
+    "tasks": ("--events", "-"),
+}
+"""What a front end is told last, so that it writes events to standard output."""
+
+
+def engine_path() -> Path:
+    """The engine's binary: $PGTRIAL_ENGINE, else beside this Python, else on PATH. Raises StudyError."""
+    chosen = os.environ.get("PGTRIAL_ENGINE")
+    if chosen:
+        if not os.access(chosen, os.X_OK):
+            raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
+        return Path(chosen)
+    beside = Path(sys.executable).with_name(_NAME)
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(_NAME)
+    if found is None:
+        raise StudyError(
+            f"the load engine {_NAME} is neither beside {sys.executable} nor on PATH; "
+            "reinstall pgtrial, or set PGTRIAL_ENGINE to the binary"
+        )
+    return Path(found)
+
+
+def environment(target: Mapping[str, str]) -> dict[str, str]:
+    """The engine's environment: this process's without stray PG* variables, then the target's PG* values."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
+    return kept | dict(target)
+
+
+def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
+    """What the engine has against the options of a sysbench test or against its script, in its words, or None."""
+    command = [str(engine_path()), "sysbench", test, *options, "help"]
+    try:
+        done = subprocess.run(
+            command,
+            env=environment(env),
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            timeout=_HELP_TIMEOUT_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"it did not answer within {_HELP_TIMEOUT_S:.0f}s; a script must do nothing before its events"
+    said = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    # a test without a help command says so after it has taken the options, and bulk_insert only warns
+    ignored = next((line for line in said if "has no option" in line), None)
+    if ignored is not None or done.returncode == 0 or any("'help' command" in line for line in said):
+        return ignored and ignored.removeprefix("WARNING: ")
+    return next((line for line in said if not line.startswith("sysbench ")), "it ended without a word")
+
+
+class EngineRun:
+    """One process of the engine that writes events; a context manager that leaves no process behind."""
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        env: Mapping[str, str],
+        *,
+        events_file: Path | None = None,
+        fed: bool = False,
+    ):
+        """`command` is the engine's, without its path; `events_file` receives a copy of every event; `fed`: it has
+        standard input to write to."""
+        self._command = [str(engine_path()), *command]
+        self._env = env
+        self._events_file = events_file
+        self._input = subprocess.PIPE if fed else subprocess.DEVNULL
+        self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self._readers: list[threading.Thread] = []
+        self._process: subprocess.Popen[str] | None = None
+        self._copy_error: OSError | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            with held_off():
+                self._start_process()
+        except BaseException:
+            if self._process is not None:
+                self.__exit__(None, None, None)
+            raise
+        return self
+
+    def _start_process(self) -> None:
+        self._process = subprocess.Popen(
+            self._command,
+            env=self._env,
+            stdin=self._input,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            # Ctrl-C in the terminal is for the lab, which stops the engine in its own time
+            process_group=0 if os.name != "nt" else None,
+        )
+        self._readers = [
+            threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True),
+            threading.Thread(target=self._read_messages, args=(self._process.stderr,), daemon=True),
+        ]
+        for reader in self._readers:
+            reader.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        process = self._running()
+        if process.poll() is None:
+            self.interrupt()
+            try:
+                process.wait(_STOP_GRACE_S)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        for reader in self._readers:
+            reader.join()
+        for stream in (process.stdout, process.stderr):
+            if stream is not None:
+                stream.close()
+        self.end_input()
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the engine that makes the load; None where there are several."""
+        return self._running().pid
+
+    def feed(self, text: str) -> None:
+        """Write to a fed process; one that has ended takes nothing any more."""
+        stream = self._running().stdin
+        if stream is not None and not stream.closed:
+            with suppress(BrokenPipeError):
+                stream.write(text)
+                stream.flush()
+
+    def end_input(self) -> None:
+        """Tell a fed process that nothing more will come."""
+        stream = self._running().stdin
+        if stream is not None:
+            with suppress(BrokenPipeError):
+                stream.close()
+
+    def events(self, deadline: float) -> Iterator[Event]:
+        """The events up to the end of the output.
+
+        `deadline` is a time of time.monotonic(); an engine still running then is asked to stop, which makes it report
+        what it measured, and killed if it does not. Raises TrialError for both, for a line that is not an event,
+        StudyError for an engine of another protocol, StoreError when the copy fails.
+        """
+        overdue = False
+        while True:
+            try:
+                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
+            except queue.Empty:
+                if overdue:
+                    self._running().kill()
+                    raise TrialError("the engine did not finish in time and was killed") from None
+                overdue, deadline = True, time.monotonic() + _STOP_GRACE_S
+                self.interrupt()
+                continue
+            if line is None:
+                if self._copy_error is not None and self._events_file is not None:
+                    raise cannot_write(self._events_file, self._copy_error)
+                if overdue:
+                    raise TrialError("the engine did not finish in time and was stopped")
+                return
+            yield _parse(line)
+
+    def interrupt(self) -> None:
+        """Ask the engine to stop; it still reports what it measured."""
+        process = self._running()
+        if process.poll() is None:
+            process.send_signal(signal.SIGINT if os.name != "nt" else signal.SIGTERM)
+
+    def finish(self) -> int:
+        """Wait for the end of the process; the exit status, negative for a signal."""
+        process = self._running()
+        try:
+            status = process.wait(_STOP_GRACE_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            status = process.wait()
+        for reader in self._readers:
+            reader.join(_STOP_GRACE_S)
+        return status
+
+    def last_words(self) -> str:
+        """Why the engine ended, in one sentence: its last message, or the signal that killed it."""
+        return last_words(self._tail, self._running().poll())
+
+    def message_about(self, name: str) -> str | None:
+        """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
+        found = next((line for line in self._tail if name in line), None)
+        return found and found.removeprefix("pgbench: error: ").removeprefix("FATAL: ")
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            raise RuntimeError("the engine has not been started")
+        return self._process
+
+    def _read_events(self, stream: IO[str]) -> None:
+        try:
+            with self._events_file.open("w", encoding="utf-8") if self._events_file else nullcontext() as copy:
+                for line in stream:
+                    if copy is not None:
+                        copy.write(line)
+                    self._lines.put(line)
+        except OSError as error:
+            self._copy_error = error
+        finally:
+            self._lines.put(None)
+
+    def _read_messages(self, stream: IO[str]) -> None:
+        self._tail.extend(lines_of(stream))
+
+
+class LoadRun(EngineRun):
+    """One load made by one engine on this machine."""
+
+    def __init__(
+        self,
+        env: Mapping[str, str],
+        options: Sequence[str],
+        *,
+        front_end: FrontEnd = "pgbench",
+        events_file: Path | None = None,
+    ):
+        """`options` are the front end's, as a person would write them; `events_file` receives a copy of every event."""
+        super().__init__(load_command(front_end, options, env), environment(env), events_file=events_file)
+
+    @property
+    def trouble(self) -> None:
+        """Of one engine its exit status and last words tell all."""
+        return
+
+    def machines(self, done: Event | None) -> list[MachineShare]:
+        """None but this one."""
+        del done
+        return []
+
+
+def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:
+    """The words after the engine's path for a load on the server that the PG* values of `env` name."""
+    server = server_options(env) if front_end == "sysbench" else []
+    return [front_end, *options, *server, *_EVENTS[front_end]]
+
+
+def server_options(env: Mapping[str, str]) -> list[str]:
+    """sysbench's options for an address, which have defaults of their own; the password stays in the environment."""
+    named = {"host": "PGHOST", "port": "PGPORT", "user": "PGUSER", "db": "PGDATABASE"}
+    return [f"--pgsql-{option}={env[variable]}" for option, variable in named.items() if variable in env]
+
+
+def _parse(line: str) -> Event:
+    try:
+        event = json.loads(line)
+    except ValueError:
+        event = None
+    if not isinstance(event, dict) or not isinstance(event.get("event"), str):
+        raise TrialError(f"the engine wrote a line that is no event: {line.strip()[:120]!r}")
+    if event["event"] == "hello" and event.get("protocol") != PROTOCOL:
+        raise StudyError(
+            f"{engine_path()} speaks version {event.get('protocol')} of the event protocol and this lab version "
+            f"{PROTOCOL}; install the engine and the lab from the same pgtrial release"
+        )
+    return event
+
+
+def lines_of(stream: IO[str] | None) -> Iterator[str]:
+    """The lines of an engine's output that say something."""
+    # text mode ends a line at a carriage return too, with which progress is redrawn
+    yield from (line.strip() for line in stream or () if line.strip())
+
+
+def last_words(tail: Sequence[str], status: int | None) -> str:
+    """Why an engine ended, in one sentence: its last message, or the signal that killed it."""
+    if status is not None and status < 0:
+        return f"the engine was killed by {signal.Signals(-status).name}"
+    return last_message(tail) or f"the engine ended with status {status} and said nothing"
+
+
+def last_message(tail: Sequence[str]) -> str | None:
+    """The last line that complains, else the last one; None if there is none."""
+    spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
+    return spoken[-1] if spoken else None

@@ -1,0 +1,1 @@
+"""The machines that make a load together, each with one engine."""

@@ -1,0 +1,166 @@
+"""Ray, and nothing but Ray: joining a cluster, one place on each of so many machines, an agent at each place.
+
+Ray is imported only by who asks for a fleet. What it prints is kept off the terminal: its errors become sentences.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future
+from contextlib import ExitStack, contextmanager
+from typing import Any
+
+from pgtrial.loads.fleet import agent
+from pgtrial.loads.fleet.joining import (
+    check_listens,
+    connect,
+    first_sentence,
+    import_ray,
+    kept_quiet,
+    no_cluster,
+    resolved,
+    token_of_its_own,
+)
+from pgtrial.loads.fleet.members import Caller, MachineLost, Member
+from pgtrial.loads.fleet.scratch import scratch
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.fleet import LOCAL, FleetSection
+
+_PLACES_S = 60.0
+_THREADS = 4
+"""Calls that an agent answers at once: one waits for lines."""
+
+
+@contextmanager
+def joined(section: FleetSection) -> Iterator[RayCluster]:
+    """The cluster that a study names, with a place on each machine. Raises StudyError."""
+    ray = import_ray()
+    section = section.model_copy(update={"address": resolved(section.address)})
+    check_listens(section.address)
+    with ExitStack() as stack:
+        folder = None
+        if section.address == LOCAL:
+            folder = stack.enter_context(scratch())
+            stack.enter_context(token_of_its_own())
+        with kept_quiet():
+            connect(ray, section, folder)
+        try:
+            yield RayCluster(ray, section)
+        finally:
+            with kept_quiet():
+                ray.shutdown()
+
+
+class RayCluster:
+    """Places on machines of a Ray cluster: as many machines as the study asks for, or all. Raises StudyError."""
+
+    def __init__(self, ray: Any, section: FleetSection):
+        # submodules of Ray are there once it is imported
+        from ray.util import placement_group, remove_placement_group  # noqa: PLC0415
+
+        self._ray = ray
+        # agents travel by value: a machine of the cluster needs no pgtrial
+        ray.cloudpickle.register_pickle_by_value(agent)
+        self.size = _size(section, ray.nodes())
+        strategy = "PACK" if section.pack else "STRICT_SPREAD"
+        self._group = placement_group([{"CPU": 1}] * self.size, strategy=strategy)
+        try:
+            there = self._group.wait(timeout_seconds=_PLACES_S)
+        except Exception as error:  # noqa: BLE001  (what Ray raises here has no other type)
+            raise no_cluster(section.address, first_sentence(error)) from None
+        if not there:
+            remove_placement_group(self._group)
+            raise StudyError(
+                f"the Ray cluster at {section.address} has no free CPU on {_machines(self.size)} within "
+                f"{_PLACES_S:.0f}s: other work has them (`ray status` tells); end that, or set [fleet] machines lower"
+            )
+        self._handles: dict[Member, Any] = {}
+
+    def hire(self, places: Sequence[int], patience_s: float = _PLACES_S) -> list[Member]:
+        deadline = time.monotonic() + patience_s
+        handles = {place: self._start(place) for place in places}
+        described = {place: self._caller(handle)("describe") for place, handle in handles.items()}
+        members = []
+        for place, coming in described.items():
+            try:
+                about = coming.result(max(0.0, deadline - time.monotonic()))
+            except TimeoutError:
+                raise MachineLost(f"no machine of the cluster is free for it within {patience_s:.0f}s") from None
+            member = Member(place, self._address(place), **about, call=self._caller(handles[place]))
+            self._handles[member] = handles[place]
+            members.append(member)
+        return members
+
+    def share(self, content: bytes) -> Any:
+        """A reference into Ray's object store, which carries it to each machine once."""
+        return self._ray.put(content)
+
+    def dismiss(self, member: Member) -> None:
+        """End the agent by force; what it leaves is removed on its machine."""
+        self._ray.kill(self._handles.pop(member))
+
+    def _start(self, place: int) -> Any:
+        from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: PLC0415
+
+        where = PlacementGroupSchedulingStrategy(self._group, placement_group_bundle_index=place)
+        options = {"num_cpus": 1, "max_concurrency": _THREADS, "max_restarts": 0, "scheduling_strategy": where}
+        return self._ray.remote(agent.Agent).options(**options).remote()
+
+    def _address(self, place: int) -> str:
+        from ray.util import placement_group_table  # noqa: PLC0415
+
+        node = placement_group_table(self._group)["bundles_to_node_id"].get(place)
+        return next((each["NodeManagerAddress"] for each in self._ray.nodes() if each["NodeID"] == node), "")
+
+    def _caller(self, handle: Any) -> Caller:
+        broken = (self._ray.exceptions.RayError, ConnectionError)
+
+        def call(method: str, *arguments: Any) -> Future[Any]:
+            told: Future[Any] = Future()
+
+            def tell(answer: Future[Any]) -> None:
+                error = answer.exception()
+                if error is None:
+                    told.set_result(answer.result())
+                else:
+                    told.set_exception(MachineLost(_why(error)))
+
+            try:
+                getattr(handle, method).remote(*arguments).future().add_done_callback(tell)
+            except broken as error:
+                told.set_exception(MachineLost(_why(error)))
+            return told
+
+        return call
+
+
+def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
+    """How many places there shall be. Raises StudyError if the cluster is too small for that."""
+    cpus = [int(node["Resources"].get("CPU", 0)) for node in nodes if node["Alive"]]
+    usable = sum(number >= 1 for number in cpus)
+    wanted = section.machines or max(1, usable)
+    if wanted > (sum(cpus) if section.pack else usable):
+        there = f"{_machines(usable)} with {sum(cpus)} CPUs" if section.pack else _machines(usable)
+        cure = "" if section.pack else ", or pack = true for several engines on one machine"
+        raise StudyError(
+            f"[fleet] asks for {_machines(wanted)}, and the Ray cluster at {section.address} has {there}; add "
+            f"machines, or set machines = {max(1, usable)}{cure}"
+        )
+    return wanted
+
+
+def _machines(number: int) -> str:
+    return f"{number} machine{'s' if number != 1 else ''}"
+
+
+def _why(error: BaseException) -> str:
+    """Why a machine is lost, without the pages that Ray writes about it."""
+    said, kind = str(error), type(error).__name__
+    if "node" in said and ("died" in said or "terminated" in said or "dead" in said):
+        return "its node has left the Ray cluster"
+    if kind == "ActorUnavailableError":
+        return "its connection broke"
+    if kind == "ActorDiedError":
+        return "Ray's process on it ended"
+    return first_sentence(error)

@@ -1,0 +1,242 @@
+"""The machines that make a study's loads: found fit before the first, and looked at again before each."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
+from pgtrial.loads.engine import engine_path
+from pgtrial.loads.fleet.agent import identity, kind_of_machine
+from pgtrial.loads.fleet.cluster import joined
+from pgtrial.loads.fleet.distances import Offset, check_offset, measure, round_trips_us
+from pgtrial.loads.fleet.members import ANSWER_S, Hiring, MachineLost, Member, name_all
+from pgtrial.loads.fleet.run import FleetRun
+from pgtrial.loads.fleet.scratch import clean
+from pgtrial.loads.fleet.sharing import make_shared
+from pgtrial.loads.load_makers import Load, LoadMaker, LoadOrder, OneEngine
+from pgtrial.loads.target import Target
+from pgtrial.machines.cpus import cpu_numbers
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.fleet import FleetSection
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import format_duration
+
+_FIRST_S = 60.0
+_SHIP_S = 120.0
+_TRY_S = 40.0
+_REACH_S = 5.0
+_AGAIN_S = 1.0
+
+_MOST_LOADING = 16
+"""More machines make no data sooner, and take connections that the server may not have."""
+
+Tell = Callable[[str], None]
+
+
+@contextmanager
+def load_maker(spec: StudySpec, tell: Tell) -> Iterator[LoadMaker]:
+    """Who makes the loads of a study: its fleet, or one engine here. Raises StudyError and ArmError."""
+    for notice in clean():
+        tell(notice)
+    if spec.fleet is None:
+        yield OneEngine()
+        return
+    tell(f"the fleet at {spec.fleet.address}: gathering its machines")
+    with joined(spec.fleet) as cluster:
+        fleet = Fleet(spec.fleet, cluster, range(cluster.size))
+        try:
+            fleet.gather()
+            tell(f"the fleet: {', '.join(fleet.names)}")
+            yield fleet
+        finally:
+            fleet.dismiss()
+
+
+class Fleet:
+    """Machines with an engine each: a LoadMaker whose loads they share."""
+
+    def __init__(self, section: FleetSection, hiring: Hiring, places: Sequence[int]):
+        self._section = section
+        self._hiring = hiring
+        self._places = places
+        self._members: list[Member] = []
+        self._offsets: dict[Member, Offset] = {}
+        self._reached: set[tuple[Member, str, int]] = set()
+        self._gone: list[str] = []
+        """Machines that were lost and not replaced, with the reason."""
+        binary = engine_path().read_bytes()
+        self._digest = hashlib.sha256(binary).hexdigest()
+        self._binary = hiring.share(binary)
+
+    @property
+    def names(self) -> list[str]:
+        """Of the machines that are there."""
+        return [member.name for member in self._members]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Of the machines that are there."""
+        return tuple(dict.fromkeys(member.address for member in self._members))
+
+    def gather(self) -> None:
+        """Get a machine for each place, and find each fit. Raises StudyError and ArmError."""
+        try:
+            self._members = self._hiring.hire(self._places, _FIRST_S)
+            name_all(self._members)
+            for member in self._members:
+                self._fit_out(member)
+            self._set_clocks()
+        except MachineLost as lost:
+            raise ArmError(f"a machine of the fleet was lost before the first trial: {lost}") from None
+
+    def dismiss(self) -> None:
+        """Leave nothing on any machine."""
+        for member, coming in [(member, member.call("close")) for member in self._members if member.lost is None]:
+            try:
+                member.answer(coming)
+            except MachineLost:
+                continue
+        for member in self._members:
+            self._hiring.dismiss(member)
+
+    @property
+    def engines(self) -> int:
+        """As many as there are machines that load data."""
+        return len(self._loading)
+
+    def make(self, order: DataOrder, on_line: Tell | None = None) -> None:
+        """Make data, by as many machines as can share it; where none can, it is made here. Raises ArmError."""
+        if order.most_parts > 1 and self._loading:
+            make_shared(self._loading[: order.most_parts], order, on_line)
+        else:
+            ENGINE_HERE.make(order, on_line)
+
+    @property
+    def _loading(self) -> list[Member]:
+        return [member for member in self._members if member.lost is None][:_MOST_LOADING]
+
+    def check_cpus(self, cpus: str) -> None:
+        """Raise StudyError for what is no list of CPUs; whether a machine has them is seen when its engine starts."""
+        try:
+            cpu_numbers(cpus)
+        except ValueError as error:
+            raise StudyError(f"[load] cpus: {error}") from None
+
+    def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
+        """Find out, before data is loaded, whether every machine can connect to the arm's servers.
+
+        Raises StudyError for servers that only this machine reaches, ArmError for an address that cannot be reached.
+        """
+        if targets is None:
+            self._check_here(f"arms.{arm}: its server is made on this machine for each trial and listens here alone")
+        for target in targets or []:
+            self._check_target(target)
+
+    def ready(self, tell: Tell) -> list[str]:
+        """Replace or do without machines that are lost, and measure the clocks; notes about the fleet for the trial.
+
+        Raises ArmError when the study is to stop, or no machine is left.
+        """
+        while True:
+            for member in [member for member in self._members if member.lost is not None]:
+                self._part_with(member, tell)
+            try:
+                self._set_clocks()
+            except MachineLost:
+                continue
+            break
+        if not self._gone:
+            return []
+        there = f"{len(self._members)} of {len(self._places)} machines of the fleet"
+        return [f"this load was made by {there}: {'; '.join(self._gone)}"]
+
+    def started(self, order: LoadOrder) -> AbstractContextManager[Load]:
+        """Make a load; where there are more machines than it has parts, the first of them do."""
+        self._check_target(order.target)
+        members = self._members[: order.most_parts]
+        offsets = [self._offsets[member] for member in members]
+        return FleetRun(order, members, offsets, round_trips_us(members, order.target))
+
+    def _fit_out(self, member: Member) -> None:
+        """See to it that the machine has the very engine of this one. Raises ArmError where it does not run."""
+        if not member.ask("find_engine", self._digest):
+            member.ask("take_engine", self._binary, patience_s=_SHIP_S)
+        complaint = member.ask("complaint_of_engine", patience_s=_TRY_S)
+        if complaint is not None:
+            raise ArmError(
+                f"the load engine of this machine ({kind_of_machine()}) does not run on the machine {member.name} "
+                f"({member.kind}): {complaint}; use machines of this kind, and a folder for temporary files from which "
+                "programs may run"
+            )
+
+    def _set_clocks(self) -> None:
+        for member in self._members:
+            offset = measure(partial(member.ask, "clock"))
+            check_offset(member.name, offset)
+            self._offsets[member] = offset
+
+    def _part_with(self, member: Member, tell: Tell) -> None:
+        """Do about a lost machine what the study says. Raises ArmError."""
+        self._hiring.dismiss(member)
+        lost = f"{member.name} was lost ({member.lost})"
+        patience_s = self._section.patience_s
+        place = self._members.index(member)
+        if patience_s is not None:
+            tell(f"{lost}; waiting for another machine for {format_duration(patience_s)}")
+            self._members[place : place + 1] = self._replacement(member, lost, patience_s)
+            return
+        del self._members[place]
+        self._gone.append(lost)
+        if self._section.on_machine_loss == "stop":
+            raise ArmError(f'{lost} from the fleet, and on_machine_loss = "stop"')
+        if not self._members:
+            raise ArmError(f"no machine of the fleet is left: {'; '.join(self._gone)}")
+        tell(f"{lost}; going on with {', '.join(self.names)}")
+
+    def _replacement(self, lost: Member, said: str, patience_s: float) -> list[Member]:
+        deadline = time.monotonic() + patience_s
+        while True:
+            try:
+                found = self._hiring.hire([lost.place], max(1.0, deadline - time.monotonic()))
+                name_all([*self._members, *found])
+                for member in found:
+                    self._fit_out(member)
+                return found
+            except MachineLost as why:
+                # for some seconds after a node has died, its place is offered again
+                if time.monotonic() + _AGAIN_S > deadline:
+                    raise ArmError(f"{said} from the fleet, and no machine has taken its place: {why}") from None
+            time.sleep(_AGAIN_S)
+
+    def _check_target(self, target: Target) -> None:
+        if target.local:
+            self._check_here(f"the server {target.label} is reached from this machine alone")
+            return
+        where = (target.host, target.port)
+        asked = [member for member in self._members if (member, *where) not in self._reached]
+        coming = [member.call("complaint_about", *where, _REACH_S) for member in asked]
+        for member, answer in zip(asked, coming, strict=True):
+            try:
+                complaint: Any = member.answer(answer, _REACH_S + ANSWER_S)
+            except MachineLost:
+                continue
+            if complaint is not None:
+                raise ArmError(
+                    f"the machine {member.name} cannot connect to the server at {target.host}:{target.port}: "
+                    f"{complaint}; does a firewall block the port, or does the server listen on other addresses only?"
+                )
+            self._reached.add((member, *where))
+
+    def _check_here(self, reason: str) -> None:
+        """Raise StudyError if a machine of the fleet is another than this one."""
+        others = [member.name for member in self._members if member.identity != identity()]
+        if others:
+            raise StudyError(
+                f"{reason}, and the fleet's machine {others[0]} is another; give servers that all machines reach (dsn, "
+                "ssh), or leave the fleet out"
+            )

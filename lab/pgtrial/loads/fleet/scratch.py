@@ -1,0 +1,127 @@
+"""The folder of a Ray cluster that was made for one run, and what is left of those whose lab was killed.
+
+It lies in /tmp, since the paths of the sockets in it may have 107 bytes (unix(7)). Its lab holds a lock on it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import re
+import shutil
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+
+import psutil
+
+from pgtrial.machines.alone import Leftover
+
+_NAME = re.compile(r"pgt-ray-(\d+)-\w+")
+"""With the number of the lab's process."""
+_LOCK = "lock"
+_RAYS = "r"
+_END_S = 5.0
+_ROUNDS = 10
+"""One that is about to be ended may start another."""
+
+
+@contextmanager
+def scratch() -> Iterator[str]:
+    """A new folder that Ray may have; removed at the end."""
+    room = Path(tempfile.mkdtemp(prefix=f"pgt-ray-{os.getpid()}-", dir=_root()))
+    with ExitStack() as held:
+        lock = held.enter_context((room / _LOCK).open("wb"))
+        # while it is still held, lest what is being removed is taken for what was left behind
+        held.callback(shutil.rmtree, room, ignore_errors=True)
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        # Ray opens its folder to everyone
+        (room / _RAYS).mkdir()
+        yield str(room / _RAYS)
+
+
+def leftovers() -> list[Leftover]:
+    """Folders whose lab has ended without removing them."""
+    with ExitStack() as held:
+        return [Leftover(room, "the Ray cluster of a lab that ended abruptly") for room in _abandoned(held)]
+
+
+def clean() -> list[str]:
+    """Remove these folders, and end what is left of their clusters; sentences on what was done."""
+    notices = []
+    with ExitStack() as held:
+        for room in _abandoned(held):
+            ended = _end_processes(room)
+            shutil.rmtree(room, ignore_errors=True)
+            processes = f" and ended {ended} of its processes" if ended else ""
+            notices.append(f"Removed {room}, the Ray cluster of a pgtrial that ended abruptly{processes}.")
+    return notices
+
+
+def _root() -> Path:
+    common = Path("/tmp")
+    return common if common.is_dir() else Path(tempfile.gettempdir())
+
+
+def _abandoned(held: ExitStack) -> Iterator[Path]:
+    """The folders of this account that no lab holds; they are held until `held` is closed."""
+    for room in sorted(_root().glob("pgt-ray-*")):
+        named = _NAME.fullmatch(room.name)
+        if named is not None and _is_ours(room) and _is_free(room, int(named[1]), held):
+            yield room
+
+
+def _is_ours(room: Path) -> bool:
+    try:
+        found = room.lstat()
+    except FileNotFoundError:  # its lab has just removed it
+        return False
+    return stat.S_ISDIR(found.st_mode) and found.st_uid == os.geteuid()
+
+
+def _is_free(room: Path, lab: int, held: ExitStack) -> bool:
+    """Whether no lab holds the folder; then it is held."""
+    try:
+        fcntl.flock(held.enter_context((room / _LOCK).open("rb")), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except FileNotFoundError:
+        locked = False
+    else:
+        # Ray's part of it is made when it has been locked, and removed before that ends
+        locked = (room / _RAYS).exists()
+    # one that never was may have been made a moment ago, or is being removed, if the lab lives
+    return locked or (not psutil.pid_exists(lab) and room.exists())
+
+
+def _end_processes(room: Path) -> int:
+    """End the cluster's processes; most of them end with their lab, its agents look for it every some seconds."""
+    ended: set[psutil.Process] = set()
+    for _ in range(_ROUNDS):
+        found = [process for process in psutil.process_iter() if _is_of(process, f"{room}{os.sep}")]
+        if not found:
+            break
+        for process in found:
+            with suppress(psutil.NoSuchProcess):
+                process.kill()
+        psutil.wait_procs(found, timeout=_END_S)
+        ended.update(found)
+    return len(ended)
+
+
+def _is_of(process: psutil.Process, below: str) -> bool:
+    """Whether it is a process of Ray that works in the folder: its workers rename themselves, and keep their logs."""
+    try:
+        if process.uids().real != os.geteuid():
+            return False
+        command = process.cmdline()
+        rays = process.name() in ("raylet", "gcs_server") or any(
+            word.startswith("ray::") or f"{os.sep}ray{os.sep}" in word for word in command
+        )
+        return rays and (
+            any(below in word for word in command) or any(file.path.startswith(below) for file in process.open_files())
+        )
+    except (psutil.Error, OSError):
+        return False

@@ -1,0 +1,149 @@
+"""A load as a trial asks for it, and who makes it: one engine on this machine, or a fleet."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pgtrial.loads.data.sysbench_tables import lua_environment
+from pgtrial.loads.data_makers import DataMaker, EngineHere
+from pgtrial.loads.engine import Event, FrontEnd, LoadRun
+from pgtrial.loads.target import Target
+from pgtrial.machines.cpus import parse_cpus, running_on, usable_cpus
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.machines import MachineShare
+
+
+@dataclass(frozen=True)
+class Each:
+    """What each engine of a load has: how many there are, and how many threads of its own are worth while.
+
+    By default it shares this machine with the server, which needs half of the CPUs.
+    """
+
+    engines: int = 1
+    cpus: int = max(1, (os.cpu_count() or 2) // 2)
+
+
+@dataclass(frozen=True)
+class LoadOrder:
+    """One load. `options` gives the front end's, as a person would write them; engines that share it say their part."""
+
+    front_end: FrontEnd
+    options: Callable[[Each], Sequence[str]]
+    target: Target
+    events_file: Path
+    most_parts: int = 1
+    """How many engines can share it."""
+    script: Path | None = None
+    """A workload of the study's own; what it requires lies beside it."""
+    cpus: str | None = None
+    """CPUs that an engine may run on; None: all."""
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment that leads to the server, with its password, and to the script's modules."""
+        lua = lua_environment(self.script.parent) if self.script else {}
+        return {**self.target.environment(), **lua}
+
+
+class Load(Protocol):
+    """A load that is under way. All that it says is what one engine would say that made the whole of it."""
+
+    @property
+    def pid(self) -> int | None:
+        """The process that makes the load, where that is one on this machine."""
+        ...
+
+    def events(self, deadline: float) -> Iterator[Event]:
+        """The events up to the end; `deadline` is a time of time.monotonic(). Raises TrialError when it is passed."""
+        ...
+
+    def interrupt(self) -> None:
+        """Ask it to stop; it still reports what it measured."""
+        ...
+
+    def finish(self) -> int:
+        """Wait for its end; the exit status, negative for a signal."""
+        ...
+
+    def last_words(self) -> str:
+        """Why it ended, in one sentence."""
+        ...
+
+    def message_about(self, name: str) -> str | None:
+        """The first of the last messages that speaks of `name`; None if there is none."""
+        ...
+
+    @property
+    def trouble(self) -> str | None:
+        """What broke a load that several machines shared, one sentence; None if nothing did."""
+        ...
+
+    def machines(self, done: Event | None) -> list[MachineShare]:
+        """What each machine of a fleet did of it; [] where it was one engine here. `done` is the last event."""
+        ...
+
+
+class LoadMaker(DataMaker, Protocol):
+    """Who makes the loads of a study, and its data."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Where loads come from, where that is not this machine alone."""
+        ...
+
+    def check_cpus(self, cpus: str) -> None:
+        """Find out whether engines can have these CPUs. Raises StudyError."""
+        ...
+
+    def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
+        """Find out whether an arm's servers can be reached from where loads are made. None: it will be a server of the
+        lab's own, on this machine. Raises StudyError and ArmError."""
+        ...
+
+    def ready(self, tell: Callable[[str], None]) -> list[str]:
+        """Be ready for the next load; what a reader of its trial should know. Raises ArmError when none is possible."""
+        ...
+
+    def started(self, order: LoadOrder) -> AbstractContextManager[Load]:
+        """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
+        ...
+
+
+class OneEngine(EngineHere):
+    """Loads made by one engine on this machine."""
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """This machine is where the lab is."""
+        return ()
+
+    def check_cpus(self, cpus: str) -> None:
+        """Raise StudyError for CPUs that this machine does not have."""
+        try:
+            parse_cpus(cpus, usable_cpus(LOCAL))
+        except ValueError as error:
+            raise StudyError(f"[load] cpus: {error}") from None
+
+    def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
+        """Where the lab has connected, the engine will."""
+
+    def ready(self, tell: Callable[[str], None]) -> list[str]:
+        """It always is."""
+        del tell
+        return []
+
+    @contextmanager
+    def started(self, order: LoadOrder) -> Iterator[Load]:
+        """Run the engine."""
+        load = LoadRun(order.variables, order.options(Each()), front_end=order.front_end, events_file=order.events_file)
+        with ExitStack() as stack:
+            with running_on(order.cpus):
+                run = stack.enter_context(load)
+            yield run

@@ -1,0 +1,146 @@
+"""The record of changes under way: a file for each, on the machine's disk before the change is made and gone when it is
+undone."""
+
+from __future__ import annotations
+
+import glob
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from pgtrial.machines.boot import boot_id
+from pgtrial.machines.change import Change
+from pgtrial.machines.kernel import KernelValue, Parameter
+from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.pages import HugePages
+from pgtrial.machines.running_server import RunningServer
+from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
+
+KINDS: dict[str, type[Change]] = {
+    kind.__name__: kind
+    for kind in (
+        KernelValue,
+        HugePages,
+        Parameter,
+        Pool,
+        BackingFile,
+        LoopDevice,
+        MountPoint,
+        Mount,
+        PrivateDirectory,
+        Signature,
+        RunningServer,
+    )
+}
+"""Every kind of change, by the name that its records have."""
+
+_DIRECTORY = "changes"
+
+
+@dataclass(frozen=True)
+class HostJournal:
+    """The changes of one run, undone in the opposite order. `run` is a directory on the machine that is changed."""
+
+    run: Path
+    machine: Machine
+
+    @contextmanager
+    def made(self, change: Change) -> Iterator[None]:
+        """The change is in force inside, and undone on the way out, also when making it failed. Raises HostError."""
+        entry = self._write(change)
+        try:
+            change.make(self.machine)
+            yield
+        finally:
+            change.undo(self.machine)
+            _remove(entry, self.machine)
+
+    def make(self, change: Change) -> Path:
+        """Make a change that stays until `undo` is given what this returns. Raises HostError; nothing is left then."""
+        entry = self._write(change)
+        try:
+            change.make(self.machine)
+        except BaseException:
+            change.undo(self.machine)
+            _remove(entry, self.machine)
+            raise
+        return entry
+
+    def undo(self, entry: Path) -> None:
+        """Put one change back. Raises HostError; the record stays then."""
+        _read(entry, self.machine)[0].undo(self.machine)
+        _remove(entry, self.machine)
+
+    def _write(self, change: Change) -> Path:
+        numbers = [int(path.stem) for path in _entries(self.run, self.machine)]
+        entry = self.run / _DIRECTORY / f"{max(numbers, default=0) + 1:06}.json"
+        content = {
+            "kind": type(change).__name__,
+            "boot": boot_id(self.machine),
+            "change": change.model_dump(mode="json"),
+        }
+        try:
+            self.machine.mkdir(entry.parent, 0o700, parents=True)
+            self.machine.write_text(entry, json.dumps(content), durable=True)
+        except OSError as error:
+            raise HostError(
+                f"cannot write down the {change} in {entry.parent}, so it is not made: {error.strerror}"
+            ) from None
+        return entry
+
+
+def pending(run: Path, machine: Machine) -> list[str]:
+    """The changes of a run that are not undone, in words, the latest first: the order in which they are undone."""
+    return [_words(entry, machine) for entry in _entries(run, machine)]
+
+
+def undo_all(run: Path, machine: Machine) -> list[str]:
+    """Undo what the run of a crashed lab changed; a sentence for each change that could not be undone.
+
+    After a reboot only what outlives one is left to undo. A change that fails keeps those before it waiting: they may
+    be what it stands on.
+    """
+    for entry in _entries(run, machine):
+        try:
+            change, same_boot = _read(entry, machine)
+            if same_boot or change.survives_reboot:
+                change.undo(machine)
+            _remove(entry, machine)
+        except HostError as error:
+            return [
+                f"The {_words(entry, machine)}, made by a pgtrial that ended abruptly, could not be undone ({error}); "
+                "put it right and run pgtrial cleanup as the same user."
+            ]
+    return []
+
+
+def _entries(run: Path, machine: Machine) -> list[Path]:
+    return sorted(machine.glob(f"{glob.escape(str(run / _DIRECTORY))}/*.json"), reverse=True)
+
+
+def _read(entry: Path, machine: Machine) -> tuple[Change, bool]:
+    """A recorded change, and whether it was made since the machine started."""
+    try:
+        content = json.loads(machine.read_text(entry))
+        change = KINDS[content["kind"]].model_validate(content["change"])
+    except (OSError, ValueError, KeyError, ValidationError):
+        raise HostError(f"{entry} is no record of a change that this pgtrial knows") from None
+    return change, content["boot"] == boot_id(machine)
+
+
+def _remove(entry: Path, machine: Machine) -> None:
+    try:
+        machine.unlink(entry)
+    except OSError as error:
+        raise HostError(f"cannot remove the record {entry}: {error.strerror}") from None
+
+
+def _words(entry: Path, machine: Machine) -> str:
+    try:
+        return str(_read(entry, machine)[0])
+    except HostError:
+        return f"change recorded in {entry}"

@@ -1,0 +1,312 @@
+"""A machine that takes part: where commands run and files lie, be it this one or another."""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import pwd
+import shlex
+import shutil
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from pgtrial.model.errors import PgtrialError
+
+TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""Where system tools are, also for users whose PATH leaves out those of the administrator."""
+
+
+class HostTrouble(PgtrialError):
+    """A machine does not do what it is asked to: it refuses, or it is gone."""
+
+
+class HostError(HostTrouble):
+    """A machine that is there refused a change or the way back, or cannot run a command."""
+
+
+class HostLost(HostTrouble):
+    """A machine is gone: it cannot be reached, or it was started anew and holds nothing any more of what ran there.
+
+    It is no HostError, so that who has an answer to a refusal lets it through.
+    """
+
+
+@dataclass(frozen=True)
+class Done:
+    """How a command ended. `status` is 128 + n where signal n ended it, as a shell says it."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+class Machine(Protocol):
+    """Where commands run and files lie. Paths are absolute, and are that machine's own.
+
+    Tools speak English (LC_ALL=C) and are found in the administrator's directories too. Methods on files raise
+    OSError with its subclasses, as those of Path do, and HostLost when the machine is gone.
+    """
+
+    @property
+    def label(self) -> str:
+        """What people call it: `this machine`, or user@host."""
+        ...
+
+    @property
+    def root(self) -> bool:
+        """Whether commands and methods may change the system."""
+        ...
+
+    @property
+    def way_to_root(self) -> str:
+        """What a user does so that `root` holds, for the end of a sentence: `run pgtrial as root`."""
+        ...
+
+    def run(
+        self,
+        command: Sequence[str | Path],
+        *,
+        text_in: str | None = None,
+        user: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Done:
+        """Run a command to its end, as root where `root` holds, or as another `user` of the machine, in `/`.
+
+        Without `text_in` its standard input is empty. Raises HostError only if it cannot be started or does not end in
+        time, and HostLost.
+        """
+        ...
+
+    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
+        """As `run`, for a command that changes nothing: it may be repeated."""
+        ...
+
+    def tool(self, command: Sequence[str | Path]) -> str:
+        """What a system tool prints. Raises HostError with its own words, or when it is not installed."""
+        ...
+
+    def read_text(self, path: Path) -> str:
+        """A file as text. What is not UTF-8 is replaced."""
+        ...
+
+    def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
+        """The files of these that are there and can be read, at once."""
+        ...
+
+    def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
+        """Write a file: in place, as the kernel's have to be, or `durable`: it is on disk as a whole, or not there."""
+        ...
+
+    def allocate(self, path: Path, size: int, *, sparse: bool = False) -> None:
+        """Make a new file of so many bytes, with its blocks or without."""
+        ...
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is something."""
+        ...
+
+    def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
+        """Make a directory with exactly this mode; with `parents` those above it too; it may be there already then."""
+        ...
+
+    def rmdir(self, path: Path) -> None:
+        """Remove an empty directory."""
+        ...
+
+    def remove_tree(self, path: Path) -> None:
+        """Remove a directory with all that is in it, as far as that can be done; there may be none."""
+        ...
+
+    def unlink(self, path: Path) -> None:
+        """Remove a file; there may be none."""
+        ...
+
+    def glob(self, pattern: str) -> list[Path]:
+        """What matches a pattern of `*`, `?` and `[...]`, sorted. A name that begins with a dot needs one in it."""
+        ...
+
+    def resolve(self, path: Path) -> Path:
+        """The path without symbolic links."""
+        ...
+
+    def free_bytes(self, path: Path) -> int:
+        """How much an ordinary user may still write to the file system of a path."""
+        ...
+
+    def chown(self, path: Path, user: str) -> None:
+        """Give a path to a user and the user's group."""
+        ...
+
+
+class Local:
+    """This machine."""
+
+    label = "this machine"
+    way_to_root = "run pgtrial as root"
+
+    @property
+    def root(self) -> bool:
+        """Whether the lab is root."""
+        return os.geteuid() == 0
+
+    def run(
+        self,
+        command: Sequence[str | Path],
+        *,
+        text_in: str | None = None,
+        user: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Done:
+        words = [str(word) for word in command]
+        standard_input: dict[str, Any] = {"stdin": subprocess.DEVNULL} if text_in is None else {"input": text_in}
+        try:
+            done = subprocess.run(
+                words,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                check=False,
+                timeout=timeout_s,
+                env=_environment(),
+                cwd="/",
+                **standard_input,
+                **_identity(user),
+            )
+        except FileNotFoundError:
+            raise HostError(f"{words[0]} is not installed here; install the package that holds it") from None
+        except subprocess.TimeoutExpired:
+            raise HostError(f"`{shlex.join(words)}` did not end within {timeout_s:g} s") from None
+        except OSError as error:
+            raise HostError(f"{words[0]} cannot be run: {error.strerror}") from None
+        status = done.returncode if done.returncode >= 0 else 128 - done.returncode
+        return Done(status, done.stdout, done.stderr)
+
+    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
+        return self.run(command, user=user)
+
+    def tool(self, command: Sequence[str | Path]) -> str:
+        return printed(command, self.run(command))
+
+    def read_text(self, path: Path) -> str:
+        return path.read_text(encoding="utf-8", errors="replace")
+
+    def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
+        found = {}
+        for path in paths:
+            try:
+                found[path] = self.read_text(path)
+            except OSError:
+                continue
+        return found
+
+    def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
+        target = path.with_name(f".{path.name}.new") if durable else path
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o666 if mode is None else 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            if mode is not None:
+                os.fchmod(descriptor, mode)
+            file.write(text)
+            file.flush()
+            if durable:
+                os.fsync(descriptor)
+        if durable:
+            target.replace(path)
+            _sync(path.parent)
+
+    def allocate(self, path: Path, size: int, *, sparse: bool = False) -> None:
+        with path.open("xb") as file:
+            if sparse:
+                file.truncate(size)
+            else:
+                os.posix_fallocate(file.fileno(), 0, size)
+
+    def exists(self, path: Path) -> bool:
+        return path.exists()
+
+    def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
+        if parents and path.is_dir():
+            return
+        path.mkdir(mode=mode, parents=parents)
+        path.chmod(mode)  # whatever the umask
+
+    def rmdir(self, path: Path) -> None:
+        path.rmdir()
+
+    def remove_tree(self, path: Path) -> None:
+        shutil.rmtree(path, ignore_errors=True)
+
+    def unlink(self, path: Path) -> None:
+        path.unlink(missing_ok=True)
+
+    def glob(self, pattern: str) -> list[Path]:
+        return sorted(Path(name) for name in glob.glob(pattern))
+
+    def resolve(self, path: Path) -> Path:
+        return Path(os.path.realpath(path))
+
+    def free_bytes(self, path: Path) -> int:
+        return shutil.disk_usage(path).free
+
+    def chown(self, path: Path, user: str) -> None:
+        entry = _entry(user)
+        os.chown(path, entry.pw_uid, entry.pw_gid)
+
+
+LOCAL = Local()
+
+
+def printed(command: Sequence[str | Path], done: Done, where: str = "") -> str:
+    """What a tool printed that succeeded. Raises HostError with its own words; `where` is ` on user@host`."""
+    if done.status != 0:
+        said = [line.strip() for line in (done.stderr + done.stdout).splitlines() if line.strip()]
+        reason = "; ".join(said[:3]) or f"it ended with status {done.status} and said nothing"
+        raise HostError(f"`{shlex.join(str(word) for word in command)}` failed{where}: {reason}")
+    return done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """The lab's, without PG* variables, which PostgreSQL's programs would obey."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PG")}
+    return {**kept, "LC_ALL": "C", "PATH": f"{os.environ.get('PATH', '')}{os.pathsep}{TOOLS}"}
+
+
+def _identity(user: str | None) -> dict[str, Any]:
+    """How subprocess changes to a user. Raises HostError."""
+    entry = None if user is None else _entry(user)
+    if entry is None or entry.pw_uid == os.geteuid():
+        return {}
+    if os.geteuid() != 0:
+        raise HostError(f"only root may run commands as the user {user}; run pgtrial as root")
+    return {"user": entry.pw_uid, "group": entry.pw_gid, "extra_groups": []}
+
+
+def _entry(user: str) -> pwd.struct_passwd:
+    try:
+        return pwd.getpwnam(user)
+    except KeyError:
+        raise HostError(f"there is no user {user} here") from None
+
+
+def _sync(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def program_digest(program: Path) -> str:
+    """SHA-256 of a program file. Raises OSError."""
+    return _digest(program, program.stat().st_mtime_ns)
+
+
+@lru_cache
+def _digest(program: Path, changed_ns: int) -> str:
+    del changed_ns  # only a part of the cache's key
+    with program.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

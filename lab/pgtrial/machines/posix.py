@@ -1,0 +1,260 @@
+"""A machine that is reached by a POSIX shell: every command and file by /bin/sh and the tools that all Unixes have."""
+
+from __future__ import annotations
+
+import abc
+import errno
+import os
+import re
+import secrets
+import shlex
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+from pgtrial.machines.machine import TOOLS, Done, HostError, printed
+
+_OURS = "pgtrial: "
+"""In front of what a script of ours says when it gives up, with the status that shells have for no such command."""
+_NOT_STARTED = 127
+
+_REASONS = {
+    **{os.strerror(number): number for number in errno.errorcode},
+    # words of shells for what a redirection met, and of tools that do not ask the system
+    "Directory nonexistent": errno.ENOENT,
+    "nonexistent": errno.ENOENT,
+    "cannot overwrite existing file": errno.EEXIST,
+    "is a directory": errno.EISDIR,
+}
+_WILD = re.compile(r"(\*|\?|\[[^]]+])")
+_FREE = re.compile(r"\s\d+\s+-?\d+\s+(-?\d+)\s+(?:\d+%|-)\s+/")
+
+
+class PosixMachine(abc.ABC):
+    """A Machine over `/bin/sh`. With `sudo`, what root does is done by `sudo -n`.
+
+    Scripts are given to the shell's standard input: there is nothing to be quoted for the account's login shell,
+    whichever that is, and no text shows in a list of processes.
+    """
+
+    way_to_root = "log in as root, or write sudo = true"
+
+    def __init__(self, *, sudo: bool = False) -> None:
+        self._sudo = sudo
+        self._who: tuple[str, str] | None = None
+
+    @property
+    @abc.abstractmethod
+    def label(self) -> str:
+        """What people call it: user@host."""
+
+    @abc.abstractmethod
+    def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
+        """Have the account that is logged in run `exec /bin/sh -s` with this script on its standard input.
+
+        Output that is not UTF-8 is replaced. Raises HostLost, and HostError if it does not end in time.
+        """
+
+    @property
+    def root(self) -> bool:
+        """Whether commands are run by root; with sudo they are, or its refusal is an error of its own."""
+        return self._sudo or self._login()[0] == "0"
+
+    def run(
+        self,
+        command: Sequence[str | Path],
+        *,
+        text_in: str | None = None,
+        user: str | None = None,
+        timeout_s: float | None = None,
+    ) -> Done:
+        words = [str(word) for word in command]
+        program = shlex.quote(words[0])
+        there = f"command -v {program} >/dev/null 2>&1 || give_up {shlex.quote(f'{words[0]} is not installed')}"
+        done = self._as(user, f"{there}\n{_fed(shlex.join(words), text_in)}", timeout_s)
+        if done.status == _NOT_STARTED and _OURS in done.stderr:
+            raise HostError(f"{done.stderr.rpartition(_OURS)[2].strip()} on {self.label}")
+        return done
+
+    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
+        return self.run(command, user=user)
+
+    def tool(self, command: Sequence[str | Path]) -> str:
+        return printed(command, self.run(command), f" on {self.label}")
+
+    def read_text(self, path: Path) -> str:
+        """A file as text; root reads it only where the account may not."""
+        reading = f"cat {_quoted(path)}"
+        try:
+            return _checked(self.sh(_script(reading)), path)
+        except PermissionError:
+            if not self._sudo:
+                raise
+        return self._file(reading, path)
+
+    def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
+        """The files of these that are there and can be read, in one round trip, or two if root has to read some."""
+        mark = secrets.token_hex(8)
+        reading = _reading(paths, mark)
+        done = self.sh(_script(reading))
+        found = _parted(done.stdout, mark, paths)
+        if self._sudo and "Permission denied" in done.stderr:
+            denied = [path for path in paths if f"{path}: Permission denied" in done.stderr]
+            found |= _parted(self._as(None, _reading(denied, mark)).stdout, mark, denied)
+        return found
+
+    def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
+        target = path.with_name(f".{path.name}.new") if durable else path
+        at, steps, then = _quoted(target), [], ""
+        if durable:
+            steps.append(f"rm -f {at}")
+            # where the system's sync knows of no files it flushes everything, which is as good
+            then = f" && sync {at} && mv -f {at} {_quoted(path)} && sync {_quoted(path.parent)}"
+        if mode is not None:
+            steps.append(f"(umask 077; : >> {at}) && chmod {mode:04o} {at} || exit")
+        self._file("\n".join([*steps, _fed(f"tee {at} >/dev/null", text, then)]), path)
+
+    def allocate(self, path: Path, size: int, *, sparse: bool = False) -> None:
+        at = _quoted(path)
+        fill = (
+            f"dd if=/dev/null of={at} bs=1 count=0 seek={size}"
+            if sparse
+            else f"fallocate -l {size} {at} 2>/dev/null || head -c {size} /dev/zero > {at}"
+        )
+        self._file(f"(set -C; : > {at}) || exit\n{fill}", path)
+
+    def exists(self, path: Path) -> bool:
+        # the answer is in words, since a status may also be that of something that went wrong
+        return self._file(f"[ -e {_quoted(path)} ] && echo yes || echo no", path) == "yes\n"
+
+    def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
+        at = _quoted(path)
+        make = f"[ -d {at} ] || mkdir -p -m {mode:04o} {at}" if parents else f"mkdir -m {mode:04o} {at}"
+        self._file(make, path)
+
+    def rmdir(self, path: Path) -> None:
+        self._file(f"rmdir {_quoted(path)}", path)
+
+    def remove_tree(self, path: Path) -> None:
+        self._as(None, f"rm -rf {_quoted(path)}")
+
+    def unlink(self, path: Path) -> None:
+        self._file(f"rm -f {_quoted(path)}", path)
+
+    def glob(self, pattern: str) -> list[Path]:
+        parts = _WILD.split(pattern)
+        words = "".join(part if number % 2 else shlex.quote(part) for number, part in enumerate(parts) if part)
+        show = """if [ -e "$each" ] || [ -L "$each" ]; then printf '%s\\000' "$each"; fi"""
+        listed = self._file(f"for each in {words}; do {show}; done", Path(pattern))
+        return sorted(Path(name) for name in listed.split("\0") if name)
+
+    def resolve(self, path: Path) -> Path:
+        at, parent, name = _quoted(path), _quoted(path.parent), shlex.quote(path.name)
+        absent = f"""{{ cd {parent} 2>/dev/null && here=$(pwd -P) && printf '%s/%s\\n' "${{here%/}}" {name}; }}"""
+        file = f"realpath {at} 2>/dev/null || readlink -f {at} 2>/dev/null || {absent} || printf '%s\\n' {at}"
+        return Path(self._file(f"if [ -d {at} ]; then cd {at} && pwd -P; else {file}; fi", path).removesuffix("\n"))
+
+    def free_bytes(self, path: Path) -> int:
+        listed = self._file(f"df -Pk {_quoted(path)}", path)
+        found = _FREE.search(listed)
+        if found is None:
+            raise HostError(f"df on {self.label} does not say what is free at {path}: {' '.join(listed.split())}")
+        return int(found[1]) * 1024
+
+    def chown(self, path: Path, user: str) -> None:
+        name = shlex.quote(user)
+        self._file(f'chown {name}:"$(id -g {name})" {_quoted(path)}', path)
+
+    def _file(self, body: str, path: Path) -> str:
+        """What steps of root's about a file print. Raises OSError."""
+        return _checked(self._as(None, body), path)
+
+    def _as(self, user: str | None, body: str, timeout_s: float | None = None) -> Done:
+        """Run steps as root where we may, or as a user. Raises HostError."""
+        done = self.sh(_script(self._changed(user, body)), timeout_s=timeout_s)
+        if done.status != 0 and self._sudo and "sudo" in done.stderr:
+            self._check_sudo()
+        return done
+
+    def _changed(self, user: str | None, body: str) -> str:
+        """The steps inside of what changes to the user."""
+        if self._sudo:
+            who = f" -u {shlex.quote(user)}" if user is not None else ""
+            return _known(user) + _fed(f"sudo -n{who} /bin/sh -s", _script(body))
+        if user is None or self._login()[1] == user:
+            return body
+        if not self.root:
+            raise HostError(f"only root may run commands as the user {user} on {self.label}; {self.way_to_root}")
+        # root's own shell may be csh: it is given the same words whatever the steps
+        return _known(user) + _fed(f"SHELL=/bin/sh su -m {shlex.quote(user)} -c 'exec /bin/sh -s'", _script(body))
+
+    def _login(self) -> tuple[str, str]:
+        """Number and name of the account that is logged in."""
+        if self._who is None:
+            number, name = _checked(self.sh(_script("id -u\nid -un")), Path("/")).split()
+            self._who = number, name
+        return self._who
+
+    def _check_sudo(self) -> None:
+        tried = self.sh(_script("sudo -n true"))
+        if tried.status != 0:
+            said = " ".join(tried.stderr.split()) or "it said nothing"
+            raise HostError(
+                f"sudo on {self.label} does not make {self._login()[1]} root without a password ({said}); allow that "
+                "in its sudoers (NOPASSWD: ALL), or log in as root"
+            )
+
+
+def _script(body: str) -> str:
+    """Steps as a whole: a shell that is cut off in the middle of it does nothing."""
+    return (
+        f'{{\nPATH="$PATH:{TOOLS}" LC_ALL=C\nexport PATH LC_ALL\n'
+        f'give_up() {{ printf "{_OURS}%s\\n" "$1" >&2; exit {_NOT_STARTED}; }}\ncd /\n{body}\nexit\n}}\n'
+    )
+
+
+def _fed(command: str, text: str | None, then: str = "") -> str:
+    """A command with a text on its standard input, and what follows if it succeeds."""
+    if not text:
+        return f"{command} </dev/null{then}"
+    if not text.endswith("\n"):
+        return f"printf %s {shlex.quote(text)} | {command}{then}"
+    end = f"end-{secrets.token_hex(8)}"
+    return f"{command} <<'{end}'{then}\n{text}{end}\n"
+
+
+def _known(user: str | None) -> str:
+    if user is None:
+        return ""
+    name = shlex.quote(user)
+    return f"id -u {name} >/dev/null 2>&1 || give_up {shlex.quote(f'there is no user {user}')}\n"
+
+
+def _reading(paths: Sequence[Path], mark: str) -> str:
+    """Each file between its number and an end; the end is missing where it could not be read."""
+    return "\n".join(
+        f"printf '\\n{mark} {number}\\n'; cat {_quoted(path)} && printf '\\n{mark} end\\n'"
+        for number, path in enumerate(paths)
+    )
+
+
+def _parted(text: str, mark: str, paths: Sequence[Path]) -> dict[Path, str]:
+    parts = [part.partition("\n") for part in text.split(f"\n{mark} ")[1:]]
+    return {
+        paths[int(name)]: content
+        for (name, _, content), (following, _, _) in pairwise(parts)
+        if name != "end" and following == "end"
+    }
+
+
+def _checked(done: Done, path: Path) -> str:
+    """What was printed; a failure is the OSError that the tool's words tell of."""
+    if done.status == 0:
+        return done.stdout
+    lines = done.stderr.strip().splitlines()
+    words = lines[-1].rpartition(": ")[2] if lines else f"a shell ended with status {done.status}"
+    raise OSError(_REASONS.get(words, errno.EIO), words, str(path))
+
+
+def _quoted(path: Path) -> str:
+    return shlex.quote(str(path))

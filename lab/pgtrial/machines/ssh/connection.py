@@ -1,0 +1,293 @@
+"""One ssh connection to a host: made on first use, with the user's keys and configuration, and anew after a drop."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+import time
+from collections.abc import Awaitable, Coroutine
+from concurrent.futures import TimeoutError as NotInTime
+from functools import cache
+from pathlib import Path
+from typing import Any, TypeVar
+
+import asyncssh
+
+from pgtrial.machines.boot import ASK_START, Start, now_s, parse_start
+from pgtrial.machines.machine import HostLost
+from pgtrial.machines.ssh import HURRY_S, PATIENCE_S
+from pgtrial.machines.ssh.complaints import Dropped, Restarted, Unreachable, Where, may_pass, no_posix_shell, why
+from pgtrial.machines.ssh.shell import Ended, Shell
+
+_CONNECT_TIMEOUT_S = 10.0
+_LOGIN_TIMEOUT_S = 20.0
+_CLOSE_TIMEOUT_S = 5.0
+_KEEPALIVE = {"keepalive_interval": 5, "keepalive_count_max": 3}
+"""A network that is cut is noticed within 20 s."""
+
+Opened = TypeVar("Opened")
+_RETRY_S = 0.5
+_CONFIGURATIONS = ("~/.ssh/config", "/etc/ssh/ssh_config")
+_KNOWN_HOSTS = ("~/.ssh/known_hosts", "~/.ssh/known_hosts2", "/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
+
+
+class Connection:
+    """To `[user@]host`, a name of ssh's configuration included. Safe to use from several threads.
+
+    A host that was there and does not come back within the patience is *lost*: everything fails at once from then on,
+    until `rejoin` or `forget_loss`. So is one that was started anew.
+    """
+
+    def __init__(self, login: str, patience_s: float = PATIENCE_S) -> None:
+        self.login = login
+        self.patience_s = patience_s
+        self.lost: HostLost | None = None
+        self._was_there = False
+        self._start: Start | None = None
+        self._connection: asyncssh.SSHClientConnection | None = None
+        self._idle: list[Shell] = []
+        self._making: asyncio.Lock | None = None
+        self._options: asyncssh.SSHClientConnectionOptions | None = None
+
+    @property
+    def where(self) -> Where:
+        """What ssh's configuration makes of the login. Raises Unreachable if it cannot be read."""
+        options = self._configured()
+        host = str(options.host or self.login.rpartition("@")[2])
+        return Where(self.login, host, int(options.port or 22))
+
+    def run(self, script: bytes, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
+        """Have a POSIX shell of the login run a script: status (128 + number after a signal), output, errors.
+
+        Raises Unreachable before it began, Restarted, Dropped when the connection went under it, TimeoutError.
+        """
+        try:
+            return wait_for(self._run(script), timeout_s)
+        except KeyboardInterrupt:
+            self.hurry()
+            raise
+
+    def note_start(self) -> None:
+        """Remember which start of the host this is; another one is told by Restarted from now on."""
+        self._start = _told_start(self.run(ASK_START.encode())[1])
+
+    def rejoin(self) -> bool:
+        """Try a host again, whatever was found before; whether it was started anew since `note_start`.
+
+        Raises HostLost; the host is lost then.
+        """
+        before, self._start, self.lost = self._start, None, None
+        try:
+            try:
+                self.note_start()
+            except Dropped:
+                self.note_start()
+        except BaseException as error:
+            self._start = before
+            if isinstance(error, HostLost):
+                self.give_up(error)
+            raise
+        return _started_anew(before, self._start)
+
+    def forget_loss(self) -> None:
+        """Try a lost host again when it is next needed, once and without patience."""
+        if self.lost is not None:
+            self.lost, self._was_there = None, False
+
+    def give_up(self, lost: HostLost) -> None:
+        """Have everything fail for this reason from now on."""
+        self.lost = lost
+
+    def hurry(self) -> None:
+        """Wait no longer than a moment for the host from now on: somebody waits for the end."""
+        self.patience_s = min(self.patience_s, HURRY_S)
+
+    def execute(self, command: str, timeout_s: float | None = None) -> tuple[int, bytes, bytes]:
+        """Have the login's own shell, whichever it is, run a command line without any input: as `run` otherwise."""
+        return wait_for(self._execute(command), timeout_s)
+
+    def close(self) -> None:
+        """End the connection; another `run` would make a new one."""
+        if self._connection is not None:
+            wait_for(self._close())
+
+    async def _run(self, script: bytes) -> tuple[int, bytes, bytes]:
+        connection = await self._connected()
+        shell = await self._shell(connection)
+        try:
+            answer = await shell.run(script)
+        except Ended as ended:
+            if ended.status is not None:
+                raise Unreachable(no_posix_shell(self.login, ended.said)) from None
+            raise self._dropped(connection) from None
+        except BaseException:
+            shell.close()  # in the middle of a script, it is of no more use
+            raise
+        if self._connection is connection:
+            self._idle.append(shell)
+        return answer
+
+    async def _execute(self, command: str) -> tuple[int, bytes, bytes]:
+        connection = await self._connected()
+        opening = connection.create_process(command, stdin=asyncssh.DEVNULL, encoding=None)
+        process = await self._opened(connection, opening)
+        try:
+            output, errors = await process.communicate()
+        except (asyncssh.Error, OSError):
+            raise self._dropped(connection) from None
+        finally:
+            process.close()
+        status = process.returncode
+        if status is None:
+            raise self._dropped(connection)
+        return status if status >= 0 else 128 - status, bytes(output or b""), bytes(errors or b"")
+
+    async def _shell(self, connection: asyncssh.SSHClientConnection) -> Shell:
+        return self._idle.pop() if self._idle else await self._opened(connection, Shell.open(connection))
+
+    async def _opened(self, connection: asyncssh.SSHClientConnection, opening: Awaitable[Opened]) -> Opened:
+        """A session of the connection. Raises Unreachable, Dropped."""
+        try:
+            return await opening
+        except asyncssh.ChannelOpenError as error:
+            if error.code != asyncssh.OPEN_CONNECT_FAILED:
+                raise Unreachable(f"{self.login} opens no session: {error.reason}; see its sshd's log") from None
+            raise self._dropped(connection) from None
+        except (asyncssh.Error, OSError):
+            raise self._dropped(connection) from None
+
+    def _dropped(self, connection: asyncssh.SSHClientConnection) -> Dropped:
+        if self._connection is connection:
+            self._connection = None  # it may take a while to find out itself
+            self._idle.clear()
+        connection.abort()
+        return Dropped(f"the ssh connection to {self.login} was lost while a command was under way")
+
+    async def _connected(self) -> asyncssh.SSHClientConnection:
+        if self._making is None:
+            self._making = asyncio.Lock()
+        async with self._making:
+            if self.lost is not None:
+                raise type(self.lost)(str(self.lost))
+            if self._connection is None or self._connection.is_closed():
+                self._idle.clear()
+                connection = await self._connect()
+                self._was_there = True
+                await self._look_at_start(connection)
+                self._connection = connection
+            return self._connection
+
+    async def _look_at_start(self, connection: asyncssh.SSHClientConnection) -> None:
+        """Raise Restarted if this is another start of the host than the one that is remembered."""
+        if self._start is None:
+            return
+        try:
+            shell = await Shell.open(connection)
+            _, told, _ = await shell.run(ASK_START.encode())
+        except (Ended, asyncssh.Error, OSError):
+            raise self._dropped(connection) from None
+        if not _started_anew(self._start, _told_start(told)):
+            self._idle.append(shell)
+            return
+        connection.abort()
+        self.lost = Restarted(f"{self.login} was started anew")
+        raise Restarted(str(self.lost))
+
+    async def _connect(self) -> asyncssh.SSHClientConnection:
+        began = time.monotonic()
+        where = self.where
+        while True:
+            try:
+                return await asyncssh.connect(self.login.rpartition("@")[2], options=self._configured())
+            except (asyncssh.Error, OSError, TimeoutError, ValueError) as error:
+                over = time.monotonic() >= began + (self.patience_s if self._was_there else 0.0)
+                if over or not may_pass(error, was_there=self._was_there):
+                    unreachable = Unreachable(why(error, where, known=self._is_known(where)))
+                    self.lost = unreachable if self._was_there else None
+                    raise unreachable from None
+            await asyncio.sleep(_RETRY_S)
+
+    async def _close(self) -> None:
+        connection, self._connection = self._connection, None
+        self._idle.clear()
+        if connection is not None:
+            connection.close()
+            try:
+                await asyncio.wait_for(connection.wait_closed(), _CLOSE_TIMEOUT_S)
+            except TimeoutError:
+                connection.abort()
+
+    def _configured(self) -> asyncssh.SSHClientConnectionOptions:
+        if self._options is None:
+            self._options = self._read_configuration()
+        return self._options
+
+    def _read_configuration(self) -> asyncssh.SSHClientConnectionOptions:
+        user, _, host = self.login.rpartition("@")
+        settings: dict[str, Any] = {
+            "host": host,
+            "config": _readable(_CONFIGURATIONS),
+            "connect_timeout": _CONNECT_TIMEOUT_S,
+            "login_timeout": _LOGIN_TIMEOUT_S,
+            # nobody is there to be asked
+            "password_auth": False,
+            "kbdint_auth": False,
+            **_KEEPALIVE,
+            **({"username": user} if user else {}),
+        }
+        try:
+            options = asyncssh.SSHClientConnectionOptions(**settings)
+            # `UserKnownHostsFile none` would be read as: trust every key
+            files = options.known_hosts if isinstance(options.known_hosts, list | tuple) else ()
+            known = _readable([str(file) for file in files] or _KNOWN_HOSTS)
+            return asyncssh.SSHClientConnectionOptions(**settings, known_hosts=known or b"")
+        except (asyncssh.Error, OSError, ValueError) as error:
+            raise Unreachable(why(error, Where(self.login, host, 22), known=False)) from None
+
+    def _is_known(self, where: Where) -> bool:
+        """Whether known_hosts has a key of this host."""
+        options = self._configured()
+        name = options.host_key_alias or where.host
+        try:
+            return bool(asyncssh.match_known_hosts(options.known_hosts, name, "", where.port)[0])
+        except (asyncssh.Error, OSError, ValueError):
+            return False
+
+
+def _told_start(told: bytes) -> Start | None:
+    return parse_start(told.decode(errors="replace"), now_s())
+
+
+def _started_anew(before: Start | None, now: Start | None) -> bool:
+    return before is not None and (now is None or not before.is_same(now))
+
+
+def _readable(files: list[str] | tuple[str, ...]) -> list[str]:
+    found = [str(Path(file).expanduser()) for file in files]
+    return [file for file in found if os.access(file, os.R_OK) and Path(file).is_file()]
+
+
+Result = TypeVar("Result")
+
+
+def wait_for(work: Coroutine[Any, Any, Result], timeout_s: float | None = None) -> Result:
+    """What the work gives, or raises. TimeoutError when it takes longer; it is cancelled then, as on an interrupt."""
+    future = asyncio.run_coroutine_threadsafe(work, _loop())
+    try:
+        return future.result(timeout_s)
+    except NotInTime:
+        if future.done():
+            raise  # the work's own
+        future.cancel()
+        raise TimeoutError from None
+    except BaseException:
+        future.cancel()
+        raise
+
+
+@cache
+def _loop() -> asyncio.AbstractEventLoop:
+    loop = asyncio.new_event_loop()
+    threading.Thread(target=loop.run_forever, name="pgtrial ssh", daemon=True).start()
+    return loop

@@ -1,0 +1,188 @@
+"""Another host as a machine that takes part: any with a POSIX shell behind an sshd."""
+
+from __future__ import annotations
+
+import itertools
+import shlex
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+
+from pgtrial.machines.machine import Done, HostError, HostLost
+from pgtrial.machines.posix import PosixMachine
+from pgtrial.machines.ssh import PATIENCE_S
+from pgtrial.machines.ssh.complaints import Dropped
+from pgtrial.machines.ssh.connection import Connection
+from pgtrial.machines.ssh.once import LOST, end_all, job
+from pgtrial.machines.ssh.recognise import posix_system
+
+_PAUSE_S = 0.1
+
+
+class RemoteMachine(PosixMachine):
+    """A host reached by ssh. With `sudo` what root does there is done by `sudo -n`.
+
+    What only looks is repeated after a drop of the connection. Everything else is carried out once, from the moment
+    that there is a directory for `jobs`.
+    """
+
+    def __init__(self, address: str, *, sudo: bool = False, patience_s: float = PATIENCE_S) -> None:
+        super().__init__(sudo=sudo)
+        self.connection = Connection(address, patience_s)
+        self.jobs: Path | None = None
+        self._numbers = itertools.count(1)
+        self._finished: list[Path] = []
+        self._thread = threading.local()
+
+    @property
+    def label(self) -> str:
+        """The login: `user@host`."""
+        return self.connection.login
+
+    @cached_property
+    def system(self) -> str:
+        """What `uname -s` says. Raises HostLost where no POSIX shell answers."""
+        return posix_system(self.connection)
+
+    @cached_property
+    def seen(self) -> tuple[str, str]:
+        """The addresses of this connection as the host sees them: the lab's, and its own. Empty where it is silent."""
+        words = self._asked("echo $SSH_CONNECTION\n").stdout.split()
+        return (words[0].partition("%")[0], words[2].partition("%")[0]) if len(words) == 4 else ("", "")
+
+    def check(self) -> None:
+        """Connect, and see whether there is a shell, and a sudo if it is to be used. Raises HostTrouble."""
+        _ = self.system
+        if self._sudo and self._login()[0] == "0":
+            self._sudo = False  # root needs none, and may have none
+        if self._sudo:
+            self._check_sudo()
+
+    def begin_jobs(self, directory: Path) -> None:
+        """Make the directory for jobs; from now on what changes something is carried out once. Raises HostTrouble."""
+        home = shlex.quote(str(directory))
+        # asked again after a drop, it may be there already
+        done = self._asked(f"mkdir -m 700 {home} || {{ [ -d {home} ] && [ -O {home} ] && [ ! -L {home} ]; }}\n")
+        if done.status != 0:
+            raise HostError(f"{self.label}: {' '.join(done.stderr.split())}")
+        self.connection.note_start()
+        self.jobs, self._finished = directory, []
+
+    def rejoin(self) -> str | None:
+        """Look whether the host is there for the next trial, one that was lost included; what happened to it, if any.
+
+        Raises HostLost: then it is lost.
+        """
+        was_lost = self.connection.lost is not None
+        if self.connection.rejoin():
+            return "was started anew"
+        return "was out of reach" if was_lost else None
+
+    def end_jobs(self, directory: Path) -> None:
+        """End what still runs of them, and remove the directory. Raises HostTrouble."""
+        self.jobs = None
+        self._as(None, end_all(directory))  # what sudo began, only root may end
+
+    def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
+        """Have the login's shell run a script, once."""
+        if self.jobs is None or getattr(self._thread, "looks", False):
+            return self._asked(script, timeout_s)
+        finished, self._finished = self._finished, []
+        for _ in range(2):
+            home = self.jobs / str(next(self._numbers))
+            done = self._asked(job(script, home, finished), timeout_s)
+            # a shell of a connection that dropped may come to it yet, and has to find that it was carried out
+            asked_twice = self._thread.dropped
+            there = done.status != LOST or self._asked(
+                f"[ -f {home}/status ] && echo ended; [ -d {self.jobs} ] || echo gone; [ -d {home} ]\n"
+            )
+            if there is True or "ended" in there.stdout:
+                if not asked_twice:
+                    self._finished.append(home)
+                return done
+            if "gone" in there.stdout:
+                lost = HostLost(f"{self.label} was started anew, or somebody cleaned up there: {self.jobs} is gone")
+                self.connection.give_up(lost)
+                raise lost
+            if there.status == 0:
+                break  # begun, and nobody knows how it ended
+        raise HostError(f"{self.label} lost a command: {self.jobs} cannot be written to, or the disk there is full")
+
+    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
+        """As `run`, for a command that changes nothing: it may be repeated."""
+        with self._only_looking():
+            return self.run(command, user=user)
+
+    def read_from(self, path: Path, begin: int) -> bytes:
+        """What a file holds from a byte on; nothing if it cannot be read. Raises HostTrouble."""
+        tail = f"tail -c +{begin + 1} {shlex.quote(str(path))} 2>/dev/null"
+        command = f"sudo -n {tail}" if self._sudo else tail
+        return self._repeated(f"{command}\n", None)[1]
+
+    def read_text(self, path: Path) -> str:
+        """A file as text."""
+        with self._only_looking():
+            return super().read_text(path)
+
+    def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
+        """The files of these that are there and can be read."""
+        with self._only_looking():
+            return super().read_many(paths)
+
+    def exists(self, path: Path) -> bool:
+        """Whether there is something."""
+        with self._only_looking():
+            return super().exists(path)
+
+    def glob(self, pattern: str) -> list[Path]:
+        """What matches a pattern."""
+        with self._only_looking():
+            return super().glob(pattern)
+
+    def resolve(self, path: Path) -> Path:
+        """The path without symbolic links."""
+        with self._only_looking():
+            return super().resolve(path)
+
+    def free_bytes(self, path: Path) -> int:
+        """How much an ordinary user may still write."""
+        with self._only_looking():
+            return super().free_bytes(path)
+
+    def close(self) -> None:
+        """End the connection."""
+        self.connection.close()
+
+    @contextmanager
+    def _only_looking(self) -> Iterator[None]:
+        before = getattr(self._thread, "looks", False)
+        self._thread.looks = True
+        try:
+            yield
+        finally:
+            self._thread.looks = before
+
+    def _asked(self, script: str, timeout_s: float | None = None) -> Done:
+        status, output, errors = self._repeated(script, timeout_s)
+        return Done(status, output.decode(errors="replace"), errors.decode(errors="replace"))
+
+    def _repeated(self, script: str, timeout_s: float | None) -> tuple[int, bytes, bytes]:
+        """Status and output; on new connections for as long as they drop and patience lasts. Raises HostTrouble."""
+        text = script.encode()
+        self._thread.dropped = False
+        dropped_since: float | None = None
+        while True:
+            try:
+                return self.connection.run(text, timeout_s)
+            except Dropped as dropped:
+                self._thread.dropped = True
+                dropped_since = dropped_since or time.monotonic()
+                if time.monotonic() > dropped_since + self.connection.patience_s:
+                    self.connection.give_up(dropped)
+                    raise
+            except TimeoutError:
+                raise HostError(f"a command on {self.label} did not end within {timeout_s:g} s") from None
+            time.sleep(_PAUSE_S)

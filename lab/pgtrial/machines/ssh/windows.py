@@ -1,0 +1,50 @@
+"""A host with Windows by ssh: one command of PowerShell for each look, on a connection that stays open."""
+
+from __future__ import annotations
+
+from pgtrial.machines.machine import HostError
+from pgtrial.machines.ssh import PATIENCE_S
+from pgtrial.machines.ssh.connection import Connection
+from pgtrial.machines.ssh.machine import RemoteMachine
+from pgtrial.machines.ssh.recognise import answers_to_powershell, asked
+from pgtrial.machines.windows import WindowsHost, command_line
+
+
+class RemoteWindows(WindowsHost):
+    """PowerShell gets its script by the command line: what comes by its standard input, a PowerShell that is the
+    login's own shell may have read before."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+
+    @property
+    def label(self) -> str:
+        """The login: `user@host`."""
+        return self.connection.login
+
+    def powershell(self, script: str) -> str:
+        """What a script prints. Raises HostLost, and HostError where PowerShell failed."""
+        status, output, errors = asked(self.connection, command_line(script))
+        if status != 0 and not output.strip():
+            raise HostError(f"PowerShell on {self.label} ended with status {status}: {' '.join(errors.split())[:200]}")
+        return output
+
+    def close(self) -> None:
+        """End the connection."""
+        self.connection.close()
+
+
+def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine | RemoteWindows:
+    """The host of a given server; nothing is made there. Raises HostTrouble, in a sentence for people."""
+    machine = RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
+    try:
+        if not answers_to_powershell(machine.connection):
+            machine.check()
+            return machine
+    except BaseException:
+        machine.close()
+        raise
+    if sudo:
+        machine.close()
+        raise HostError(f"{ssh} runs Windows, which has no sudo as pgtrial knows it; leave sudo out")
+    return RemoteWindows(machine.connection)

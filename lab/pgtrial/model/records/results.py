@@ -1,0 +1,399 @@
+"""What a verdict holds, as types: verdict.json. Differences are shares (0.41: 41% faster), times s, latencies us."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.records.study import FORMAT, Finding, LoadPoint
+from pgtrial.model.records.where_it_ran import WhereItRan
+
+Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]
+"""A verdict in one word, about an arm against the baseline."""
+
+
+class Estimate(Record):
+    """A relative difference with its interval: speed(arm) / speed(baseline) - 1. None: not bounded by the data.
+
+    The speed is the goodput, or at a given rate and of tasks the inverse of the mean response time.
+    """
+
+    low: float | None
+    value: float
+    high: float | None
+
+
+class BlockRatio(Record):
+    """One block's part in a claim."""
+
+    block: int
+    log_ratio: float | None = Field(
+        description="ln(speed of the arm / speed of the baseline); None: void, both arms failed, or one of them has no "
+        "speed in this regime."
+    )
+    counted: bool = Field(description="False: provisional, the block or one before it is not complete.")
+    failed: list[str] = Field(description="Arms with a failed trial in it: they take the worst possible rank.")
+    order: list[str] = Field(description="The arms as the coin ordered them; empty for a mean over load points.")
+
+
+class LookReading(Record):
+    """What one planned look said about a claim."""
+
+    blocks: int
+    alpha: float = Field(description="Error that the look may spend on all claims of the family together.")
+    claim_alpha: float = Field(description="Error that this claim may spend.")
+    difference: Estimate
+    verdict: Word
+
+
+When = Literal["before", "after"]
+"""Before a trial's first change of regime (the burst), or on the level that it kept after the last (the sustained)."""
+
+
+Unit = Literal["block", "deployment"]
+"""What a claim counts: blocks, or pairs of deployments with all their blocks."""
+
+
+class Claim(Record):
+    """One comparison of an arm with the baseline, and what the rule says about it.
+
+    Where regimes change, `parts` holds the claims before and (if known) after the change, and the claim itself has no
+    estimate, for that would be an average across the change; its verdict is the parts' if they agree, else undecided.
+    """
+
+    arm: str
+    baseline: str
+    load_point: int | None = Field(
+        description="Index into load_points; None: the mean over all of them, the primary claim."
+    )
+    family: int = Field(description="Number of claims that share the error of each look.")
+    verdict: Word
+    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    blocks: int = Field(
+        description="Blocks on which the interval rests: those of the last look that carries the verdict."
+    )
+    difference: Estimate | None = Field(
+        description="Hodges-Lehmann estimate and sequential interval, of four to seven pairs of deployments the mean "
+        "and its t interval; None before the first look."
+    )
+    mean: Estimate | None = Field(
+        description="Mean log-ratio of the same blocks with its 95% t interval, as a difference."
+    )
+    totals: float | None = Field(description="Difference of the committed transactions in total over the same blocks.")
+    unstable: bool = Field(
+        description="Whether mean and estimate differ by more than half the interval: rare odd blocks."
+    )
+    odd_blocks: list[int] = Field(description="Blocks far from the estimate (modified z-score above 3.5).")
+    changing: bool = Field(description="Whether a later look no longer carries the verdict.")
+    running: float | None = Field(description="Estimate from all blocks so far, provisional ones too; no guarantee.")
+    fewest_blocks: int = Field(description="Blocks below which nothing can be decided with so many claims.")
+    more_blocks: int | None = Field(
+        description="When undecided: blocks more that would decide, as a forecast; None: unknown."
+    )
+    more_s: float | None = Field(description="About how long they take.")
+    established_margin: float | None = Field(description="The margin within which the arms are already equivalent.")
+    looks: list[LookReading]
+    ratios: list[BlockRatio]
+    unit: Unit = Field(
+        "block",
+        exclude_if=lambda unit: unit == "block",
+        description="What the numbers of blocks in this claim, its looks and ratios count.",
+    )
+    regime: When | None = Field(
+        None, exclude_if=lambda when: when is None, description="Of which regime a part speaks; None: whole trials."
+    )
+    parts: list[Claim] = Field(
+        [], exclude_if=lambda parts: not parts, description="The claims by regime, if it changes."
+    )
+
+    @property
+    def read(self) -> list[Claim]:
+        """The claims to be read: those by regime where it changes, else this one."""
+        return self.parts or [self]
+
+
+class Spread(Record):
+    """A quantity over the blocks."""
+
+    median: float
+    lowest: float
+    highest: float
+
+
+class Level(Record):
+    """How one arm did at one load point, each trial counting once. Descriptive: comparisons are made within blocks."""
+
+    arm: str
+    load_point: int
+    trials: int = Field(description="Trials that delivered something.")
+    failed_trials: int
+    tps: Spread | None = Field(description="Goodput, committed transactions per second.")
+    tps_low: float | None = Field(
+        description="Interval of the median tps by order statistics, at least 95%; needs 6 blocks."
+    )
+    tps_high: float | None
+    tps_before: Spread | None = Field(
+        None,
+        exclude_if=lambda spread: spread is None,
+        description="Where the regime changes: the level before. There is no tps then, for it would average across.",
+    )
+    tps_after: Spread | None = Field(
+        None, exclude_if=lambda spread: spread is None, description="The level after it, where one was kept."
+    )
+    latency_us: dict[str, Spread | None] = Field(
+        description="mean, p50, p90, p95, p99, p99.9 of each trial; None if a trial has under 100 slower transactions."
+    )
+
+
+class Failures(Record):
+    """What went wrong on one arm, over all its trials."""
+
+    arm: str
+    trials: int
+    failed_trials: int
+    transactions: int = Field(description="Committed.")
+    failed_transactions: int
+    share: float = Field(description="Failed / (failed + committed) transactions.")
+    by_kind: dict[str, int] = Field(description="Failed transactions by SQLSTATE or kind.")
+    aborted_clients: int
+
+
+class Steadiness(Record):
+    """Whether an arm's tps still moved within the measured part."""
+
+    arm: str
+    state: Literal["steady", "rising", "falling", "unknown"]
+    trend: float | None = Field(
+        description="Median over blocks of the change from start to end of the measured part, a share."
+    )
+    blocks: int
+    rising: int = Field(description="Blocks with a trend above 1%.")
+    falling: int = Field(description="Blocks with a trend below -1%.")
+
+
+Shape = Literal["flat", "warm-up", "slow-down", "collapse", "recovery", "cyclic", "no steady state"]
+"""The class of a trial's timeline. Only the first keeps one level from start to end."""
+
+
+class Segment(Record):
+    """A part of a trial in which it kept one level. Seconds count from the start of the measured part."""
+
+    start_s: int
+    end_s: int
+    tps: float = Field(description="Median second.")
+    committed: int = Field(description="Transactions committed up to the end: the work done when the level changed.")
+
+
+class Regime(Record):
+    """The levels that one trial went through."""
+
+    shape: Shape
+    settled: bool = Field(description="Whether the last level is one that the trial kept.")
+    segments: list[Segment]
+
+
+class TrialRegime(Record):
+    """A trial that did not keep one level."""
+
+    index: int
+    block: int
+    regime: Regime
+
+
+class CellRegimes(Record):
+    """The regimes of one arm at one load point, over its trials."""
+
+    arm: str
+    load_point: int
+    trials: int = Field(description="Trials long enough to tell.")
+    shapes: dict[Shape, int] = Field(description="Trials of each class.")
+    changes: bool = Field(description="Whether so many trials change that no average across the change is given.")
+    before: Spread | None = Field(description="Level before the first change, tps, of the trials that change.")
+    after: Spread | None = Field(description="Level after the last change, tps, where one was kept.")
+    changed_s: Spread | None = Field(description="Second of the first change.")
+    changed_committed: Spread | None = Field(description="Transactions committed by then: credits are spent by work.")
+    settled_s: Spread | None = Field(description="Second from which the last level was kept.")
+    not_flat: list[TrialRegime]
+
+
+class FailedTrial(Record):
+    """A trial that failed, with what became of it in the analysis."""
+
+    index: int
+    block: int
+    arm: str
+    load_point: int
+    reason: str
+    void: bool = Field(
+        description="Whether the other arm of a comparison failed there too: that block says nothing about the pair."
+    )
+
+
+class DisturbedBlock(Record):
+    """A block for which the canary was off."""
+
+    block: int
+    attempt: int = Field(description="From 1; a voided block is run again with the same order.")
+    reason: str
+    failed: dict[str, int] = Field(description="Failed trials in it, by arm.")
+
+
+class Cost(Record):
+    """What a committed transaction cost on an arm: the median trial, and the difference to the baseline by blocks."""
+
+    what: str = Field(description="E.g. `WAL`, `server CPU`.")
+    unit: str = Field(description="`us`, `bytes`, or empty for a count.")
+    arm: str
+    load_point: int | None = Field(description="Index into load_points; None: the mean of the ratios over all of them.")
+    trials: int
+    median: float | None = Field(description="Per committed transaction; None for the mean over load points.")
+    low: float | None = Field(description="Interval of the median by order statistics; needs 6 trials.")
+    high: float | None
+    blocks: int = Field(description="Blocks on which the difference rests.")
+    difference: Estimate | None = Field(
+        description="Cost of the arm / cost of the baseline - 1 by the rule P8, at the last look; None for the "
+        "baseline, and where there was no look or next to no cost."
+    )
+
+
+class Criterion(Record):
+    """A row of the criteria of a comparison on tasks: what either arm has, and which of them wins by the rule P8."""
+
+    what: str = Field(description="failures, shortest, longest, mean, median, under 5 s, within 0.1 s, 1 s, 10 s.")
+    unit: Literal["s", "tasks"]
+    better: Literal["less", "more"]
+    arm: str
+    baseline: str
+    primary: bool = Field(description="Whether it is the study's primary claim; the others are secondary.")
+    values: dict[str, float | None] = Field(
+        description="By arm, of the median trial; of failures the sum over all trials. None: not known."
+    )
+    verdict: Word
+    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    by: Literal["ratio", "difference"]
+    difference: Estimate | None = Field(
+        description="How much better the arm is: of times the relative difference of speeds, of tasks the difference "
+        "as a share of all tasks; None before the first look."
+    )
+    claims: int = Field(description="Number of claims that share the error of each look.")
+    blocks: int
+
+    @property
+    def winner(self) -> str:
+        """The better arm, or why there is none."""
+        words = {"equivalent": "no difference", "withheld": "no verdict", "undecided": "undecided"}
+        return words.get(self.verdict) or (self.arm if self.verdict == "better" else self.baseline)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What one series of blocks says so far of an arm against the baseline: all that the loop of a study asks."""
+
+    arm: str
+    regime: When | None
+    decided: bool
+    """Whether the rule has decided it at some look."""
+    running: float | None
+    """Relative difference over all blocks so far; None before the first."""
+
+
+class PlannedLook(Record):
+    """A line of the table of looks."""
+
+    blocks: int = Field(description="Or pairs of deployments, where those are the unit.")
+    alpha: float
+    reached: bool
+    primary_possible: bool = Field(description="Whether so many blocks can decide a primary claim at all.")
+    secondary_possible: bool = Field(description="The same for the claims per load point.")
+
+
+class StudyResult(Record):
+    """verdict.json: everything that the report says about the measurements, reproducible from the files bit for bit."""
+
+    format: int = FORMAT
+    name: str
+    pgtrial: str = Field(description="Version of the lab that planned the study.")
+    baseline: str
+    arms: list[str]
+    load_points: list[LoadPoint]
+    margin: float
+    scope: str
+    seed: int
+    blocks_complete: int
+    blocks_planned: int
+    trials_stored: int
+    trials_planned: int
+    block_s: float = Field(description="Wall time of one block, all trials and phases.")
+    identical_arms: bool = Field(description="Whether the study declares no difference: an A/A study.")
+    sentences: list[str] = Field(description="The verdict, one sentence for each arm but the baseline.")
+    notes: list[str] = Field(description="What a reader has to know beside the verdict.")
+    withheld: list[str] = Field(description="Why the verdict is withheld, if it is.")
+    findings: list[Finding] = Field(description="The audit's findings, the gravest first.")
+    primary: list[Claim]
+    by_load_point: list[Claim]
+    levels: list[Level]
+    failures: list[Failures]
+    failures_lead: list[str] = Field(
+        description="Arms whose failures are so many or so different that they come first."
+    )
+    failed_trials: list[FailedTrial]
+    steadiness: list[Steadiness] = Field(description="Slow trends in the trials whose regime does not change.")
+    regimes: list[CellRegimes] = Field(
+        [],
+        exclude_if=lambda cells: not cells,
+        description="Load points at which some trial did not keep one level; empty: none did, or none was long enough.",
+    )
+    looks: list[PlannedLook]
+    deployments: int = Field(
+        1, exclude_if=lambda number: number == 1, description="Given servers of one product that each arm names."
+    )
+    voids: list[DisturbedBlock] = Field(
+        [], exclude_if=lambda blocks: not blocks, description="Blocks that the canary voided; set aside, and run again."
+    )
+    noisy_blocks: list[DisturbedBlock] = Field(
+        [],
+        exclude_if=lambda blocks: not blocks,
+        description="Blocks that count although the canary was off, since no more may be voided.",
+    )
+    costs: list[Cost] = Field(
+        [], exclude_if=lambda costs: not costs, description="What a committed transaction cost; empty: not known."
+    )
+    moved: list[str] = Field(
+        [], exclude_if=lambda moved: not moved, description="Which costs moved with a decided difference, in words."
+    )
+
+    criteria: list[Criterion] = Field(
+        [], exclude_if=lambda rows: not rows, description="Of a study on tasks: the table of criteria."
+    )
+
+    where: WhereItRan | None = Field(
+        None,
+        exclude_if=lambda where: where is None,
+        description="Which machine did what; None: everything ran on the lab's machine.",
+    )
+
+    @property
+    def decided(self) -> bool:
+        """Whether every primary claim has been decided by the measurements, withheld or not."""
+        return bool(self.primary) and all(
+            any(reading.verdict != "undecided" for reading in part.looks)
+            for claim in self.primary
+            for part in claim.read
+        )
+
+    @property
+    def exit_status(self) -> int:
+        """0: no regression; 1: an arm is worse than the baseline by more than the margin excludes; 2: no verdict.
+
+        Worse in one regime is worse.
+        """
+        if any(part.verdict == "worse" and not part.within_margin for claim in self.primary for part in claim.read):
+            return 1
+        return 2 if any(claim.verdict in ("undecided", "withheld") for claim in self.primary) else 0
+
+    def claims(self, arm: str) -> list[Claim]:
+        """The claims per load point of one arm, in the order of the load points."""
+        return [claim for claim in self.by_load_point if claim.arm == arm]

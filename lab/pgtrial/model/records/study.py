@@ -1,0 +1,395 @@
+"""What a study directory holds, as types: the plan, the trials and the facts. All times in seconds, latencies in us."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
+
+from pgtrial.model.names import slug
+from pgtrial.model.records import Record
+from pgtrial.model.records.machines import MachineShare, ServerHost
+from pgtrial.model.records.tasks import TaskLoad, TaskSummary
+
+FORMAT = 1
+"""Version of the directory's format; a reader refuses a higher one."""
+
+
+class LoadPoint(Record):
+    """One cell of workload x scale x clients x rate; tests of sysbench have the size of their tables for the scale."""
+
+    workload: str = Field(description="A built-in workload, or the file name of a script of the study's own.")
+    scale: int = Field(description="Of pgbench's tables; 1 for tests of sysbench.")
+    sysbench: bool = Field(False, exclude_if=lambda is_it: not is_it, description="Whether it is a test of sysbench.")
+    tables: int | None = Field(
+        None, exclude_if=lambda tables: tables is None, description="Tables of a test of sysbench; None: its own."
+    )
+    table_size: int | None = Field(
+        None, exclude_if=lambda size: size is None, description="Rows of each of them; None: the test's own."
+    )
+    tasks: TaskLoad | None = Field(
+        None, exclude_if=lambda tasks: tasks is None, description="Of the workload app-tasks: what runs."
+    )
+    clients: int = Field(description="Of tasks the connections that there may be.")
+    protocol: str
+    rate: float | None = Field(
+        None, exclude_if=lambda rate: rate is None, description="Transactions per second; None: a closed loop."
+    )
+
+    @property
+    def label(self) -> str:
+        """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
+        if self.tasks is not None:
+            return f"{self.load}, {self.tasks.label}"
+        rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
+        return f"{self.load}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
+
+    @property
+    def load(self) -> str:
+        """Workload and data, for people: `tpcb-like, scale 20`, `oltp_write_only, 250 x 450,000 rows`."""
+        if self.tasks is not None:
+            return f"{self.workload}, {self.tasks.threads_in_table:,} x {self.tasks.rows:,} rows"
+        if not self.sysbench:
+            return f"{self.workload}, scale {self.scale}"
+        if self.tables is None and self.table_size is None:
+            return self.workload
+        tables = "" if self.tables is None else f"{self.tables:,} table{'s' if self.tables != 1 else ''}"
+        if self.table_size is None:
+            return f"{self.workload}, {tables}"
+        return f"{self.workload}, {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
+
+    @property
+    def slug(self) -> str:
+        """For directory names: `tpcb-like-s20-c8`, with a rate `tpcb-like-s20-c8-r500`."""
+        if self.tasks is not None:
+            return f"{slug(self.workload)}-{self.tasks.apps}x{self.tasks.tasks}-p{self.tasks.pool}"
+        rate = f"-r{self.rate:.10g}" if self.rate is not None else ""
+        if self.sysbench:
+            size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
+            return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
+        return f"{slug(self.workload)}-s{self.scale}-c{self.clients}{rate}"
+
+
+Measure = Literal["goodput", "mean response time", "mean response time of tasks"]
+
+
+def measure_of(points: Sequence[LoadPoint]) -> Measure:
+    """What claims compare: how much is done, or where that is fixed, how soon."""
+    if any(point.tasks is not None for point in points):
+        return "mean response time of tasks"
+    return "goodput" if all(point.rate is None for point in points) else "mean response time"
+
+
+DrawnPlace = Annotated[
+    int | None,
+    Field(
+        exclude_if=lambda place: place is None,
+        description="The place that was drawn, from 0: which of those that the arm's storage lists, which of the kept "
+        "copies of the data, or which of the arm's deployments; None: nothing to draw.",
+    ),
+]
+
+
+class PlannedTrial(Record):
+    """One trial of the plan. `index` counts from 0 in the order of execution, `block` from 0."""
+
+    index: int
+    block: int
+    load_point: int = Field(description="Index into Plan.load_points.")
+    arm: str
+    seed: int = Field(description="Random seed of the engine: the same for all arms at this load point of this block.")
+    place: DrawnPlace = None
+
+
+class Plan(Record):
+    """plan.json: frozen before the first trial. The order is drawn for `max_blocks` blocks at once."""
+
+    format: int = FORMAT
+    name: str
+    created: str = Field(description="UTC, ISO 8601.")
+    pgtrial: str = Field(description="Version of the lab that planned.")
+    seed: int
+    baseline: str
+    arms: list[str]
+    load_points: list[LoadPoint]
+    max_blocks: int
+    looks: list[int] = Field(description="Planned looks up to max_blocks, in blocks.")
+    margin: float
+    stop_early: bool
+    allow_busy_client: bool = Field(False, description="Whether trials in which the client was a limit may decide.")
+    warmup_s: float
+    duration_s: float
+    trial_estimate_s: float = Field(description="Expected wall time of one trial, all phases.")
+    declared: dict[str, list[str]] = Field(description="Per arm, the keys in which the study says that it differs.")
+    scope: str = Field(description="What the verdict speaks of, e.g. `this host, data directory swapped every trial`.")
+    deployments: int = Field(
+        1,
+        exclude_if=lambda number: number == 1,
+        description="Given servers of one product that each arm names. With several, all trials of a block run on "
+        "those of one number, their place.",
+    )
+    hosts: dict[str, list[ServerHost]] = Field(
+        {},
+        exclude_if=lambda hosts: not hosts,
+        description="Per arm where its server is, one for each deployment; empty where all are on the lab's machine.",
+    )
+    scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
+    trials: list[PlannedTrial]
+
+    @property
+    def measure(self) -> Measure:
+        """What the study's claims compare."""
+        return measure_of(self.load_points)
+
+
+class Latency(Record):
+    """Latency of one trial's committed transactions, microseconds."""
+
+    mean: float
+    stddev: float
+    min: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p999: float
+    max: float
+
+
+class ServiceTime(Record):
+    """Time of one trial's committed transactions from their actual start, microseconds: the server's part."""
+
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p999: float
+
+
+class Phase(Record):
+    """What the engine measured in one phase (warm-up or measured part)."""
+
+    duration_s: float
+    transactions: int = Field(description="Committed transactions.")
+    failures: dict[str, int] = Field(description="Failed transactions by SQLSTATE or kind.")
+    tps: float = Field(description="Committed transactions per second of the phase: the goodput.")
+    latency_us: Latency | None = Field(description="None when nothing was committed.")
+    service_us: ServiceTime | None = Field(
+        None,
+        exclude_if=lambda time: time is None,
+        description="With a rate, beside latency_us, which then is the response time; None for trials older than this.",
+    )
+
+
+class ClientWarning(Record):
+    """What the engine has to say against its own measurement."""
+
+    kind: str = Field(description="`client-busy` or `schedule-lag`.")
+    message: str = Field(description="One sentence.")
+
+
+class ClientUse(Record):
+    """What the engine itself used in the measured part."""
+
+    cpu_user_s: float
+    cpu_system_s: float
+    busiest_thread_share: float = Field(description="CPU time of the busiest thread / wall time.")
+    cpu_per_transaction_us: float | None = Field(
+        None,
+        description="CPU time of the load threads by transaction; None: nothing was measured, or the trial is older "
+        "than the engine's self-check.",
+    )
+    warnings: list[ClientWarning] = Field(
+        [], description="Why the client may have been a limit; empty too for trials older than the engine's self-check."
+    )
+
+
+class FailureSpan(Record):
+    """When transactions of a trial failed in one way; second by second it is in engine.jsonl."""
+
+    phase: Literal["warmup", "measure"]
+    kind: str = Field(description="SQLSTATE or kind.")
+    first_s: int = Field(description="The first second of the phase with such a failure.")
+    last_s: int
+    failures: int
+
+
+class Trial(Record):
+    """trial.json: the outcome of one trial. A failed trial is kept, and counts as the worst possible rank."""
+
+    format: int = FORMAT
+    index: int
+    block: int
+    arm: str
+    load_point: LoadPoint
+    seed: int
+    place: DrawnPlace = None
+    status: Literal["completed", "failed"]
+    reason: str | None = Field(None, description="Why it failed, one sentence.")
+    started: str = Field(description="UTC, ISO 8601.")
+    ended: str
+    phases_s: dict[str, float] = Field(description="Wall time of restore, start, warm, load, collect, stop.")
+    checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
+    warmup: Phase | None = None
+    measured: Phase | None = None
+    tasks: TaskSummary | None = Field(
+        None, exclude_if=lambda tasks: tasks is None, description="Of the workload app-tasks."
+    )
+    table_created_s: float | None = Field(
+        None,
+        exclude_if=lambda seconds: seconds is None,
+        description="How long the workload's table took to be made, once for all trials on the same data.",
+    )
+    aborted_clients: int = 0
+    client: ClientUse | None = None
+    server_deltas: dict[str, dict[str, float]] = Field(
+        {},
+        description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter, "
+        "io, maintenance (of autovacuum), host (of the lab's own machine) and sampler (what observing itself took).",
+    )
+    relations_before: dict[str, dict[str, float]] = Field(
+        {}, description="As relations, before the load; empty for trials older than this record."
+    )
+    relations: dict[str, dict[str, float]] = Field(
+        {}, description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples."
+    )
+    huge_pages: dict[str, dict[str, int]] = Field(
+        {},
+        exclude_if=lambda pages: not pages,
+        description="Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial.",
+    )
+    round_trip_us: float | None = Field(
+        None,
+        exclude_if=lambda time: time is None,
+        description="Median of 20 round trips (SELECT 1) before the load; None for trials older than this record.",
+    )
+    not_permitted: list[str] = Field(
+        [],
+        exclude_if=lambda things: not things,
+        description="What the arm's server does not permit the lab, and the trial did without.",
+    )
+    notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
+    machines: list[MachineShare] = Field(
+        [], exclude_if=lambda shares: not shares, description="Of a load made by a fleet: each machine's part."
+    )
+    failure_spans: list[FailureSpan] = Field(
+        [], exclude_if=lambda spans: not spans, description="When transactions failed, by kind, in the order of time."
+    )
+    server_log_tail: list[str] = Field(
+        [],
+        exclude_if=lambda lines: not lines,
+        description="What the server's log said during the load of PANIC, FATAL and processes that ended: the last "
+        "lines, no statements.",
+    )
+
+
+class TimelineRow(Record):
+    """One row of timeline.parquet: one second of one phase."""
+
+    phase: Literal["warmup", "measure"]
+    second: int
+    transactions: int
+    failures: int
+    mean_us: float | None
+    p50_us: float | None
+    p95_us: float | None
+    p99_us: float | None
+    max_us: float | None
+
+
+class Facts(Record):
+    """facts/ARM.json: what an arm is. Keys are dotted names grouped by room, values plain JSON."""
+
+    format: int = FORMAT
+    arm: str
+    deployment: int | None = Field(
+        None,
+        exclude_if=lambda number: number is None,
+        description="Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others.",
+    )
+    collected: str
+    facts: dict[str, dict[str, Any]] = Field(
+        description="group -> name -> value; groups: hardware, cpu, memory, limits, os, storage, network, server, "
+        "settings, defaults, sources, client, probes. An unknown value is null, never guessed."
+    )
+
+
+class Finding(Record):
+    """One word of the audit."""
+
+    rule: str
+    severity: Literal["info", "warning", "withhold"]
+    arms: list[str]
+    message: str = Field(description="What was found, one sentence.")
+    cure: str = Field(description="What to do about it, one sentence.")
+
+
+class Audit(Record):
+    """facts/audit.json: what the facts say about fairness."""
+
+    format: int = FORMAT
+    findings: list[Finding]
+
+
+class CanaryReading(Record):
+    """What one canary measured: a fixed piece of work that has nothing to do with any arm. None: not known here."""
+
+    taken: str = Field(description="UTC, ISO 8601.")
+    cpu_per_s: float | None = Field(None, description="MiB hashed by all CPUs together, a second.")
+    flushes_per_s: float | None = Field(None, description="Flushes of 8 kB to the volume of the state directory.")
+    select1_per_s: float | None = Field(None, description="Transactions of one client of the engine's null server.")
+    mhz: float | None = Field(None, description="Mean frequency of the CPUs.")
+    steal_share: float | None = Field(
+        None, description="CPU time stolen since the canary before, of all; None for the first since the lab started."
+    )
+    pressure: dict[str, float] = Field(
+        {},
+        description="Share of the time since the canary before for which some process waited for cpu, io or memory, or "
+        "all did (memory_full).",
+    )
+
+
+class Deviation(Record):
+    """One probe of one canary that is far from the study's usual."""
+
+    canary: int
+    probe: str
+    value: float
+    usual: float = Field(description="Median of all canaries until then.")
+    tolerated: float = Field(description="Deviation from there that would have been tolerated: a factor, less one.")
+
+
+class Judgement(Record):
+    """What the canaries before and after a block say about it; made once, when the block ends."""
+
+    block: int
+    attempt: int = Field(description="From 1; a voided block is run again.")
+    before: int = Field(description="Number of the canary before the block; the one after it carries the judgement.")
+    outcome: Literal["kept", "void", "noisy"] = Field(
+        description="noisy: off as well, but kept, since as many blocks as are allowed are void already."
+    )
+    off: list[Deviation] = Field([], description="Probes that are far from the usual.")
+    reason: str = Field("", description="Why it is off, one sentence.")
+    spent_s: float = Field(0.0, description="Wall time of the block's trials.")
+    failed: dict[str, int] = Field({}, description="Failed trials of the block by arm, noted after the decision.")
+
+
+class Canary(Record):
+    """canaries/NNNN.json: one canary, and the judgement of the block that it ends."""
+
+    format: int = FORMAT
+    number: int
+    role: Literal["reference", "before", "after"]
+    next_block: int | None = Field(description="The block that may begin after it; None: all blocks are complete.")
+    reading: CanaryReading
+    judged: Judgement | None = None
+
+
+class Void(Record):
+    """voided/bNN-K/void.json: why a block was set aside, beside its trials."""
+
+    format: int = FORMAT
+    reason: str
+    judgement: Judgement
+    canaries: list[Canary] = Field(description="Before and after the block.")

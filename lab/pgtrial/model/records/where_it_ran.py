@@ -1,0 +1,90 @@
+"""Where each piece of a study ran, as types: a part of verdict.json. Clocks and round trips in microseconds."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import Record
+
+
+class ServerPlace(Record):
+    """Where an arm's server is, and the way from the lab to it; None: not known."""
+
+    arm: str
+    host: str = Field(description="As the study names it; several deployments with commas.")
+    by: Literal["this machine", "ssh", "dsn"]
+    address: str | None
+    looked_at: str | None = Field(
+        None,
+        exclude_if=lambda login: login is None,
+        description="Of a given server: the login by which its host was looked at.",
+    )
+    system: str | None = Field(description="Distribution and kernel.")
+    with_lab: bool | None = Field(description="Whether it is the lab's own machine.")
+    path: str | None = Field(description="unix socket, loopback, own address, network.")
+    interface: str | None = Field(description="The lab's network device of the route.")
+    mtu: int | None
+    tls: str | None
+    trials: int = Field(description="Trials before which the round trip was measured.")
+    round_trip_us: float | None = Field(description="Of a SELECT 1: the median over these trials of each one's median.")
+    round_trip_lowest_us: float | None
+    round_trip_highest_us: float | None
+    bandwidth_mb_s: float | None = Field(description="From the server to the lab, 10^6 bytes, measured once.")
+    clock_offset_us: float | None = Field(description="The host's clock less the lab's.")
+    clock_offset_error_us: float | None
+
+
+class MachinePart(Record):
+    """What one machine of the fleet did, over all trials in which it took part; None: not known."""
+
+    machine: str
+    address: str | None
+    with_lab: bool | None = Field(
+        None, exclude_if=lambda known: known is None, description="Whether the lab's own machine has it, or it is that."
+    )
+    trials: int
+    lost: int = Field(description="Trials in which it was lost.")
+    clients: int | None = Field(description="At most, at one time.")
+    transactions: int
+    share: float | None = Field(description="Of all transactions of these trials.")
+    tps: float | None = Field(description="Of the median trial; its load points are mixed.")
+    speed: float | None = Field(
+        description="Transactions per second and client, by those of the trial's median machine: the median over the "
+        "trials. None where it was alone."
+    )
+    slower_by: float | None = Field(
+        description="Of a slow machine: how far its speed is below the others' median, as a share; None: it is not."
+    )
+    cpu_per_transaction_us: float | None
+    busiest_thread_share: float | None = Field(description="Of the trial in which it was highest.")
+    lag_p99_us: float | None = Field(description="Of the trial in which it was highest; None in a closed loop.")
+    start_skew_us: float | None = Field(description="How much later than planned it began, the furthest from nought.")
+    clock_offset_us: float | None = Field(description="Its clock less the lab's: the median over the trials.")
+    offset_error_us: float | None = Field(description="The largest of these trials.")
+
+
+class MachineWay(Record):
+    """From one machine of the fleet to one arm's server: TCP connects before the trials."""
+
+    machine: str
+    arm: str
+    trials: int = Field(description="Trials before which it was measured.")
+    round_trip_us: float = Field(description="The median over these trials of each one's median.")
+    round_trip_lowest_us: float
+    round_trip_highest_us: float
+
+
+class WhereItRan(Record):
+    """Which machine did what, where there is more than one."""
+
+    lab: str | None = Field(description="System of the lab's machine; None: not known.")
+    load: Literal["lab", "fleet"] = Field(description="What made the load.")
+    servers: list[ServerPlace]
+    machines: list[MachinePart] = Field([], description="Of the fleet, in the order in which they first took part.")
+    ways: list[MachineWay] = Field(
+        [],
+        exclude_if=lambda ways: not ways,
+        description="From each machine of the fleet to each server; empty: by Unix sockets, or not known.",
+    )

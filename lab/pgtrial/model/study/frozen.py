@@ -1,0 +1,109 @@
+"""The frozen study file: a spec written out as TOML with every default, without secrets, and read back."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Mapping
+from typing import Any
+
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import SetUp, StudySpec
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+SECRETS = ("password", "sslpassword", "oauth_client_secret")
+"""Parameters of a connection string that are never written down."""
+
+
+def freeze(spec: StudySpec) -> str:
+    """The spec as TOML text: every default written out, values that are not set left out, passwords never."""
+    data = without_secrets(spec).model_dump(exclude_none=True)
+    lines: list[str] = []
+    for section, values in data.items():
+        if section == "arms":
+            for arm, own in values.items():
+                _table(lines, ["arms", arm], own)
+        else:
+            _table(lines, [section], values)
+    return "\n".join(lines).lstrip("\n") + "\n"
+
+
+def thaw(text: str) -> StudySpec:
+    """The spec of a frozen study file. Raises ValueError (TOML or pydantic) when it is damaged."""
+    return StudySpec.model_validate(tomllib.loads(text))
+
+
+def without_secrets(spec: StudySpec) -> StudySpec:
+    """The same spec with the passwords taken out of its connection strings."""
+    return spec.model_copy(
+        update={
+            "server": _strip(spec.server, "[server]"),
+            "arms": {name: _strip(own, f"[arms.{name}]") for name, own in spec.arms.items()},
+        }
+    )
+
+
+def has_secrets(spec: StudySpec) -> bool:
+    """Whether a connection string of the study carries a password."""
+    return without_secrets(spec) != spec
+
+
+def _strip(setup: SetUp, where: str) -> SetUp:
+    if setup.dsn is None:
+        return setup
+    return setup.model_copy(
+        update={
+            "dsn": [_public(own.conninfo, dsn, where) for own, dsn in zip(setup.deployments, setup.dsn, strict=True)]
+        }
+    )
+
+
+def _public(conninfo: str, dsn: str, where: str) -> str:
+    """A dsn without secrets, as it was written if it has none."""
+    try:
+        parts = conninfo_to_dict(conninfo)
+    except ProgrammingError:
+        # libpq's message may quote the string with its password
+        raise StudyError(
+            f"{where} dsn is not a connection string; write for example "
+            'dsn = "postgresql://user@host:5432/database" or dsn = "host=... dbname=..."'
+        ) from None
+    if not any(key in parts for key in SECRETS):
+        return dsn
+    public = {key: value for key, value in parts.items() if key not in SECRETS}
+    return make_conninfo("", **public)
+
+
+def _table(lines: list[str], path: list[str], values: Mapping[str, Any]) -> None:
+    lines += ["", f"[{'.'.join(map(_key, path))}]"]
+    for key, value in values.items():
+        lines.append(f"{_key(key)} = {_value(value)}")
+
+
+def _key(key: str) -> str:
+    return key if _BARE_KEY.fullmatch(key) else _string(key)
+
+
+def _value(value: Any) -> str:
+    match value:
+        case bool():
+            return "true" if value else "false"
+        case int() | float():
+            return repr(value)
+        case str():
+            return _string(value)
+        case list():
+            return f"[{', '.join(map(_value, value))}]"
+        case dict():
+            inner = ", ".join(f"{_key(key)} = {_value(item)}" for key, item in value.items())
+            return f"{{ {inner} }}" if inner else "{}"
+    raise TypeError(f"no TOML form for {type(value).__name__}")
+
+
+def _string(text: str) -> str:
+    # JSON's escapes are TOML's, save for DEL, which TOML forbids bare
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

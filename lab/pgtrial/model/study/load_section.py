@@ -1,0 +1,202 @@
+"""`[load]` of the study file: what every arm has to serve, and which keys fit together."""
+
+from __future__ import annotations
+
+import difflib
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    field_validator,
+    model_validator,
+)
+
+from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
+from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
+from pgtrial.model.units import Seconds, ServerLoss, as_list
+
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+"""A scale factor or a number of clients."""
+
+Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
+"""Transactions per second."""
+
+Protocol = Literal["simple", "extended", "prepared"]
+
+
+WORKLOADS = ("tpcb-like", "simple-update", "select-only")
+"""The built-in workloads of pgbench, named as it names its scripts."""
+
+BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, APP_TASKS)
+
+
+def is_script(workload: str) -> bool:
+    """Whether a workload is a script of the study's own, given by its path, and not a built-in one."""
+    return "/" in workload or workload.endswith((".sql", ".lua"))
+
+
+def _distinct(values: list[Any]) -> list[Any]:
+    repeated = sorted({str(value) for value in values if values.count(value) > 1})
+    if repeated:
+        raise ValueError(f"lists {', '.join(repeated)} more than once; each value makes its own load points")
+    return values
+
+
+class Section(BaseModel):
+    """A table of the study file: unknown keys are an error, and nothing changes afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class LoadSection(Section):
+    """What every arm has to serve. Lists are crossed with each other into load points."""
+
+    workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
+        ["tpcb-like"],
+        min_length=1,
+        description="Built-in workloads: tpcb-like, simple-update, select-only; sysbench's own tests, such as "
+        "oltp_read_write, oltp_write_only, oltp_point_select; app-tasks, which stands alone: the "
+        "[tasks](tasks.md) of an application on pools of connections; or scripts of your own: paths with a `/` or "
+        "ending in `.sql` or `.lua`, relative to the study file. A pgbench script finds pgbench's tables at the "
+        "study's scale, which it knows as `:scale`, and what setup_sql makes; a Lua script is a test of sysbench, "
+        "which prepares its own.",
+    )
+    scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
+        [10],
+        min_length=1,
+        description="Scale factors; one unit is 100,000 accounts, about 15 MB. Not for sysbench's tests, which "
+        "`sysbench` sizes.",
+    )
+    clients: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
+        [8], min_length=1, description="Concurrent database clients."
+    )
+    rate: Annotated[list[Rate], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
+        [],
+        description="Transactions per second that all clients together are to start, at random moments; the verdict is "
+        "then about the mean response time. Choose what every arm can serve. Default: each client starts the next "
+        "transaction when the last one is done, and the verdict is about goodput.",
+    )
+    sysbench: SysbenchSection = Field(
+        SysbenchSection(), description="The tables and options of workloads that are tests of sysbench; see below."
+    )
+    tasks: TasksSection = Field(
+        TasksSection(), description="The tasks, pools and table of the workload app-tasks; see below."
+    )
+    cpus: str | None = Field(
+        None, description="CPUs that the engine may run on: `4-7`, best none of the server's; default: all."
+    )
+    jobs: int | None = Field(
+        None,
+        ge=1,
+        description="Threads of each engine; default: one per 16 of its clients, at most half the CPUs, or all of "
+        "them on machines of a fleet without the server.",
+    )
+    protocol: Protocol = Field("prepared", description="Query protocol: simple, extended or prepared.")
+    fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")
+    foreign_keys: bool = Field(False, description="Whether the tables carry foreign keys.")
+    warmup: Seconds = Field(10.0, ge=0, description="Load before the measured part; measured apart.")
+    duration: Seconds = Field(30.0, ge=1, description="The measured part of each trial; whole seconds.")
+    observe: bool = Field(
+        True,
+        description="Whether a session of the lab's own samples wait events, the server's counters and the host's "
+        "during each trial; [what it costs](observation.md) is measured.",
+    )
+    max_tries: int | None = Field(
+        None,
+        ge=0,
+        description="How often a transaction is tried when it fails by serialization or deadlock; 0: until the time is "
+        "up; default: once. One that fails for good is a failure, no goodput.",
+    )
+    latency_limit: Seconds | None = Field(
+        None, gt=0, description="With max_tries: a transaction that has taken longer is not tried again."
+    )
+
+    on_server_loss: ServerLoss = Field(
+        "fail",
+        description="What becomes of a trial whose server goes: `fail`, or `wait 60s`: clients that lose their "
+        "connection try for so long to get another one, errors of statements fail their transaction alone, and the "
+        "time without service counts. Not for tests of sysbench. [What is kept](method.md#when-the-server-goes).",
+    )
+
+    @field_validator("workload")
+    @classmethod
+    def _known(cls, names: list[str]) -> list[str]:
+        for name in names:
+            if name not in BUILT_IN and not is_script(name):
+                near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
+                hint = (
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"the built-in ones are {', '.join(BUILT_IN)}, and a script of your own is named by its "
+                    "path, with a / or ending in .sql or .lua"
+                )
+                raise ValueError(f"{name!r} is no built-in workload; {hint}")
+        return names
+
+    @model_validator(mode="after")
+    def _limit_of_tries(self) -> LoadSection:
+        if self.latency_limit is not None and self.max_tries is None:
+            raise ValueError("latency_limit ends the tries of a transaction; set max_tries as well, 0 for no other end")
+        if self.latency_limit is not None and self.rate:
+            raise ValueError(
+                "latency_limit at a rate would skip the latest transactions and flatter the response time; leave one "
+                "of the two out"
+            )
+        return self
+
+    @model_validator(mode="after")
+    def _what_sysbench_can(self) -> LoadSection:
+        if any(map(is_sysbench, self.workload)):
+            refusal = refusal_of_sysbench(self.protocol, self.warmup, self.rate, tries=self.max_tries is not None)
+            if refusal is not None:
+                raise ValueError(refusal)
+            if self.on_server_loss != "fail":
+                raise ValueError(
+                    f'on_server_loss = "{self.on_server_loss}" is not for tests of sysbench, whose clients do not '
+                    'connect anew; write "fail", or give them a study of their own'
+                )
+        elif self.sysbench != SysbenchSection():
+            raise ValueError("sysbench is for workloads that are tests of sysbench, and none of these is; remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _what_tasks_can(self) -> LoadSection:
+        if APP_TASKS not in self.workload:
+            if self.tasks != TasksSection():
+                raise ValueError(f"tasks is for the workload {APP_TASKS}; set it, or remove tasks")
+            return self
+        if len(self.workload) > 1:
+            raise ValueError(
+                f"{APP_TASKS} is judged by what its tasks took, and the others are not; give it a study of its own"
+            )
+        for key, reason in NOT_FOR_TASKS.items():
+            # a frozen study has every default written out
+            if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True):
+                raise ValueError(f"{key} is not for {APP_TASKS}: {reason}; remove it")
+        return self
+
+    @property
+    def runs_tasks(self) -> bool:
+        """Whether a trial is one run of all tasks to their end."""
+        return APP_TASKS in self.workload
+
+    @property
+    def phases_s(self) -> tuple[float, float]:
+        """Warm-up and measured part as planned, seconds; 0 of tasks, which run to their end."""
+        return (0.0, 0.0) if self.runs_tasks else (self.warmup, self.duration)
+
+    @property
+    def longest_s(self) -> float:
+        """What the load may take at most, seconds, besides connecting and its last transactions."""
+        return self.tasks.longest_s if self.runs_tasks else self.warmup + self.duration
+
+    @field_validator("duration")
+    @classmethod
+    def _whole(cls, seconds: float) -> float:
+        if seconds != int(seconds):
+            raise ValueError(f"{seconds:g}s is not a whole number of seconds, which pgbench's -T requires")
+        return seconds

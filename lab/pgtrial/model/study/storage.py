@@ -1,0 +1,95 @@
+"""The place of an arm's data as a study file describes it: a filesystem made for it, or a directory that is there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from pgtrial.model.units import Bytes, as_list
+
+Filesystem = Literal["ext4", "xfs", "btrfs", "zfs", "tmpfs"]
+
+_GIB = 1024**3
+
+
+class Volume(BaseModel):
+    """One volume, made anew for each trial and destroyed after it."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    fs: Filesystem | None = Field(None, description="ext4, xfs, btrfs, zfs or tmpfs; not needed for a directory.")
+    size: Bytes = Field(8 * _GIB, gt=0, description="Size of a loop volume or a tmpfs: `8GB`, `512MiB`.")
+    mkfs: Annotated[list[str], BeforeValidator(as_list)] = Field(
+        [], description="Further options of mkfs; for zfs properties of the pool: `ashift=12`."
+    )
+    mount: Annotated[list[str], BeforeValidator(as_list)] = Field(
+        [],
+        description="Mount options, each verified to be in force; for zfs properties: `recordsize=8K`.",
+    )
+    on: Annotated[list[str], BeforeValidator(as_list)] = Field(
+        ["loop"],
+        min_length=1,
+        description="`loop`: a file below the state directory, the same blocks for every arm; a device `/dev/...`, "
+        "which has to be empty; or a directory, in which the data gets one of its own and nothing is made. Of a list "
+        "of devices or of directories the plan draws one for each trial, different ones for arms that name the same "
+        "list.",
+    )
+    preallocate: bool = Field(True, description="Whether the file of a loop volume has its blocks from the beginning.")
+    overwrite: bool = Field(False, description="Whether a device may be used although it holds a filesystem.")
+
+    @property
+    def device(self) -> Path | None:
+        """The device that is given over, if it is one; of several the first."""
+        return Path(self.on[0]) if self.on[0].startswith("/dev/") else None
+
+    @property
+    def directory(self) -> Path | None:
+        """The directory that is there already, if it is one; of several the first."""
+        return Path(self.on[0]) if self.on[0].startswith("/") and self.device is None else None
+
+    def at(self, place: int | None) -> Self:
+        """The same volume at one of the places that it lists; None: as it is."""
+        return self if place is None else self.model_copy(update={"on": [self.on[place]]})
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Self:
+        named = ", ".join(self.on)
+        for place in self.on:
+            if place != "loop" and not place.startswith("/"):
+                raise ValueError(f"on = {place!r} is no place; write loop, a device (/dev/...) or a directory (/...)")
+        if len({place.startswith("/dev/") for place in self.on}) > 1 or (len(self.on) > 1 and "loop" in self.on):
+            raise ValueError(f"on lists places of different kinds ({named}); list devices only, or directories only")
+        if len(set(self.on)) < len(self.on):
+            raise ValueError(f"on lists a place more than once ({named}); name each once")
+        if self.directory is None and self.fs is None:
+            raise ValueError("a volume needs fs: ext4, xfs, btrfs, zfs or tmpfs")
+        if self.directory is not None and (self.mkfs or self.overwrite):
+            raise ValueError(
+                f"nothing is made in the directory {named}; leave out mkfs and overwrite, or name a device"
+            )
+        if self.fs == "tmpfs" and self.on != ["loop"]:
+            raise ValueError("a tmpfs is in memory; leave out on")
+        return self
+
+
+class Storage(Volume):
+    """The place of the data directory, and of the WAL if it has one of its own."""
+
+    wal: Volume | None = Field(None, description="A volume of its own for the WAL, with the same keys.")
+
+    def at(self, place: int | None) -> Self:
+        """The same storage at one of its places; a WAL that lists places goes to its own of the same number."""
+        found = super().at(place)
+        wal = self.wal
+        return found if wal is None or len(wal.on) == 1 else found.model_copy(update={"wal": wal.at(place)})
+
+    @model_validator(mode="after")
+    def _wal_goes_along(self) -> Self:
+        if self.wal is not None and len(self.wal.on) not in (1, len(self.on)):
+            raise ValueError(
+                f"wal.on lists {len(self.wal.on)} places and on {len(self.on)}: the first goes with the first and so "
+                "on; list as many, or give the WAL one place for all"
+            )
+        return self

@@ -1,0 +1,125 @@
+"""The workload app-tasks: a published application's tasks on bounded pools of connections, all of them to their end."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from pgtrial.model.units import Seconds
+
+APP_TASKS = "app-tasks"
+"""The workload's name."""
+
+AT_ONCE = "at-once"
+_RANDOM = "poisson:"
+_RATE = re.compile(r"\d+(\.\d+)?")
+
+_MOST_CONNECTIONS = 100_000
+"""Of all pools together, as the engine has it."""
+
+NOT_FOR_TASKS = {
+    "scale": "its table has the size of tasks.threads_in_table and tasks.rows",
+    "clients": "its connections are those of tasks.apps and tasks.pool",
+    "rate": "its tasks arrive as tasks.arrival says",
+    "warmup": "all tasks count",
+    "duration": "all tasks run to their end",
+    "fillfactor": "its table is as published",
+    "foreign_keys": "its table is as published",
+    "max_tries": "a task that fails has failed",
+    "latency_limit": "a task that fails has failed",
+    "on_server_loss": "tasks wait for connections as long as tasks.pool_timeout, whatever became of the server",
+}
+"""Keys of `[load]` that say nothing of tasks, each with the reason."""
+
+_S_PER_ROW = 1e-7
+"""What a statement takes for each row of its thread_id, which it reads to find one of them."""
+
+_S_PER_STATEMENT = 3e-4
+_STATEMENTS = 2
+_CPUS = 2
+_LONGEST_SERVICE_S = 600.0
+
+
+def _as_arrival(value: Any) -> Any:
+    return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
+
+
+class TasksSection(BaseModel):
+    """`[load.tasks]`: the tasks, the pools and the table. The defaults are those of the published application."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    apps: int = Field(3, ge=1, le=10_000, description="Applications, each with tasks and a pool of its own.")
+    tasks: int = Field(5000, ge=1, le=10_000_000, description="Tasks of each application.")
+    arrival: Annotated[str, BeforeValidator(_as_arrival)] = Field(
+        AT_ONCE,
+        description="When an application's tasks arrive: `at-once`, at equal distances (`50`: 50 a second), or at "
+        "random (`poisson:50`).",
+    )
+    pool: int = Field(100, ge=1, le=10_000, description="Connections of each application's pool at most.")
+    pool_timeout: Seconds = Field(
+        15.0, ge=0.001, le=86_400, description="A task that has no connection so long after it arrived has failed."
+    )
+    pool_lifetime: Seconds | None = Field(
+        None, ge=0.001, le=86_400, description="Connections that are older are replaced; default: none is."
+    )
+    threads_in_table: int = Field(10, ge=1, le=10_000, description="Values of thread_id in table_a.")
+    rows: int = Field(
+        100_000, ge=1, le=100_000_000, description="Rows of each thread_id, all of which a statement reads."
+    )
+
+    @field_validator("arrival")
+    @classmethod
+    def _known_arrival(cls, arrival: str) -> str:
+        digits = arrival.removeprefix(_RANDOM)
+        if arrival != AT_ONCE and not (_RATE.fullmatch(digits) and float(digits) > 0):
+            raise ValueError(
+                f'{arrival!r} is no arrival of tasks; write "at-once", 50 or "poisson:50" (tasks a second)'
+            )
+        return arrival
+
+    @field_validator("pool")
+    @classmethod
+    def _not_too_many(cls, pool: int, info: Any) -> int:
+        apps = info.data.get("apps", 1)
+        if apps * pool > _MOST_CONNECTIONS:
+            raise ValueError(f"{apps} pools of {pool:,} are more than {_MOST_CONNECTIONS:,} connections; choose fewer")
+        return pool
+
+    @property
+    def connections(self) -> int:
+        """Of all pools together, at most."""
+        return self.apps * self.pool
+
+    @property
+    def arriving_s(self) -> float:
+        """From the first to the last arrival, seconds; of random arrivals the expectation."""
+        return 0.0 if self.arrival == AT_ONCE else self.tasks / float(self.arrival.removeprefix(_RANDOM))
+
+    @property
+    def expected_s(self) -> float:
+        """A rough estimate of how long all tasks take: two CPUs' work, as far as they wait for a connection."""
+        each = _STATEMENTS * (self.rows * _S_PER_ROW + _S_PER_STATEMENT)
+        work = self.apps * self.tasks * each / _CPUS
+        return min(max(work, self.arriving_s), self.arriving_s + self.pool_timeout)
+
+    @property
+    def longest_s(self) -> float:
+        """What no run exceeds that gets on: each task is on the server, or has failed, when its waiting is over."""
+        return 2 * self.arriving_s + self.pool_timeout + _LONGEST_SERVICE_S
+
+    def arguments(self) -> list[str]:
+        """The engine's options."""
+        options = {
+            "apps": self.apps,
+            "tasks": self.tasks,
+            "arrival": self.arrival,
+            "pool": self.pool,
+            "pool-timeout": f"{self.pool_timeout:g}",
+            "threads-in-table": self.threads_in_table,
+            "rows": self.rows,
+        }
+        lifetime = [] if self.pool_lifetime is None else [f"--pool-lifetime={self.pool_lifetime:g}"]
+        return [*(f"--{name}={value}" for name, value in options.items()), *lifetime]

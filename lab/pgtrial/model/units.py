@@ -1,0 +1,154 @@
+"""Quantities as people write and read them: durations ("90s"), shares ("1%"), sizes ("8GB"), counts, and policies
+("wait 60s")."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+_DURATION_UNITS = {
+    "ms": 0.001,
+    "s": 1.0,
+    "sec": 1.0,
+    "m": 60.0,
+    "min": 60.0,
+    "h": 3600.0,
+    "hours": 3600.0,
+    "d": 86400.0,
+}
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+def as_list(value: Any) -> Any:
+    """A single value as a list of one."""
+    return value if isinstance(value, list) else [value]
+
+
+def parse_duration(value: object) -> float:
+    """Seconds from a number (seconds) or a text such as `500ms`, `90s`, `1h 30min`. Raises ValueError."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        raise ValueError(f"{value!r} is not a duration; write for example 10s, 5min or 1h")
+    if isinstance(value, int | float):
+        return float(value)
+    text = value.strip().lower()
+    parts = _DURATION.findall(text)
+    if not parts or _DURATION.sub("", text).strip() or any(unit not in {*_DURATION_UNITS, ""} for _, unit in parts):
+        raise ValueError(f"{value!r} is not a duration; write for example 10s, 5min or 1h")
+    return sum(float(number) * _DURATION_UNITS.get(unit, 1.0) for number, unit in parts)
+
+
+def parse_share(value: object) -> float:
+    """A fraction from a number (0.01) or a text with a percent sign (`1%`). Raises ValueError."""
+    if isinstance(value, str):
+        text = value.strip()
+        number, scale = (text[:-1], 0.01) if text.endswith("%") else (text, 1.0)
+        try:
+            return float(number) * scale
+        except ValueError:
+            raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01") from None
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return float(value)
+    raise ValueError(f"{value!r} is not a share; write for example 1% or 0.01")
+
+
+_SIZE_UNITS = {"": 1, "b": 1, "kb": 1000, "mb": 1000**2, "gb": 1000**3, "tb": 1000**4}
+_SIZE_UNITS |= {"k": 1024, "kib": 1024, "m": 1024**2, "mib": 1024**2, "g": 1024**3, "gib": 1024**3, "t": 1024**4}
+_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
+
+
+def parse_size(value: object) -> int:
+    """Bytes from a number or a text: `8GB`, or in powers of 1024 `512MiB` and `4G`. Raises ValueError."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    found = _SIZE.fullmatch(value.strip().lower()) if isinstance(value, str) else None
+    if found is None or found[2] not in _SIZE_UNITS:
+        raise ValueError(f"{value!r} is not a size; write for example 8GB or 512MiB")
+    return int(float(found[1]) * _SIZE_UNITS[found[2]])
+
+
+def format_duration(seconds: float) -> str:
+    """A duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, from two days on `37d 1h`."""
+    if seconds < 1:
+        return f"{seconds * 1000:.0f}ms"
+    whole = round(seconds)
+    hours, minutes, rest = whole // 3600, whole % 3600 // 60, whole % 60
+    if hours >= 48:
+        return f"{hours // 24}d {hours % 24}h" if hours % 24 else f"{hours // 24}d"
+    if hours:
+        return f"{hours}h {minutes}min" if minutes else f"{hours}h"
+    if minutes:
+        return f"{minutes}min {rest}s" if rest else f"{minutes}min"
+    return f"{seconds:.0f}s" if seconds == whole else f"{seconds:.1f}s"
+
+
+def percent(share: float, decimals: int | None = None, *, sign: bool = False) -> str:
+    """A share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. Never rounds a difference to none."""
+    places = decimals_for([share]) if decimals is None else decimals
+    return f"{share * 100:{'+' if sign else ''}.{places}f}%" if share else "0%"
+
+
+def as_written(share: float) -> str:
+    """A share that a person chose, such as the margin: `1%`, `0.5%`."""
+    return f"{share * 100:g}%"
+
+
+def decimals_for(shares: Iterable[float]) -> int:
+    """The decimals that percentages read together deserve: as few as show their width, and that they are not zero."""
+    values = list(shares)
+    width = max(values, default=0.0) - min(values, default=0.0) or max((abs(value) for value in values), default=0.0)
+    places = 0 if width >= 0.1 else 1 if width >= 0.005 else 2
+    while places < 3 and any(_misread(value, places) for value in values):
+        places += 1
+    return places
+
+
+def _misread(share: float, places: int) -> bool:
+    rounded = round(share * 100, places)
+    return (rounded == 0 and share != 0) or (rounded == -100 and share > -1)
+
+
+def plural(number: int, noun: str) -> str:
+    """`1 block`, `8 blocks`."""
+    return f"{number:,} {noun}{'s' if number != 1 else ''}"
+
+
+Seconds = Annotated[float, BeforeValidator(parse_duration)]
+"""A duration in seconds, written as a number or as `10s`, `5min`, `1h`."""
+
+Bytes = Annotated[int, BeforeValidator(parse_size)]
+"""A size in bytes, written as a number or as `8GB`, `512MiB`."""
+
+Share = Annotated[float, BeforeValidator(parse_share)]
+"""A fraction of one, written as a number or as `1%`."""
+
+_LONGEST_S = 86_400.0
+
+
+def policy(value: Any, others: Sequence[str], example: str) -> str:
+    """One of the `others`, or `wait` with a duration in seconds. Raises ValueError, which tells the `example`."""
+    words = value.split(maxsplit=1) if isinstance(value, str) else []
+    if len(words) == 1 and words[0] in others:
+        return str(words[0])
+    if len(words) != 2 or words[0] != "wait":
+        written = ", ".join(f'"{word}"' for word in others)
+        raise ValueError(f'{value!r} is no such policy; write {written}, or for example "{example}"')
+    patience = parse_duration(words[1])
+    if not 1 <= patience <= _LONGEST_S:
+        raise ValueError(f"{value!r} is out of range; wait for 1s to 24h")
+    return f"wait {patience:g}s"
+
+
+def patience_s(chosen: str) -> float | None:
+    """Seconds for which is waited; None for a policy that does not wait."""
+    return parse_duration(chosen.removeprefix("wait ")) if chosen.startswith("wait ") else None
+
+
+def _of_servers(value: Any) -> str:
+    return policy(value, ["fail"], "wait 60s")
+
+
+ServerLoss = Annotated[str, BeforeValidator(_of_servers)]
+"""`fail`, or `wait` and a duration."""

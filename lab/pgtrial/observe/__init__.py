@@ -1,1 +1,0 @@
-"""What the server says about itself while it serves a trial."""

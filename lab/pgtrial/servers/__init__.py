@@ -1,0 +1,1 @@
+"""How the servers of the arms come to exist, are configured, and are put back."""

@@ -1,0 +1,120 @@
+"""What the lab asks of an arm, whatever its kind, and what the kinds share."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pgtrial.loads.data.kinds import Data, data_of
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.target import Target
+from pgtrial.machines.windows import AnyMachine
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.load_points import load_points
+from pgtrial.model.study.spec import SetUp, StudySpec
+from pgtrial.model.units import patience_s
+
+LAB_CONNECTIONS = 4
+"""Connections that the lab itself may hold beside the clients, for observing."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What a study asks of every arm: its largest number of clients, and its data."""
+
+    clients: int
+    data: list[Data]
+    """All that is to be loaded: pgbench's tables by their scale, then what workloads bring with them."""
+    patience_s: float = 0.0
+    """How long a given server that does not answer is waited for."""
+
+    @classmethod
+    def of(cls, spec: StudySpec) -> Needs:
+        """The needs of a study."""
+        points = load_points(spec)
+        data = dict.fromkeys(data_of(spec, point) for point in points)
+        by_scale = sorted(data, key=lambda each: each.scale if isinstance(each, PgbenchTables) else math.inf)
+        clients = max(point.clients for point in points)
+        return cls(clients, by_scale, patience_s(spec.load.on_server_loss) or 0.0)
+
+    @property
+    def largest(self) -> Data:
+        """What takes the most room."""
+        return max(self.data, key=lambda data: data.mb)
+
+
+class Arm(Protocol):
+    """One set-up under comparison, to be served for one trial at a time."""
+
+    name: str
+    setup: SetUp
+    kind: str
+    data_directory: Path | None
+    """Of the server being served, on its machine; None between trials and for given servers."""
+    host_seen: dict[str, dict[str, int]]
+    """Counters of the host around the last trial, where the arm asks for something of it."""
+    notes: list[str]
+    """What happened to the host before the last trial began, for whoever reads that one."""
+
+    @property
+    def machine(self) -> AnyMachine | None:
+        """Where its server runs, if the lab can look at it; None before a host was reached."""
+        ...
+
+    @property
+    def targets(self) -> Sequence[Target] | None:
+        """Servers that are there before any trial, () for one made on another host; None: it is made here."""
+        ...
+
+    def check(self, needs: Needs) -> None:
+        """Find out, before the first trial, whether the arm can serve the study. Raises StudyError or ArmError."""
+        ...
+
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """See to it that this data can be served at once. Raises StudyError or ArmError."""
+        ...
+
+    def serve(
+        self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
+    ) -> AbstractContextManager[Target]:
+        """A server in the state that every trial starts from; on exit it is stopped or put back.
+
+        `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `place` is what the
+        plan drew for the trial. Raises ArmError, and TrialError when only this trial cannot have what the arm asks of
+        the host, or loses it.
+        """
+        ...
+
+    def fetch_log(self, log: Path) -> None:
+        """Bring `log` up to now, where the server being served does not write it itself. Raises TrialError."""
+        ...
+
+    def close(self) -> None:
+        """Let go of everything that outlives a trial."""
+        ...
+
+
+@contextmanager
+def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
+    """Put the seconds of a phase into `timings`, also when it fails."""
+    start = time.monotonic()
+    try:
+        yield
+    finally:
+        timings[phase] = time.monotonic() - start
+
+
+def check_clients(arm: str, needs: Needs, max_connections: int, reserved: int) -> None:
+    """Raise StudyError if the clients, the lab and the reserved connections exceed max_connections."""
+    wanted = needs.clients + LAB_CONNECTIONS + reserved
+    if wanted > max_connections:
+        raise StudyError(
+            f"arms.{arm}: {needs.clients} clients need max_connections of at least {wanted} "
+            f"({LAB_CONNECTIONS} for pgtrial, {reserved} reserved), and the server has {max_connections}; "
+            f"set max_connections = {wanted} in the settings, or ask for fewer clients (of tasks: for smaller pools)"
+        )

@@ -1,0 +1,360 @@
+"""An arm on a server that somebody else runs, reached by its connection string."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+import psycopg
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+
+from pgtrial.loads.data.kinds import NO_TABLES, Data
+from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Target, lift_time_limits
+from pgtrial.machines.windows import AnyMachine
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.frozen import SECRETS
+from pgtrial.model.study.spec import SetUp
+from pgtrial.servers.arm import Needs, timed
+from pgtrial.servers.given_host import GivenHost
+from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
+from pgtrial.servers.lab_settings import check_settings
+from pgtrial.servers.settings_journal import alter_system, restore
+from pgtrial.servers.workspace import Workspace
+
+_RELOAD_TIMEOUT_S = 60.0
+_RETRY_S = 0.2
+_Connection = psycopg.Connection[tuple[Any, ...]]
+_T = TypeVar("_T")
+
+
+class GivenArm:
+    """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
+
+    def __init__(self, name: str, setup: SetUp, needs: Needs, workspace: Workspace) -> None:
+        check_settings(name, setup.settings)
+        if setup.reset == "copy":
+            raise StudyError(
+                f'arms.{name}: reset = "copy" is for embedded servers, a given server\'s data directory is not '
+                'ours to replace; use "vacuum" or "none"'
+            )
+        self.name = name
+        self.setup = setup
+        self.host_seen: dict[str, dict[str, int]] = {}
+        self.notes: list[str] = []
+        self.data_directory: Path | None = None
+        self._needs = needs
+        self._workspace = workspace
+        self._host = GivenHost(name, setup, needs.patience_s)
+        self._target: Target | None = None
+        self.kind = f"given {without_password(setup.conninfo)}"
+
+    def check(self, needs: Needs) -> None:
+        """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
+        self._host.look()
+        with self._connect() as connection:
+            check_connections(self.name, needs, connection)
+            self._previous(connection)
+            missing = [data for data in needs.data if not self._is_there(connection, data)]
+            if missing or self.setup.reset != "none":
+                check_writable(self.name, connection)
+            if missing:
+                check_may_create(self.name, connection)
+            check_room(self.name, self.setup, (self.target, connection), missing, needs)
+
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """Load the data unless it is there. Raises StudyError rather than replace someone's.
+
+        pgbench's tables are loaded phase by phase, and a load that broke off goes on with the phase it was in; what a
+        sysbench test did not finish is dropped and prepared again.
+        """
+        with self._connect() as connection:
+            if self._is_there(connection, tables):
+                return
+            goes_on = tables.clear(connection)
+        again = "going on with loading" if goes_on else "loading"
+        on_progress(f"{self.target.label}: {again} {tables.label}")
+        try:
+            tables.make(self._unhurried, on_progress, self._workspace.maker, in_steps=True)
+        except psycopg.Error as error:
+            raise ArmError(f"arms.{self.name}: {self.target.label} broke off the load: {_one_line(error)}") from None
+
+    @contextmanager
+    def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
+        """The server with the study's settings in force and the tables reset; the settings are put back on exit."""
+        del place  # a server that is there is where it is
+        self._host.again()
+        log.write_text(f"The log of the given server {self.target.label} stays there.\n")
+        if tables != NO_TABLES:
+            with timed(timings, "restore"):
+                self.prepare(tables, lambda line: None)
+                self._reset(tables)
+        with timed(timings, "start"):
+            undo = self._apply_settings()
+        try:
+            yield self.target
+        finally:
+            with timed(timings, "stop"):
+                undo()
+
+    def fetch_log(self, log: Path) -> None:
+        """It stays there."""
+
+    def close(self) -> None:
+        """Let go of the host."""
+        self._host.close()
+
+    @property
+    def machine(self) -> AnyMachine | None:
+        """The host, where the study names one and it was reached."""
+        return self._host.machine
+
+    @property
+    def targets(self) -> list[Target]:
+        """The one server."""
+        return [self.target]
+
+    @property
+    def target(self) -> Target:
+        """Where the connection string led, with the password that libpq found. Raises StudyError."""
+        if self._target is None:
+            with self._open() as connection:
+                self._target = _target_of(connection)
+        return self._target
+
+    @property
+    def _unhurried(self) -> Target:
+        """The server for those who load data: a time limit of the role or the server is for those who use it."""
+        with self._connect() as connection:
+            limits = connection.execute(
+                "SELECT name FROM pg_settings WHERE name = ANY (%s) AND reset_val <> '0'", (list(TIME_LIMITS),)
+            ).fetchall()
+        options = " ".join([self.target.extra.get("options", ""), *(f"-c {name}=0" for (name,) in limits)]).strip()
+        return replace(self.target, extra={**self.target.extra, "options": options}) if limits else self.target
+
+    def _reset(self, tables: Data) -> None:
+        with self._connect() as connection:
+            tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
+
+    def _is_there(self, connection: _Connection, tables: Data) -> bool:
+        try:
+            return tables.find(connection)
+        except StudyError as error:
+            raise StudyError(f"arms.{self.name}: {error}") from None
+
+    @contextmanager
+    def _connect(self) -> Iterator[_Connection]:
+        with self._patient_connection() as connection:
+            try:
+                yield connection
+            except psycopg.Error as error:
+                raise ArmError(
+                    f"arms.{self.name}: {self.target.label} refused what pgtrial needs: {_one_line(error)}"
+                ) from None
+
+    def _patient_connection(self) -> _Connection:
+        try:
+            return self._patiently(self.target.connect)
+        except psycopg.OperationalError as error:
+            raise ArmError(self._unreachable(error)) from None
+
+    def _patiently(self, act: Callable[[], _T]) -> _T:
+        """Act; a server that may come back is waited for as long as the study says. Raises psycopg.Error."""
+        deadline = time.monotonic() + self._needs.patience_s
+        while True:
+            try:
+                return act()
+            except psycopg.OperationalError as error:
+                if time.monotonic() >= deadline or _is_final(error):
+                    raise
+            time.sleep(_RETRY_S)
+
+    def _open(self) -> _Connection:
+        if _ambiguous(self.setup.conninfo):
+            raise StudyError(
+                f"arms.{self.name}: the dsn has more than one @ before its path; "
+                "write an @ in a user name as %40, and leave the password to PGPASSWORD or ~/.pgpass"
+            )
+        try:
+            # the user's own PG* variables, service file and .pgpass may complete the connection string
+            connection = psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+            lift_time_limits(connection)
+        except psycopg.ProgrammingError:
+            # libpq's own words may repeat a part of it, and that part may be a password
+            raise StudyError(
+                f"arms.{self.name}: the dsn is no connection string; "
+                'write for example "postgresql://user@host:5432/database"'
+            ) from None
+        except psycopg.OperationalError as error:
+            raise StudyError(self._unreachable(error)) from None
+        return connection
+
+    def _unreachable(self, error: psycopg.Error) -> str:
+        said = _one_line(error)
+        where = without_password(self.setup.conninfo)
+        if "definition of service" in said or "service file" in said:
+            cure = "add it to ~/.pg_service.conf, or name its file in PGSERVICEFILE"
+        elif said.startswith("invalid "):
+            cure = "correct the dsn"
+        elif "password" in said:
+            cure = "set PGPASSWORD or put the password into ~/.pgpass; if it has expired, ALTER ROLE ... VALID UNTIL"
+        elif "too many connections for " in said:
+            cure = "wait until other sessions have ended, or raise that CONNECTION LIMIT"
+        elif "too many c" in said or "remaining connection slots" in said:
+            cure = "wait until other sessions have ended, or raise max_connections"
+        elif "does not exist" in said:
+            cure = "correct the dsn"
+        else:
+            named = "the host and port of the dsn" if self.setup.conninfo else "PGHOST and PGPORT"
+            cure = f"check that the server runs, and {named}"
+        return f"arms.{self.name}: cannot connect to {where}: {said}; {cure}"
+
+    def _previous(self, connection: _Connection) -> dict[str, str | None]:
+        """The present ALTER SYSTEM values of the settings that the study changes. Raises StudyError if it may not."""
+        return {name: _previous_value(connection, self.name, name) for name in self.setup.settings}
+
+    def _apply_settings(self) -> Callable[[], None]:
+        if not self.setup.settings:
+            return _nothing
+        target = self.target
+        with self._connect() as connection:
+            previous = self._previous(connection)
+            journal = self._workspace.journal()
+            entry = journal.write(self.name, target, previous)
+
+            def undo() -> None:
+                try:
+                    self._patiently(lambda: restore(target, previous))
+                except psycopg.Error as error:
+                    raise ArmError(
+                        f"arms.{self.name}: the server's settings could not be put back ({_one_line(error)}); "
+                        "pgtrial cleanup will try again"
+                    ) from None
+                journal.done(entry)
+
+            try:
+                loaded = self._load_time()
+                for name, value in self.setup.settings.items():
+                    connection.execute(alter_system(name, value))
+                connection.execute("SELECT pg_reload_conf()")
+                self._wait_until_in_force(loaded)
+            except psycopg.Error as error:
+                undo()
+                raise ArmError(f"arms.{self.name}: the settings are refused: {_one_line(error)}") from None
+            except BaseException:
+                undo()
+                raise
+        return undo
+
+    def _load_time(self) -> Any:
+        """When a new session's configuration files were read."""
+        with self._connect() as fresh:
+            row = fresh.execute("SELECT pg_conf_load_time()").fetchone()
+            return row and row[0]
+
+    def _wait_until_in_force(self, loaded: Any) -> None:
+        """Until new sessions have read the files again, and our values are the ones that count."""
+        deadline = time.monotonic() + _RELOAD_TIMEOUT_S
+        while self._load_time() == loaded:
+            if time.monotonic() > deadline:
+                raise ArmError(f"arms.{self.name}: {self.target.label} did not reload its settings; see its log")
+            time.sleep(0.05)
+        with self._connect() as fresh:
+            overridden = [name for name in self.setup.settings if not _in_force(fresh, name)]
+        if overridden:
+            raise ArmError(
+                f"arms.{self.name}: {', '.join(overridden)} did not take effect on {self.target.label}; "
+                "a value set for the role or the database, or on the server's command line, goes before it"
+            )
+
+
+def without_password(dsn: str) -> str:
+    """The connection string without secrets, in key=value form; an unreadable one is not repeated."""
+    try:
+        parameters = {} if _ambiguous(dsn) else conninfo_to_dict(dsn)
+    except psycopg.ProgrammingError:
+        parameters = {}
+    if dsn and not parameters:
+        return "(an unreadable connection string)"
+    shown = {name: value for name, value in parameters.items() if name not in SECRETS}
+    return make_conninfo("", **shown) or "the server of the environment (PGHOST, PGSERVICE)"
+
+
+def _ambiguous(dsn: str) -> bool:
+    """Whether an @ in a password would be read as the start of the host, which messages show."""
+    _, scheme, rest = dsn.partition("://")
+    return bool(scheme) and rest.partition("/")[0].count("@") > 1
+
+
+def _target_of(connection: _Connection) -> Target:
+    info = connection.info
+    named = {"host", "port", "user", "dbname", "hostaddr", "passfile", "service", "servicefile", "application_name"}
+    extra = {name: value for name, value in info.get_parameters().items() if name not in named and value}
+    has_address = "hostaddr" in info.get_parameters()
+    host = info.hostaddr if has_address else info.host
+    name = info.host if has_address and info.host != host else None
+    return Target(host, info.port, info.user, info.dbname, info.password or None, extra, name)
+
+
+def _previous_value(connection: _Connection, arm: str, name: str) -> str | None:
+    row = connection.execute(
+        "SELECT context, source, sourcefile, reset_val FROM pg_settings WHERE lower(name) = lower(%s)", (name,)
+    ).fetchone()
+    if row is None:
+        raise StudyError(f"arms.{arm}: the server knows no setting {name}; correct it, or install what defines it")
+    context, source, file, value = row
+    if context in ("internal", "postmaster"):
+        raise StudyError(
+            f"arms.{arm}: {name} takes effect at a restart only, and pgtrial does not restart given servers; "
+            "set it there yourself and remove it from the study"
+        )
+    if not _may_alter(connection, name) or (source == "configuration file" and file is None):
+        raise StudyError(
+            f"arms.{arm}: the role {connection.info.user} may not set {name} by ALTER SYSTEM and see its former value; "
+            "grant it (GRANT ALTER SYSTEM ON PARAMETER, pg_read_all_settings), or remove the setting from the study"
+        )
+    return str(value) if file is not None and file.endswith("postgresql.auto.conf") else None
+
+
+def _may_alter(connection: _Connection, name: str) -> bool:
+    if connection.info.server_version >= 150000:
+        query = "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')"
+        row = connection.execute(query, (name,)).fetchone()
+    else:
+        row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
+    return bool(row and row[0])
+
+
+def _in_force(connection: _Connection, name: str) -> bool:
+    row = connection.execute(
+        "SELECT source = 'configuration file' AND coalesce(sourcefile LIKE '%%postgresql.auto.conf', true) "
+        "FROM pg_settings WHERE lower(name) = lower(%s)",
+        (name,),
+    ).fetchone()
+    return bool(row and row[0])
+
+
+def _is_final(error: psycopg.Error) -> bool:
+    """Whether waiting mends nothing: the server has answered, and not that it is starting, stopping or full."""
+    said = str(error)
+    return any(words in said for words in ("password", "authentication", "does not exist", "pg_hba.conf", "permission"))
+
+
+def _one_line(error: psycopg.Error) -> str:
+    """What the server or libpq said, without the hints and the repeated address."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()] or [type(error).__name__]
+    told = next((line for line in lines if "FATAL:" in line or "failed: " in line), lines[0])
+    return (
+        told.rpartition("FATAL:")[2]
+        .rpartition("failed: ")[2]
+        .removeprefix("connection is bad: ")
+        .strip()
+        .removesuffix(".")
+    )
+
+
+def _nothing() -> None:
+    return

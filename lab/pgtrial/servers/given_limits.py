@@ -1,0 +1,181 @@
+"""What a given server permits: writing, making tables, and the room for them. Each refusal is one sentence."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+
+from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import SetUp
+from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
+
+_Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+_USED = """SELECT
+    current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+        - coalesce(current_setting('reserved_connections', true), '0')::int,
+    role.rolsuper, role.rolconnlimit, base.datconnlimit, used.everywhere, used.of_role, used.of_base
+    FROM pg_roles role, pg_database base,
+        (SELECT count(*) AS everywhere, count(*) FILTER (WHERE usename = current_user) AS of_role,
+            count(*) FILTER (WHERE datname = current_database()) AS of_base
+        FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
+            AND coalesce(backend_type, 'client backend') = 'client backend') used
+    WHERE role.rolname = current_user AND base.datname = current_database()"""
+"""Limits and what is taken of them. Without pg_read_all_stats the kind of others' sessions is null."""
+
+_LEAVING_S = 5.0
+"""A session that has ended, such as the lab's last one, is counted for a moment longer."""
+
+
+def check_connections(arm: str, needs: Needs, connection: _Connection) -> None:
+    """Raise StudyError if clients and lab are more than the server, the database or the role has connections for."""
+    deadline = time.monotonic() + _LEAVING_S
+    while (lack := _lack_of_connections(needs.clients + LAB_CONNECTIONS, connection)) is not None:
+        if lack.is_whole or time.monotonic() > deadline:
+            raise StudyError(
+                f"arms.{arm}: {needs.clients} clients need {needs.clients + LAB_CONNECTIONS} connections "
+                f"({LAB_CONNECTIONS} for pgtrial), and {lack.told}, or ask for fewer clients "
+                "(of tasks: for smaller pools)"
+            )
+        time.sleep(0.1)
+
+
+@dataclass(frozen=True)
+class _Lack:
+    """What is in the way; `is_whole`: even if nobody else were there."""
+
+    told: str
+    is_whole: bool
+
+
+def _lack_of_connections(wanted: int, connection: _Connection) -> _Lack | None:
+    """Which limit so many more sessions would pass, and what could be done about it."""
+    row = connection.execute(_USED.encode()).fetchone()
+    assert row is not None, "a session has a role and a database"
+    of_server, is_superuser, of_role, of_base, *used = row
+    limits = [(of_server, used[0], "max_connections less what is reserved", "raise max_connections there")]
+    if not is_superuser:
+        limits += [
+            (of_role, used[1], f"the CONNECTION LIMIT of the role {connection.info.user}", "raise it (ALTER ROLE)"),
+            (
+                of_base,
+                used[2],
+                f"the CONNECTION LIMIT of the database {connection.info.dbname}",
+                "raise it (ALTER DATABASE)",
+            ),
+        ]
+    for limit, taken, what, cure in limits:
+        if 0 <= limit < wanted + taken:
+            return _Lack(f"{what} is {limit}, with {taken} taken by others; {cure}", limit < wanted)
+    return None
+
+
+def check_writable(arm: str, connection: _Connection) -> None:
+    """Raise StudyError for a standby, and for a role or database whose transactions are read-only."""
+    if _value(connection, "SELECT pg_is_in_recovery()"):
+        raise StudyError(
+            f"arms.{arm}: the server is a read-only standby, and tables are to be loaded or put back there; name the "
+            'primary in the dsn, or load it there and use reset = "none" with workloads that only read'
+        )
+    if _value(connection, "SHOW default_transaction_read_only") == "on":
+        raise StudyError(
+            f"arms.{arm}: default_transaction_read_only is on for the role {connection.info.user} in the database "
+            f"{connection.info.dbname}; set it off there, or name another role in the dsn"
+        )
+
+
+def check_may_create(arm: str, connection: _Connection) -> None:
+    """Raise StudyError for a role that may not make tables where unqualified names would put them."""
+    user, database = connection.info.user, connection.info.dbname
+    schema = _value(connection, "SELECT current_schema()")
+    if schema is None:
+        raise StudyError(
+            f"arms.{arm}: no schema of the search path of {user} exists in the database {database}; create one, e.g. "
+            f"CREATE SCHEMA AUTHORIZATION {user}"
+        )
+    if not _value(connection, "SELECT has_schema_privilege(current_schema(), 'CREATE')"):
+        raise StudyError(
+            f"arms.{arm}: the role {user} may not create tables in the schema {schema} of the database {database}; "
+            f"grant it (GRANT CREATE ON SCHEMA {schema} TO {user}), or name another database in the dsn"
+        )
+
+
+def check_room(
+    arm: str, setup: SetUp, reached: tuple[Target, _Connection], missing: Sequence[Data], needs: Needs
+) -> None:
+    """Raise StudyError where the largest data would not fit beside what is there, as far as the size is known.
+
+    Data that is loaded already still writes WAL under load, for which a storage_limit has to leave room. Of a file
+    system that is not asked: part of that WAL's files may be there.
+    """
+    target, connection = reached
+    if not missing and setup.storage_limit is None:
+        return
+    tables = _megabytes(missing)
+    max_wal = float(_value(connection, "SELECT pg_size_bytes(current_setting('max_wal_size'))")) / 1e6
+    wal = min(max_wal, max(64.0, tables or _megabytes(needs.data)))
+    free, known_by = _free_mb(setup, connection, target)
+    if free is not None and tables + wal > free:
+        largest = max(missing or needs.data, key=lambda data: data.mb).label
+        what = f"{largest} does not fit the server: it needs about {tables:,} MB for tables and {wal:,.0f} MB for WAL"
+        if not missing:
+            what = f"{largest} is there, and the WAL of its load does not fit: it needs about {wal:,.0f} MB"
+        raise StudyError(
+            f"arms.{arm}: {what}, and {max(0.0, free):,.0f} MB are free {known_by}; choose less data, or a larger "
+            "storage"
+        )
+
+
+def _megabytes(data: Sequence[Data]) -> int:
+    """What the largest of each kind takes: one of pgbench's tables, and one of other data, is there at a time."""
+    return sum(
+        max((each.mb for each in data if isinstance(each, PgbenchTables) is pgbenchs), default=0)
+        for pgbenchs in (True, False)
+    )
+
+
+def _free_mb(setup: SetUp, connection: _Connection, target: Target) -> tuple[float | None, str]:
+    """Free megabytes and how they are known; None where nothing tells."""
+    if setup.storage_limit is not None:
+        # of databases that the role may not connect to, the size is unknown
+        used = _value(
+            connection,
+            "SELECT coalesce(sum(pg_database_size(oid)), 0) FROM pg_database "
+            "WHERE has_database_privilege(oid, 'CONNECT')",
+        )
+        return (setup.storage_limit - float(used)) / 1e6, f"of storage_limit = {_size(setup.storage_limit)}"
+    directory = _data_directory(connection) if target.local else None
+    if directory is None:
+        return None, ""
+    return shutil.disk_usage(directory).free / 1e6, f"in {directory}"
+
+
+def _size(size: int) -> str:
+    return f"{size / 1e9:g} GB" if size >= 1e8 else f"{size / 1e6:g} MB"
+
+
+def _data_directory(connection: _Connection) -> Path | None:
+    """Where a server on this machine has its data, as far as the role may know and the lab can look."""
+    try:
+        directory = Path(_value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
+    except psycopg.errors.InsufficientPrivilege:
+        return None
+    try:
+        return directory if directory.is_dir() else None
+    except OSError:
+        return None
+
+
+def _value(connection: _Connection, query: str) -> Any:
+    row = connection.execute(query.encode()).fetchone()
+    return row[0] if row else None

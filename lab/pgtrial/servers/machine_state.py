@@ -1,0 +1,151 @@
+"""The state of the machine that an arm asks for, in force during each of its trials."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from pgtrial.machines.alone import alone_changing
+from pgtrial.machines.change import Change
+from pgtrial.machines.cpus import parse_cpus, usable_cpus
+from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.kernel import COUNTERPARTS, KernelValue, Parameter, sysctl_path
+from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.mounts import mount_of, mountinfo
+from pgtrial.machines.pages import KB, HugePages, reserved
+from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.study.spec import SetUp
+
+_THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+_CPUS = Path("/sys/devices/system/cpu")
+_PARAMETERS = Path("/proc/sys")
+_TAKEN = "huge pages"
+"""PostgreSQL's hint where there is no memory of the kind that it asks for speaks of them."""
+
+
+def page_settings(setup: SetUp) -> dict[str, str]:
+    """PostgreSQL's settings that follow from the pages asked for; without an answer none."""
+    if setup.huge_pages is None:
+        return {}
+    if setup.huge_pages == "off":
+        return {"huge_pages": "off"}
+    return {"huge_pages": "on", "huge_page_size": f"{KB[setup.huge_pages]}kB"}
+
+
+@contextmanager
+def taking_pages(setup: SetUp) -> Iterator[None]:
+    """While a server starts: one that finds the huge pages taken that were reserved for it fails its trial.
+
+    They are anybody's who asks for some meanwhile; the next trial may get its own. Raises TrialError.
+    """
+    try:
+        yield
+    except ArmError as error:
+        if setup.huge_pages in KB and _TAKEN in str(error):
+            raise TrialError(str(error)) from None
+        raise
+
+
+class MachineState:
+    """What one arm asks of the machine whose changes the journal has."""
+
+    def __init__(self, arm: str, setup: SetUp, changes: HostJournal) -> None:
+        self._arm = arm
+        self._setup = setup
+        self._journal = changes
+        self._machine = changes.machine
+
+    def check(self) -> None:
+        """Find out before the first trial whether the host can be as asked for. Raises StudyError."""
+        setup, where = self._setup, f"arms.{self._arm}"
+        for key, asked in (
+            ("huge_pages", setup.huge_pages not in (None, "off")),
+            ("thp", setup.thp is not None),
+            ("sysctl", bool(setup.sysctl)),
+            ("governor", setup.governor is not None),
+            ("io_scheduler", setup.io_scheduler is not None),
+        ):
+            if asked and not self._machine.root:
+                raise StudyError(
+                    f"{where}: {key} changes the kernel's state, which only root may; {self._machine.way_to_root}"
+                )
+        for name in {*page_settings(setup)} & {*setup.settings}:
+            raise StudyError(f"{where}: {name} follows from huge_pages = {setup.huge_pages!r}; remove it from settings")
+        try:
+            if setup.cpus is not None:
+                parse_cpus(setup.cpus, usable_cpus(self._machine))
+            self._changes(Path("/"))
+            if setup.huge_pages in KB:
+                reserved(self._machine, setup.huge_pages)
+        except (HostError, ValueError) as error:
+            raise StudyError(f"{where}: {error}") from None
+
+    @contextmanager
+    def in_force(self, data: Path, pages: int) -> Iterator[None]:
+        """The host as asked for, with so many huge pages more; put back on the way out.
+
+        Raises TrialError, HostLost, and ArmError where another lab does not end its changes.
+        """
+        with ExitStack() as stack:
+            try:
+                if self._asks(pages):
+                    stack.enter_context(alone_changing(self._machine))
+                changes = self._changes(data)
+                size = self._setup.huge_pages
+                if size in KB and pages > 0:
+                    changes.append(HugePages(size=size, pages=pages, previous=reserved(self._machine, size)))
+                for change in changes:
+                    stack.enter_context(self._journal.made(change))
+            except HostError as error:
+                # memory may be in too small pieces now and not later: that is this trial's failure, not the study's
+                raise TrialError(str(error)) from None
+            yield
+
+    def _asks(self, pages: int) -> bool:
+        setup = self._setup
+        values = (setup.thp, setup.governor, setup.io_scheduler)
+        return bool(setup.sysctl) or pages > 0 or any(value is not None for value in values)
+
+    def _changes(self, data: Path) -> list[Change]:
+        """The changes of kernel values; of a scheduler only if there is data to look for."""
+        setup, machine = self._setup, self._machine
+        wanted: list[tuple[str, Path, str]] = []
+        if setup.thp is not None:
+            wanted.append(("transparent huge pages", _THP, setup.thp))
+        if setup.governor is not None:
+            governors = machine.glob(f"{_CPUS}/cpu[0-9]*/cpufreq/scaling_governor")
+            if not governors:
+                raise HostError(f"on {machine.label} CPU frequency is not the system's to govern; leave governor out")
+            wanted.extend((f"governor of {path.parts[-3]}", path, setup.governor) for path in governors)
+        if setup.io_scheduler is not None and data != Path("/"):
+            wanted.append(("I/O scheduler", _scheduler(machine, data), setup.io_scheduler))
+        values = (KernelValue.planned(machine, name, path, value) for name, path, value in wanted)
+        return [*self._parameters(), *values]
+
+    def _parameters(self) -> Iterator[Change]:
+        """Through the kernel's files, or, where it has none, by sysctl."""
+        machine, asked = self._machine, self._setup.sysctl
+        for name in asked:
+            if (other := COUNTERPARTS.get(name)) in asked:
+                raise HostError(f"{name} and {other} exclude each other: each sets the other to 0; set one of them")
+        files = bool(asked) and machine.exists(_PARAMETERS)
+        for name, value in asked.items():
+            yield (
+                KernelValue.planned(machine, name, sysctl_path(name), value)
+                if files
+                else Parameter.planned(machine, name, value)
+            )
+
+
+def _scheduler(machine: Machine, data: Path) -> Path:
+    """The scheduler's file of the block device under a directory; a partition has its disk's."""
+    mount = mount_of(machine.resolve(data), mountinfo(machine))
+    if mount is not None and mount.device:
+        # btrfs and others have a number of their own in place of their device's
+        named = Path("/sys/class/block") / machine.resolve(Path(mount.source)).name
+        for home in map(machine.resolve, (Path("/sys/dev/block") / mount.device, named)):
+            for candidate in (home, home.parent):
+                if machine.exists(candidate / "queue/scheduler"):
+                    return candidate / "queue/scheduler"
+    raise HostError(f"{data} is on no block device with a scheduler of its own; leave io_scheduler out")

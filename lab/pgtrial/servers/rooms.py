@@ -1,0 +1,334 @@
+"""A private room on another host, for one run of the lab: all that the lab makes there is in it or in its journal.
+
+Which rooms a run has is written down on the lab's machine before they are made, without a secret, so that a lab that
+comes after a crash finds them: it connects again, undoes what their journals have, and removes them.
+"""
+
+from __future__ import annotations
+
+import glob
+import json
+import os
+import secrets
+import shlex
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgtrial.machines.journal import HostJournal, undo_all
+from pgtrial.machines.machine import HostError, HostTrouble
+from pgtrial.machines.ssh import PATIENCE_S
+from pgtrial.servers.templates import KeptCopy, TemplateKey
+
+if TYPE_CHECKING:
+    from pgtrial.machines.ssh.machine import RemoteMachine
+
+_RECORDS = "rooms"
+_ACCOUNTS = ("postgres", "nobody")
+_MARK = "made-by-pgtrial"
+_SOCKET_ROOM = 80
+"""Bytes that a room's path may have, so that the name of a socket below it fits into 107."""
+
+
+@dataclass(frozen=True)
+class RoomLocation:
+    """Where a room is: the login, whether by sudo, the folder that the study names, and the room's own directory."""
+
+    ssh: str
+    sudo: bool
+    data: str
+    root: str
+    folder_made: bool = False
+    """Whether the folder was not there, and goes with the room."""
+
+
+@dataclass(frozen=True)
+class RoomTemplates:
+    """The templates of a room, for as long as that is there."""
+
+    machine: RemoteMachine
+    _made: dict[TemplateKey, Path] = field(default_factory=dict)
+
+    def find(self, key: TemplateKey) -> Path | None:
+        """The data directory of a template, or None."""
+        return self._made.get(key)
+
+    def ensure(self, key: TemplateKey, staging: Path, build: Callable[[Path], None]) -> Path:
+        """The data directory of the template; `build` makes it at `staging` if there is none yet."""
+        if key not in self._made:
+            build(staging)
+            self.machine.tool(["sync"])  # it has to outlive a start of the host
+            self._made[key] = staging
+        return self._made[key]
+
+    def present(self) -> list[Path]:
+        """All data directories."""
+        return list(self._made.values())
+
+    def forget_empty(self) -> None:
+        """Those without tables are made anew: they were never flushed on their own."""
+        for key in [key for key in self._made if not (key.scale or key.prepared)]:
+            del self._made[key]
+
+
+class Room:
+    """One room. `account` is the user that servers run as there, None for the login's own."""
+
+    def __init__(self, machine: RemoteMachine, place: RoomLocation, record: Path) -> None:
+        self.machine = machine
+        self.root = Path(place.root)
+        self.account: str | None = None
+        self.templates = RoomTemplates(machine)
+        self.kept: dict[KeptCopy, Path] = {}
+        self.journal = HostJournal(self.root, machine)
+        self._place = place
+        self._record = record
+        self._count = 0
+        self.settled = 0
+        """How often the host was lost and came back."""
+        self._unsettled: str | None = None
+        """What happened to the host, until that is settled what the lab had left there."""
+
+    @classmethod
+    def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
+        """Connect and make the room. Raises HostTrouble, in a sentence for people."""
+        machine = _machine(ssh, sudo=sudo, patience_s=patience_s)
+        try:
+            machine.check()
+            root = f"{data.rstrip('/')}/pgtrial-{secrets.token_hex(4)}"
+            if len(os.fsencode(root)) > _SOCKET_ROOM:
+                raise HostError(f"data = {data!r} is too long for the names of sockets in it; name a shorter one")
+            place = RoomLocation(ssh, sudo, data, root, folder_made=not _is_there(machine, data))
+        except BaseException:
+            machine.close()
+            raise
+        room = cls(machine, place, _write_down(run, place))
+        try:
+            room._make()
+        except OSError as error:
+            room.remove()
+            raise HostError(f"data = {data!r} on {ssh}: nothing can be made there: {error.strerror}") from None
+        except BaseException:
+            room.remove()
+            raise
+        return room
+
+    def path(self, name: str) -> Path:
+        """A fresh path in the room, not yet made."""
+        self._count += 1
+        return self.root / f"{self._count:03}-{name}"
+
+    def shell(self, script: str, *, given: str | None = None, timeout_s: float | None = None) -> str:
+        """Run a script as the servers' account; what it printed. Raises HostError with the words of what failed."""
+        done = self.machine.run(["sh", "-c", script], text_in=given, user=self.account, timeout_s=timeout_s)
+        if done.status != 0:
+            said = " ".join((done.stderr or done.stdout).split())[:400] or f"status {done.status}"
+            raise HostError(f"{self.machine.label}: {said}")
+        return done.stdout
+
+    def ready(self) -> str | None:
+        """Be ready for a trial: a host that was lost is waited for, and what the lab had left there is settled.
+
+        A sentence about that, if there was such a thing. Raises HostLost if the host is still gone, and HostError where
+        a change of it could not be undone, or the room is gone.
+        """
+        machine = self.machine
+        self._unsettled = machine.rejoin() or self._unsettled
+        if self._unsettled is None:
+            return None
+        if not machine.exists(self.root):
+            raise HostError(
+                f"{machine.label} {self._unsettled}, and {self.root} is gone: the file system that holds "
+                f"{self._place.data} is not mounted, or does not outlive a start; mount it, or name another folder"
+            )
+        machine.end_jobs(_jobs(self.root))
+        machine.begin_jobs(_jobs(self.root))
+        failures = undo_all(self.root, machine)
+        if failures:
+            raise HostError(" ".join(failures))
+        # a server that ended with its host leaves data in any state, and an empty cluster was never flushed
+        self.kept.clear()
+        self.templates.forget_empty()
+        for path in machine.glob(f"{glob.escape(str(self.root))}/[0-9]*-*"):
+            if path not in self.templates.present():
+                machine.remove_tree(path)
+        happened, self._unsettled = self._unsettled, None
+        self.settled += 1
+        return f"{machine.label} {happened} before this trial; what pgtrial had changed there was undone and made anew"
+
+    def remove(self) -> None:
+        """Undo what the journal has and remove the room; nothing is left there. Raises HostTrouble."""
+        self.machine.connection.hurry()
+        self.machine.rejoin()
+        _remove(self.machine, self._place)
+        self._record.unlink(missing_ok=True)
+        self.machine.close()
+
+    def _make(self) -> None:
+        machine, root = self.machine, self.root
+        if self._place.folder_made:
+            machine.mkdir(Path(self._place.data), 0o755)
+        machine.begin_jobs(_jobs(root))
+        machine.mkdir(root, 0o700)
+        machine.write_text(
+            root / _MARK, f"Room of a pgtrial on {os.uname().nodename}; `pgtrial cleanup` there removes it.\n"
+        )
+        if machine.root:
+            self.account = _account(machine)
+            machine.chown(root, self.account)
+            if machine.looked(["test", "-x", root / "."], user=self.account).status != 0:
+                raise HostError(
+                    f"servers on {machine.label} run as the user {self.account}, who cannot reach {self._place.data}; "
+                    "let everyone enter it (mode 755, and all above it)"
+                )
+
+
+def pending_rooms(run: Path) -> list[str]:
+    """The rooms that a run of the lab left on other hosts, in words; no host is asked."""
+    return [f"{place.root} on {place.ssh}, with servers and changes of that host" for _, place in _records(run)]
+
+
+def remove_rooms(run: Path) -> tuple[list[str], list[str]]:
+    """Remove what a crashed lab left on other hosts: sentences on what was done, and on what could not be."""
+    notices, failures = [], []
+    for record, place in _records(run):
+        machine = _machine(place.ssh, sudo=place.sudo)
+        try:
+            _remove(machine, place)
+            machine.close()
+        except (HostTrouble, OSError) as error:
+            failures.append(
+                f"{place.root} on {place.ssh}, left by a pgtrial that ended abruptly, could not be removed ({error}); "
+                f"put it right and run pgtrial cleanup, or remove {record} if that host is gone for good."
+            )
+        else:
+            record.unlink()
+            notices.append(f"Removed {place.root} on {place.ssh}, left by a pgtrial that ended abruptly.")
+    return notices, failures
+
+
+def _machine(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> RemoteMachine:
+    # ssh takes a fifth of a second to import, and most studies reach no other host
+    from pgtrial.machines.ssh.machine import RemoteMachine  # noqa: PLC0415
+
+    return RemoteMachine(ssh, sudo=sudo, patience_s=patience_s)
+
+
+def _remove(machine: RemoteMachine, place: RoomLocation) -> None:
+    root = Path(place.root)
+    machine.check()
+    machine.end_jobs(_jobs(root))
+    if machine.exists(root):
+        failures = undo_all(root, machine)
+        if failures:
+            raise HostError(" ".join(failures))
+        machine.remove_tree(root)
+        if machine.exists(root):
+            raise HostError(f"{root} on {machine.label} cannot be removed; look what is in it")
+    if place.folder_made and machine.exists(Path(place.data)):
+        machine.run(["rmdir", place.data])  # unless another pgtrial is in it
+
+
+def _jobs(root: Path) -> Path:
+    """The room's directory for jobs: they are the login's, while the room may be another user's."""
+    return Path("/tmp") / f"{root.name}-jobs"
+
+
+def _is_there(machine: RemoteMachine, data: str) -> bool:
+    """Whether the folder is there, and a room may be made in it. Raises HostTrouble."""
+    where = f"data = {data!r} on {machine.label}"
+    folder = shlex.quote(data)
+    words = {
+        "1": f"{where} is no directory; name a directory",
+        "2": f"{where}: you may not write there; give it to your user (chown), write sudo = true, or name another one",
+        "3": f"{where}: there is no such directory, and none above it; make it (mkdir -p)",
+        "4": f"{where}: there is no such directory, and you may not make it; make it, or write sudo = true",
+    }
+    found = machine.looked(
+        [
+            "sh",
+            "-c",
+            f"if [ -e {folder} ]; then [ -d {folder} ] || exit 1; [ -w {folder} ] && [ -x {folder} ] || exit 2; "
+            f'else above=$(dirname {folder}); [ -d "$above" ] || exit 3; [ -w "$above" ] || exit 4; echo new; fi',
+        ]
+    )
+    if found.status != 0:
+        said = " ".join(found.stderr.split()) or f"status {found.status}"
+        raise HostError(words.get(str(found.status), f"{where}: {said}"))
+    return found.stdout.strip() != "new"
+
+
+def _account(machine: RemoteMachine) -> str:
+    for name in _ACCOUNTS:
+        if machine.looked(["id", "-u", name]).status == 0:
+            return name
+    raise HostError(
+        f"PostgreSQL refuses to run as root and {machine.label} has neither a user postgres nor nobody; create one"
+    )
+
+
+def _write_down(run: Path, place: RoomLocation) -> Path:
+    directory = run / _RECORDS
+    directory.mkdir(mode=0o700, exist_ok=True)
+    record = directory / f"{Path(place.root).name}.json"
+    with record.open("x") as file:
+        json.dump(asdict(place), file)
+        file.flush()
+        os.fsync(file.fileno())
+    return record
+
+
+def _records(run: Path) -> Iterator[tuple[Path, RoomLocation]]:
+    for record in sorted((run / _RECORDS).glob("*.json")):
+        try:
+            yield record, RoomLocation(**json.loads(record.read_text()))
+        except (ValueError, TypeError):
+            # half-written: the room was not made yet
+            record.unlink()
+
+
+class Rooms:
+    """The rooms of one run of the lab, one for each login, folder and way."""
+
+    def __init__(self, run: Path) -> None:
+        self._run = run
+        self._rooms: dict[tuple[str, str, bool], Room] = {}
+
+    def room(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
+        """The room there, made on first use. Raises HostTrouble."""
+        key = (ssh, data, sudo)
+        if key not in self._rooms:
+            self._rooms[key] = Room.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
+        return self._rooms[key]
+
+    def ready(self, room: Room) -> list[str]:
+        """Have a room be ready for a trial, and nothing running beside it that a trial of another room has left there.
+
+        Sentences about what had happened. Raises HostTrouble.
+        """
+        where = room.machine.connection.where
+        beside = [
+            other
+            for other in self._rooms.values()
+            if other is not room
+            and other.machine.connection.lost is not None
+            and (other.machine.connection.where.host, other.machine.connection.where.port) == (where.host, where.port)
+        ]
+        told = [each.ready() for each in (room, *beside)]
+        return [sentence for sentence in told if sentence is not None]
+
+    def remove(self) -> list[str]:
+        """Remove them all; a sentence for each that could not be."""
+        failures = []
+        for key, room in list(self._rooms.items()):
+            try:
+                room.remove()
+            except (HostTrouble, OSError) as error:
+                failures.append(
+                    f"{room.root} on {room.machine.label}, with what the study had changed there, could not be removed "
+                    f"({error}); pgtrial cleanup does it when that host is back."
+                )
+            else:
+                del self._rooms[key]
+        return failures

@@ -1,0 +1,84 @@
+"""What was changed on a given server and is to be put back, written down before the change is made."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+from psycopg import sql
+
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.study.frozen import SECRETS
+
+_PREFIX = "given-settings-"
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The journals of one run directory, a file per arm; no password is written."""
+
+    run: Path
+
+    def write(self, arm: str, target: Target, previous: dict[str, str | None]) -> Path:
+        """Record the values (None: not set by ALTER SYSTEM) that `restore` puts back; on disk when this returns."""
+        path = self.run / f"{_PREFIX}{arm.encode().hex()}.json"
+        address = {"host": target.host, "port": target.port, "user": target.user, "dbname": target.dbname}
+        address |= {"name": target.name} if target.name is not None else {}
+        extra = {name: value for name, value in target.extra.items() if name not in SECRETS}
+        content = {"arm": arm, "target": address, "extra": extra, "previous": previous}
+        LOCAL.write_text(path, json.dumps(content), mode=0o600, durable=True)
+        return path
+
+    def done(self, path: Path) -> None:
+        """The values are back."""
+        path.unlink()
+
+
+def restore(target: Target, previous: dict[str, str | None]) -> None:
+    """Put the former ALTER SYSTEM values back and reload. Raises psycopg.Error."""
+    with target.connect() as connection:
+        for name, value in previous.items():
+            connection.execute(alter_system(name, value))
+        connection.execute("SELECT pg_reload_conf()")
+
+
+def alter_system(name: str, value: str | None) -> sql.Composed:
+    """ALTER SYSTEM SET, or RESET for None; a dotted name is quoted part by part."""
+    setting = sql.Identifier(*name.split("."))
+    if value is None:
+        return sql.SQL("ALTER SYSTEM RESET {}").format(setting)
+    return sql.SQL("ALTER SYSTEM SET {} = {}").format(setting, sql.Literal(value))
+
+
+def pending(run: Path) -> list[str]:
+    """The settings that the run of a crashed lab has changed, in words; no server is asked."""
+    return [f"settings {', '.join(content['previous'])} of {target.label}" for _, content, target in _records(run)]
+
+
+def undo(run: Path) -> list[str]:
+    """Put back what a run changed and left so; returns a sentence for each journal that could not be obeyed."""
+    failures = []
+    for path, content, target in _records(run):
+        try:
+            restore(target, content["previous"])
+        except psycopg.Error as error:
+            reason = str(error).strip().splitlines()[-1]
+            failures.append(
+                f"The settings {', '.join(content['previous'])} of {target.label} could not be put back ({reason}); "
+                "once it can be reached, run pgtrial cleanup with PGPASSWORD or .pgpass set for it."
+            )
+        else:
+            path.unlink()
+    return failures
+
+
+def _records(run: Path) -> Iterator[tuple[Path, dict[str, Any], Target]]:
+    for path in sorted(run.glob(f"{_PREFIX}*.json")):
+        content = json.loads(path.read_text())
+        yield path, content, Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])

@@ -1,0 +1,238 @@
+"""An arm's volumes: made for one trial, verified, and destroyed after it."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import uuid
+from collections.abc import Collection, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.mounts import Mounted, mount_of, mounted_at, mountinfo, mounts
+from pgtrial.machines.pages import available_bytes
+from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.storage import Storage, Volume
+
+MAKERS = {
+    # nothing is left for a background thread that would fill tables during the trial, and a file keeps its blocks
+    "ext4": ["mkfs.ext4", "-q", "-F", "-E", "nodiscard,lazy_itable_init=0,lazy_journal_init=0"],
+    "xfs": ["mkfs.xfs", "-q", "-f", "-K"],
+    "btrfs": ["mkfs.btrfs", "-q", "-f", "-K"],
+}
+
+_WITH_UUID = {"ext4": "-U{}", "xfs": "-muuid={}", "btrfs": "-U{}"}
+"""By this name the filesystem on somebody's device is known for ours when it is to be removed."""
+
+_IN_FORCE_UNSAID = frozenset(
+    {"defaults", "rw", "atime", "relatime", "async", "barrier", "barrier=1", "suid", "dev", "exec"}
+)
+"""Mount options that are the default, of which the kernel does not tell."""
+
+
+@dataclass(frozen=True)
+class DataDirectories:
+    """Where the data directory of one trial goes, and its WAL if that is elsewhere; both are not made yet."""
+
+    data: Path
+    wal: Path | None = None
+
+
+@dataclass
+class Volumes:
+    """The volumes of one arm, on the machine and below the run of a journal.
+
+    Loop volumes of all arms are in turn on the same blocks of the same file.
+    """
+
+    arm: str
+    storage: Storage
+    changes: HostJournal
+    _lies_on: dict[Path, Path] = field(default_factory=dict, init=False)
+    """The mount point that each directory of the study's own was below when it was first used."""
+
+    @property
+    def _machine(self) -> Machine:
+        return self.changes.machine
+
+    def check(self, needed_bytes: int, wal_bytes: int = 0) -> None:
+        """Find out before the first trial whether the volumes can be had at each place. Raises StudyError, ArmError.
+
+        `needed_bytes` are those of the data with its WAL, `wal_bytes` those of a volume of the WAL's own.
+        """
+        for place in range(len(self.storage.on)):
+            try:
+                for volume, key in self._volumes(place):
+                    self._check_volume(
+                        volume, key, *((needed_bytes, "data") if key == "storage" else (wal_bytes, "WAL"))
+                    )
+                with self.made(place):
+                    pass
+            except (ArmError, HostError) as error:
+                raise StudyError(f"arms.{self.arm}: {error}") from None
+
+    @contextmanager
+    def made(self, place: int | None = None) -> Iterator[DataDirectories]:
+        """Fresh volumes, of a storage that lists places at this one; destroyed on the way out.
+
+        Raises ArmError in words of the system's tools, and HostLost.
+        """
+        with ExitStack() as stack:
+            try:
+                roots = [self._make(stack, volume, key) for volume, key in self._volumes(place)]
+            except HostError as error:
+                raise ArmError(str(error)) from None
+            yield DataDirectories(roots[0] / "data", roots[1] / "wal" if len(roots) > 1 else None)
+
+    def _volumes(self, place: int | None) -> list[tuple[Volume, str]]:
+        storage = self.storage.at(place)
+        return [(storage, "storage"), *([(storage.wal, "storage.wal")] if storage.wal is not None else [])]
+
+    def _check_volume(self, volume: Volume, key: str, needed_bytes: int, what: str) -> None:
+        where = f"arms.{self.arm}: {key}"
+        machine = self._machine
+        if volume.directory is None and not machine.root:
+            raise StudyError(
+                f"{where} makes a filesystem, which only root may; {machine.way_to_root}, or name a directory"
+            )
+        if volume.directory is not None and machine.run(["test", "-d", volume.directory]).status != 0:
+            raise StudyError(f"{where}: there is no directory {volume.directory}")
+        if volume.device is not None:
+            _check_device(machine, volume.device, volume.overwrite, where)
+        if volume.device is None and volume.directory is None and volume.size < needed_bytes:
+            raise StudyError(
+                f"{where}: size = {volume.size / 1e6:,.0f} MB does not hold the {what}, which needs about "
+                f"{needed_bytes / 1e6:,.0f} MB{' with its WAL' if what == 'data' else ''}; raise the size or lower the "
+                "scale"
+            )
+        if volume.fs == "tmpfs" and volume.size > (available := available_bytes(machine)):
+            raise StudyError(
+                f"{where}: a tmpfs of {volume.size / 1e9:.1f} GB does not fit the memory, of which "
+                f"{available / 1e9:.1f} GB are available"
+            )
+
+    def _make(self, stack: ExitStack, volume: Volume, key: str) -> Path:
+        """The root of one fresh volume, open to the servers' account."""
+        machine = self._machine
+        if volume.directory is not None:
+            root = volume.directory / f"pgtrial-{os.getpid()}-{secrets.token_hex(3)}"
+            stack.enter_context(self.changes.made(PrivateDirectory(path=root)))
+            mounted = mount_of(machine.resolve(root), mountinfo(machine))
+            _verify(mounted, volume)
+            if mounted is not None:
+                self._check_same_mount(volume.directory, mounted.target)
+            return root
+        # one name for all arms and trials: the path is no difference between them
+        target = self.changes.run / f"volume-{key.replace('.', '-')}"
+        if volume.fs == "zfs":
+            self._make_pool(stack, volume, target, key)
+            return target
+        stack.enter_context(self.changes.made(MountPoint(path=target)))
+        source, options = self._source(stack, volume, key)
+        stack.enter_context(
+            self.changes.made(
+                Mount(filesystem=str(volume.fs), source=source, target=target, options=(*options, *volume.mount))
+            )
+        )
+        _verify(mounted_at(machine.resolve(target), mountinfo(machine)), volume)
+        machine.tool(["chmod", "0755", target])
+        return target
+
+    def _check_same_mount(self, directory: Path, mounted: Path) -> None:
+        """Raise HostError if a mount is gone, as after a start of the host: the arm would run elsewhere in silence."""
+        before = self._lies_on.setdefault(directory, mounted)
+        if mounted != before:
+            raise HostError(
+                f"{directory} on {self._machine.label} was on what is mounted at {before}, and is on {mounted} now; "
+                "mount it again"
+            )
+
+    def _source(self, stack: ExitStack, volume: Volume, key: str) -> tuple[str, list[str]]:
+        """What is mounted, with options that the making needs."""
+        if volume.fs == "tmpfs":
+            return "pgtrial", [f"size={volume.size}"]
+        device = self._device(stack, volume, key)
+        filesystem = str(volume.fs)
+        command = [*MAKERS[filesystem], *volume.mkfs]
+        if volume.device is not None:
+            own = str(uuid.uuid4())
+            words = (*command, _WITH_UUID[filesystem].format(own), str(device))
+            stack.enter_context(self.changes.made(Signature(device=device, uuid=own, make_command=words)))
+        else:
+            self._machine.tool([*command, str(device)])
+        return str(device), []
+
+    def _device(self, stack: ExitStack, volume: Volume, key: str) -> Path:
+        if volume.device is not None:
+            return volume.device
+        file = self._backing_file(volume, key)
+        loop = LoopDevice(file=file)
+        stack.enter_context(self.changes.made(loop))
+        device = loop.device(self._machine)
+        if device is None:
+            raise HostError(f"the loop device over {file} is gone")
+        return device
+
+    def _backing_file(self, volume: Volume, key: str) -> Path:
+        """The run's file of this role and size, made on first use and removed with the run."""
+        path = self.changes.run / f"{key}-{volume.size}{'' if volume.preallocate else '-sparse'}.img"
+        if not self._machine.exists(path):
+            self.changes.make(BackingFile(path=path, size=volume.size, preallocate=volume.preallocate))
+        return path
+
+    def _make_pool(self, stack: ExitStack, volume: Volume, target: Path, key: str) -> None:
+        device = self._device(stack, volume, key)
+        name = f"pgtrial-{secrets.token_hex(4)}"
+        stack.enter_context(self.changes.made(MountPoint(path=target)))
+        pool = Pool(
+            name=name, device=device, target=target, pool_options=tuple(volume.mkfs), properties=tuple(volume.mount)
+        )
+        stack.enter_context(self.changes.made(pool))
+        pool.verify(self._machine)
+
+
+def _check_device(machine: Machine, device: Path, overwrite: bool, where: str) -> None:
+    if machine.run(["test", "-b", device]).status != 0:
+        raise StudyError(f"{where}: {device} is no block device")
+    users = [str(mounted.target) for mounted in _mounts_of(machine, device)]
+    if users:
+        raise StudyError(f"{where}: {device} is in use: mounted at {', '.join(users)}")
+    try:
+        found = machine.tool(["wipefs", "--noheadings", "--output", "TYPE", device]).split()
+    except HostError as error:
+        raise StudyError(f"{where}: {error}") from None
+    if found and not overwrite:
+        raise StudyError(
+            f"{where}: {device} holds {', '.join(found)}; to have it used all the same, write overwrite = true"
+        )
+
+
+def _mounts_of(machine: Machine, device: Path) -> list[Mounted]:
+    real = machine.resolve(device)
+    from_device = [mounted for mounted in mounts(mountinfo(machine)) if mounted.source.startswith("/")]
+    sources = {source: machine.resolve(Path(source)) for source in {mounted.source for mounted in from_device}}
+    return [mounted for mounted in from_device if sources[mounted.source] == real]
+
+
+def _verify(mounted: Mounted | None, volume: Volume) -> None:
+    """The filesystem and each option that was asked for are in force, or HostError says which is not."""
+    if mounted is None:
+        raise HostError("the volume is not mounted after mounting it")
+    if volume.fs is not None and mounted.filesystem != volume.fs:
+        raise HostError(f"{mounted.target} is {mounted.filesystem} and the study asks for {volume.fs}")
+    missing = [option for option in volume.mount if not _in_force(option, mounted.options)]
+    if missing:
+        raise HostError(
+            f"the kernel took the mount of {mounted.filesystem}, but {', '.join(missing)} is not in force "
+            f"(it says {','.join(sorted(mounted.options))})"
+        )
+
+
+def _in_force(option: str, shown: Collection[str]) -> bool:
+    if option in shown or option in _IN_FORCE_UNSAID:
+        return not (option in ("atime", "relatime") and "noatime" in shown)
+    return option == "barrier=0" and "nobarrier" in shown

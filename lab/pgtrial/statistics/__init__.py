@@ -1,0 +1,1 @@
+"""From stored trials to a result: claims, costs, regimes, canaries. Pure functions."""

@@ -1,0 +1,180 @@
+"""Whether a block was disturbed: a rule that sees canaries and nothing of any trial or arm. Pure functions."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import median
+from typing import Literal
+
+from pgtrial.model.records.results import DisturbedBlock
+from pgtrial.model.records.study import Canary, CanaryReading, Deviation, Judgement, Plan
+from pgtrial.model.units import percent, plural
+from pgtrial.statistics.levels import robust_sd
+
+PROBES = {
+    "cpu_per_s": "MiB hashed a second",
+    "flushes_per_s": "flushes a second",
+    "select1_per_s": "transactions of SELECT 1 a second",
+}
+"""Fields of CanaryReading that are judged, with their units; the others are shown only."""
+
+REFERENCE = 6
+"""Canaries taken before the first block; with fewer readings of a probe nothing is called off."""
+
+DEVIATIONS = 5.0
+"""Median absolute deviations, scaled to standard deviations, that are tolerated."""
+
+FLOOR = 0.10
+"""Deviation that is always tolerated, as a factor less one.
+
+Below it a disturbance of a whole block moves both arms alike, and a ratio hardly; and a canary of a fraction of a
+second is itself no more exact than some percent. Without it the few alike readings of a quiet machine, whose median
+absolute deviation is nearly zero, would make half a percent an accident.
+"""
+
+CAP = 0.10
+"""Share of the planned blocks that may be voided, but at least one."""
+
+_UNEVEN = 0.05
+
+
+def deviations(readings: Sequence[CanaryReading], about: int) -> list[Deviation]:
+    """The probes of `readings[about]` that are far from the median of all of them, on a logarithmic scale."""
+    found = []
+    for probe in PROBES:
+        value = getattr(readings[about], probe)
+        known = [math.log(each) for reading in readings if (each := getattr(reading, probe))]
+        if not value or len(known) < REFERENCE:
+            continue
+        usual = median(known)
+        tolerated = max(DEVIATIONS * robust_sd(known, usual), math.log1p(FLOOR))
+        if abs(math.log(value) - usual) > tolerated:
+            found.append(
+                Deviation(
+                    canary=about, probe=probe, value=value, usual=math.exp(usual), tolerated=math.expm1(tolerated)
+                )
+            )
+    return found
+
+
+def is_off(canaries: Sequence[Canary]) -> bool:
+    """Whether the newest canary is off, by all that were taken until then."""
+    return bool(canaries) and bool(deviations([each.reading for each in canaries], len(canaries) - 1))
+
+
+def judge(canaries: Sequence[Canary], after: CanaryReading, block: int, planned_blocks: int) -> Judgement:
+    """The judgement of a block that has just ended: `canaries` are all before it, the newest just before the block."""
+    readings = [*(each.reading for each in canaries), after]
+    numbers = [*(each.number for each in canaries), canaries[-1].number + 1]
+    off = [
+        each.model_copy(update={"canary": numbers[place]})
+        for place in (len(readings) - 2, len(readings) - 1)
+        for each in deviations(readings, place)
+    ]
+    voids = [each for each in judgements(canaries) if each.outcome == "void"]
+    outcome: Literal["kept", "void", "noisy"] = "kept"
+    if off:
+        outcome = "void" if len(voids) < most_voids(planned_blocks) else "noisy"
+    return Judgement(
+        block=block,
+        attempt=1 + sum(each.block == block for each in voids),
+        before=numbers[-2],
+        outcome=outcome,
+        off=off,
+        reason=_reason(off, numbers[-2]),
+    )
+
+
+def most_voids(planned_blocks: int) -> int:
+    """How many blocks of a study may be voided."""
+    return max(1, int(CAP * planned_blocks))
+
+
+def judgements(canaries: Sequence[Canary]) -> list[Judgement]:
+    """All judgements made so far, in order."""
+    return [canary.judged for canary in canaries if canary.judged is not None]
+
+
+def disturbed(canaries: Sequence[Canary], outcome: Literal["void", "noisy"]) -> list[DisturbedBlock]:
+    """The blocks that were voided, or kept although the canary was off."""
+    return [
+        DisturbedBlock(block=each.block, attempt=each.attempt, reason=each.reason, failed=each.failed)
+        for each in judgements(canaries)
+        if each.outcome == outcome
+    ]
+
+
+def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
+    """What a reader has to know of voided and noisy blocks, one sentence each."""
+    voids, noisy = disturbed(canaries, "void"), disturbed(canaries, "noisy")
+    notes = []
+    if voids:
+        told = "; ".join(f"block {each.block + 1}: {each.reason}" for each in voids)
+        notes.append(f"The canary voided {plural(len(voids), 'block')}, set aside and run again. {told}.")
+    if noisy:
+        told = ", ".join(str(each.block + 1) for each in noisy)
+        verb = "counts" if len(noisy) == 1 else "count"
+        notes.append(
+            f"The host was disturbed in {plural(len(noisy), 'more block')} that {verb} all the same, since no more "
+            f"than {most_voids(plan.max_blocks)} of {plan.max_blocks} may be voided: {told}."
+        )
+    last = Counter(_last_arm(plan, each.block) for each in judgements(canaries) if _off_after(each))
+    for arm, count, p in _uneven(last, len(plan.arms)):
+        notes.append(
+            f"The canary was off {count} of {last.total()} times just after a trial of {arm} (p = {p:.2g}): what "
+            f"{arm} leaves behind may disturb what follows it."
+        )
+    failed = Counter[str]()
+    for each in voids:
+        failed.update(each.failed)
+    for arm, count, p in _uneven(failed, len(plan.arms)):
+        notes.append(
+            f"Of {plural(failed.total(), 'failed trial')} in voided blocks {count} are of {arm} (p = {p:.2g}): voiding "
+            f"may have hidden failures; read voided/ in the study's directory."
+        )
+    return notes
+
+
+def _reason(off: Sequence[Deviation], before: int) -> str:
+    """The deviations in words; a sentence without its full stop."""
+    parts = []
+    for each in off:
+        change = each.value / each.usual - 1
+        parts.append(
+            f"the canary {'before' if each.canary == before else 'after'} it had {each.value:,.0f} {PROBES[each.probe]}"
+            f", {percent(abs(change), 0)} {'more' if change > 0 else 'fewer'} than the usual {each.usual:,.0f} "
+            f"(tolerated: a factor of {1 + each.tolerated:.2f})"
+        )
+    return " and ".join(parts)
+
+
+def _off_after(judgement: Judgement) -> bool:
+    return any(each.canary != judgement.before for each in judgement.off)
+
+
+def _last_arm(plan: Plan, block: int) -> str:
+    return max((trial for trial in plan.trials if trial.block == block), key=lambda trial: trial.index).arm
+
+
+def _uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
+    """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
+    total = sum(counts.values())
+    found = []
+    for arm, count in counts.items():
+        p = _binomial_p(count, total, 1 / arms)
+        if count > total / arms and p < _UNEVEN:
+            found.append((arm, count, p))
+    return found
+
+
+def _binomial_p(hits: int, of: int, share: float) -> float:
+    """Two-sided: the probability of all outcomes that are no likelier than this one."""
+    likely = [_probability(each, of, share) for each in range(of + 1)]
+    return min(1.0, math.fsum(p for p in likely if p <= likely[hits] * (1 + 1e-7)))
+
+
+def _probability(hits: int, of: int, share: float) -> float:
+    ways = math.lgamma(of + 1) - math.lgamma(hits + 1) - math.lgamma(of - hits + 1)
+    return math.exp(ways + hits * math.log(share) + (of - hits) * math.log1p(-share))

@@ -1,0 +1,129 @@
+"""Where the regime changes within trials: by arm and load point, for a comparison, and the speeds on either side."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import numpy as np
+
+from pgtrial.model.records.results import BlockRatio, CellRegimes, Regime, Shape, TrialRegime, When
+from pgtrial.model.records.study import Trial
+from pgtrial.statistics.levels import spread
+from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.regimes import detect
+from pgtrial.statistics.spoilt import TOLERATED
+from pgtrial.statistics.steady import Seconds
+
+TOLERATED_BLOCKS = 2 * TOLERATED
+"""Share of blocks that may hold a trial whose regime changes: one in four, as many as two spoilt arms may spoil.
+
+For a comparison a block counts once, whichever of its two trials changes: then the choice between one claim and one for
+each regime does not depend on which arm is which, and the coin stays fair under it.
+"""
+
+_CHANGING: tuple[Shape, ...] = ("warm-up", "slow-down", "collapse", "recovery", "no steady state")
+"""Classes that end on another level than they began with. A cyclic trial comes back, and its average is a level."""
+
+
+class Changes:
+    """The regimes of a study's trials. Without the seconds nothing is known, and nothing changes."""
+
+    def __init__(self, grid: Grid, seconds: Seconds | None):
+        self._grid = grid
+        # the throughput at a given rate is steady by construction
+        self.seconds = seconds if grid.plan.measure == "goodput" else None
+        known = self.seconds
+        found = {trial.index: _regime(trial, known) for trial in grid.trials} if known is not None else {}
+        self._regimes = {index: regime for index, regime in found.items() if regime is not None}
+
+    def changes(self, trial: Trial) -> bool:
+        """Whether the trial ended in another regime than it began in."""
+        regime = self._regimes.get(trial.index)
+        return regime is not None and regime.shape in _CHANGING
+
+    def between(self, arm: str, point: int | None) -> bool:
+        """Whether `arm` and the baseline have to be compared by regime: at a load point, or (None) at any of them."""
+        if point is None:
+            return any(self.between(arm, p) for p in range(len(self._grid.plan.load_points)))
+        pairs = [
+            (ours, theirs)
+            for block in self._grid.blocks
+            if (ours := self._grid.trial(block, point, arm)) is not None
+            and (theirs := self._grid.trial(block, point, self._grid.plan.baseline)) is not None
+        ]
+        return _many(sum(self.changes(ours) or self.changes(theirs) for ours, theirs in pairs), len(pairs))
+
+    def ratios(self, arm: str, point: int | None, when: When) -> list[BlockRatio]:
+        """The block log-ratios in one regime, at a load point or (None) as the mean over all.
+
+        Load points at which the regime does not change count with their whole trials. Empty after the change if more
+        than the tolerated blocks have no level there.
+        """
+        points = range(len(self._grid.plan.load_points)) if point is None else [point]
+        split = {point for point in points if self.between(arm, point)}
+
+        def speed(trial: Trial) -> float | None:
+            if self._grid.point_of(trial) not in split or not self._grid.goodput(trial):
+                return self._grid.speed(trial)
+            return self._speed(trial, when)
+
+        ratios = self._grid.ratios(arm, point, speed)
+        unknown = sum(ratio.log_ratio is None and not ratio.failed for ratio in ratios)
+        return [] if when == "after" and _many(unknown, len(ratios)) else ratios
+
+    def _speed(self, trial: Trial, when: When) -> float | None:
+        """Goodput in one regime. A trial that has not changed is as yet before its change."""
+        if not self.changes(trial):
+            return self._grid.speed(trial) if when == "before" else None
+        regime = self._regimes[trial.index]
+        if when == "before":
+            first = regime.segments[0]
+            return first.committed / first.end_s
+        last_but_one, last = regime.segments[-2:]
+        return (last.committed - last_but_one.committed) / (last.end_s - last.start_s) if regime.settled else None
+
+    def cell(self, arm: str, point: int) -> CellRegimes:
+        """One arm at one load point."""
+        trials = [trial for trial in self._grid.of(arm, point) if trial.index in self._regimes]
+        regimes = [self._regimes[trial.index] for trial in trials]
+        changed = [self._regimes[trial.index] for trial in trials if self.changes(trial)]
+        settled = [regime.segments[-1] for regime in changed if regime.settled]
+        first = [regime.segments[0] for regime in changed]
+        return CellRegimes(
+            arm=arm,
+            load_point=point,
+            trials=len(trials),
+            shapes=dict(Counter(regime.shape for regime in regimes).most_common()),
+            changes=_many(len(changed), len(trials)),
+            before=spread([segment.tps for segment in first]),
+            after=spread([segment.tps for segment in settled]),
+            changed_s=spread([segment.end_s for segment in first]),
+            changed_committed=spread([segment.committed for segment in first]),
+            settled_s=spread([segment.start_s for segment in settled]),
+            not_flat=[
+                TrialRegime(index=trial.index, block=trial.block, regime=regime)
+                for trial, regime in zip(trials, regimes, strict=True)
+                if regime.shape != "flat"
+            ],
+        )
+
+    def told(self) -> list[CellRegimes]:
+        """All arms at the load points where some trial did not keep one level."""
+        plan = self._grid.plan
+        found = [[self.cell(arm, point) for arm in plan.arms] for point in range(len(plan.load_points))]
+        return [cell for cells in found if any(cell.not_flat for cell in cells) for cell in cells]
+
+
+def _regime(trial: Trial, seconds: Seconds) -> Regime | None:
+    """The regime of a trial that delivered something. Only whole seconds count; one without a row had no commit."""
+    if trial.status == "failed" or trial.measured is None or trial.index not in seconds:
+        return None
+    whole = np.zeros(math.floor(trial.measured.duration_s + 0.01), dtype=np.int64)
+    known = np.asarray(seconds[trial.index], dtype=np.int64)[: len(whole)]
+    whole[: len(known)] = known
+    return detect(whole)
+
+
+def _many(blocks: int, of: int) -> bool:
+    return blocks > TOLERATED_BLOCKS * of

@@ -1,0 +1,209 @@
+"""One claim: the rule P8 on one series of block log-ratios, with what stands beside its interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When
+from pgtrial.model.records.study import Plan, Trial
+from pgtrial.statistics import p8
+from pgtrial.statistics.changes import Changes
+from pgtrial.statistics.deployments import t_interval
+from pgtrial.statistics.levels import robust_sd
+from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.steady import Seconds
+
+_ODD = 3.5
+"""Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""
+
+_REGIMES: tuple[When, ...] = ("before", "after")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a claim is about: an arm against the baseline, at a load point or (None) as the mean over all of them."""
+
+    arm: str
+    point: int | None
+    family: int
+    """Number of claims that share the error of each look."""
+    regime: When | None = None
+    """The regime that it speaks of; None: whole trials."""
+
+
+def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[Comparison]:
+    """The primary claims as far as they are decided: the same decisions as in the study's result, and nothing else."""
+    grid = Grid(plan, trials)
+    changes = Changes(grid, seconds)
+    others = [arm for arm in plan.arms if arm != plan.baseline]
+    return [
+        Comparison(
+            part.arm,
+            part.regime,
+            any(reading.verdict != "undecided" for reading in _decision(grid, part, ratios).readings),
+            _running(ratios),
+        )
+        for arm in others
+        for part, ratios in _series(grid, changes, Subject(arm, None, len(others)))
+    ]
+
+
+def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
+    """The claim on a subject: of whole trials, or where the regime changes within them of each regime by itself."""
+    series = _series(grid, changes, about)
+    claims = [_claim(grid, part, ratios, block_s, withheld=withheld) for part, ratios in series]
+    return claims[0] if series[0][0].regime is None else _whole(about, claims)
+
+
+def _series(grid: Grid, changes: Changes, about: Subject) -> list[tuple[Subject, list[BlockRatio]]]:
+    """The units on which the claims about a subject rest: one series, or one for each regime of which any are known."""
+    known: dict[When, list[BlockRatio]] = {}
+    if changes.between(about.arm, about.point):
+        both = {when: changes.ratios(about.arm, about.point, when) for when in _REGIMES}
+        known = {when: ratios for when, ratios in both.items() if ratios}
+    if not known:
+        return [(about, grid.units.pooled(grid.ratios(about.arm, about.point)))]
+    shared = len(known) * about.family
+    return [(replace(about, family=shared, regime=when), grid.units.pooled(ratios)) for when, ratios in known.items()]
+
+
+def _decision(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> p8.Decision:
+    return grid.units.decide([value for _, value in _valid(ratios)], grid.plan.margin, about.family)
+
+
+def _valid(ratios: list[BlockRatio]) -> list[tuple[int, float]]:
+    return [(ratio.block, ratio.log_ratio) for ratio in ratios if ratio.counted and ratio.log_ratio is not None]
+
+
+def _whole(about: Subject, parts: list[Claim]) -> Claim:
+    """What the claims before and (where levels are known there) after a change say together.
+
+    It has no figure of its own: that would be an average across the change.
+    """
+    verdicts = {part.verdict for part in parts}
+    both = len(parts) == len(_REGIMES)
+    agreed = len(verdicts) == 1 and (both or "withheld" in verdicts)
+    return Claim(
+        arm=about.arm,
+        baseline=parts[0].baseline,
+        load_point=about.point,
+        family=about.family,
+        verdict=parts[0].verdict if agreed else "undecided",
+        within_margin=both and all(part.within_margin for part in parts),
+        blocks=parts[0].blocks,
+        difference=None,
+        mean=None,
+        totals=None,
+        unstable=False,
+        odd_blocks=[],
+        changing=False,
+        running=None,
+        fewest_blocks=parts[0].fewest_blocks,
+        more_blocks=None,
+        more_s=None,
+        established_margin=None,
+        looks=[],
+        ratios=[],
+        unit=parts[0].unit,
+        parts=parts,
+    )
+
+
+def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float, *, withheld: bool) -> Claim:
+    plan, arm, point, family = grid.plan, about.arm, about.point, about.family
+    units = grid.units
+    valid = _valid(ratios)
+    values = [value for _, value in valid]
+    decision = _decision(grid, about, ratios)
+    shown = decision.shown.interval if decision.shown else None
+    used = valid[: decision.shown.look.blocks] if decision.shown else valid
+    mean = t_interval([value for _, value in used]) if used else None
+    more = _more_blocks(values, family, grid) if decision.verdict == "undecided" else None
+    established = shown.established_margin if shown else math.inf
+    return Claim(
+        arm=arm,
+        baseline=plan.baseline,
+        load_point=point,
+        family=family,
+        verdict="withheld" if withheld else decision.verdict,
+        within_margin=shown is not None and shown.within(plan.margin),
+        blocks=len(used),
+        difference=as_difference(shown) if shown else None,
+        mean=as_difference(mean) if mean else None,
+        totals=_totals(grid, arm, point, units.blocks([unit for unit, _ in used]))
+        if plan.measure == "goodput" and about.regime is None
+        else None,
+        unstable=_unstable(shown, mean),
+        odd_blocks=_odd_blocks(used),
+        changing=decision.verdict != "undecided" and decision.contradicted,
+        running=_running(ratios),
+        fewest_blocks=units.fewest(family),
+        more_blocks=more,
+        more_s=more * units.blocks_each * block_s if more is not None else None,
+        established_margin=established if established < 1 else None,
+        looks=[
+            LookReading(
+                blocks=reading.look.blocks,
+                alpha=reading.look.alpha,
+                claim_alpha=reading.level,
+                difference=as_difference(reading.interval),
+                verdict=reading.verdict,
+            )
+            for reading in decision.readings
+        ],
+        ratios=ratios,
+        unit=units.unit,
+        regime=about.regime,
+    )
+
+
+def as_difference(interval: p8.Interval) -> Estimate:
+    """An interval of log-ratios as relative differences; infinite bounds become None."""
+    return Estimate(low=_difference(interval.low), value=math.expm1(interval.estimate), high=_difference(interval.high))
+
+
+def _difference(log_ratio: float) -> float | None:
+    return math.expm1(log_ratio) if math.isfinite(log_ratio) else None
+
+
+def _unstable(shown: p8.Interval | None, mean: p8.Interval | None) -> bool:
+    if shown is None or mean is None or not math.isfinite(shown.low):
+        return False
+    return abs(mean.estimate - shown.estimate) > (shown.high - shown.low) / 2
+
+
+def _odd_blocks(used: list[tuple[int, float]]) -> list[int]:
+    if len(used) < 4:
+        return []
+    values = [value for _, value in used]
+    centre = float(np.median(values))
+    scale = robust_sd(values, centre)
+    return [block for block, value in used if abs(value - centre) > _ODD * scale > 0]
+
+
+def _totals(grid: Grid, arm: str, point: int | None, blocks: set[int]) -> float | None:
+    """Committed transactions of the arm over those of the baseline, in total, as a difference."""
+    sums = {arm: 0, grid.plan.baseline: 0}
+    for name in sums:
+        stored = (trial for trial in grid.of(name, point) if trial.block in blocks)
+        sums[name] = sum(trial.measured.transactions for trial in stored if trial.measured)
+    theirs = sums[grid.plan.baseline]
+    return sums[arm] / theirs - 1 if theirs else None
+
+
+def _running(ratios: list[BlockRatio]) -> float | None:
+    values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
+    return math.expm1(float(np.median(p8.walsh_averages(values)))) if values else None
+
+
+def _more_blocks(values: list[float], family: int, grid: Grid) -> int | None:
+    """Units to the look that the forecast names; to the first that can decide, while there are too few to forecast."""
+    needed = grid.units.needed(values, grid.plan.margin, family)
+    fewest = grid.units.fewest(family)
+    if needed is None and len(values) >= fewest:
+        return None
+    return max(needed or 0, fewest) - len(values)

@@ -1,0 +1,218 @@
+"""What a committed transaction cost: CPU, WAL, pages, flushes, switches, bytes; and which of it moved with the effect.
+
+Each cost is a ratio within one trial. Arms are compared as their speeds are: by the log-ratio within a block and the
+rule P8, each cost a family of its own. This explains a verdict and is none.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgtrial.model.records.results import Claim, Cost
+from pgtrial.model.records.study import Trial
+from pgtrial.model.units import percent
+from pgtrial.statistics import p8
+from pgtrial.statistics.claims import as_difference
+from pgtrial.statistics.levels import median_interval
+from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.words import interval_text
+
+_ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
+"""Workloads of which one transaction is exactly one of the server's."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A cost: its name, its unit, and how a trial tells it (None: it does not)."""
+
+    name: str
+    unit: str
+    of: Callable[[Trial], float | None]
+    negligible: float
+    """Per transaction: a load point at which no arm's median trial has more is left out."""
+
+
+def costs(grid: Grid, claims: Sequence[Claim], family: int) -> list[Cost]:
+    """Every cost that the trials tell, by arm and load point; with several load points also the mean of the ratios.
+
+    `claims` are the study's primary claims; `family` is the number of claims per load point that share an error.
+    """
+    points = range(len(grid.plan.load_points))
+    means: list[int | None] = [None] if len(points) > 1 else []
+    found = []
+    for kind in KINDS:
+        told = [point for point in points if _is_told(grid, kind, point)]
+        for point in [*told, *(means if told else [])]:
+            for arm in grid.plan.arms:
+                over = told if point is None else [point]
+                cost = _cost(grid, kind, arm, point, over, family=len(claims) if point is None else family)
+                if cost is not None:
+                    found.append(cost)
+    return found
+
+
+def _is_told(grid: Grid, kind: Kind, point: int) -> bool:
+    """Whether any arm has more than next to none of it at a load point."""
+    of_arms = (_values(grid, kind, arm, point) for arm in grid.plan.arms)
+    return any(values and float(np.median(values)) > kind.negligible for values in of_arms)
+
+
+def _values(grid: Grid, kind: Kind, arm: str, point: int | None) -> list[float]:
+    """Of all trials that did not fail, ascending."""
+    return sorted(v for v in (kind.of(t) for t in grid.of(arm, point) if grid.goodput(t)) if v is not None)
+
+
+def moved_with(claims: Sequence[Claim], found: Sequence[Cost], margin: float) -> list[str]:
+    """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
+    sentences = []
+    for claim in claims:
+        if claim.verdict not in ("better", "worse"):
+            continue
+        single = all(cost.load_point is not None for cost in found)
+        own = [c for c in found if c.arm == claim.arm and (c.load_point is None or single) and clearly(c, margin)]
+        if not own:
+            continue
+        fits = [cost for cost in own if (_value(cost) < 0) == (claim.verdict == "better")]
+        against = [cost for cost in own if cost not in fits]
+        told = [f"with the effect moved {_list(fits)}"] if fits else ["no cost that is known moved with the effect"]
+        told += [f"against it {_list(against)}"] if against else []
+        sentences.append(f"Per transaction, {claim.arm} against {claim.baseline}: {'; '.join(told)}.")
+    return sentences
+
+
+def clearly(cost: Cost, margin: float) -> bool:
+    """Whether the whole interval lies beyond the margin, on one side of it."""
+    found = cost.difference
+    if found is None or found.low is None or found.high is None:
+        return False
+    return found.low > margin or found.high < -margin
+
+
+def _value(cost: Cost) -> float:
+    return cost.difference.value if cost.difference else 0.0
+
+
+def _list(found: Sequence[Cost]) -> str:
+    largest = sorted(found, key=lambda cost: -abs(math.log1p(max(_value(cost), -0.9999))))
+    return ", ".join(f"{cost.what} {difference_text(cost)}" for cost in largest)
+
+
+def difference_text(cost: Cost) -> str:
+    """`-12% (-13..-11%)`; words where one of the arms has next to none of it."""
+    found = cost.difference
+    if found is None:
+        return ""
+    if found.value >= _NEXT_TO_NONE:
+        return "from next to none"
+    if found.value <= -1 + 1 / _NEXT_TO_NONE:
+        return "to next to none"
+    return f"{percent(found.value, sign=True)} ({interval_text(found, sign=True)})"
+
+
+_NEXT_TO_NONE = 200.0
+
+
+def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], *, family: int) -> Cost | None:
+    values = _values(grid, kind, arm, point)
+    if not values or (point is None and arm == grid.plan.baseline):
+        return None
+    low, high = median_interval(values) if point is not None else (None, None)
+    logs = _log_ratios(grid, kind, arm, over) if arm != grid.plan.baseline else []
+    decision = grid.units.decide(logs, grid.plan.margin, family)
+    last = decision.readings[-1] if decision.readings else None
+    return Cost(
+        what=kind.name,
+        unit=kind.unit,
+        arm=arm,
+        load_point=point,
+        trials=len(values),
+        median=float(np.median(values)) if point is not None else None,
+        low=low,
+        high=high,
+        blocks=last.look.blocks if last else len(logs),
+        difference=as_difference(last.interval) if last else None,
+    )
+
+
+def _log_ratios(grid: Grid, kind: Kind, arm: str, points: list[int]) -> list[float]:
+    """Per complete unit ln(cost of the arm / cost of the baseline), the mean over its blocks and these load points.
+
+    Where both have none a pair says nothing; where only one has none, as much as a failed trial does.
+    """
+    found: dict[int, float] = {}
+    for block in grid.counted:
+        logs = []
+        for point in points:
+            trials = [grid.trial(block, point, name) for name in (arm, grid.plan.baseline)]
+            pair = [kind.of(t) for t in trials if t is not None and grid.goodput(t)]
+            known = [value for value in pair if value is not None]
+            if len(known) == 2 and any(known):
+                logs.append(_log_ratio(*known))
+        if logs:
+            found[block] = math.fsum(logs) / len(logs)
+    return grid.units.means(found, grid.counted)
+
+
+def _log_ratio(ours: float, theirs: float) -> float:
+    if not ours or not theirs:
+        return p8.WORST if ours else -p8.WORST
+    return max(-p8.WORST, min(p8.WORST, math.log(ours / theirs)))
+
+
+def _by_engine(trial: Trial) -> float:
+    """Committed transactions of the measured part as the engine counted them."""
+    return float(trial.measured.transactions) if trial.measured else 0.0
+
+
+def _by_server(trial: Trial) -> float:
+    """Committed transactions of the same span as the server's counters, which may start up to a second early.
+
+    Only of a workload of which one transaction is one of the server's; else the engine's count. Those of the sampler
+    are taken off.
+    """
+    committed = trial.server_deltas.get("database", {}).get("xact_commit")
+    if committed is None or trial.load_point.workload not in _ONE_EACH:
+        return _by_engine(trial)
+    return committed - trial.server_deltas.get("sampler", {}).get("transactions", 0.0)
+
+
+def _counted(view: str, name: str, factor: float = 1.0) -> Callable[[Trial], float | None]:
+    per = _by_engine if view == "host" else _by_server
+
+    def of(trial: Trial) -> float | None:
+        value, transactions = trial.server_deltas.get(view, {}).get(name), per(trial)
+        return factor * value / transactions if value is not None and transactions > 0 else None
+
+    return of
+
+
+def _client_cpu(trial: Trial) -> float | None:
+    use, transactions = trial.client, _by_engine(trial)
+    return 1e6 * (use.cpu_user_s + use.cpu_system_s) / transactions if use and transactions else None
+
+
+_TINY_COUNT = 0.01
+_TINY_BUFFERS = 0.05
+_TINY_BYTES = 10.0
+_TINY_US = 0.1
+
+KINDS = (
+    Kind("server CPU", "us", _counted("host", "server_cpu_s", 1e6), _TINY_US),
+    Kind("client CPU", "us", _client_cpu, _TINY_US),
+    Kind("CPU of the machine", "us", _counted("host", "cpu_busy_s", 1e6), _TINY_US),
+    Kind("WAL", "bytes", _counted("wal", "wal_bytes"), _TINY_BYTES),
+    Kind("full-page images", "", _counted("wal", "wal_fpi"), _TINY_COUNT),
+    Kind("WAL flushes", "", _counted("wal", "wal_sync"), _TINY_COUNT),
+    Kind("buffers hit", "", _counted("database", "blks_hit"), _TINY_BUFFERS),
+    Kind("buffers read", "", _counted("database", "blks_read"), _TINY_BUFFERS),
+    Kind("buffers written", "", _counted("io", "buffers_written"), _TINY_BUFFERS),
+    Kind("device reads", "bytes", _counted("host", "device_read_bytes"), _TINY_BYTES),
+    Kind("device writes", "bytes", _counted("host", "device_written_bytes"), _TINY_BYTES),
+    Kind("context switches", "", _counted("host", "context_switches"), _TINY_COUNT),
+    Kind("network", "bytes", _counted("host", "network_bytes"), _TINY_BYTES),
+)
+"""All costs, in the order of the report. Those of the machine (CPU, switches, device, network) are of all that ran."""

@@ -1,0 +1,140 @@
+"""The unit of analysis: the block, or where an arm is several deployments of one product, the pair of deployments.
+
+A deployment keeps its peculiarities for as long as it lives: the machine it was put on, its neighbours, its storage.
+More blocks on the same two servers only tell of these two more exactly. So where every arm names several, block b runs
+on deployment k of each arm, and what is compared is the mean log-ratio over the blocks of a pair: one number for each
+pair, and pairs are independent draws. With eight pairs or more the rule P8 takes them for blocks; with four to seven,
+for which its exact interval cannot reach the level, there is one look, fixed at the end, by the paired t test on the
+pairs' means (Student 1908). With fewer nothing can be said of the product: the verdict is about these servers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Mapping, Sequence
+from typing import Literal
+
+import numpy as np
+from scipy.special import stdtrit
+
+from pgtrial.model.records.results import BlockRatio
+from pgtrial.model.records.study import Plan
+from pgtrial.statistics import p8
+
+FEWEST = 4
+"""Pairs of deployments from which something can be said of the products."""
+
+FEWEST_P8 = 8
+"""From so many on the rule P8 is used, with deployments as blocks."""
+
+ALPHA = 0.05
+_FORECAST = 60
+"""Deployments beyond which no forecast is made."""
+
+
+def is_fixed(plan: Plan) -> bool:
+    """Whether the study has one look, at its end, by the t test over pairs of deployments."""
+    return FEWEST <= plan.deployments < FEWEST_P8
+
+
+def t_interval(values: Sequence[float] | p8.Floats, alpha: float = ALPHA) -> p8.Interval:
+    """The mean of log-ratios with its two-sided t interval at level 1 - alpha; unbounded for a single one."""
+    n, mean = len(values), math.fsum(values) / len(values)
+    if n < 2:
+        return p8.Interval(-math.inf, mean, math.inf)
+    half = _quantile(alpha, n - 1) * float(np.std(values, ddof=1)) / math.sqrt(n)
+    return p8.Interval(mean - half, mean, mean + half)
+
+
+def _quantile(alpha: float, freedom: int) -> float:
+    return -float(stdtrit(freedom, alpha / 2))
+
+
+class Units:
+    """The units of a study, and the rule that decides by them. Log-ratios are of speed, as in p8."""
+
+    def __init__(self, plan: Plan):
+        several = plan.deployments >= FEWEST
+        self.unit: Literal["block", "deployment"] = "deployment" if several else "block"
+        self.fixed = is_fixed(plan)
+        self.blocks_each = plan.max_blocks // plan.deployments if several else 1
+        """Blocks of a unit."""
+        self.planned = [look // self.blocks_each for look in plan.looks]
+        """The planned looks, in units."""
+        self._of = {trial.block: trial.place or 0 if several else trial.block for trial in plan.trials}
+        self._blocks: dict[int, list[int]] = {}
+        for block, unit in self._of.items():
+            self._blocks.setdefault(unit, []).append(block)
+
+    def blocks(self, units: Collection[int]) -> set[int]:
+        """The blocks that these units are made of."""
+        return {block for unit in units for block in self._blocks[unit]}
+
+    def complete(self, counted: Collection[int]) -> list[int]:
+        """The units all blocks of which are among the counted ones, in the order in which the plan begins them."""
+        present = set(counted)
+        return [unit for unit, blocks in self._blocks.items() if present.issuperset(blocks)]
+
+    def means(self, logs: Mapping[int, float], counted: Collection[int]) -> list[float]:
+        """The mean of each complete unit from the log-ratios of blocks; one without any is left out."""
+        found = []
+        for unit in self.complete(counted):
+            values = [logs[block] for block in self._blocks[unit] if block in logs]
+            if values:
+                found.append(math.fsum(values) / len(values))
+        return found
+
+    def pooled(self, ratios: Sequence[BlockRatio]) -> list[BlockRatio]:
+        """The blocks' log-ratios as those of units; `block` is then the number of the unit. Incomplete: provisional."""
+        if self.unit == "block":
+            return list(ratios)
+        of_unit: dict[int, list[BlockRatio]] = {}
+        for ratio in ratios:
+            of_unit.setdefault(self._of[ratio.block], []).append(ratio)
+        complete = set(self.complete([ratio.block for ratio in ratios if ratio.counted]))
+        return [self._mean(unit, of_unit[unit], unit in complete) for unit in self._blocks if unit in of_unit]
+
+    def _mean(self, unit: int, ratios: list[BlockRatio], complete: bool) -> BlockRatio:
+        values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
+        return BlockRatio(
+            block=unit,
+            log_ratio=math.fsum(values) / len(values) if values else None,
+            counted=complete,
+            failed=list(dict.fromkeys(arm for ratio in ratios for arm in ratio.failed)),
+            order=[],
+        )
+
+    def looks(self) -> list[p8.Look]:
+        """The planned looks in units, with the error that each may spend on all claims of a family together."""
+        return [p8.Look(look, ALPHA) for look in self.planned] if self.fixed else p8.schedule(self.planned)
+
+    def can_decide(self, look: p8.Look, claims: int) -> bool:
+        """Whether a look can decide any of so many claims at all."""
+        return self.fixed or p8.can_decide(look, claims)
+
+    def decide(self, values: Sequence[float], margin: float, claims: int) -> p8.Decision:
+        """Reads a claim's units, in their order, at every planned look reached."""
+        return self.read(values, p8.ratio_limits(margin), claims)
+
+    def read(self, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Decision:
+        """As `decide`, of values that need not be log-ratios, with their own limits."""
+        return p8.read(self.looks(), values, limits, claims, t_interval if self.fixed else p8.interval)
+
+    def fewest(self, claims: int) -> int:
+        """Units below which nothing can be decided with so many claims."""
+        if self.fixed:
+            return self.planned[-1]
+        return p8.fewest_blocks(claims, self.planned)
+
+    def needed(self, values: Sequence[float], margin: float, claims: int) -> int | None:
+        """Units in total at which the present estimate and spread would decide; None if that is not foreseen."""
+        if not self.fixed:
+            return p8.blocks_needed(values, margin, claims=claims, planned=self.planned)
+        if len(values) < 3:
+            return None
+        estimate, spread = float(np.mean(values)), float(np.std(values, ddof=1))
+        gap = max(abs(estimate), min(math.log1p(margin) - estimate, estimate - math.log1p(-margin)))
+        for units in range(len(values) + 1, _FORECAST + 1):
+            if _quantile(ALPHA / claims, units - 1) * spread / math.sqrt(units) < gap:
+                return units
+        return None

@@ -1,0 +1,154 @@
+"""What each arm did by itself: tps, latency and failures. Descriptive, save for the test whether failures differ."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import bdtr
+
+from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
+from pgtrial.statistics import p8
+from pgtrial.statistics.ratios import Grid
+
+_TO_SD = 1.4826
+"""1 / the third quartile of the standard normal distribution."""
+
+
+def robust_sd(values: Sequence[float] | npt.NDArray[np.float64], centre: float) -> float:
+    """Standard deviation of normal values around `centre`, from the median distance, which odd ones hardly move."""
+    return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
+
+
+LATENCIES = {
+    "mean": ("mean", 0.0),
+    "p50": ("p50", 0.5),
+    "p90": ("p90", 0.9),
+    "p95": ("p95", 0.95),
+    "p99": ("p99", 0.99),
+    "p99.9": ("p999", 0.999),
+}
+"""Shown name -> field of records.Latency and the share of transactions that are faster."""
+
+_ENOUGH_SLOWER = 100
+"""A percentile is shown only if every trial has so many transactions beyond it."""
+
+NOTABLE_SHARE = 0.001
+"""Failed transactions beyond this share come before the verdict."""
+
+
+def level(grid: Grid, regimes: CellRegimes) -> Level:
+    """One arm at one load point; where its regime changes the levels before and after, for want of one tps."""
+    arm, point = regimes.arm, regimes.load_point
+    trials = grid.of(arm, point)
+    delivering = [trial for trial in trials if grid.goodput(trial)]
+    tps = sorted(grid.goodput(trial) for trial in delivering)
+    low, high = median_interval(tps)
+    latency: dict[str, Spread | None] = {}
+    for name, (field, faster) in LATENCIES.items():
+        known = [t.measured for t in delivering if t.measured and t.measured.latency_us]
+        enough = all(phase.transactions * (1 - faster) >= _ENOUGH_SLOWER - 1e-6 for phase in known)
+        values = [float(getattr(phase.latency_us, field)) for phase in known]
+        latency[name] = spread(values) if enough else None
+    return Level(
+        arm=arm,
+        load_point=point,
+        trials=len(delivering),
+        failed_trials=len(trials) - len(delivering),
+        tps=spread(tps) if not regimes.changes else None,
+        tps_low=low if not regimes.changes else None,
+        tps_high=high if not regimes.changes else None,
+        tps_before=regimes.before if regimes.changes else None,
+        tps_after=regimes.after if regimes.changes else None,
+        latency_us=latency,
+    )
+
+
+def median_interval(ascending: list[float]) -> tuple[float | None, float | None]:
+    """The narrowest pair of order statistics that holds the median with at least 95%; None below six values.
+
+    Distribution-free: the number of values below the median is binomial with probability one half.
+    """
+    n = len(ascending)
+    rank = int(np.searchsorted(bdtr(np.arange(n), n, 0.5), 0.025))
+    if rank < 1:
+        return None, None
+    return ascending[rank - 1], ascending[n - rank]
+
+
+def spread(values: Sequence[float]) -> Spread | None:
+    """Median, lowest and highest; None of nothing."""
+    return Spread(median=float(np.median(values)), lowest=min(values), highest=max(values)) if values else None
+
+
+def failures(grid: Grid, arm: str) -> Failures:
+    """An arm's failures over all its trials."""
+    trials = grid.of(arm)
+    kinds: Counter[str] = Counter()
+    committed = 0
+    for trial in trials:
+        if trial.measured:
+            kinds.update(trial.measured.failures)
+            committed += trial.measured.transactions
+    failed = sum(kinds.values())
+    return Failures(
+        arm=arm,
+        trials=len(trials),
+        failed_trials=sum(not grid.goodput(trial) for trial in trials),
+        transactions=committed,
+        failed_transactions=failed,
+        share=failed / (failed + committed) if failed else 0.0,
+        by_kind=dict(sorted(kinds.items())),
+        aborted_clients=sum(trial.aborted_clients for trial in trials),
+    )
+
+
+def leading_failures(grid: Grid, counts: list[Failures], family: int) -> list[str]:
+    """The arms whose failures have to be told before the verdict: many, a whole trial, or other than the baseline's."""
+    return [
+        arm.arm
+        for arm in counts
+        if arm.share > NOTABLE_SHARE or arm.failed_trials or arm.aborted_clients or _differ(grid, arm.arm, family)
+    ]
+
+
+def _differ(grid: Grid, arm: str, family: int) -> bool:
+    """P8 on ln((failed_arm + 0.5) / (failed_baseline + 0.5)) per block, with an error of its own."""
+    if arm == grid.plan.baseline:
+        return False
+    ours, theirs = ([_failed(grid, name, block) for block in grid.counted] for name in (arm, grid.plan.baseline))
+    logs = [math.log((a + 0.5) / (b + 0.5)) for a, b in zip(ours, theirs, strict=True)]
+    return any(
+        reading.verdict in ("better", "worse")
+        for reading in p8.decide(logs, grid.plan.margin, claims=family, planned=grid.plan.looks).readings
+    )
+
+
+def _failed(grid: Grid, arm: str, block: int) -> int:
+    return sum(sum(t.measured.failures.values()) for t in grid.of(arm) if t.block == block and t.measured)
+
+
+def failed_trials(grid: Grid) -> list[FailedTrial]:
+    """Every trial that failed or delivered nothing, in the order of execution."""
+    found = []
+    for trial in grid.trials:
+        if grid.goodput(trial):
+            continue
+        point = grid.point_of(trial)
+        others = [arm for arm in grid.plan.arms if arm != trial.arm]
+        opposite = others if trial.arm == grid.plan.baseline else [grid.plan.baseline]
+        counterparts = [grid.trial(trial.block, point, arm) for arm in opposite]
+        found.append(
+            FailedTrial(
+                index=trial.index,
+                block=trial.block,
+                arm=trial.arm,
+                load_point=point,
+                reason=trial.reason or "no transaction was committed",
+                void=any(other is not None and not grid.goodput(other) for other in counterparts),
+            )
+        )
+    return found

@@ -1,0 +1,204 @@
+"""Regimes of one trial: the levels that its committed transactions kept, and where it went from one to the next.
+
+A throttled disk, used-up credits or a cache that fills change the speed in the middle of a trial; an average across
+such a change is the speed of nothing. The detector: medians of batches of seconds, their logarithms, PELT (Killick,
+Fearnhead and Eckley 2012) with a penalty from the noise of neighbours; then every change must be large, last, and stand
+out from noise that remembers. Shapes after Barrett et al. 2017 (Virtual machine warmup blows hot and cold).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from pgtrial.model.records.results import Regime, Segment, Shape
+from pgtrial.statistics.levels import robust_sd
+
+Floats = npt.NDArray[np.float64]
+
+FEWEST_SECONDS = 20
+"""Whole seconds below which nothing is said of a trial's regimes."""
+
+SMALLEST_CHANGE = 0.15
+"""Levels that differ by less, as a share of the higher one, are one level; what is smaller is the trend's business."""
+
+_DIP_S, _LASTS_S = 20.0, 60.0
+"""What lasts less than 20 s is a dip (a checkpoint, a vacuum), what lasts 60 s is a level. See `shortest_level`."""
+
+_ABOUT = 0.9
+"""A level may be a tenth shorter: where it began and ended is not known to the second."""
+
+_BATCHES = 60
+"""A trial is cut into so many batches at most, of whole seconds each."""
+
+_PENALTY = 6.0
+"""Times the variance and the logarithm of the number of batches: the price of one change."""
+
+_CLEAR = 5.5
+"""A change must exceed so many of its standard errors, which know that batches remember each other."""
+
+_STRONG = 10.0
+"""Difference in BIC by which a ramp must beat steps (Kass and Raftery 1995, Bayes factors: very strong)."""
+
+_LEAST_NOISE = 1e-3
+_STEP = -math.log1p(-SMALLEST_CHANGE)
+
+
+def detect(committed: Sequence[int] | npt.NDArray[np.int64]) -> Regime | None:
+    """The regimes of one trial from its whole seconds of committed transactions; None for too few of them.
+
+    Segments follow each other without a gap; neighbours differ by at least `SMALLEST_CHANGE`.
+    """
+    seconds = np.asarray(committed, dtype=np.float64)
+    if len(seconds) < FEWEST_SECONDS:
+        return None
+    length = math.ceil(len(seconds) / _BATCHES)
+    batches = _log_levels(seconds, length)
+    shortest = shortest_level(len(seconds)) / length
+    bounds = _accepted(batches, _pelt(batches), shortest)
+    shape, settled = _shape(batches, bounds, shortest)
+    places = [0, *(_refined(seconds, bound * length, length) for bound in bounds[1:-1]), len(seconds)]
+    return Regime(shape=shape, settled=settled, segments=_segments(seconds, places))
+
+
+def shortest_level(seconds: int) -> float:
+    """Seconds that a level must last in a trial of so many seconds.
+
+    A quarter of the trial, between 20 and 60 s; in trials shorter than 60 s a third, for there is no more to see. Half
+    of that is enough for the first or last level where it is half or twice its neighbour.
+    """
+    return min(max(seconds / 4, min(_DIP_S, seconds / 3)), _LASTS_S)
+
+
+def _log_levels(seconds: Floats, length: int) -> Floats:
+    """ln of the median of each batch of `length` seconds; a rest too short for a batch joins the last one.
+
+    A batch without a commit counts as half a transaction a second.
+    """
+    count = len(seconds) // length
+    parts = np.split(seconds, [length * i for i in range(1, count)])
+    levels: Floats = np.log(np.maximum([np.median(part) for part in parts], 0.5))
+    return levels
+
+
+def _pelt(batches: Floats) -> list[int]:
+    """Bounds of the segments that PELT finds, from 0 to the number of batches.
+
+    The noise is that of neighbours (the median absolute first difference), which a few jumps do not inflate.
+    """
+    # takes a while to import, and most commands never ask for it
+    from ruptures import KernelCPD  # noqa: PLC0415
+
+    noise = max(robust_sd(np.diff(batches), 0.0) / math.sqrt(2), _LEAST_NOISE)
+    penalty = _PENALTY * noise**2 * math.log(len(batches))
+    # a linear kernel's cost is the sum of squares, solved in C
+    found = KernelCPD(kernel="linear", min_size=3).fit(batches[:, None]).predict(pen=penalty)
+    return [0, *map(int, found)]
+
+
+def _accepted(batches: Floats, bounds: list[int], shortest: float) -> list[int]:
+    """The bounds that remain once short segments have joined their nearer neighbour, and weak changes have gone."""
+    bounds = list(bounds)
+    if len(bounds) == 2:
+        return bounds
+    rest_of_ramp = _best_ramp(batches)[1]
+    while len(bounds) > 2:
+        steps = np.abs(np.diff(_levels(batches, bounds)))
+        lasting = np.diff(bounds) / shortest
+        # a first or last level that is less than half, or more than twice its neighbour is no dip
+        lasting[[0, -1]] *= np.where(steps[[0, -1]] >= math.log(2), 2, 1)
+        briefest = int(np.argmin(lasting))
+        if lasting[briefest] < _ABOUT:
+            sides = [(steps[i - 1], i) for i in (briefest, briefest + 1) if 0 < i < len(bounds) - 1]
+            del bounds[min(sides)[1]]
+            continue
+        clear = np.minimum(steps / _STEP, steps / (_CLEAR * _errors(batches, bounds, rest_of_ramp)))
+        weakest = int(np.argmin(clear))
+        if clear[weakest] >= 1:
+            break
+        del bounds[weakest + 1]
+    return bounds
+
+
+def _levels(batches: Floats, bounds: list[int]) -> list[float]:
+    return [float(np.median(batches[a:b])) for a, b in pairwise(bounds)]
+
+
+def _errors(batches: Floats, bounds: list[int], rest_of_ramp: Floats) -> Floats:
+    """Standard error of the step at each inner bound, with the autocorrelation of what levels, or a ramp, leave.
+
+    A mean of n values that remember their neighbour with correlation r has (1 + r) / (1 - r) times the variance.
+    """
+    lengths = np.diff(bounds)
+    rest = min(
+        batches - np.repeat(_levels(batches, bounds), lengths), rest_of_ramp, key=lambda left: np.dot(left, left)
+    )
+    spread = max(robust_sd(rest, 0.0), _LEAST_NOISE)
+    memory = float(np.clip(np.dot(rest[1:], rest[:-1]) / max(np.dot(rest, rest), 1e-12), 0.0, 0.9))
+    longer = math.sqrt((1 + memory) / (1 - memory))
+    errors: Floats = spread * longer * np.sqrt(1 / lengths[1:] + 1 / lengths[:-1])
+    return errors
+
+
+def _shape(batches: Floats, bounds: list[int], shortest: float) -> tuple[Shape, bool]:
+    """The class of a trial, and whether it kept its last level."""
+    levels = _levels(batches, bounds)
+    if len(levels) == 1:
+        return "flat", True
+    steps = np.diff(levels)
+    if (steps > 0).all() or (steps < 0).all():
+        ramp_end = _ramp(batches, bounds)
+        rising = bool(steps[0] > 0)
+        if ramp_end is None:
+            return ("recovery" if rising else "collapse"), True
+        return ("warm-up" if rising else "slow-down"), len(batches) - ramp_end >= shortest
+    if any(abs(levels[-1] - level) < _STEP for level in levels[:-1]):
+        return "cyclic", True
+    return "no steady state", False
+
+
+def _ramp(batches: Floats, bounds: list[int]) -> int | None:
+    """The batch at which a gradual change ends, where that tells a trial clearly better than steps do, else None."""
+    n = len(batches)
+    rest = batches - np.repeat([np.mean(batches[a:b]) for a, b in pairwise(bounds)], np.diff(bounds))
+    end, rest_of_ramp = _best_ramp(batches)
+    least = _LEAST_NOISE**2 * n
+    gain = n * math.log(max(np.dot(rest, rest), least) / max(np.dot(rest_of_ramp, rest_of_ramp), least))
+    steps, ramp = 2 * len(bounds) - 3, 3  # parameters: levels and their bounds; start, slope and bend
+    return end if gain > (ramp - steps) * math.log(n) + _STRONG else None
+
+
+def _best_ramp(batches: Floats) -> tuple[int, Floats]:
+    """Of the straight lines that bend once into a level, or out of one, the best: where it ends, and what it leaves."""
+    n = len(batches)
+    place = np.arange(n) + 0.5
+    slopes = [(knot, np.minimum(place, knot)) for knot in range(3, n + 1)]
+    slopes += [(n, np.maximum(place, knot)) for knot in range(3, n - 2)]
+    ends, lines = [end for end, _ in slopes], np.array([line for _, line in slopes])
+    x, y = lines - lines.mean(axis=1, keepdims=True), batches - batches.mean()
+    rest = y - (x @ y / np.einsum("ij,ij->i", x, x))[:, None] * x
+    best = int(np.argmin(np.einsum("ij,ij->i", rest, rest)))
+    return ends[best], rest[best]
+
+
+def _refined(seconds: Floats, place: int, reach: int) -> int:
+    """The second of a change within `reach` of `place` that leaves the least absolute deviation on both sides."""
+    logs = np.log(np.maximum(seconds, 0.5))
+    window = 3 * reach
+    low, high = max(place - window, 0), min(place + window, len(seconds))
+    before, after = np.median(logs[low:place]), np.median(logs[place:high])
+    gain = np.abs(logs[low:high] - after) - np.abs(logs[low:high] - before)
+    candidates = range(max(place - reach, low + 1), min(place + reach, high - 1) + 1)
+    return max(candidates, key=lambda at: (gain[: at - low].sum(), -abs(at - place)))
+
+
+def _segments(seconds: Floats, places: list[int]) -> list[Segment]:
+    totals = np.cumsum(seconds)
+    return [
+        Segment(start_s=start, end_s=end, tps=float(np.median(seconds[start:end])), committed=int(totals[end - 1]))
+        for start, end in pairwise(places)
+    ]

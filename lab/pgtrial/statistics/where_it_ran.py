@@ -1,0 +1,124 @@
+"""Where each piece of a study ran: the lab, the servers, the fleet. Pure functions of the plan, trials and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from statistics import fmean, median
+from typing import Any, Literal
+
+from pgtrial.model.records.machines import ServerHost
+from pgtrial.model.records.study import Facts, Plan, Trial
+from pgtrial.model.records.where_it_ran import MachineWay, ServerPlace, WhereItRan
+from pgtrial.statistics.fleet_machines import machine_parts
+
+THIS_MACHINE: Literal["this machine"] = "this machine"
+"""Label of the lab's own machine, and of a connection that stays on it."""
+
+
+def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]) -> WhereItRan | None:
+    """Which machine did what; None where the lab's machine did everything."""
+    servers = [_server(plan, arm, trials, facts.get(arm)) for arm in plan.arms]
+    machines = machine_parts(trials)
+    if not machines and all(_is_here(server) for server in servers):
+        return None
+    labs = [found for arm in plan.arms if (found := _system(facts.get(arm), "client"))]
+    return WhereItRan(
+        lab=labs[0] if labs else None,
+        load="fleet" if machines else "lab",
+        servers=servers,
+        machines=machines,
+        ways=machine_ways(trials, plan.arms),
+    )
+
+
+def _is_here(server: ServerPlace) -> bool:
+    return server.by == THIS_MACHINE if server.with_lab is None else server.with_lab
+
+
+def _server(plan: Plan, arm: str, trials: Sequence[Trial], facts: Facts | None) -> ServerPlace:
+    connection = _fact(facts, "client", "connection")
+    with_lab = None if connection is None else connection == THIS_MACHINE
+    # plans that are older than this record say nothing of a given server's host
+    elsewhere = ServerHost(label="a given server", by="dsn")
+    hosts = plan.hosts.get(arm, [elsewhere if with_lab is False else ServerHost(label=THIS_MACHINE, by=THIS_MACHINE)])
+    times = [t.round_trip_us for t in trials if t.arm == arm and t.round_trip_us is not None]
+    addresses = [host.address for host in hosts if host.address is not None]
+    return ServerPlace(
+        arm=arm,
+        host=", ".join(host.label for host in hosts),
+        by=hosts[0].by,
+        address=", ".join(addresses) or None,
+        looked_at=hosts[0].looked_at,
+        system=_system(facts, "os"),
+        with_lab=with_lab,
+        path=_fact(facts, "network", "path"),
+        interface=_fact(facts, "network", "interface"),
+        mtu=_fact(facts, "network", "mtu"),
+        tls=_fact(facts, "network", "tls"),
+        trials=len(times),
+        round_trip_us=median(times) if times else None,
+        round_trip_lowest_us=min(times, default=None),
+        round_trip_highest_us=max(times, default=None),
+        bandwidth_mb_s=_fact(facts, "probes", "bandwidth_mb_s"),
+        clock_offset_us=_fact(facts, "probes", "clock_offset_us"),
+        clock_offset_error_us=_fact(facts, "probes", "clock_offset_error_us"),
+    )
+
+
+def _system(facts: Facts | None, group: str) -> str | None:
+    """`Debian GNU/Linux 12 (bookworm), 6.1.0-26-amd64`."""
+    name = _fact(facts, group, "distribution") or _fact(facts, group, "system")
+    return ", ".join(part for part in (name, _fact(facts, group, "kernel")) if part) or None
+
+
+def _fact(facts: Facts | None, group: str, name: str) -> Any:
+    return None if facts is None else facts.facts.get(group, {}).get(name)
+
+
+_FURTHER = 1.5
+NOTICEABLE_US = 50.0
+"""A difference below this is the noise of machines that have other work."""
+
+
+def machine_ways(trials: Sequence[Trial], arms: Iterable[str]) -> list[MachineWay]:
+    """One for each machine and arm of which round trips are known, by machines."""
+    machines = dict.fromkeys(share.machine for trial in trials for share in trial.machines)
+    arms = list(arms)
+    return [way for machine in machines for arm in arms if (way := _way(trials, machine, arm)) is not None]
+
+
+def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
+    """The machines that are much further from the arm's server than the others, each with the others' median, us."""
+    own = {way.machine: way.round_trip_us for way in ways if way.arm == arm}
+    found = {}
+    for machine, time in own.items():
+        others = [other for name, other in own.items() if name != machine]
+        if others and time > _FURTHER * (usual := median(others)) and time - usual > NOTICEABLE_US:
+            found[machine] = usual
+    return found
+
+
+def loads_round_trip(trial: Trial) -> float | None:
+    """From those who made the load to the server, microseconds: the mean over a fleet's machines, which have even parts
+    of the clients; None where no machine told it."""
+    known = [share.round_trip_us for share in trial.machines if share.round_trip_us is not None]
+    return fmean(known) if known else None
+
+
+def _way(trials: Iterable[Trial], machine: str, arm: str) -> MachineWay | None:
+    times = [
+        share.round_trip_us
+        for trial in trials
+        for share in trial.machines
+        if trial.arm == arm and share.machine == machine and share.round_trip_us is not None
+    ]
+    if not times:
+        return None
+    return MachineWay(
+        machine=machine,
+        arm=arm,
+        trials=len(times),
+        round_trip_us=median(times),
+        round_trip_lowest_us=min(times),
+        round_trip_highest_us=max(times),
+    )

@@ -1,0 +1,262 @@
+"""The verdict in words: one sentence per claim that carries its interval, its blocks, its scope and its failures."""
+
+from __future__ import annotations
+
+from pgtrial.model.records.results import CellRegimes, Claim, Comparison, Estimate, Failures, Steadiness
+from pgtrial.model.records.study import Plan
+from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
+from pgtrial.statistics.deployments import is_fixed
+
+_NOT_EVEN = {"block": 300, "deployment": 60}
+"""Units beyond which the forecasts do not look."""
+
+_TELLING_MARGIN = 0.5
+"""An established margin beyond this share says nothing that a reader could use."""
+
+
+def interval_text(difference: Estimate, *, sign: bool = False) -> str:
+    """`35..48%`, `-0.3..1.9%`, or a sentence's worth when nothing is bounded."""
+    if difference.low is None or difference.high is None:
+        return "not bounded yet"
+    places = decimals_for([difference.low, difference.value, difference.high])
+    low, high = (f"{bound * 100:{'+' if sign else ''}.{places}f}" for bound in (difference.low, difference.high))
+    return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
+
+
+def _no_minus_zero(text: str) -> str:
+    return text.lstrip("-") if float(text) == 0 else text
+
+
+def interval_name(plan: Plan) -> str:
+    """What the interval of a claim is."""
+    return "95% t interval" if is_fixed(plan) else "95% sequential interval"
+
+
+def where(claim: Claim, plan: Plan) -> str:
+    """What a claim speaks of: a load point, or the mean over all."""
+    regime = in_regime(claim)
+    if claim.load_point is not None:
+        return plan.load_points[claim.load_point].label + regime
+    if len(plan.load_points) == 1:
+        return plan.load_points[0].label + regime
+    return f"mean over {len(plan.load_points)} load points{regime}"
+
+
+def in_regime(claim: Claim | Comparison) -> str:
+    """`, before the change` for a claim on one regime, nothing for one on whole trials."""
+    return f", {claim.regime} the change" if claim.regime else ""
+
+
+def headline(claim: Claim, plan: Plan) -> str:
+    """The verdict without its evidence: `off is 41% faster than on`."""
+    arm, baseline, found = claim.arm, claim.baseline, claim.difference
+    if claim.verdict == "withheld":
+        return f"No verdict on {arm} against {baseline}"
+    if claim.parts:
+        return _headline_by_regime(claim, plan)
+    if claim.verdict == "undecided" or found is None:
+        return f"Undecided after {plural(claim.blocks, claim.unit)}: {arm} against {baseline}"
+    if claim.verdict == "equivalent":
+        return f"No difference larger than {as_written(plan.margin)} between {arm} and {baseline}"
+    places = decimals_for([value for value in (found.low, found.value, found.high) if value is not None])
+    speed = "faster" if claim.verdict == "better" else "slower"
+    less = f", by less than the margin of {as_written(plan.margin)}," if claim.within_margin else ""
+    return f"{arm} is {percent(abs(found.value), places)} {speed}{less} than {baseline}"
+
+
+def _headline_by_regime(claim: Claim, plan: Plan) -> str:
+    arm, baseline = claim.arm, claim.baseline
+    if len(claim.parts) == 1:
+        return f"No verdict beyond a change of regime on {arm} against {baseline}"
+    if claim.verdict == "equivalent":
+        margin = as_written(plan.margin)
+        return f"No difference larger than {margin} between {arm} and {baseline} before and after a change of regime"
+    if claim.verdict in ("better", "worse"):
+        speed = "faster" if claim.verdict == "better" else "slower"
+        return f"{arm} is {speed} than {baseline} before and after a change of regime"
+    return f"Two verdicts, for the regime changes: {arm} against {baseline}"
+
+
+def sentence(
+    claim: Claim,
+    plan: Plan,
+    *,
+    counts: list[Failures],
+    leading: list[str],
+    steady: list[Steadiness],
+    regimes: list[CellRegimes],
+    withheld: list[str],
+) -> str:
+    """The whole verdict sentence of a primary claim."""
+    pair = [entry for entry in counts if entry.arm in (claim.arm, claim.baseline)]
+    what = "task" if plan.measure == "mean response time of tasks" else "transaction"
+    failed = ", ".join(
+        failures_text(entry, what) for entry in sorted(pair, key=lambda entry: entry.arm == claim.baseline)
+    )
+    lead = f"Failures of {failed}. " if {claim.arm, claim.baseline} & set(leading) else ""
+    tail = "" if lead else f"; failures {failed}"
+    if claim.verdict == "withheld":
+        return f"{lead}{headline(claim, plan)}: {' '.join(withheld)}"
+    parts = [f"{headline(claim, plan)} ({plan.measure}, {where(claim, plan)})"]
+    if claim.parts:
+        parts[0] += f": {by_regime(claim, plan, regimes)}"
+    elif claim.difference is not None:
+        value = (
+            f"{percent(claim.difference.value, sign=True)}, " if claim.verdict in ("equivalent", "undecided") else ""
+        )
+        parts.append(f"{value}{interval_name(plan)} {interval_text(claim.difference)}")
+    parts += [f"{measured_text(claim, plan)}", f"margin {as_written(plan.margin)}", f"scope: {plan.scope}"]
+    evidence = ", ".join(parts)
+    if claim.verdict == "undecided" and not claim.parts:
+        evidence += f"; {outlook(claim)}"
+    mean = f"; mean ratio {percent(claim.mean.value, sign=True)}" if claim.mean else ""
+    of_pair = [entry for entry in steady if entry.arm in (claim.arm, claim.baseline)]
+    cells = [cell for cell in regimes if cell.arm in (claim.arm, claim.baseline)]
+    return f"{lead}{evidence}{tail}{mean}; regime: {regime(of_pair, cells, plan)}."
+
+
+def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
+    """What each regime says: `before the change off is 12% faster than on (...); after it ...`."""
+    pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
+    falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
+    before, after = (
+        ("before the change (burst)", "after it (sustained)") if falls else ("before the change", "after it")
+    )
+    told = []
+    for part in claim.parts:
+        place = before if part.regime == "before" else after
+        if part.difference is None:
+            told.append(f"{place} undecided; {outlook(part)}")
+            continue
+        figures = f"{interval_name(plan)} {interval_text(part.difference)}"
+        if part.verdict in ("equivalent", "undecided"):
+            figures = f"{percent(part.difference.value, sign=True)}, {figures}"
+        said = headline(part, plan)
+        if part.verdict in ("equivalent", "undecided"):
+            said = said[0].lower() + said[1:]
+        more = f"; {outlook(part)}" if part.verdict == "undecided" else ""
+        told.append(f"{place} {said} ({figures}{more})")
+    if len(claim.parts) == 1:
+        told.append(f"{after} nothing is known, for {_unsettled(claim, plan, regimes)}")
+    return "; ".join(told)
+
+
+def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
+    """Why there is no claim on the time after the change."""
+    longer = "longer trials would tell"
+    points = {claim.load_point} if claim.load_point is not None else {c.load_point for c in regimes if c.changes}
+    for arm in (claim.arm, claim.baseline):
+        if any(cell.arm == arm and cell.load_point in points and not cell.changes for cell in regimes):
+            return f"{arm} has not changed within {format_duration(plan.duration_s)}; {longer}"
+    return f"too few trials kept a level to the end; {longer}"
+
+
+def measured_text(claim: Claim, plan: Plan) -> str:
+    """`8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, or with several load points `8 blocks of 2 arms x 6 load
+    points x 6s`.
+
+    With deployments as units `6 deployments of each arm with 4 blocks of 2 x 6s each`.
+    """
+    points = len(plan.load_points)
+    tasks = next((point.tasks for point in plan.load_points if point.tasks is not None), None)
+    duration = format_duration(plan.duration_s) if tasks is None else plural(tasks.apps * tasks.tasks, "task")
+    each = (
+        f"{len(plan.arms)} arms x {points} load points x {duration}" if points > 1 else f"{len(plan.arms)} x {duration}"
+    )
+    if claim.unit == "deployment":
+        blocks = plural(plan.max_blocks // plan.deployments, "block")
+        return f"{plural(claim.blocks, 'deployment')} of each arm with {blocks} of {each} each"
+    return f"{plural(claim.blocks, 'block')} of {each}"
+
+
+def outlook(claim: Claim) -> str:
+    """What an undecided claim needs, and what it has established already."""
+    if claim.blocks < claim.fewest_blocks:
+        start = f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s"
+    elif claim.more_blocks is None:
+        start = f"at the present spread even {_NOT_EVEN[claim.unit]} {claim.unit}s would not decide; "
+        start += "longer trials, less noise or a wider margin help"
+    else:
+        start = ""
+    if claim.more_blocks is not None:
+        duration = f" ({_about(claim.more_s)})" if claim.more_s else ""
+        more = (
+            f"about {claim.more_blocks} more {claim.unit}{'s' if claim.more_blocks != 1 else ''}{duration} would decide"
+        )
+        start = f"{start}; {more}" if start else more
+    if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:
+        start += f"; with 0 more only a margin of {percent(claim.established_margin)} is established"
+    return start
+
+
+def _about(seconds: float) -> str:
+    return format_duration(60 * round(seconds / 60) if seconds >= 600 else seconds)
+
+
+def failures_text(counts: Failures, what: str = "transaction") -> str:
+    """`off: 0`, `off: 12 of 3,400 transactions (0.35%)`, `off: 2 of 8 trials`."""
+    parts = []
+    if counts.failed_trials:
+        parts.append(f"{counts.failed_trials} of {plural(counts.trials, 'trial')}")
+    if counts.failed_transactions:
+        total = counts.failed_transactions + counts.transactions
+        parts.append(f"{counts.failed_transactions:,} of {total:,} {what}s ({percent(counts.share)})")
+    if counts.aborted_clients:
+        parts.append(plural(counts.aborted_clients, "aborted client"))
+    return f"{counts.arm}: {' and '.join(parts) or '0'}"
+
+
+def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> str:
+    """Whether the arms kept one level and had settled on it, and if not, what the verdict is about."""
+    changing = [cell for cell in cells if cell.changes]
+    cyclic = list(dict.fromkeys(cell.arm for cell in cells if 2 * cell.shapes.get("cyclic", 0) > cell.trials))
+    told = [_trend(steady, plan)] if not changing or _moving(steady) else []
+    if cyclic:
+        told.insert(0, f"cyclic ({' and '.join(cyclic)}: levels come and go within a trial)")
+    if changing:
+        told.insert(0, f"changes ({'; '.join(_change(arm, changing, plan) for arm in _arms(changing))})")
+    return ", ".join(told)
+
+
+def _arms(cells: list[CellRegimes]) -> list[str]:
+    return list(dict.fromkeys(cell.arm for cell in cells))
+
+
+def _change(arm: str, changing: list[CellRegimes], plan: Plan) -> str:
+    """`off: collapse in 12 of 12 trials, 1,070 tps until 34s and 36,380 transactions, then 250 tps`."""
+    cell, *others = [cell for cell in changing if cell.arm == arm]
+    shape = next(shape for shape in cell.shapes if shape not in ("flat", "cyclic"))
+    place = f" at {plan.load_points[cell.load_point].label}" if len(plan.load_points) > 1 else ""
+    text = f"{arm}: {shape} in {cell.shapes[shape]} of {plural(cell.trials, 'trial')}{place}"
+    if cell.before and cell.changed_s and cell.changed_committed:
+        text += f", {cell.before.median:,.0f} tps until {format_duration(round(cell.changed_s.median))} "
+        text += f"and {cell.changed_committed.median:,.0f} transactions"
+        if cell.after and cell.settled_s:
+            later = round(cell.settled_s.median) > round(cell.changed_s.median)
+            start = f" from {format_duration(round(cell.settled_s.median))} on" if later else ""
+            text += f", then {cell.after.median:,.0f} tps{start}"
+        else:
+            text += ", then no level to the end"
+    return f"{text}, and at {plural(len(others), 'more load point')}" if others else text
+
+
+def _moving(steady: list[Steadiness]) -> list[Steadiness]:
+    return [entry for entry in steady if entry.state in ("rising", "falling")]
+
+
+def _trend(steady: list[Steadiness], plan: Plan) -> str:
+    moving = _moving(steady)
+    if moving:
+        what = " and ".join(f"{entry.arm} {_moves(entry)}" for entry in moving)
+        return (
+            f"not at steady state ({what}); this speaks of the first {format_duration(plan.duration_s)} after "
+            f"a warm-up of {format_duration(plan.warmup_s)}, a longer warm-up is advised"
+        )
+    if not steady or any(entry.state == "unknown" for entry in steady):
+        return "not checked (too few blocks or seconds)" if steady else "not checked"
+    return "steady"
+
+
+def _moves(entry: Steadiness) -> str:
+    verb = "rises" if entry.state == "rising" else "falls"
+    return f"{verb} {percent(abs(entry.trend or 0.0))} within a trial"

@@ -1,0 +1,291 @@
+"""From a study file to a checked spec, with errors that name the file, the key and the nearest known key."""
+
+from __future__ import annotations
+
+import difflib
+import importlib.resources
+import tomllib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, ValidationError
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.names import nearest
+from pgtrial.model.study import profiles
+from pgtrial.model.study.builds import EVERY, Build, expanded
+from pgtrial.model.study.fleet import FleetSection
+from pgtrial.model.study.frozen import without_secrets
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.spec import ProviderMetrics, SetUp, StudySection, StudySpec, VerdictSection
+from pgtrial.model.study.storage import Storage, Volume
+from pgtrial.model.study.sysbench import SysbenchSection
+from pgtrial.model.study.tasks import TasksSection
+from pgtrial.store.scripts import take_in
+
+_SECTIONS: dict[str, type[BaseModel]] = {
+    "study": StudySection,
+    "load": LoadSection,
+    "server": SetUp,
+    "arms": SetUp,
+    "verdict": VerdictSection,
+    "fleet": FleetSection,
+}
+
+_NESTED: dict[str, type[BaseModel]] = {
+    "sysbench": SysbenchSection,
+    "tasks": TasksSection,
+    "storage": Storage,
+    "wal": Volume,
+    "metrics": ProviderMetrics,
+}
+"""Tables within others."""
+
+_OF_MADE_SERVERS = (
+    "initdb",
+    "storage",
+    "huge_pages",
+    "thp",
+    "sysctl",
+    "governor",
+    "io_scheduler",
+    "cpus",
+    "connect",
+    "environment",
+)
+"""What only a server that pgtrial makes can have."""
+
+
+def read_study(
+    source: str | Path, profile: str | None = None, builds: Callable[[], Sequence[Build]] = tuple
+) -> StudySpec:
+    """The spec of a TOML file, or of a bundled study when `source` is `@name`. Raises StudyError.
+
+    Of a study with profiles the one called `profile`, else its first. `builds` finds the servers of this machine, for
+    an arm that stands for every one of them.
+    """
+    name, data, folder = _parsed(source)
+    section = data.setdefault("study", {})
+    if isinstance(section, dict):
+        section["name"] = section.get("name") or name
+    data = profiles.with_profile(data, profile, str(source))
+    chosen = data["study"].get("profile") if isinstance(data["study"], Mapping) else None
+    where = f"{source}, profile {chosen}" if chosen is not None else str(source)
+    return build_study(expanded(data, builds, where), where, folder)
+
+
+def profiles_of(source: str | Path) -> list[str]:
+    """The profiles of a study file or a bundled study, in its order. Raises StudyError."""
+    return profiles.profile_names(_parsed(source)[1], str(source))
+
+
+def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> StudySpec:
+    """A checked spec from parsed keys. Raises StudyError.
+
+    `source` is what errors name, a file or the command line; paths of scripts are relative to `folder`.
+    """
+    try:
+        spec = StudySpec.model_validate(data)
+    except ValidationError as error:
+        raise StudyError(f"{source}: {_explain(error)}") from None
+    _check_arms(spec, source)
+    # a connection string that cannot be parsed is an error here, not at the first trial
+    without_secrets(spec)
+    return take_in(spec, folder, source)
+
+
+def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:
+    """The study with a fleet, or with these keys of its fleet changed; None leaves one as it is. Raises StudyError."""
+    keys = {} if spec.fleet is None else spec.fleet.model_dump()
+    try:
+        fleet = FleetSection(**{**keys, **{key: value for key, value in given.items() if value is not None}})
+    except ValidationError as error:
+        raise StudyError(_explain(error, "fleet")) from None
+    return spec.model_copy(update={"fleet": fleet})
+
+
+def bundled_studies() -> dict[str, str]:
+    """The studies that come with pgtrial: name -> question."""
+    return {name: _parsed(f"@{name}")[1]["study"]["question"] for name in _bundled_names()}
+
+
+def _parsed(source: str | Path) -> tuple[str, dict[str, Any], Path]:
+    """Name, keys as they are in the file, and the folder that paths of scripts are relative to."""
+    if isinstance(source, str) and source.startswith("@"):
+        name, text, folder = source[1:], _bundled_text(source[1:]), Path()
+    else:
+        name, text, folder = Path(source).stem, _text(Path(source)), Path(source).parent
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"{source} is not valid TOML: {error}") from None
+    if any("\0" in each for each in _texts(data)):
+        raise StudyError(f"{source} has a text with the character \\u0000, which no program takes; remove it")
+    return name, data, folder
+
+
+def _texts(value: Any) -> Iterator[str]:
+    """All keys and texts of a TOML value."""
+    match value:
+        case str():
+            yield value
+        case list():
+            yield from (text for item in value for text in _texts(item))
+        case dict():
+            yield from (text for item in value.items() for each in item for text in _texts(each))
+
+
+def _bundled_names() -> list[str]:
+    folder = importlib.resources.files("pgtrial.store") / "studies"
+    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+
+
+def _bundled_text(name: str) -> str:
+    names = _bundled_names()
+    if name not in names:
+        raise StudyError(f"no bundled study is called @{name}; {nearest(name, names, 'the bundled ones are')}")
+    return (importlib.resources.files("pgtrial.store") / "studies" / f"{name}.toml").read_text(encoding="utf-8")
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError:
+        raise StudyError(f"{path} is not a text file in UTF-8; a study is a TOML file") from None
+    except IsADirectoryError:
+        raise StudyError(
+            f"{path} is a directory without a study.toml; name a study file or a study's directory"
+        ) from None
+    except FileNotFoundError:
+        raise StudyError(f"there is no study file {path}; `pgtrial studies` lists the bundled ones (@name)") from None
+    except OSError as error:
+        raise StudyError(f"cannot read the study file {path}: {error.strerror}") from None
+
+
+def _check_arms(spec: StudySpec, source: str) -> None:
+    for name, own in [("server", spec.server), *((f"arms.{arm}", own) for arm, own in spec.arms.items())]:
+        _check_way(own, f"{source}: [{name}]")
+    for arm in spec.arms:
+        if not arm.strip() or len(arm) > 60 or not arm.isprintable():
+            raise StudyError(f"{source}: [arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters")
+        setup = spec.resolved(arm)
+        if setup.setup_sql and setup.reset != "copy":
+            raise StudyError(
+                f"{source}: [arms.{arm}] has setup_sql, which needs a fresh copy for every trial: "
+                'use an embedded server (no dsn) with reset = "copy"'
+            )
+        if setup.storage is not None and setup.reset != "copy":
+            raise StudyError(f"{source}: [arms.{arm}] has storage, which is made anew for every trial; leave reset out")
+        if setup.dsn is not None:
+            _check_given(spec.arms[arm], f"{source}: [arms.{arm}]")
+        if spec.arms[arm].storage_limit is not None and setup.dsn is None:
+            raise StudyError(
+                f"{source}: [arms.{arm}] has storage_limit, which is for given servers; remove it, or give a dsn"
+            )
+        if spec.arms[arm].metrics is not None and setup.dsn is None:
+            raise StudyError(
+                f"{source}: [arms.{arm}] has metrics, which are of given servers; remove it, or give a dsn"
+            )
+        if setup.metrics is not None and len(setup.metrics.cloudwatch) != len(setup.dsn or []):
+            raise StudyError(
+                f"{source}: [arms.{arm}] metrics.cloudwatch names {len(setup.metrics.cloudwatch)} instances and dsn "
+                f"{len(setup.dsn or [])}; name the instance of each deployment, in the same order"
+            )
+        _check_ssh(spec.arms[arm], setup, f"{source}: [arms.{arm}]")
+        if setup.dsn is not None and setup.reset == "copy":
+            raise StudyError(f'{source}: [arms.{arm}] reset = "copy" needs an embedded server; use "vacuum" or "none"')
+
+
+def _check_way(own: SetUp, where: str) -> None:
+    """Raise StudyError for a table that says in two ways how its servers come to be."""
+    if own.dsn is not None and own.postgres is not None:
+        raise StudyError(f"{where} has both dsn and postgres; a given server brings its own version")
+    if own.dsn is not None and own.ssh is not None and len(own.dsn) > 1:
+        raise StudyError(
+            f"{where} has ssh, and dsn names {len(own.dsn)} servers; only the host of a single given server can be "
+            "looked at: leave ssh out"
+        )
+    if own.dsn is not None:
+        _check_given(own, where)
+    if own.postgres == EVERY:
+        raise StudyError(f'{where} postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]')
+
+
+def _check_ssh(own: SetUp, setup: SetUp, where: str) -> None:
+    """Raise StudyError for what does not go together with a host reached by ssh, or only with one."""
+    if setup.ssh is None:
+        if alone := [key for key in ("data", "address", "port", "sudo") if getattr(own, key) is not None]:
+            raise StudyError(
+                f"{where} has {' and '.join(alone)}, which is for a server on another host; "
+                'remove it, or add ssh = "user@host"'
+            )
+        return
+    if setup.dsn is not None:
+        if alone := [key for key in ("data", "address", "port") if getattr(own, key) is not None]:
+            raise StudyError(
+                f"{where} has dsn, ssh and {' and '.join(alone)}; on the host of a given server nothing is made, and "
+                f"its dsn says where clients reach it: remove {' and '.join(alone)}"
+            )
+        return
+    if setup.data is None:
+        raise StudyError(
+            f'{where} has ssh and no data; name the folder there that everything is made in, data = "/var/db/pgtrial"'
+        )
+    if setup.connect is not None:
+        raise StudyError(f"{where} has connect, and a server on another host is reached by TCP; leave connect out")
+    if setup.postgres is not None and setup.postgres.startswith("~"):
+        raise StudyError(f"{where} postgres = {setup.postgres!r}: write a directory of another host from / on")
+
+
+def _check_given(own: SetUp, where: str) -> None:
+    """Raise StudyError for what only a server that pgtrial makes can have; of a given one it would be ignored."""
+    if asked := [key for key in _OF_MADE_SERVERS if getattr(own, key) not in (None, {})]:
+        raise StudyError(
+            f"{where} has {' and '.join(asked)}, and its server is a given one, of which pgtrial changes settings "
+            f"only; remove {'it' if len(asked) == 1 else 'them'}, or have pgtrial make the server (postgres and no dsn)"
+        )
+
+
+def _explain(error: ValidationError, *within: str) -> str:
+    """The first error as one sentence, with the number of the others; inputs are not quoted, they may hold secrets.
+
+    `within`: the section, where no whole study was read.
+    """
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    # an unknown key is more often the cause than what follows from it
+    first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
+    more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
+    return _sentence(first["type"], (*within, *first["loc"]), first["msg"].removeprefix("Value error, ")) + more
+
+
+def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:
+    path, key = location[:-1], str(location[-1])
+    if kind == "extra_forbidden":
+        where = f" in [{'.'.join(map(str, path))}]" if path else ""
+        noun = "key" if path else "section or key"
+        return f"unknown {noun} {key!r}{where}; {_known_keys(path, key)}"
+    if location == ("arms",) or (location and location[0] == "arms" and len(location) == 1):
+        return "a study needs at least two arms; write [arms.NAME] once for each, the baseline first"
+    return f"{_where(location)}: {message[:1].lower()}{message[1:]}"
+
+
+def _known_keys(path: Sequence[int | str], key: str) -> str:
+    if not path:
+        return nearest(key, [*StudySpec.model_fields, profiles.SECTION], "known are")
+    # an arm may have the name of a table
+    nested = _NESTED.get(str(path[-1])) if path[0] != "arms" or len(path) > 2 else None
+    section = nested or _SECTIONS[str(path[0])]
+    known = list(section.model_fields)
+    if section is SetUp and not difflib.get_close_matches(key, known, n=1, cutoff=0.6):
+        return f"a PostgreSQL setting is written settings = {{ {key} = ... }}; known keys are {', '.join(known)}"
+    return nearest(key, known, "known are")
+
+
+def _where(location: Sequence[int | str]) -> str:
+    """A location as TOML would name it: `("load", "clients", 1)` is `[load] clients, item 2`."""
+    depth = 2 if location and location[0] == "arms" else 1
+    section, rest = location[:depth], location[depth:]
+    keys = ".".join(str(part) for part in rest if isinstance(part, str))
+    items = "".join(f", item {part + 1}" for part in rest if isinstance(part, int))
+    return f"[{'.'.join(map(str, section))}] {keys}{items}".strip()

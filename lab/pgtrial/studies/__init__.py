@@ -1,1 +1,0 @@
-"""The bundled studies, TOML files that `pgtrial run @NAME` runs."""

@@ -1,1 +1,0 @@
-"""Running: one trial, and the study that is made of them."""

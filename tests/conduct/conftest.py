@@ -1,0 +1,31 @@
+"""What the tests of trials share: one real measurement of each volume's flushes, which takes two seconds an arm."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pgtrial.evidence.collect import flush
+from pgtrial.evidence.collect.flush import Rates
+from pgtrial.machines.machine import LOCAL, Machine
+
+
+@pytest.fixture(scope="package", autouse=True)
+def flushes_measured_once() -> Iterator[None]:
+    """The probe itself is tested in tests/facts; here every volume is measured once by each program."""
+    measure = flush.flush_rate
+    known: dict[tuple[int, Path | None], Rates] = {}
+
+    def measured(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
+        if machine is not LOCAL:
+            return measure(machine, directory, program)
+        volume = directory.stat().st_dev, program
+        if volume not in known:
+            known[volume] = measure(machine, directory, program)
+        return dict(known[volume])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(flush, "flush_rate", measured)
+        yield

@@ -1,0 +1,42 @@
+"""Sessions that take every connection of a server, and leave it again."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+import psycopg
+
+from pgtrial.servers.cluster import Cluster
+from tests.conduct.small import until
+
+_OTHERS_GO = """SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity
+    WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+"""It waits for each to be gone, and so for its connection to be free: a session that a client has closed still ends."""
+
+
+class Crowd:
+    """The sessions of one crowd."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._sessions: list[psycopg.Connection] = []
+
+    def fill(self) -> None:
+        """End all sessions of others, and take every connection."""
+        self._sessions.append(self._cluster.target.connect())
+        self._sessions[0].execute(_OTHERS_GO)
+        # one that is listed no more may yet hold its connection for a while
+        until(self._all_taken, "every connection is taken")
+
+    def leave(self) -> None:
+        """Its connections are free when this returns, but for the last one."""
+        self._sessions[0].execute(_OTHERS_GO)
+        while self._sessions:
+            self._sessions.pop().close()
+
+    def _all_taken(self) -> bool:
+        most = int(self._cluster.settings["max_connections"])
+        with suppress(psycopg.OperationalError):
+            while len(self._sessions) < most:
+                self._sessions.append(self._cluster.target.connect())
+        return len(self._sessions) == most

@@ -1,0 +1,110 @@
+"""Studies small enough for tests, on real servers with the real engine."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.progress import ProgressEvent, Second
+from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.model.records.study import Trial
+from pgtrial.servers.arm import Arm
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.templates import Templates
+from pgtrial.servers.workspace import Workspace
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+from pgtrial.store.timelines import committed_per_second
+
+FAST = {
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "shared_buffers": "64MB",
+    "autovacuum": "off",
+    # else a server would take pages that a test of huge pages in another process has just reserved
+    "huge_pages": "off",
+}
+
+
+def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
+    """Two arms that differ in jit, trials of one second, in a new directory; scripts are relative to `folder`."""
+    data: dict[str, Any] = {
+        "load": {"workload": "simple-update", "scale": 1, "clients": 2, "warmup": "400ms", "duration": "1s"},
+        "server": {"settings": FAST},
+        "arms": {"base": {}, "no jit": {"settings": {"jit": "off"}}},
+        "verdict": {"blocks": blocks, "canary": False},
+    }
+    for section, values in sections.items():
+        data[section] = values if section == "arms" else {**data.get(section, {}), **values}
+    spec = build_study(data, "test", folder)
+    return StudyDirectory.create(path, spec, make_plan(spec, seed, "2026-11-20T14:12:00+00:00"))
+
+
+def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Callable[[ProgressEvent], None]:
+    """A listener that acts on the first event that is wanted."""
+    done: list[ProgressEvent] = []
+
+    def hear(event: ProgressEvent) -> None:
+        if not done and wanted(event):
+            done.append(event)
+            act()
+
+    return hear
+
+
+_PATIENCE_S = 120.0
+
+
+def until(happened: Callable[[], bool], what: str) -> None:
+    """Wait for something that happens soon, however slow this machine is."""
+    deadline = time.monotonic() + _PATIENCE_S
+    while not happened():
+        assert time.monotonic() < deadline, f"it did not happen in {_PATIENCE_S:.0f} s that {what}"
+        time.sleep(0.02)
+
+
+def measuring(event: ProgressEvent) -> bool:
+    """Whether a second of the measured part has passed, with transactions in it."""
+    return isinstance(event, Second) and event.phase == "measure" and event.tps > 0
+
+
+@contextmanager
+def one_arm(study: StudyDirectory) -> Iterator[Arm]:
+    """The first planned arm, ready to be served."""
+    with Workspace() as workspace:
+        arm = make_arms(study.spec, workspace)[study.plan.trials[0].arm]
+        arm.prepare(PgbenchTables(1), lambda text: None)
+        yield arm
+
+
+def each_once(study: StudyDirectory) -> bool:
+    """Whether every planned trial is stored exactly once and nothing unfinished is left."""
+    indexes = [trial.index for trial in study.trials()]
+    return indexes == list(range(len(study.plan.trials))) and not study.unfinished()
+
+
+def committed_after_its_failures(study: StudyDirectory, trial: Trial) -> int:
+    """Transactions in the seconds after the last one in which any failed."""
+    last = max(span.last_s for span in trial.failure_spans)
+    return sum(committed_per_second(study.timeline(trial))[last + 1 :])
+
+
+def templates_with(store: Templates, data: Data) -> list[str]:
+    """The templates with these data; those of other studies may be in the store as well."""
+    marks = [json.loads((path / "template.json").read_text()) for path in store.present()]
+    return [mark["version"] for mark in marks if mark["prepared"] == data.key["prepared"]]
+
+
+def title(process: psutil.Process) -> str:
+    """What a process of a server says that it is; empty if it has just ended."""
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""

@@ -1,0 +1,216 @@
+"""kill -9 of the lab, the engine or the server in the middle of a study; it completes, each planned trial once."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import psutil
+import pytest
+
+from pgtrial.conduct.leftovers import discard_unfinished, remember
+from pgtrial.conduct.progress import Second, TrialBegins
+from pgtrial.conduct.run_study import run_study
+from pgtrial.store.directory import StudyDirectory
+from tests.conduct.small import each_once, once, small_study, title
+from tests.conftest import require_engine
+
+STUDY = """
+[study]
+name = "crash"
+[load]
+workload = "simple-update"
+scale = 1
+clients = 2
+warmup = "500ms"
+duration = "2s"
+[server]
+settings = { fsync = "off" }
+[arms.base]
+[arms."no jit"]
+settings = { jit = "off" }
+[verdict]
+blocks = 1
+canary = false
+"""
+
+PATIENCE_S = 400
+
+
+@pytest.fixture(autouse=True)
+def _engine():
+    require_engine()
+
+
+def measuring(event):
+    return isinstance(event, Second)
+
+
+def engine_of(study):
+    (note,) = study.path.glob("trials/.*/engine.pid")
+    return psutil.Process(json.loads(note.read_text())["pid"])
+
+
+def in_turn(*acts):
+    """A listener: the first act in the first trial's measured part, the second in the second's, and so on."""
+    listeners = iter([once(measuring, act) for act in acts])
+    hear = None
+
+    def listen(event):
+        nonlocal hear
+        if isinstance(event, TrialBegins):
+            hear = next(listeners, None)
+        elif hear is not None:
+            hear(event)
+
+    return listen
+
+
+@pytest.fixture
+def postmasters(state_root):
+    """The servers that have been started since the test began."""
+    before = set((state_root / "runs").glob("*/*"))
+
+    def find():
+        new = set((state_root / "runs").glob("*/*")) - before
+        files = [path / "postmaster.pid" for path in new if (path / "postmaster.pid").exists()]
+        return [psutil.Process(int(file.read_text().split()[0])) for file in files]
+
+    return find
+
+
+def test_a_killed_engine_server_or_backend_makes_a_failed_trial_and_the_study_completes(tmp_path, postmasters):
+    study = small_study(tmp_path / "s", blocks=2, load={"duration": "4s"})
+
+    def kill_engine():
+        engine_of(study).kill()
+
+    def kill_server():
+        (postmaster,) = postmasters()
+        for process in [postmaster, *postmaster.children()]:
+            with suppress(psutil.NoSuchProcess):  # without their postmaster some end by themselves
+                process.kill()
+
+    def kill_a_client_process():
+        (postmaster,) = postmasters()
+        serving = [each for each in postmaster.children() if "[local]" in title(each)]
+        # the lab's own sessions were there before those of the load
+        max(serving, key=lambda each: each.pid).kill()
+
+    hear = in_turn(kill_engine, kill_server, kill_a_client_process)
+    run_study(study, hear)
+    assert each_once(study)
+    without_engine, without_server, without_backend, last = study.trials()
+    assert [trial.status for trial in study.trials()] == ["failed"] * 3 + ["completed"]
+    assert "the engine was killed by SIGKILL" in without_engine.reason
+    assert study.trial_path(without_engine).joinpath("server.log").exists()
+    assert without_server.reason
+    assert without_backend.reason
+    assert last.reason is None
+
+
+def test_an_engine_that_hangs_is_killed_after_its_time_and_the_study_completes(tmp_path):
+    study = small_study(tmp_path / "s", blocks=1, load={"duration": "3s"})
+    hang = once(measuring, lambda: engine_of(study).suspend())
+    run_study(study, hang, engine_grace_s=2.0)
+    assert each_once(study)
+    assert study.trials()[0].status == "failed"
+    assert "did not finish in time" in (study.trials()[0].reason or "")
+
+
+def start_lab(directory):
+    (directory / "crash.toml").write_text(STUDY)
+    return subprocess.Popen(
+        [sys.executable, "-c", "from pgtrial.cli import main; main()", "run", "crash.toml"],
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )
+
+
+def engine_of_the_second_trial(lab, directory):
+    """Once it runs, with the first trial stored."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        assert lab.poll() is None, lab.communicate()
+        assert time.monotonic() < deadline, "the lab does not get on"
+        stored = list(directory.glob("results/*/trials/[0-9]*"))
+        # a stopped lab leaves the note of its engine, which is gone
+        for note in directory.glob("results/*/trials/.0001*/engine.pid"):
+            with suppress(psutil.NoSuchProcess, FileNotFoundError, json.JSONDecodeError):
+                engine = psutil.Process(json.loads(note.read_text())["pid"])
+                if len(stored) == 1:
+                    return engine
+        time.sleep(0.02)
+
+
+def stop_in_the_second_trial(directory, number):
+    """Send a lab the signal; its exit status, what it said, and the engine that ran then."""
+    lab = start_lab(directory)
+    engine = engine_of_the_second_trial(lab, directory)
+    lab.send_signal(number)
+    _, err = lab.communicate(timeout=PATIENCE_S)
+    return lab.returncode, err, engine
+
+
+def test_a_lab_that_is_asked_to_stop_or_killed_goes_on_where_it_was_with_no_trial_lost_or_doubled(
+    tmp_path, postmasters
+):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        status, err, engine = stop_in_the_second_trial(tmp_path, number)
+        assert status == 128 + number, err
+        assert f"stopped by {number.name}: 1 of 2 trials are stored; go on with: pgtrial run results/crash-" in err
+        assert "Traceback" not in err
+        assert not engine.is_running()
+        assert not postmasters()
+    (stored,) = tmp_path.glob("results/*/trials/[0-9]*/trial.json")
+    before = stored.read_bytes()
+    _, _, orphan = stop_in_the_second_trial(tmp_path, signal.SIGKILL)
+
+    done = start_lab(tmp_path)
+    out, err = done.communicate(timeout=PATIENCE_S)
+    assert done.returncode == 0, err
+    assert "going on with results/crash-" in err
+    assert "1 of 2 trials are stored" in err
+    (results,) = (tmp_path / "results").iterdir()
+    study = StudyDirectory.open(results)
+    assert each_once(study)
+    assert stored.read_bytes() == before
+    assert {trial.status for trial in study.trials()} == {"completed"}
+    assert not orphan.is_running()
+    assert not postmasters()
+    assert "report.html" in out
+    assert (study.path / "report.html").exists()
+
+
+@pytest.mark.parametrize("clock_set_by_s", [0, 3600])
+def test_an_orphaned_engine_is_ended_before_the_study_goes_on(tmp_path, monkeypatch, clock_set_by_s):
+    study = small_study(tmp_path / "s")
+    directory = study.begin_trial(study.plan.trials[0])
+    with subprocess.Popen(["sleep", "600"]) as orphan:
+        remember(directory, orphan.pid)
+        # Linux tells when a process began by when the machine was booted, and that by the clock as it is now
+        booted, created = psutil.boot_time(), psutil.Process.create_time
+        monkeypatch.setattr(psutil, "boot_time", lambda: booted + clock_set_by_s)
+        monkeypatch.setattr(psutil.Process, "create_time", lambda process: created(process) + clock_set_by_s)
+        assert discard_unfinished(study) == 1
+        orphan.wait(PATIENCE_S)
+    assert not psutil.pid_exists(orphan.pid)
+    assert study.unfinished() == []
+
+
+def test_another_process_with_the_engines_old_number_is_left_alone(tmp_path):
+    study = small_study(tmp_path / "s")
+    directory = study.begin_trial(study.plan.trials[0])
+    remember(directory, os.getpid())
+    note = json.loads((directory / "engine.pid").read_text())
+    note["born"] = [moment - 1000 for moment in note["born"]]
+    (directory / "engine.pid").write_text(json.dumps(note))
+    assert discard_unfinished(study) == 1
+    assert not Path(directory).exists()

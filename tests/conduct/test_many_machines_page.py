@@ -1,0 +1,44 @@
+"""What docs/many-machines.md gives as examples can be read by those for whom it is."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import re
+import tomllib
+from pathlib import Path
+
+from pgtrial.conduct.plan import make_plan
+from pgtrial.store.study_file import build_study
+
+from ..conftest import require
+
+PAGE = (Path(__file__).parents[2] / "docs" / "many-machines.md").read_text()
+
+
+def examples(language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", PAGE, re.DOTALL)
+
+
+def test_the_study_is_one_with_a_fleet_and_two_hosts():
+    [text] = examples("toml")
+    spec = build_study(tomllib.loads(text), "the page")
+    plan = make_plan(spec, 1, "now")
+    assert spec.fleet is not None
+    assert spec.fleet.machines == 4
+    assert [host.by for hosts in plan.hosts.values() for host in hosts] == ["ssh", "ssh"]
+
+
+def test_the_cluster_file_has_only_keys_that_rays_launcher_knows():
+    found = importlib.util.find_spec("ray")
+    require(found is not None, "ray")
+    assert found is not None
+    assert found.origin is not None
+    from jsonschema import validate  # noqa: PLC0415 - both come with ray
+    from yaml import safe_load  # noqa: PLC0415
+
+    aws, kubernetes = (safe_load(text) for text in examples("yaml"))
+    validate(aws, json.loads((Path(found.origin).parent / "autoscaler" / "ray-schema.json").read_text()))
+    load = aws["available_node_types"]["load"]
+    assert load["min_workers"] == load["max_workers"] == aws["max_workers"]
+    assert (kubernetes["kind"], kubernetes["spec"]["rayVersion"]) == ("RayCluster", "2.60.0")

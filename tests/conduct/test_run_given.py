@@ -1,0 +1,92 @@
+"""A study on given servers with a role that may do no more than it needs."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pgtrial.conduct.run_study import run_study
+from pgtrial.evidence.audit.rules import audit_trials
+from pgtrial.model.errors import ArmError
+from pgtrial.store.directory import StudyDirectory
+from tests.conduct.small import each_once, measuring, once, small_study
+from tests.conftest import require_engine
+
+
+def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(start_cluster, tmp_path):
+    require_engine()
+    cluster = start_cluster()
+    with cluster.target.connect() as connection:
+        connection.execute("CREATE ROLE bob LOGIN")
+        connection.execute("CREATE DATABASE bench OWNER bob")
+        connection.execute("ALTER ROLE bob SET statement_timeout = '45min'")
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=bench user=bob"
+    arms = {"first": {"dsn": dsn}, "again": {"dsn": dsn}}
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}})
+    run_study(study, lambda event: None)
+    study = StudyDirectory.open(study.path)
+    for trial in study.trials():
+        assert (trial.status, trial.reason) == ("completed", None)
+        assert [re.sub(r" \(.*", "", thing) for thing in trial.not_permitted] == [
+            "warm the tables by pg_prewarm",
+            "issue a checkpoint before the measured part",
+        ]
+        assert trial.relations_before["pgbench_accounts"]["live_tuples"] > 0
+    told = [found for found in audit_trials(study.plan, study.facts(), study.trials()) if found.rule == "not_permitted"]
+    assert [(finding.severity, finding.arms) for finding in told] == [("info", ["first", "again"])] * 2
+    facts = study.facts()["first"].facts
+    assert facts["server"]["provider"] is None
+    assert facts["settings"]["statement_timeout"] == "45min"
+    assert facts["server"]["version"] == cluster.server.version
+
+
+def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_once_and_gets_them_back(
+    start_cluster, tmp_path
+):
+    require_engine()
+    cluster = start_cluster()
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
+    arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "5MB"), ("b", "6MB")]}
+    load = {"duration": "6s"}  # it goes after the first second
+    study = small_study(tmp_path / "results", blocks=1, arms=arms, server={"settings": {}}, load=load)
+    automatic = cluster.data_directory / "postgresql.auto.conf"
+    with pytest.raises(ArmError, match=r"settings could not be put back .* pgtrial cleanup") as stopped:
+        run_study(study, once(measuring, lambda: cluster.stop(immediate=True)))
+    assert [trial.status for trial in study.trials()] == ["failed"]
+    assert any("work_mem" in note and "could not be put back" in note for note in stopped.value.__notes__)
+    assert "work_mem" in automatic.read_text()
+    cluster.start(tmp_path / "log")
+    run_study(study, lambda event: None)
+    assert each_once(study)
+    assert [trial.status for trial in study.trials()] == ["failed", "completed"]
+    assert "work_mem" not in automatic.read_text()
+
+
+def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_cluster, tmp_path):
+    require_engine()
+    cluster = start_cluster()
+    names = ["a0", "a1", "b0", "b1"]
+    with cluster.target.connect() as connection:
+        for name in names:
+            connection.execute(f"CREATE DATABASE {name}".encode())
+        connection.execute("ALTER DATABASE b1 SET work_mem = '8MB'")
+    server = f"host={cluster.socket_directory} port={cluster.port} user={cluster.target.user}"
+    arms = {arm: {"dsn": [f"{server} dbname={arm}{k}" for k in (0, 1)]} for arm in "ab"}
+    study = small_study(tmp_path / "results", blocks=2, arms=arms, server={"settings": {}})
+    run_study(study, lambda event: None)
+    study = StudyDirectory.open(study.path)
+    assert sorted(f"{trial.arm}{trial.place}" for trial in study.trials()) == names
+    for trial in study.trials():
+        assert (trial.status, trial.place) == ("completed", study.plan.trials[trial.index].place)
+        served_by = (study.trial_path(trial) / "server.log").read_text()
+        assert f"/{trial.arm}{trial.place} " in served_by
+    told = study.deployment_facts()
+    assert {arm: [facts.deployment for facts in known] for arm, known in told.items()} == {"a": [0, 1], "b": [0, 1]}
+    audit = study.audit()
+    assert audit is not None
+    # tests in other processes may have changed the machine, which all of them are on, between two looks at it
+    told_apart = [finding for finding in audit.findings if finding.rule == "unlike_deployments"]
+    [unlike] = [finding for finding in told_apart if " differ in settings." in finding.message]
+    assert unlike.arms == ["b"]
+    assert "settings.work_mem: 4MB in deployment 1 and 8MB in deployment 2" in unlike.message

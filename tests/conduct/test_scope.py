@@ -1,0 +1,86 @@
+"""The scope names what the coin swapped, and what stayed with an arm."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgtrial.conduct.plan import make_plan
+from pgtrial.store.study_file import build_study
+
+FRESH = "this host, a fresh copy of the data for every trial"
+FIXED = "not swapped between the arms"
+EXT4 = {"fs": "ext4"}
+
+
+@pytest.mark.parametrize(
+    ("server", "a", "b", "scope"),
+    [
+        ({}, {}, {"settings": {"jit": "off"}}, FRESH),
+        ({"huge_pages": "off"}, {}, {"huge_pages": "2MB"}, FRESH),
+        ({}, {"postgres": "17"}, {}, f"{FRESH} ({FIXED}: server build, loaded data)"),
+        (
+            {},
+            {"postgres": "/opt/master/bin"},
+            {"postgres": "/opt/patch/bin"},
+            f"{FRESH} ({FIXED}: server build, loaded data)",
+        ),
+        ({}, {"initdb": ["--no-data-checksums"]}, {}, f"{FRESH} ({FIXED}: loaded data)"),
+        ({"storage": EXT4}, {}, {"storage": {"fs": "xfs"}}, FRESH),
+        ({"storage": EXT4 | {"wal": EXT4}}, {}, {"storage": {"fs": "xfs", "wal": EXT4}}, FRESH),
+        ({"storage": EXT4}, {}, {"storage": EXT4 | {"size": "4GB"}}, f"{FRESH} ({FIXED}: place of the data)"),
+        ({"storage": EXT4}, {}, {"storage": {"fs": "tmpfs"}}, f"{FRESH} ({FIXED}: place of the data)"),
+        ({}, {}, {"storage": EXT4}, f"{FRESH} ({FIXED}: place of the data)"),
+        ({"storage": EXT4 | {"on": "/dev/sdb"}}, {}, {}, FRESH),
+        (
+            {},
+            {"storage": EXT4 | {"on": "/dev/sdb"}},
+            {"storage": EXT4 | {"on": "/dev/sdc"}},
+            f"{FRESH} ({FIXED}: place of the data)",
+        ),
+        (
+            {"storage": EXT4 | {"on": ["/dev/sdb", "/dev/sdc"]}},
+            {},
+            {},
+            f"{FRESH}, its place swapped by the coin between /dev/sdb and /dev/sdc",
+        ),
+        (
+            {},
+            {"storage": {"on": ["/d1", "/d2"]}},
+            {"storage": {"on": ["/d3", "/d4"]}},
+            f"{FRESH}, its place swapped by the coin between /d1 and /d2 or between /d3 and /d4 "
+            f"({FIXED}: place of the data)",
+        ),
+        ({"reset": "vacuum"}, {}, {}, "this host, kept copies of the data swapped by the coin"),
+        ({"reset": "none"}, {}, {}, f"this host ({FIXED}: kept copy of the data)"),
+        (
+            {"reset": "vacuum"},
+            {"postgres": "17"},
+            {},
+            f"this host ({FIXED}: server build, loaded data, kept copy of the data)",
+        ),
+        ({"dsn": "host=db"}, {}, {"settings": {"jit": "off"}}, "this given server as it is deployed"),
+        ({}, {"dsn": "host=one"}, {"dsn": "host=two"}, f"these 2 given servers as they are deployed ({FIXED}: server)"),
+        (
+            {},
+            {"dsn": ["host=a1", "host=a2"]},
+            {"dsn": ["host=b1", "host=b2"]},
+            f"these 2 deployments of each arm, too few to stand for others of their kind ({FIXED}: server)",
+        ),
+        (
+            {},
+            {"dsn": [f"host=a{n}" for n in range(6)]},
+            {"dsn": [f"host=b{n}" for n in range(6)]},
+            "6 deployments of each arm, which stand for others of their kind",
+        ),
+        (
+            {},
+            {"dsn": "host=one"},
+            {},
+            "this host and this given server as it is deployed, a fresh copy of the data for every trial of b "
+            f"({FIXED}: server)",
+        ),
+    ],
+)
+def test_the_scope_says_what_was_swapped_and_what_was_not(server, a, b, scope):
+    spec = build_study({"server": server, "arms": {"a": a, "b": b}, "verdict": {"blocks": 6}}, "test")
+    assert make_plan(spec, 1, "2026-11-20T14:12:00+00:00").scope == scope

@@ -1,0 +1,46 @@
+"""Before the load every arm has the same pages in its buffers, whether or not its server has pg_prewarm."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from pgtrial.conduct.settle import warm_relations
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.workspace import Workspace
+from tests.conftest import require_engine, require_server
+
+READ_BLOCKS = "SELECT heap_blks_read + idx_blks_read FROM pg_statio_user_tables WHERE relname = 'pgbench_accounts'"
+MAP_PAGES = 2  # of the visibility and free space maps, which neither way of warming reads; the table has 1,640
+FLUSH = "SELECT pg_stat_force_next_flush()"
+
+
+def _count(session: psycopg.Connection[tuple[int]]) -> int:
+    row = session.execute(READ_BLOCKS).fetchone()
+    assert row is not None
+    return row[0]
+
+
+@pytest.mark.parametrize("major", [16, 18])
+def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_path: Path) -> None:
+    require_engine()
+    require_server(major)
+    setup = {"postgres": str(major), "settings": {"shared_buffers": "128MB"}}
+    spec = StudySpec.model_validate({"arms": {"one": setup, "two": setup}, "load": {"scale": 1}})
+    with Workspace() as workspace:
+        arm = make_arms(spec, workspace)["one"]
+        arm.prepare(PgbenchTables(1), lambda line: None)
+        with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as session:
+            warm_relations(session, arm.setup)
+            session.execute(FLUSH)
+            before = _count(session)
+            session.execute("SET enable_seqscan = off")
+            session.execute("SELECT count(abalance) FROM pgbench_accounts WHERE aid > 0")
+            session.execute(FLUSH)
+            assert before > 1640
+            assert _count(session) - before <= MAP_PAGES
+        arm.close()

@@ -1,0 +1,36 @@
+"""Studies, facts and trials as the audit's rules see them, made by hand."""
+
+from __future__ import annotations
+
+from pgtrial.model.records.study import Facts, Finding
+
+from ...statistics.studies import POINT, make_plan, noisy, run
+
+__all__ = ["POINT", "facts", "named", "plan_of", "rate_fits_time", "trials_of"]
+
+
+def plan_of(declared=(), **options):
+    """Arms A and B; `declared` is what the study says of B."""
+    plan = make_plan(("A", "B"), **options)
+    return plan.model_copy(update={"declared": {"A": [], "B": list(declared)}})
+
+
+def trials_of(plan, change):
+    """Completed trials of a plan, with what `change(trial)` returns put into each."""
+    return [trial.model_copy(update=change(trial)) for trial in run(plan, noisy({}))]
+
+
+def facts(**groups):
+    """The facts of both arms: `facts(A={...}, B={...})`."""
+    return {arm: Facts(arm=arm, collected="2026-11-20T14:12:00Z", facts=content) for arm, content in groups.items()}
+
+
+def named(findings: list[Finding]) -> set[tuple[str, str]]:
+    """Rule and severity of each finding."""
+    return {(finding.rule, finding.severity) for finding in findings}
+
+
+def rate_fits_time(rates) -> bool:
+    """Whether a measured rate of flushes, a whole number, is that of the time of one, in tenths of a microsecond."""
+    slowest, fastest = (1e6 / (rates["flush_us"] + off) for off in (0.051, -0.051))
+    return slowest - 0.501 <= rates["flushes_per_s"] <= fastest + 0.501

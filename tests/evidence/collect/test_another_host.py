@@ -1,0 +1,139 @@
+"""Facts of another host: this machine behind a shell tells the same as this machine, and in few round trips."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.evidence.collect import collect, flush, network, place
+from pgtrial.evidence.collect.fetched import FetchedFiles
+from pgtrial.evidence.collect.files import LocalFiles
+from pgtrial.evidence.collect.flush import parse_dd
+from pgtrial.evidence.collect.network import streamed_mb_s
+from pgtrial.evidence.collect.subject import Subject
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import LOCAL, Done, HostLost
+from tests.conftest import require
+from tests.machines.shell import ShellMachine
+
+from ..audit.cases import rate_fits_time
+from .recordings import recorded
+
+RATES = {"flushes_per_s", "flush_us", "flush_tool"}
+MOST_ROUND_TRIPS = 12
+
+
+def test_this_machine_behind_a_shell_has_the_same_facts_in_few_round_trips(clusters):
+    require(sys.platform == "linux", "Linux")
+    one, machine = clusters(18), ShellMachine()
+    near = collect.collect("A", one.target, one.data_directory)
+    far = collect.collect("A", one.target, one.data_directory, machine=machine)
+    assert far.facts == near.facts
+    assert machine.round_trips <= MOST_ROUND_TRIPS
+
+
+def test_the_directory_of_a_server_that_is_not_ours_is_asked_for_and_not_written_to(clusters):
+    require(sys.platform == "linux", "Linux")
+    one = clusters(18)
+    facts = collect.collect("A", one.target, machine=ShellMachine(), measure=True).facts
+    assert facts["storage"]["filesystem"]
+    assert "flushes_per_s" not in facts["probes"]
+
+
+def test_what_another_host_has_and_has_not_is_seen_as_here(tmp_path):
+    require(Path("/bin/sh").exists(), "a POSIX shell")
+    (tmp_path / "a b").mkdir()
+    (tmp_path / "a b/one").write_text("1\n")
+    (tmp_path / "a b/two").write_text("  \n")
+    (tmp_path / "link").symlink_to("a b")
+    near = LocalFiles()
+    far = FetchedFiles(ShellMachine(), [f"{tmp_path}/*", f"{tmp_path}/*/one"], [("echo", "x y"), ("false",)])
+    for name in ("a b/one", "a b/two", "link/one", "none", "a b", "a b/one/none"):
+        path = tmp_path / name
+        assert (name, far.read(path), far.exists(path)) == (name, near.read(path), near.exists(path))
+        assert (name, far.resolve(path)) == (name, near.resolve(path))
+    for pattern in ("*", "a b/*", "*/o*", "none*", "[a]*"):
+        assert far.glob(f"{tmp_path}/{pattern}") == near.glob(f"{tmp_path}/{pattern}")
+    for command in (
+        ("echo", "x y"),
+        ("echo", "z"),
+        ("false",),
+        ("pgtrial-no-such-tool",),
+        ("sh", "-c", "echo $LC_ALL"),
+    ):
+        assert (command, far.output(*command)) == (command, near.output(*command))
+    assert far.uname == near.uname
+
+
+def test_what_was_announced_costs_no_further_round_trip(tmp_path):
+    require(Path("/bin/sh").exists(), "a POSIX shell")
+    (tmp_path / "one").write_text("1")
+    machine = ShellMachine()
+    files = FetchedFiles(machine, [f"{tmp_path}/*"], [("echo", "x")])
+    assert files.uname.system
+    trips = machine.round_trips
+    assert (files.read(tmp_path / "one"), files.read(tmp_path / "two"), files.output("echo", "x")) == ("1", None, "x")
+    assert files.exists(tmp_path / "one")
+    assert not files.exists(tmp_path / "two")
+    assert machine.round_trips == trips
+
+
+def test_a_host_that_is_gone_is_an_error_and_no_unknown_value():
+    class Gone(ShellMachine):
+        def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
+            raise HostLost("somebody@somewhere is gone")
+
+    with pytest.raises(HostLost, match="is gone"):
+        collect.facts_of(Subject(None, None, Gone()))
+
+
+def test_another_host_measures_flushes_by_the_servers_own_tool_or_by_dd(tmp_path):
+    program = tmp_path / "pg_test_fsync"
+    program.write_text("#!/bin/sh\n[ -n \"$4\" ] && cat <<'end'\n" + recorded("pg_test_fsync.txt") + "end\n")
+    program.chmod(0o755)
+    (tmp_path / "data").mkdir()
+    machine = ShellMachine()
+    assert flush.flush_rate(machine, tmp_path / "data", program)["flushes_per_s"] == 336
+    program.write_text("#!/bin/sh\nexit 1\n")
+    found = flush.flush_rate(machine, tmp_path / "data", program)
+    assert set(found) == RATES
+    assert found["flush_tool"] == "dd, dsync"
+    assert rate_fits_time(found)
+    assert list((tmp_path / "data").iterdir()) == []
+    assert flush.flush_rate(machine, tmp_path / "absent", program) == dict.fromkeys(RATES)
+
+
+def test_the_last_line_of_dd_is_read():
+    assert parse_dd(recorded("gnu_dd.txt"), 20) == {"flushes_per_s": 336, "flush_us": 2975.0, "flush_tool": "dd, dsync"}
+    assert parse_dd("dd: invalid output flag: 'dsync'", 20) is None
+
+
+def test_of_a_server_elsewhere_clock_and_bandwidth_are_measured(start_cluster, free_port, monkeypatch):
+    start_cluster(
+        settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
+        hba="local all all trust\nhost all all 127.0.0.1/32 trust\n",
+    )
+    monkeypatch.setattr(place, "backend_process", lambda number, files: None)
+    target = Target("127.0.0.1", free_port, "postgres", "postgres", extra={"sslmode": "disable"})
+    probes = collect.collect("A", target, measure=True).facts["probes"]
+    assert probes["bandwidth_mb_s"] > 0
+    # it is the same clock
+    assert abs(probes["clock_offset_us"]) <= probes["clock_offset_error_us"] + 1
+    assert "clock_offset_us" not in collect.collect("A", target).facts["probes"]
+
+
+def test_a_clock_that_is_ahead_has_a_positive_offset(clusters, monkeypatch):
+    monkeypatch.setattr(network, "_CLOCK", "SELECT extract(epoch FROM clock_timestamp()) + 3600")
+    with clusters(18).target.connect() as connection:
+        offset, error = network.clock_offset(connection)
+        assert offset == pytest.approx(3600e6, abs=error + 1)
+        assert streamed_mb_s(connection) > 0
+
+
+def test_only_a_server_elsewhere_has_a_clock_and_a_way_to_measure(clusters):
+    one = clusters(18)
+    with one.target.connect() as connection:
+        for machine in (LOCAL, ShellMachine()):
+            assert network.clock(Subject(connection, one.data_directory, machine, measure=True)) == {}

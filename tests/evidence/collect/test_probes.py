@@ -1,0 +1,125 @@
+"""The durability probe, round trips, and where a server is."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from pgtrial.evidence.collect import flush, network, place
+from pgtrial.evidence.collect.collect import collect, collect_machine
+from pgtrial.evidence.collect.flush import parse_pg_test_fsync, rates_of
+from pgtrial.loads.target import Target
+from pgtrial.machines.machine import LOCAL
+from tests.conftest import require
+
+from ..audit.cases import rate_fits_time
+from .recordings import recorded
+
+RATES = {"flushes_per_s", "flush_us", "flush_tool"}
+
+
+def test_the_own_probe_measures_and_leaves_nothing(tmp_path):
+    found = flush.flush_rate(LOCAL, tmp_path)
+    assert set(found) == RATES
+    assert rate_fits_time(found)
+    assert found["flush_tool"].startswith("own probe")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_line_of_pg_test_fsync_is_read():
+    told = [rates for line in recorded("pg_test_fsync.txt").splitlines() if (rates := parse_pg_test_fsync(line))]
+    assert told == [{"flushes_per_s": 336, "flush_us": 2972.6, "flush_tool": "pg_test_fsync, fdatasync"}]
+
+
+def test_a_device_that_stalls_has_a_rate_and_one_without_a_flush_has_none():
+    assert rates_of(2.5, "own probe") == {"flushes_per_s": 0.4, "flush_us": 2.5e6, "flush_tool": "own probe"}
+    assert parse_pg_test_fsync("        fdatasync               0.250 ops/sec  4000000 usecs/op") == {
+        **{"flushes_per_s": 0.25, "flush_us": 4e6, "flush_tool": "pg_test_fsync, fdatasync"}
+    }
+    assert parse_pg_test_fsync("        fdatasync               0.000 ops/sec  0 usecs/op") is None
+
+
+def test_a_pg_test_fsync_that_does_not_work_is_replaced(tmp_path):
+    program = tmp_path / "pg_test_fsync"
+    program.write_text("#!/bin/sh\nexit 1\n")
+    program.chmod(0o755)
+    (tmp_path / "data").mkdir()
+    assert flush.flush_rate(LOCAL, tmp_path / "data", program)["flush_tool"].startswith("own probe")
+
+
+def test_a_volume_that_nobody_may_write_to_is_unknown(tmp_path):
+    assert flush.flush_rate(LOCAL, tmp_path / "absent") == dict.fromkeys(RATES)
+
+
+def test_probes_are_made_only_when_asked_for(clusters):
+    one = clusters(18)
+    assert collect("A", one.target, one.data_directory).facts["probes"] == {}
+    probes = collect("A", one.target, one.data_directory, measure=True).facts["probes"]
+    assert probes["flushes_per_s"] > 0
+    assert probes["flush_tool"].startswith(("pg_test_fsync", "own probe"))
+    assert 0 < probes["round_trip_min_us"] <= probes["round_trip_median_us"]
+    assert not list(one.data_directory.glob("pgtrial-*"))
+
+
+def test_nothing_is_written_to_the_volume_of_somebody_elses_server(clusters):
+    probes = collect("A", clusters(18).target, measure=True).facts["probes"]
+    assert "flushes_per_s" not in probes
+    assert "round_trip_median_us" in probes
+
+
+def test_wal_on_a_device_of_its_own_is_measured_apart(tmp_path):
+    shared = Path("/dev/shm")
+    require(shared.is_dir() and os.access(shared, os.W_OK), "/dev/shm")
+    require(shared.stat().st_dev != tmp_path.stat().st_dev, "two file systems")
+    with tempfile.TemporaryDirectory(prefix="pgt-", dir=shared) as wal:
+        (tmp_path / "pg_wal").symlink_to(wal)
+        probes = collect_machine(tmp_path, measure=True).facts["probes"]
+    assert probes["wal_flushes_per_s"] > 0
+
+
+def test_a_server_on_a_private_socket_is_here_and_its_way_is_told(clusters):
+    facts = collect("A", clusters(18).target).facts
+    assert facts["network"] == {"path": "unix socket", "interface": None, "mtu": None, "tls": "none"}
+    assert facts["client"]["connection"] == "this machine"
+    assert facts["limits"]
+
+
+def test_a_server_behind_the_loopback_address_is_here_by_its_process(start_cluster, free_port):
+    cluster = start_cluster(
+        settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
+        hba="local all all trust\nhost all all 127.0.0.1/32 trust\n",
+    )
+    facts = collect("A", Target("127.0.0.1", free_port, "postgres", "postgres", extra={"sslmode": "disable"})).facts
+    assert facts["network"]["path"] == "loopback"
+    assert facts["network"]["mtu"] > 1000
+    assert facts["storage"]["filesystem"]
+    assert cluster.data_directory.exists()
+
+
+def test_a_server_behind_a_tunnel_is_elsewhere_and_its_host_unknown(start_cluster, free_port, monkeypatch):
+    start_cluster(
+        settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
+        hba="local all all trust\nhost all all 127.0.0.1/32 trust\n",
+    )
+    monkeypatch.setattr(place, "backend_process", lambda number, files: None)
+    facts = collect("A", Target("127.0.0.1", free_port, "postgres", "postgres", extra={"sslmode": "disable"})).facts
+    assert facts["network"]["path"] == "loopback, leading elsewhere"
+    assert facts["client"]["connection"] == "over the network"
+    assert (facts["cpu"], facts["memory"], facts["storage"], facts["limits"]) == ({}, {}, {}, {})
+    assert facts["server"]["version"]
+
+
+@pytest.mark.parametrize("here", [True, False])
+def test_an_address_that_is_not_this_machines_is_reached_by_the_network_even_if_the_host_is(here):
+    assert network._path("192.0.2.1", here=here) == "network"
+    assert network._path(None, here=here) == "unix socket"
+
+
+def test_the_machine_knows_its_own_addresses():
+    own = place.own_addresses()
+    assert "127.0.0.1" in own
+    assert all(socket.getaddrinfo(address, None) for address in own)

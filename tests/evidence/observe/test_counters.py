@@ -1,0 +1,45 @@
+"""The counters of every supported version, under the same names."""
+
+import time
+
+from pgtrial.evidence.observe import counters
+
+PATIENCE_S = 120.0
+
+
+def test_every_version_gives_the_same_core_of_counters(cluster):
+    with cluster.target.connect() as session:
+        read = counters.read_counters(session)
+    assert {"xact_commit", "xact_rollback", "blks_read", "blks_hit", "deadlocks"} <= read["database"].keys()
+    assert {"wal_records", "wal_fpi", "wal_bytes", "wal_write", "wal_sync"} <= read["wal"].keys()
+    assert {"num_timed", "num_requested", "write_time", "sync_time", "buffers_written"} <= read["checkpointer"].keys()
+    assert {"buffers_clean", "buffers_alloc"} <= read["bgwriter"].keys()
+    assert not any(name.startswith("checkpoint") for name in read["bgwriter"])
+
+
+def test_a_delta_holds_the_work_done_in_between(cluster):
+    with cluster.target.connect() as session:
+        before = counters.read_counters(session)
+        with cluster.target.connect() as worker:
+            worker.execute("CREATE TABLE pgbench_work AS SELECT generate_series(1, 1000) AS n")
+            worker.execute("CHECKPOINT")
+        counters.wait_for_clients_to_leave(session, 0, PATIENCE_S)
+        deadline = time.monotonic() + PATIENCE_S
+        # the checkpointer reports a checkpoint after it has told whoever waits for its end
+        while not (changes := counters.deltas(before, counters.read_counters(session)))["checkpointer"][
+            "num_requested"
+        ]:
+            assert time.monotonic() < deadline
+            time.sleep(0.02)
+        relations = counters.read_relations(session)
+        session.execute("DROP TABLE pgbench_work")
+    assert changes["database"]["tup_inserted"] >= 1000
+    assert changes["wal"]["wal_bytes"] > 30_000
+    assert relations["pgbench_work"]["bytes_table"] > 0
+    assert relations["pgbench_work"]["live_tuples"] == 1000
+
+
+def test_a_counter_that_was_reset_in_between_is_left_out():
+    before = {"wal": {"wal_bytes": 100.0, "wal_fpi": 1.0}, "gone": {"x": 1.0}}
+    after = {"wal": {"wal_bytes": 5.0, "wal_fpi": 3.0, "new": 7.0}}
+    assert counters.deltas(before, after) == {"wal": {"wal_fpi": 2.0}}

@@ -1,0 +1,246 @@
+"""What a sampler sees of a real server, what it may not see, and that it never harms whoever is watched."""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+import psycopg
+import pytest
+
+from pgtrial.evidence.observe import sampler as sampling
+from pgtrial.evidence.observe.counters import Session, count_clients
+from pgtrial.evidence.observe.sampler import Sampler
+from pgtrial.evidence.observe.views import Views
+from pgtrial.machines.machine import LOCAL, Done, HostLost
+from pgtrial.machines.windows import WindowsHost
+from tests.conftest import require
+from tests.machines.shell import ShellMachine
+
+PATIENCE_S = 120.0
+ALL_S = 3600.0
+"""More than a test lasts."""
+
+
+@contextmanager
+def waiting_for_a_lock(cluster) -> Iterator[None]:
+    """A session that is held up by another one's lock for as long as the context lasts."""
+    with cluster.target.connect(application_name="holder") as holder:
+        holder.execute("SELECT pg_advisory_lock(77)")
+        with cluster.target.connect(application_name="waiter") as waiter:
+            thread = threading.Thread(target=waiter.execute, args=("SELECT pg_advisory_lock(77)",))
+            thread.start()
+            try:
+                until(lambda: waits(holder, waiter.info.backend_pid))
+                yield
+            finally:
+                holder.execute("SELECT pg_advisory_unlock(77)")
+                thread.join()
+
+
+def until(condition: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert condition()
+
+
+def waits(session: Session, process: int) -> bool:
+    """Whether a server process waits for an advisory lock; what it does is shown a moment later than done."""
+    query = "SELECT 1 FROM pg_stat_activity WHERE pid = %s AND wait_event = 'advisory'"
+    return session.execute(query, (process,)).fetchone() is not None
+
+
+def begin(watching: Sampler) -> None:
+    """Load and measured part at once, so that no look comes before; the process under load is this one."""
+    watching.measure_begins()
+    watching.load_begins(os.getpid())
+
+
+@pytest.fixture
+def often(monkeypatch):
+    """Looks as often as a test can wait for."""
+    monkeypatch.setattr(sampling, "WAITS_EVERY_S", 0.05)
+
+
+@pytest.mark.usefixtures("often")
+@pytest.mark.parametrize(("major", "machine"), [(15, LOCAL), (18, LOCAL), (18, ShellMachine())])
+def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, machine):
+    require(Path("/proc/stat").exists(), "Linux")
+    cluster = clusters(major)
+    watching = Sampler(cluster.target.connect, machine, cluster.data_directory)
+    expected = {"cpu", "memory", "processes", "pg_stat_database", *(["pg_stat_io"] if major >= 16 else [])}
+    with waiting_for_a_lock(cluster), watching:
+        begin(watching)
+        until(lambda: len(watching._readings) >= 1)
+        # a session reports its counters when it ends
+        with cluster.target.connect() as worker:
+            worker.execute("SELECT count(*) FROM pg_class")
+        until(lambda: expected <= set(watching.seen(ALL_S).observed["source"]))
+    seen = watching.seen(ALL_S)
+    assert seen.notes == []
+    waiting = seen.waits.filter(pl.col("wait_event") == "advisory")
+    assert set(waiting["wait_event_type"]) == {"Lock"}
+    assert set(waiting["state"]) == {"active"}
+    assert waiting["sessions"].max() == 1.0
+    assert "checkpointer" in set(seen.waits["backend_type"])
+    locks = seen.observed.filter((pl.col("source") == "pg_locks") & (pl.col("name") == "ExclusiveLock waiting"))
+    assert locks["value"].max() == 1.0
+    assert seen.cost["samples"] >= 3
+    assert 0 < seen.cost["lab_cpu_s"] < 60
+    assert 0 < seen.cost["server_cpu_s"] < 60
+
+
+@pytest.mark.usefixtures("often")
+def test_the_sampler_does_not_see_the_lab_itself(clusters):
+    cluster = clusters(18)
+    with cluster.target.connect() as other:
+        # those of tests before have hung up, and may still be there
+        until(lambda: count_clients(other) == 0)
+        with Sampler(cluster.target.connect, None, None) as watching:
+            begin(watching)
+            until(lambda: len(watching._sessions) >= 2)
+    assert "client backend" not in set(watching.seen(ALL_S).waits["backend_type"])
+
+
+@pytest.mark.usefixtures("often")
+def test_a_role_without_rights_sees_its_own_sessions_and_is_told_once_what_it_misses(clusters):
+    cluster = clusters(18)
+    with cluster.target.connect() as admin:
+        admin.execute("CREATE ROLE plain LOGIN")
+        try:
+            with cluster.target.connect(user="plain", application_name="load") as own:
+                own.execute("SELECT 1")
+                watching = Sampler(lambda: cluster.target.connect(user="plain"), None, None)
+                with watching:
+                    begin(watching)
+                    until(lambda: len(watching._readings) >= 2)
+        finally:
+            admin.execute("DROP ROLE plain")
+    seen = watching.seen(ALL_S)
+    assert set(seen.waits["backend_type"]) == {"client backend"}
+    assert seen.notes == ["not observed: sessions of others, which the role may not see (grant pg_read_all_stats)"]
+    assert "server_cpu_s" not in seen.cost
+
+
+@pytest.mark.usefixtures("often")
+def test_a_server_that_goes_away_ends_the_sampler_and_keeps_what_it_saw(start_cluster):
+    cluster = start_cluster()
+    with Sampler(cluster.target.connect, None, None) as watching:
+        begin(watching)
+        until(lambda: len(watching._sessions) >= 2)
+        cluster.stop(immediate=True)
+        until(lambda: bool(watching._notes))
+    seen = watching.seen(ALL_S)
+    assert not seen.waits.is_empty()
+    assert len(seen.notes) == 1
+    assert seen.notes[0].startswith("the sampler ended early: ")
+
+
+class Gone(ShellMachine):
+    """A host that answers so many scripts, and then no more."""
+
+    def __init__(self, scripts: int):
+        super().__init__()
+        self._scripts = scripts
+
+    def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
+        if self.round_trips >= self._scripts:
+            raise HostLost("somebody@somewhere is gone")
+        return super().sh(script, timeout_s=timeout_s)
+
+
+@pytest.mark.usefixtures("often")
+def test_a_host_that_goes_away_is_a_note_and_the_server_is_looked_at_to_the_end(clusters):
+    require(Path("/proc/stat").exists(), "Linux")
+    cluster = clusters(18)
+    with Sampler(cluster.target.connect, Gone(3), cluster.data_directory) as watching:
+        begin(watching)
+        until(lambda: bool(watching._notes))
+        seen = len(watching._readings)
+        until(lambda: len(watching._readings) >= seen + 2)
+    assert watching.seen(ALL_S).notes == [
+        "the server's host was not observed to the end: somebody@somewhere is gone",
+    ]
+    assert "cpu" in watching._readings[0].counters
+    assert "cpu" not in watching._readings[-1].counters
+    assert "pg_stat_database" in watching._readings[-1].counters
+
+
+@pytest.mark.usefixtures("often")
+def test_a_host_that_is_costly_to_look_at_does_not_keep_the_sampler_from_the_server(clusters):
+    class Costly(WindowsHost):
+        label = "me@windows"
+        looks = 0
+
+        def powershell(self, script: str) -> str:
+            self.looks += 1
+            own = [{"ProcessId": pid, "ParentProcessId": 1, "KernelModeTime": 0, "UserModeTime": 0} for pid in sessions]
+            return json.dumps({"cpu": [{}], "processes": own, "own": 100 * 10**7})
+
+    def connect():
+        session = clusters(18).target.connect()
+        sessions.append(session.info.backend_pid)
+        return session
+
+    sessions: list[int] = []
+    host = Costly()
+    with Sampler(connect, host, None) as watching:
+        begin(watching)
+        until(lambda: len(watching._looks) > 4)
+    assert host.looks == 1
+    assert watching.seen(ALL_S).cost["server_cpu_s"] == 100.0
+
+
+def test_a_server_that_cannot_be_reached_is_a_note_and_no_error(tmp_path):
+    def connect() -> psycopg.Connection:
+        return psycopg.connect(host=str(tmp_path), dbname="none")
+
+    with Sampler(connect, None, None) as watching:
+        begin(watching)
+    seen = watching.seen(ALL_S)
+    assert seen.waits.is_empty()
+    assert seen.observed.is_empty()
+    assert seen.notes[0].startswith("the sampler ended early: ")
+
+
+def test_a_load_that_was_never_measured_was_not_observed(clusters):
+    with Sampler(clusters(18).target.connect, None, None) as watching:
+        watching.load_begins(os.getpid())
+        until(lambda: len(watching._looks) >= 1)
+    assert watching.seen(ALL_S).waits.is_empty()
+
+
+def test_every_version_reads_its_views_in_one_statement(cluster):
+    with cluster.target.connect() as session:
+        views = Views(session)
+        # a session reports once a second what it has done itself, and others when they have ended
+        until(lambda: views.read()["pg_stat_database"]["xact_commit"] > 0)
+        values = views.read()
+        version = session.info.server_version
+        assert views.statements() == {}
+    assert views.refused == []
+    assert {"pg_stat_wal", "pg_stat_bgwriter", "pg_stat_slru"} <= values.keys()
+    assert ("pg_stat_checkpointer" in values) == (version >= 170000)
+
+
+@pytest.mark.usefixtures("often")
+def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_use(start_cluster):
+    cluster = start_cluster(15, settings={"shared_preload_libraries": "pg_stat_statements"})
+    with cluster.target.connect() as worker:
+        available = worker.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_stat_statements'").fetchone()
+        require(available, "pg_stat_statements for PostgreSQL 15")
+        worker.execute("CREATE EXTENSION pg_stat_statements")
+        worker.execute("SELECT count(*) FROM pg_class")
+        with Sampler(cluster.target.connect, None, None) as watching:
+            begin(watching)
+            until(lambda: len(watching._looks) >= 1)
+            worker.execute("SELECT count(*) FROM pg_class")
+    told = watching.seen(ALL_S).observed.filter(pl.col("name") == "calls: SELECT count(*) FROM pg_class")
+    assert told.rows() == [(None, "pg_stat_statements", "calls: SELECT count(*) FROM pg_class", 1.0)]

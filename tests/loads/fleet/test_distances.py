@@ -1,0 +1,60 @@
+"""How the offset of a machine's clock is found."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from pgtrial.loads.fleet.distances import ROUND_TRIPS, Offset, check_offset, measure
+from pgtrial.model.errors import ArmError
+
+
+class Wire:
+    """A machine whose clock is ahead, behind a wire: the ways there and back take what they are told to, seconds."""
+
+    def __init__(self, ahead, ways):
+        self.ahead = ahead
+        self.time = 1000.0
+        self.ways = itertools.cycle(ways)
+
+    def now(self):
+        return self.time
+
+    def ask(self):
+        there, back = next(self.ways)
+        self.time += there
+        arrived = self.time + self.ahead
+        self.time += 0.25  # it has other work first
+        answered = self.time + self.ahead
+        self.time += back
+        return arrived, answered
+
+
+def test_the_time_that_the_machine_takes_to_answer_does_not_count():
+    wire = Wire(-3.5, [(0.001, 0.001)])
+    offset = measure(wire.ask, wire.now)
+    assert offset.offset_s == pytest.approx(-3.5, abs=1e-9)
+    assert offset.error_s == pytest.approx(0.001, abs=1e-9)
+    assert offset.round_trip_s == pytest.approx(0.252, abs=1e-9)
+
+
+def test_the_round_trip_with_the_least_delay_tells():
+    slow, fast = (0.4, 0.002), (0.001, 0.002)
+    wire = Wire(0.0, [slow] * (ROUND_TRIPS - 1) + [fast])
+    assert measure(wire.ask, wire.now).offset_s == pytest.approx(-0.0005, abs=1e-9)
+
+
+@pytest.mark.parametrize("ways", [(0.02, 0.0), (0.0, 0.02), (0.013, 0.007)])
+def test_the_true_offset_is_within_the_error_however_the_delay_is_divided(ways):
+    wire = Wire(7.0, [ways])
+    offset = measure(wire.ask, wire.now)
+    assert abs(offset.offset_s - 7.0) <= offset.error_s + 1e-9
+
+
+def test_a_clock_that_is_an_hour_off_is_refused_with_the_machines_name():
+    check_offset("node-1", Offset(-3599.0, 0.001, 0.002))
+    with pytest.raises(ArmError, match="the clock of the machine node-1 is 1h 5min behind the lab's; set it"):
+        check_offset("node-1", Offset(-3900.0, 0.001, 0.002))
+    with pytest.raises(ArmError, match="is 24h ahead of the lab's"):
+        check_offset("node-1", Offset(86_400.0, 0.001, 0.002))

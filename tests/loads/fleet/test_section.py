@@ -1,0 +1,200 @@
+"""What a study says of its fleet, in its file or on the command line."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+
+from pgtrial.cli import main
+from pgtrial.conduct.engine_options import engine_options, most_parts
+from pgtrial.loads.fleet.cluster import joined
+from pgtrial.loads.fleet.joining import check_listens, connect
+from pgtrial.loads.load_makers import Each
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.fleet import FleetSection
+from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.store.study_file import build_study, with_fleet
+
+ARMS = {"a": {}, "b": {"settings": {"jit": "off"}}}
+STUDY = """
+[arms.a]
+[arms.b]
+settings = { jit = "off" }
+"""
+
+
+def fleet_of(**keys):
+    return build_study({"arms": ARMS, "fleet": keys}, "study.toml").fleet
+
+
+def test_a_study_without_the_section_has_no_fleet_and_freezes_as_ever():
+    spec = build_study({"arms": ARMS}, "study.toml")
+    assert spec.fleet is None
+    assert "fleet" not in freeze(spec)
+
+
+def test_the_section_is_frozen_with_every_default():
+    spec = build_study({"arms": ARMS, "fleet": {"address": "ray://head:10001", "machines": 4}}, "study.toml")
+    assert thaw(freeze(spec)).fleet == spec.fleet
+    assert 'on_machine_loss = "continue"' in freeze(spec)
+
+
+@pytest.mark.parametrize("address", ["auto", "local", "ray://10.0.0.1:10001", "head.example:6379", "ray://[::1]:10001"])
+def test_these_are_addresses(address):
+    assert fleet_of(address=address).address == address
+
+
+def test_the_wait_for_a_replacement_is_kept_in_seconds():
+    fleet = fleet_of(on_machine_loss="wait 2min")
+    assert (fleet.on_machine_loss, fleet.patience_s) == ("wait 120s", 120.0)
+    assert fleet_of(on_machine_loss="stop").patience_s is None
+
+
+WRONG = {
+    "no address": ({"address": "ray://head"}, r"\[fleet\] address: 'ray://head' is no address of a Ray cluster"),
+    "more than there can be": (
+        {"address": "local", "machines": 2},
+        r'\[fleet\]: "local" is this machine alone, and machines = 2; write pack = true \(--pack\)',
+    ),
+    "no machines": ({"machines": 0}, r"\[fleet\] machines: "),
+    "no policy": ({"on_machine_loss": "panic"}, 'is no such policy; write "continue", "stop"'),
+    "no time": ({"on_machine_loss": "wait 30h"}, "out of range; wait for 1s to 24h"),
+    "unknown key": ({"adress": "auto"}, r"unknown key 'adress' in \[fleet\]; did you mean 'address'\?"),
+    "engine": ({"engine": "slurm"}, r"\[fleet\] engine: "),
+}
+
+
+@pytest.mark.parametrize(("keys", "said"), WRONG.values(), ids=WRONG.keys())
+def test_what_is_wrong_is_said_with_its_key(keys, said):
+    with pytest.raises(StudyError, match=said):
+        fleet_of(**keys)
+
+
+def test_the_command_line_changes_the_fleet_of_the_file_key_by_key():
+    spec = build_study({"arms": ARMS, "fleet": {"on_machine_loss": "stop", "machines": 3}}, "study.toml")
+    changed = with_fleet(spec, address="ray://head:10001", machines=None).fleet
+    assert changed == FleetSection(address="ray://head:10001", machines=3, on_machine_loss="stop")
+    with pytest.raises(StudyError, match=r"\[fleet\] address: 'somewhere' is no address"):
+        with_fleet(spec, address="somewhere")
+
+
+def run(arguments, capsys):
+    with pytest.raises(SystemExit) as exited:
+        main(["run", *arguments])
+    return exited.value.code, capsys.readouterr().err
+
+
+def test_without_ray_one_sentence_names_the_extra_and_no_study_is_left(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(sys.modules, "ray", None)
+    (tmp_path / "s.toml").write_text(STUDY)
+    status, said = run(["s.toml", "--fleet", "auto"], capsys)
+    assert status == 1
+    assert "a fleet needs ray, which is not installed; install it with: pip install 'pgtrial[ray]'" in said
+    assert not list((tmp_path / "results").iterdir())
+
+
+def test_where_nobody_listens_there_is_no_cluster_and_that_is_said_at_once(free_port):
+    pytest.importorskip("ray")
+    nobody = FleetSection(address=f"ray://127.0.0.1:{free_port}")
+    with (
+        pytest.raises(StudyError, match=r"no Ray cluster at ray://127.0.0.1:\d+: Connection refused; check"),
+        joined(nobody),
+    ):
+        pass
+
+
+def _hang_up(listening):
+    listening.accept()[0].close()
+
+
+def test_where_another_program_listens_that_is_said_without_waiting_for_ray():
+    pytest.importorskip("ray")
+    with socket.create_server(("127.0.0.1", 0)) as other, ThreadPoolExecutor(1) as answering:
+        answering.submit(_hang_up, other)
+        address = f"127.0.0.1:{other.getsockname()[1]}"
+        with pytest.raises(StudyError, match=f"no Ray cluster at {address}: what listens there is not Ray; check"):
+            check_listens(address)
+
+
+MISMATCH = """Version mismatch: The cluster was started with:
+    Ray: {}
+    Python: {}
+This process on node 10.0.0.1 was started with:
+    Ray: 2.60.0
+    Python: 3.11.7
+"""
+
+
+WHY = {
+    "another Ray": (
+        RuntimeError(MISMATCH.format("2.59.1", "3.11.7")),
+        "",
+        "has Ray 2.59.1 and Python 3.11.7, and this machine Ray 2.60.0 and Python 3.11.7; have the same on both: pip "
+        "install 'ray[client]==2.59.1'",
+    ),
+    "another Python": (
+        RuntimeError(MISMATCH.format("2.60.0", "3.12.1")),
+        "",
+        "have the same on both: pgtrial in a venv of Python 3.12.1",
+    ),
+    "no client": (
+        ValueError("Ray Client requires pip package `ray[client]`. If"),
+        "",
+        "a cluster at ray:// needs Ray's client, which is not installed",
+    ),
+    "no token": (
+        ConnectionError("Failed to connect"),
+        "W 1 gcs_client.cc:210: Unauthenticated: RPC error",
+        "asks for a token that the lab has not",
+    ),
+    "a start that takes long": (
+        Exception("The current node timed out during startup. This could happen because some of the raylet failed"),
+        "",
+        "there is no Ray cluster at a:1: The current node timed out during startup",
+    ),
+    "nothing known": (
+        ConnectionError("Failed to connect"),
+        "",
+        "there is no Ray cluster at a:1: Failed to connect; check that it runs",
+    ),
+}
+
+
+@pytest.mark.parametrize(("error", "printed", "told"), WHY.values(), ids=WHY.keys())
+def test_why_a_cluster_cannot_be_joined_is_one_sentence_with_a_cure(error, printed, told):
+    def init(**options):
+        assert options["address"] == "a:1"
+        os.write(2, printed.encode())
+        raise error
+
+    exceptions = SimpleNamespace(RayError=OSError)
+    ray = SimpleNamespace(init=init, exceptions=exceptions, _private=SimpleNamespace(worker=SimpleNamespace()))
+    with pytest.raises(StudyError) as refused:
+        connect(ray, FleetSection(address="a:1"), None)
+    assert told in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_a_machine_that_belongs_to_no_cluster_is_told_what_to_do(tmp_path, monkeypatch):
+    pytest.importorskip("ray")
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    with pytest.raises(StudyError, match="belongs to no Ray cluster that runs; start one"), joined(FleetSection()):
+        pass
+
+
+def test_each_engine_has_threads_for_its_own_clients():
+    point = LoadPoint(workload="tpcb-like", scale=1, clients=128, protocol="prepared")
+    load = LoadSection(clients=128)
+    assert engine_options(load, point, 1, None, Each(engines=2, cpus=64))[7:9] == ["-j", "4"]
+    assert engine_options(load, point, 1, None, Each(engines=2, cpus=3))[7:9] == ["-j", "3"]
+    assert engine_options(load.model_copy(update={"jobs": 200}), point, 1, None, Each(2, 3))[7:9] == ["-j", "64"]
+    assert most_parts(point) == 128

@@ -1,0 +1,14 @@
+"""What the tests of changes share: the machine that is changed, reached in each way."""
+
+from __future__ import annotations
+
+import pytest
+
+from pgtrial.machines.machine import LOCAL, Machine
+from tests.machines.shell import ShellMachine
+
+
+@pytest.fixture(params=["local", "shell"])
+def host(request: pytest.FixtureRequest) -> Machine:
+    """This machine as the lab has it, and as one that is reached by a shell."""
+    return LOCAL if request.param == "local" else ShellMachine()

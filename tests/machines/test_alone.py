@@ -1,0 +1,35 @@
+"""Labs at once on one machine: what one has set is never what another puts back."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from pgtrial.machines import alone
+from pgtrial.machines.machine import LOCAL
+from pgtrial.model.errors import ArmError
+from tests.conftest import require
+
+_OTHER = """
+from pgtrial.machines.alone import alone_changing
+from pgtrial.machines.machine import LOCAL
+with alone_changing(LOCAL):
+    print("held", flush=True)
+    input()
+"""
+
+
+def test_one_lab_waits_until_another_has_put_the_kernel_back(monkeypatch):
+    require(Path("/sys/kernel").is_dir(), "/sys/kernel")
+    with subprocess.Popen([sys.executable, "-c", _OTHER], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
+        assert other.stdout is not None
+        assert other.stdout.readline() == b"held\n"
+        with monkeypatch.context() as impatient:
+            impatient.setattr(alone, "_PATIENCE_S", 0.0)
+            with pytest.raises(ArmError, match="another pgtrial has been changing"), alone.alone_changing(LOCAL):
+                pass
+        other.communicate(b"\n")
+    assert other.returncode == 0
+    with alone.alone_changing(LOCAL):
+        pass

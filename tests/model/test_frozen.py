@@ -1,0 +1,91 @@
+"""The frozen study file holds everything but secrets, and reads back as the same study."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.frozen import freeze, has_secrets, thaw
+from pgtrial.store.study_file import build_study
+
+NAMES = st.text(st.characters(codec="utf-8", exclude_categories=("C", "Z")), min_size=1, max_size=20)
+TEXTS = st.text(st.characters(codec="utf-8", exclude_categories=("Cs",)), max_size=40)
+
+
+@given(arms=st.lists(NAMES, min_size=2, max_size=3, unique=True), value=TEXTS, question=TEXTS)
+def test_any_study_survives_freezing(arms, value, question):
+    setups = {arm: {"settings": {"log_line_prefix": value}, "setup_sql": [value]} for arm in arms}
+    spec = build_study({"study": {"question": question}, "arms": setups}, "test")
+    assert thaw(freeze(spec)) == spec
+    assert list(thaw(freeze(spec)).arms) == arms
+
+
+def test_every_default_is_written_out():
+    frozen = freeze(build_study({"arms": {"a": {}, "b": {}}}, "test"))
+    for line in (
+        'protocol = "prepared"',
+        "warmup = 10.0",
+        "margin = 0.01",
+        "stop_early = true",
+        "foreign_keys = false",
+    ):
+        assert line in frozen
+
+
+def test_the_name_of_published_figures_is_frozen_and_none_is_left_out():
+    named = build_study({"study": {"published": "huge-pages"}, "arms": {"a": {}, "b": {}}}, "test")
+    unnamed = build_study({"arms": {"a": {}, "b": {}}}, "test")
+    assert thaw(freeze(named)).study.published == "huge-pages"
+    assert "published" not in freeze(unnamed)
+
+
+def test_passwords_are_left_out_in_both_forms_of_a_connection_string():
+    spec = build_study(
+        {
+            "arms": {
+                "uri": {"dsn": "postgresql://me:hunter2@db:5433/shop?sslmode=require"},
+                "pairs": {"dsn": "host=db user=me password='hunter2 x'"},
+            }
+        },
+        "test",
+    )
+    frozen = freeze(spec)
+    assert has_secrets(spec)
+    assert "hunter2" not in frozen
+    assert not has_secrets(thaw(frozen))
+    for kept in ("5433", "shop", "sslmode=require", "user=me"):
+        assert kept in frozen
+
+
+def test_a_connection_string_without_password_is_kept_as_it_is():
+    spec = build_study(
+        {"arms": {"a": {"dsn": "postgresql://me@db/shop"}, "b": {"dsn": "postgresql://me@db2/shop"}}}, "test"
+    )
+    assert not has_secrets(spec)
+    assert '"postgresql://me@db/shop"' in freeze(spec)
+
+
+def test_a_study_that_changes_the_host_survives_freezing():
+    storage = {"fs": "ext4", "size": "2GB", "mount": ["nobarrier"], "wal": {"fs": "tmpfs", "size": 1000000}}
+    arms = {"a": {"storage": storage, "huge_pages": "2MB"}, "b": {"sysctl": {"vm.swappiness": 1}, "cpus": "0"}}
+    spec = build_study({"load": {"cpus": "1"}, "arms": arms}, "test")
+    assert thaw(freeze(spec)) == spec
+    assert spec.arms["a"].storage is not None
+    assert spec.arms["a"].storage.size == 2_000_000_000
+
+
+def test_storage_that_does_not_fit_together_is_refused():
+    for storage, message in (
+        ({"size": "1GB"}, "a volume needs fs"),
+        ({"fs": "ext4", "on": "disk"}, "is no place"),
+        ({"on": "/srv", "mkfs": ["-q"]}, "nothing is made in the directory /srv"),
+        ({"fs": "tmpfs", "on": "/srv"}, "a tmpfs is in memory"),
+        ({"fs": "ntfs"}, "should be 'ext4'"),
+        ({"fs": "ext4", "size": "much"}, "is not a size"),
+    ):
+        with pytest.raises(StudyError, match=message):
+            build_study({"arms": {"a": {"storage": storage}, "b": {}}}, "test")
+    with pytest.raises(StudyError, match="storage, which is made anew"):
+        build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "reset": "vacuum"}, "b": {}}}, "test")
+    with pytest.raises(StudyError, match="its server is a given one"):
+        build_study({"arms": {"a": {"storage": {"fs": "ext4"}, "dsn": "host=x"}, "b": {}}}, "test")

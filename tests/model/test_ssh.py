@@ -1,0 +1,116 @@
+"""Arms on hosts reached by ssh in a study file: what goes together, and what the verdict then speaks of."""
+
+import tomllib
+
+import pytest
+
+from pgtrial.conduct.declared import declared
+from pgtrial.conduct.scope import hosts_of, scope_of
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.machines import ServerHost
+from pgtrial.model.study.frozen import freeze
+from pgtrial.model.study.places import shared_places
+from pgtrial.store.study_file import build_study
+
+THERE = {"ssh": "root@a.example", "data": "/var/db/pgtrial"}
+
+
+def study(**arms):
+    server = arms.pop("server", {})
+    return build_study({"server": server, "arms": arms}, "s.toml")
+
+
+def test_arms_take_what_all_share_and_their_own():
+    spec = study(
+        server={"data": "/var/db/pgtrial", "ssh": "a.example", "port": 6000, "sudo": True, "address": "10.0.0.1"},
+        one={},
+        two={"ssh": "b.example", "postgres": "/usr/local/bin", "sudo": False},
+        given={"dsn": "host=c.example"},
+    )
+    one, two, given = (spec.resolved(name) for name in ("one", "two", "given"))
+    assert (one.ssh, one.address, one.port, one.sudo, one.postgres) == ("a.example", "10.0.0.1", 6000, True, "18")
+    # another host has another address
+    assert (two.ssh, two.address, two.port, two.sudo, two.postgres) == (
+        "b.example",
+        None,
+        6000,
+        False,
+        "/usr/local/bin",
+    )
+    assert (given.ssh, given.data, given.postgres) == (None, None, None)
+
+
+def test_an_ssh_arm_is_kept_as_it_was_written():
+    spec = study(a=THERE, b={**THERE, "ssh": "b"})
+    frozen = tomllib.loads(freeze(spec))
+    assert frozen["arms"]["a"]["ssh"] == "root@a.example"
+    assert build_study(frozen, "again") == spec
+
+
+@pytest.mark.parametrize(
+    ("arm", "said"),
+    [
+        ({"ssh": "a"}, r"\[arms.x\] has ssh and no data"),
+        ({"ssh": "a", "data": "here"}, "'here' is no folder"),
+        ({"ssh": "a", "data": "/"}, "'/' is no folder"),
+        ({"ssh": "a b", "data": "/x"}, "'a b' is no login"),
+        ({"ssh": "@a", "data": "/x"}, "'@a' is no login"),
+        ({"ssh": "-oProxyCommand=x", "data": "/x"}, "is no login"),
+        ({**THERE, "dsn": "host=b"}, "has dsn, ssh and data; on the host of a given server nothing is made"),
+        ({"dsn": "host=b", "ssh": "a", "address": "b", "port": 6000}, "remove address and port"),
+        ({"dsn": ["host=b", "host=c"], "ssh": "a"}, "dsn names 2 servers; only the host of a single given server"),
+        ({"dsn": "host=b", "sudo": True}, "has sudo, which is for a server on another host; remove it, or add ssh"),
+        ({**THERE, "connect": "tcp"}, "reached by TCP; leave connect out"),
+        ({**THERE, "postgres": "~/pg"}, "write a directory of another host from / on"),
+        ({"data": "/x", "port": 6000}, "has data and port, which is for a server on another host"),
+        ({**THERE, "port": 22}, "port: input should be greater than or equal to 1024"),
+    ],
+)
+def test_what_does_not_go_together_is_refused_at_reading(arm, said):
+    with pytest.raises(StudyError, match=said):
+        study(x=arm, y={})
+
+
+def test_a_host_stands_beside_the_dsn_of_its_server_and_changes_neither_scope_nor_what_else_the_arm_is():
+    beside = {"dsn": "host=b.example", "ssh": "me@b.example"}
+    spec = study(a=THERE, b=beside)
+    assert spec.resolved("b").ssh == "me@b.example"
+    assert spec.resolved("b").data is None
+    assert scope_of(spec) == scope_of(study(a=THERE, b={"dsn": "host=b.example"}))
+    assert hosts_of(spec)["b"][0] == ServerHost(
+        label="b.example", by="dsn", address="b.example", looked_at="me@b.example"
+    )
+
+
+def test_a_host_of_the_server_table_is_not_that_of_an_arms_own_dsn():
+    spec = build_study(
+        {"server": {"ssh": "root@a.example", "data": "/x"}, "arms": {"a": {}, "b": {"dsn": "host=b.example"}}}, "test"
+    )
+    assert (spec.resolved("a").ssh, spec.resolved("b").ssh) == ("root@a.example", None)
+    shared = build_study({"server": {"dsn": "host=b", "ssh": "b"}, "arms": {"a": {}, "b": {"dsn": "host=c"}}}, "test")
+    assert (shared.resolved("a").ssh, shared.resolved("b").ssh) == ("b", None)
+
+
+def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
+    two = study(a=THERE, b={**THERE, "ssh": "root@b.example"})
+    assert scope_of(two).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
+    assert "not swapped between the arms: host" in scope_of(two)
+    one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
+    assert scope_of(one) == "the host a.example, a fresh copy of the data for every trial"
+    two_disks = study(a=THERE, b={**THERE, "data": "/mnt/second"})
+    assert scope_of(two_disks).endswith("(not swapped between the arms: place of the data)")
+    mixed = study(a={}, b=THERE)
+    assert scope_of(mixed).startswith("this host and the host a.example, ")
+
+
+def test_kept_copies_are_swapped_between_arms_of_one_host_only():
+    kept = {"reset": "vacuum"}
+    same = study(a={**THERE, **kept}, b={**THERE, **kept, "settings": {"jit": "off"}})
+    assert [group.arms for group in shared_places(same)] == [("a", "b")]
+    apart = study(a={**THERE, **kept}, b={**THERE, **kept, "ssh": "root@b.example"})
+    assert shared_places(apart) == []
+
+
+def test_another_host_is_declared_as_one():
+    spec = study(a=THERE, b={**THERE, "ssh": "root@b.example"})
+    assert declared(spec.resolved("b"), spec.resolved("a")) == ["server.host"]

@@ -1,0 +1,141 @@
+"""Given servers: settings of theirs are changed for a trial and put back, and nothing else of theirs is touched."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pgtrial.evidence.observe.counters import deltas, read_counters
+from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.servers.workspace import clean, leftovers
+from tests.servers.given import arm_of, checked, dsn_of, spec_of
+
+
+def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_path):
+    with given.target.connect() as connection:
+        connection.execute("ALTER SYSTEM SET work_mem = '3MB'")
+        connection.execute("SELECT pg_reload_conf()")
+    settings = {"work_mem": "21MB", "maintenance_work_mem": "33MB"}
+    arm = checked(spec_of(dsn_of(given), settings), workspace)
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
+        assert connection.execute("SHOW work_mem").fetchone() == ("21MB",)
+        assert connection.execute("SHOW maintenance_work_mem").fetchone() == ("33MB",)
+    automatic = (given.data_directory / "postgresql.auto.conf").read_text()
+    assert "work_mem = '3072'" in automatic
+    assert "maintenance_work_mem" not in automatic
+    assert list(workspace.run.glob("given-settings-*")) == []
+
+
+def test_a_service_is_served_with_settings_that_need_no_restart(given, workspace, tmp_path, monkeypatch):
+    services = tmp_path / "pg_service.conf"
+    services.write_text(f"[centos]\nhost={given.socket_directory}\nport={given.port}\ndbname=postgres\nuser=postgres\n")
+    monkeypatch.setenv("PGSERVICEFILE", str(services))
+    settings = {"autovacuum": "off", "work_mem": "640MB", "checkpoint_completion_target": "0.8"}
+    arm = checked(spec_of("service=centos", settings), workspace)
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
+        shown = {name: connection.execute(f"SHOW {name}").fetchone()[0] for name in settings}
+    assert shown == settings
+    with given.target.connect() as connection:
+        assert connection.execute("SHOW work_mem").fetchone() == ("4MB",)
+
+
+def test_settings_are_put_back_when_the_trial_fails(given, workspace, tmp_path):
+    arm = checked(spec_of(dsn_of(given), {"work_mem": "21MB"}), workspace)
+    with pytest.raises(RuntimeError), arm.serve(NO_TABLES, tmp_path / "log", {}):
+        raise RuntimeError
+    assert "work_mem" not in (given.data_directory / "postgresql.auto.conf").read_text()
+
+
+def test_settings_of_a_killed_lab_are_put_back_by_the_next_cleaning(given, fresh_state):
+    script = """
+import json, os, signal, sys
+from pathlib import Path
+from pgtrial.loads.data.kinds import NO_TABLES
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.workspace import Workspace
+from pgtrial.model.study.spec import StudySpec
+workspace = Workspace(Path(sys.argv[1]))
+arm = make_arms(StudySpec.model_validate(json.loads(sys.argv[2])), workspace)["A"]
+with arm.serve(NO_TABLES, workspace.run / "log", {}):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+    spec = spec_of(dsn_of(given), {"work_mem": "21MB"}).model_dump(exclude_none=True)
+    subprocess.run([sys.executable, "-c", script, str(fresh_state), json.dumps(spec)], check=False)
+    automatic = given.data_directory / "postgresql.auto.conf"
+    assert "work_mem" in automatic.read_text()
+    assert any("settings work_mem of " in leftover.what for leftover in leftovers(fresh_state))
+    assert any("ended abruptly" in notice for notice in clean(fresh_state))
+    assert "work_mem" not in automatic.read_text()
+    assert list((fresh_state / "runs").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"shared_buffers": "1GB"}, "takes effect at a restart only"),
+        ({"work_memory": "1GB"}, "the server knows no setting work_memory"),
+        ({"block_size": "4096"}, "takes effect at a restart only"),
+    ],
+)
+def test_settings_that_cannot_be_made_are_refused_before_the_first_trial(given, workspace, settings, words):
+    with pytest.raises(StudyError, match=words):
+        checked(spec_of(dsn_of(given), settings), workspace)
+
+
+def test_a_role_that_may_not_set_is_told_so(given, workspace):
+    with given.target.connect() as connection:
+        connection.execute("CREATE ROLE bob LOGIN")
+    with pytest.raises(StudyError, match="the role bob may not set work_mem"):
+        checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)
+
+
+def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, workspace, tmp_path):
+    arm = checked(spec_of(dsn_of(given), {"maintenance_work_mem": "20MB", "work_mem": "plenty"}), workspace)
+    with pytest.raises(ArmError, match="invalid value for parameter"), arm.serve(NO_TABLES, tmp_path / "log", {}):
+        pass
+    assert "work_mem" not in (given.data_directory / "postgresql.auto.conf").read_text()
+
+
+def test_a_value_overridden_for_the_role_is_told(given, workspace, tmp_path):
+    with given.target.connect() as connection:
+        connection.execute("ALTER ROLE postgres SET work_mem = '5MB'")
+    arm = checked(spec_of(dsn_of(given), {"work_mem": "8MB"}), workspace)
+    with pytest.raises(ArmError, match="work_mem did not take effect"), arm.serve(NO_TABLES, tmp_path / "log", {}):
+        pass
+
+
+def test_a_fresh_copy_of_a_given_server_is_refused(given, workspace):
+    with pytest.raises(StudyError, match='use "vacuum" or "none"'):
+        arm_of(spec_of(dsn_of(given), reset="copy"), workspace)
+
+
+def test_how_the_server_writes_moments_and_numbers_does_not_matter(given, workspace, tmp_path):
+    with given.target.connect() as connection:
+        for setting in (
+            "datestyle = 'German, DMY'",
+            "intervalstyle = 'sql_standard'",
+            "timezone = 'Asia/Kathmandu'",
+            "bytea_output = 'escape'",
+            "extra_float_digits = -5",
+        ):
+            connection.execute(f"ALTER DATABASE postgres SET {setting}".encode())
+        connection.execute("SELECT pg_stat_reset()")
+    arm = checked(spec_of(dsn_of(given), {"work_mem": "21MB"}), workspace)
+    with arm.serve(NO_TABLES, tmp_path / "log", {}) as target, target.connect() as connection:
+        assert connection.execute("SHOW datestyle").fetchone() == ("German, DMY",)
+        before = read_counters(connection)
+        assert deltas(before, read_counters(connection))["database"]["xact_commit"] >= 0
+
+
+def test_no_setting_is_touched_when_the_study_gives_none(given, workspace, tmp_path):
+    automatic = given.data_directory / "postgresql.auto.conf"
+    before = automatic.read_text(), os.stat(automatic).st_mtime_ns
+    arm = checked(spec_of(dsn_of(given)), workspace)
+    with arm.serve(NO_TABLES, tmp_path / "log", {}):
+        pass
+    assert (automatic.read_text(), os.stat(automatic).st_mtime_ns) == before

@@ -1,0 +1,169 @@
+"""The lab's private directories, and what a crashed lab leaves."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+
+import psutil
+import pytest
+
+from pgtrial.model.errors import ArmError
+from pgtrial.servers.processes import server_processes
+from pgtrial.servers.workspace import Workspace, clean, leftovers
+from tests.conftest import require, require_root, require_server
+
+_LAB = """
+import sys, time
+from pathlib import Path
+from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.installations import resolve
+from pgtrial.servers.workspace import Workspace
+workspace = Workspace(Path(sys.argv[1]))
+server = workspace.reachable(resolve("18"))
+data = workspace.directory("data")
+create_cluster(server, workspace.account, data)
+cluster = Cluster(server, workspace.account, data, workspace.socket_directory())
+cluster.start(workspace.run / "log")
+print(cluster.socket_directory, flush=True)
+time.sleep(600)
+"""
+
+
+def _start_lab(state):
+    require_server(18)
+    lab = subprocess.Popen([sys.executable, "-c", _LAB, str(state)], stdout=subprocess.PIPE, text=True)
+    assert lab.stdout is not None
+    sockets = lab.stdout.readline().strip()
+    assert sockets, "the lab did not start its server"
+    return lab, sockets
+
+
+def _lives(process):
+    try:
+        return process.is_running() and process.status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_the_servers_and_directories_of_a_killed_lab_are_gone_after_the_next_start(fresh_state):
+    lab, sockets = _start_lab(fresh_state)
+    lab.send_signal(signal.SIGKILL)
+    lab.wait()
+    abandoned = server_processes(fresh_state)
+    assert abandoned, "the server outlives its lab"
+    assert [leftover.path.parent.name for leftover in leftovers(fresh_state)] == ["runs"]
+
+    with Workspace(fresh_state) as workspace:
+        assert [path.name for path in (fresh_state / "runs").iterdir()] == [workspace.run.name]
+        assert any("ended abruptly" in notice for notice in workspace.notices)
+    assert not any(map(_lives, abandoned))
+    assert not os.path.exists(sockets)
+    assert leftovers(fresh_state) == []
+
+
+def test_a_lab_that_runs_is_left_alone(fresh_state):
+    lab, sockets = _start_lab(fresh_state)
+    try:
+        with Workspace(fresh_state) as workspace:
+            assert workspace.notices == []
+        assert clean(fresh_state) == []
+        assert server_processes(fresh_state)
+        assert os.path.exists(sockets)
+    finally:
+        lab.kill()
+        lab.wait()
+        clean(fresh_state)
+
+
+def test_a_process_of_another_directory_is_never_signalled(clusters, fresh_state):
+    other = clusters(18)
+    abandoned = fresh_state / "runs" / "1-dead"
+    data = abandoned / "data"
+    data.mkdir(parents=True)
+    # a stale pid file, whose number belongs to someone else by now
+    (data / "postmaster.pid").write_text((other.data_directory / "postmaster.pid").read_text())
+    with Workspace(fresh_state):
+        assert not abandoned.exists()
+    with other.target.connect() as connection:
+        assert connection.execute("SELECT 1").fetchone() == (1,)
+
+
+def test_everything_of_a_run_is_removed_on_exit(fresh_state):
+    with Workspace(fresh_state) as workspace:
+        sockets = workspace.socket_directory()
+        workspace.directory("x").mkdir()
+    assert list((fresh_state / "runs").iterdir()) == []
+    assert not sockets.exists()
+
+
+def test_a_lab_that_ends_is_never_seen_without_its_lock(fresh_state, monkeypatch):
+    seen = []
+
+    def looked_at(path, **options):
+        with (fresh_state / "lock").open("rb") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:  # nobody can look for leftovers now
+                seen.append(path.name)
+        rmtree(path, **options)
+        assert seen or (workspace.run / "lock").exists()
+
+    with Workspace(fresh_state) as workspace:
+        workspace.directory("data").mkdir()
+        rmtree = shutil.rmtree
+        monkeypatch.setattr(shutil, "rmtree", looked_at)
+    assert seen == [workspace.run.name]
+    assert not workspace.run.exists()
+
+
+def test_sockets_of_a_deep_state_directory_are_in_a_short_private_one(fresh_state):
+    deep = fresh_state / ("d" * 60) / ("e" * 60)
+    with Workspace(deep) as workspace:
+        sockets = workspace.socket_directory()
+        assert len(f"{sockets}/.s.PGSQL.65535") <= 107
+        assert stat.S_IMODE(sockets.parent.stat().st_mode) == 0o700
+        assert sockets.parent.stat().st_uid == workspace.account.uid
+    assert not sockets.parent.exists()
+
+
+def test_a_state_directory_that_cannot_be_written_is_refused(fresh_state):
+    (fresh_state / "file").write_text("")
+    with pytest.raises(ArmError, match="set PGTRIAL_STATE"):
+        Workspace(fresh_state / "file" / "state")
+
+
+def test_a_state_directory_that_the_servers_user_cannot_reach_is_refused(fresh_state):
+    require_root()
+    closed = fresh_state / "closed"
+    closed.mkdir(mode=0o700)
+    with pytest.raises(ArmError, match="cannot reach the state directory"):
+        Workspace(closed / "state")
+
+
+def test_templates_are_kept_unless_asked_for_and_never_removed_under_a_running_lab(fresh_state):
+    with Workspace(fresh_state) as workspace:
+        finished = workspace.templates.root / "pg18.6-s1-00000000"
+        finished.mkdir()
+        (finished / "template.json").write_text("{}")
+        unfinished = workspace.templates.root / "pg18.6-s2-00000000"
+        unfinished.mkdir()
+        with pytest.raises(ArmError, match="in use"):
+            clean(fresh_state, templates=True)
+    assert clean(fresh_state) == []
+    assert finished.exists()
+    assert not unfinished.exists()
+    clean(fresh_state, templates=True)
+    assert not finished.exists()
+
+
+def test_the_private_directories_admit_the_account_alone(workspace):
+    require(os.name == "posix", "POSIX permissions")
+    assert workspace.account.uid != 0
+    assert workspace.account.run(["test", "-x", workspace.run]).returncode == 0
+    assert stat.S_IMODE(workspace.run.stat().st_mode) == 0o711

@@ -1,0 +1,34 @@
+"""Trials whose load was made by a fleet, made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from pgtrial.model.records.machines import MachineShare
+from pgtrial.model.records.study import Trial
+
+LOST = None
+"""The speed of a machine that was lost."""
+
+
+def by_fleet(trial: Trial, speeds: Mapping[str, float | None], **told: Any) -> Trial:
+    """The trial as machines made it that had four clients each and so many transactions per second and client."""
+    return trial.model_copy(update={"machines": [share(name, speed, **told) for name, speed in speeds.items()]})
+
+
+def share(machine: str, speed: float | None, **told: Any) -> MachineShare:
+    lived = (
+        {"transactions": 50, "tps": 5.0}
+        if speed is LOST
+        else {
+            "transactions": round(40 * speed),
+            "tps": 4 * speed,
+            "cpu_user_s": 40 * speed * 2e-6,
+            "cpu_system_s": 40 * speed * 1e-6,
+            "busiest_thread_share": 0.25,
+            "status": 0,
+        }
+    )
+    clock = {"clock_offset_us": 0.0, "offset_error_us": 20.0}
+    return MachineShare(machine=machine, **{"address": "", "clients": 4, **clock, **lived, **told})

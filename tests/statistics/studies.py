@@ -1,0 +1,134 @@
+"""Synthetic studies as the store holds them: a plan and trials whose tps is given, without a server."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
+
+import numpy as np
+
+from pgtrial.conduct.deployments import planned_looks, share_out
+from pgtrial.model.records.study import ClientUse, Latency, LoadPoint, Phase, Plan, PlannedTrial, Trial
+from pgtrial.statistics import p8
+
+START = datetime(2026, 11, 20, 14, 12, 3, tzinfo=UTC)
+
+POINT = LoadPoint(workload="tpcb-like", scale=10, clients=8, protocol="prepared")
+
+
+def make_plan(
+    arms: Sequence[str] = ("on", "off"),
+    *,
+    blocks: int = 8,
+    points: Sequence[LoadPoint] = (POINT,),
+    margin: float = 0.01,
+    declared: bool = True,
+    seed: int = 42,
+    duration_s: float = 6.0,
+) -> Plan:
+    rng = np.random.Generator(np.random.Philox(seed))
+    trials: list[PlannedTrial] = []
+    for block in range(blocks):
+        for point in rng.permutation(len(points)):
+            load_seed = int(rng.integers(2**31))
+            for arm in rng.permutation(len(arms)):
+                trials.append(
+                    PlannedTrial(
+                        index=len(trials), block=block, load_point=int(point), arm=arms[int(arm)], seed=load_seed
+                    )
+                )
+    return Plan(
+        name="synthetic",
+        created=START.isoformat(),
+        pgtrial="0.1.0",
+        seed=seed,
+        baseline=arms[0],
+        arms=list(arms),
+        load_points=list(points),
+        max_blocks=blocks,
+        looks=p8.looks(blocks),
+        margin=margin,
+        stop_early=True,
+        warmup_s=2.0,
+        duration_s=duration_s,
+        trial_estimate_s=11.0,
+        declared={arm: ["settings.synchronous_commit"] if declared and arm != arms[0] else [] for arm in arms},
+        scope="this host, a fresh copy of the data for every trial",
+        trials=trials,
+    )
+
+
+Tps = Callable[[PlannedTrial], float | None]
+"""The goodput of a planned trial; None: it failed."""
+
+
+def run(
+    plan: Plan, tps: Tps, *, upto: int | None = None, failures: dict[str, dict[str, int]] | None = None
+) -> list[Trial]:
+    """The trials as stored; `upto` stops after so many, `failures` gives every trial of an arm failed transactions."""
+    return [
+        make_trial(plan, planned, tps(planned), (failures or {}).get(planned.arm)) for planned in plan.trials[:upto]
+    ]
+
+
+def make_trial(plan: Plan, planned: PlannedTrial, tps: float | None, failures: dict[str, int] | None = None) -> Trial:
+    started = START + timedelta(seconds=12 * planned.index)
+    point = plan.load_points[planned.load_point]
+    return Trial(
+        index=planned.index,
+        block=planned.block,
+        arm=planned.arm,
+        load_point=point,
+        seed=planned.seed,
+        status="failed" if tps is None else "completed",
+        reason="the server closed the connection" if tps is None else None,
+        started=started.isoformat(),
+        ended=(started + timedelta(seconds=11)).isoformat(),
+        phases_s={"restore": 0.6, "start": 0.4, "warm": 0.5, "load": 8.1, "collect": 0.3, "stop": 1.1},
+        warmup=None if tps is None else _phase(0.9 * tps, 2.0, point.clients, {}),
+        measured=None if tps is None else _phase(tps, plan.duration_s, point.clients, failures or {}),
+        client=None if tps is None else ClientUse(cpu_user_s=0.7, cpu_system_s=0.5, busiest_thread_share=0.2),
+    )
+
+
+def _phase(tps: float, duration_s: float, clients: int, failures: dict[str, int]) -> Phase:
+    mean = 1e6 * clients / tps if tps else 0.0
+    latency = Latency(
+        mean=mean, stddev=0.4 * mean, min=0.3 * mean, p50=0.9 * mean, p90=1.5 * mean, p95=1.8 * mean, p99=3.1 * mean,
+        p999=8.0 * mean, max=20 * mean,
+    )  # fmt: skip
+    return Phase(
+        duration_s=duration_s,
+        transactions=round(tps * duration_s),
+        failures=failures,
+        tps=tps,
+        latency_us=latency if tps else None,
+    )
+
+
+def noisy(ratio: dict[str, float], *, base: float = 2000.0, sd: float = 0.02, seed: int = 1) -> Tps:
+    """Independent noise around `base` times the arm's ratio."""
+    rng = np.random.default_rng(seed)
+    return lambda planned: base * ratio.get(planned.arm, 1.0) * float(np.exp(sd * rng.standard_normal()))
+
+
+def deployed(number: int, each: int = 4, *, arms=("on", "off"), points=(POINT,)) -> Plan:
+    """A plan of so many deployments of each arm, with so many blocks on each pair."""
+    plan = make_plan(arms, blocks=number * each, points=points)
+    trials = share_out(plan.trials, number, seed=3)
+    looks = planned_looks(number, number * each) if number >= 4 else plan.looks
+    return plan.model_copy(update={"deployments": number, "looks": looks, "trials": trials})
+
+
+def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float = 0.02, seed: int = 0) -> Tps:
+    """Each deployment of each arm has a speed of its own that stays, beside the noise of every trial; sd of logs."""
+    rng = np.random.default_rng(seed)
+    kept = {(arm, k): own * rng.standard_normal() for arm in plan.arms for k in range(plan.deployments)}
+
+    def tps(planned: PlannedTrial) -> float:
+        true = effect if planned.arm != plan.baseline else 0.0
+        of_server = kept[planned.arm, planned.place or 0]
+        return 2000.0 * math.exp(true + of_server + noise * float(rng.standard_normal()))
+
+    return tps

@@ -1,0 +1,93 @@
+"""Synthetic studies on tasks: what became of each trial's tasks is given, without a server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.study import Audit, LoadPoint, Plan, PlannedTrial, Trial
+from pgtrial.model.records.tasks import TaskLoad, TaskSummary, TaskTimes
+from pgtrial.statistics.analysis import analyse_study
+from tests.statistics.studies import make_plan, make_trial
+
+PLANNED = 900
+POINT = LoadPoint(
+    workload="app-tasks",
+    scale=1,
+    clients=60,
+    protocol="extended",
+    tasks=TaskLoad(apps=3, tasks=300, arrival="at-once", pool=20, pool_timeout_s=15, threads_in_table=10, rows=1000),
+)
+BLOCKS = 18
+
+
+@dataclass(frozen=True)
+class Tasks:
+    """Of a trial: median response time, failed tasks and how long they waited, and tasks under 5 s."""
+
+    median_s: float = 1.0
+    failed: int = 0
+    waited_s: float = 15.0
+    slow: int = 0
+
+
+Draw = Callable[[np.random.Generator], Tasks | None]
+
+
+def summary(tasks: Tasks) -> TaskSummary:
+    """What the engine would say of them."""
+    done = PLANNED - tasks.failed
+    us = 1e6 * tasks.median_s
+    times = TaskTimes(mean=1.1 * us, min=0.2 * us, max=5 * us, median=us, p95=3 * us)
+    return TaskSummary(
+        planned=PLANNED,
+        completed=done,
+        failed=tasks.failed,
+        failures={"pool-timeout": tasks.failed} if tasks.failed else {},
+        unfinished=0,
+        response_us=times if done else None,
+        queue_us=times if done else None,
+        service_us=times if done else None,
+        timeout_waited_us=None,
+        failed_after_us=1e6 * tasks.waited_s if tasks.failed else None,
+        under_5_s=max(0, done - tasks.slow),
+        classes={"up_to_0.1_s": 0, "up_to_1_s": done // 2, "up_to_10_s": done - done // 2, "longer": 0},
+    )
+
+
+def run_tasks(blocks: int = BLOCKS, *, seed: int = 5, **arms: Draw) -> tuple[Plan, list[Trial]]:
+    """A study of these arms, the first of which is the baseline; a draw of None is a failed trial."""
+    plan = make_plan(tuple(arms), blocks=blocks, points=[POINT], margin=0.05, duration_s=0.0, seed=seed)
+    return plan, trials_of(plan, arms, seed)
+
+
+def trials_of(plan: Plan, arms: Mapping[str, Draw], seed: int = 5) -> list[Trial]:
+    """The trials of a plan."""
+    rng = np.random.default_rng(seed)
+
+    def trial(planned: PlannedTrial) -> Trial:
+        tasks = arms[planned.arm](rng)
+        made = make_trial(plan, planned, None if tasks is None else 100.0)
+        if tasks is None or made.measured is None:
+            return made
+        told = summary(tasks)
+        phase = made.measured.model_copy(
+            update={"duration_s": 9.0, "transactions": told.completed, "failures": told.failures}
+        )
+        return made.model_copy(update={"tasks": told, "measured": phase})
+
+    return [trial(planned) for planned in plan.trials]
+
+
+def analysed(blocks: int = BLOCKS, *, audit: Audit | None = None, seed: int = 5, **arms: Draw) -> StudyResult:
+    """What the analysis makes of it."""
+    plan, trials = run_tasks(blocks, seed=seed, **arms)
+    return analyse_study(plan, trials, audit)
+
+
+def noisy(median_s: float, **more: int) -> Draw:
+    """Trials whose median is near this one."""
+    return lambda rng: Tasks(median_s=median_s * float(np.exp(0.01 * rng.standard_normal())), **more)

@@ -1,0 +1,177 @@
+"""Verdicts where the regime changes within trials: one before and one after, and no average across."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.statistics import p8
+from pgtrial.statistics.analysis import analyse_study
+
+from .studies import POINT, make_plan, noisy, run
+
+Levels = Callable[[PlannedTrial], np.ndarray]
+"""tps of each second of a planned trial."""
+
+
+def steps(before: float, at: int, after: float) -> np.ndarray:
+    return np.where(np.arange(60) < at, before, after)
+
+
+def recorded(
+    levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: int = 1
+) -> tuple[Plan, list[Trial], dict[int, list[int]]]:
+    """A plan, its trials, and their transactions of each second."""
+    plan = plan or make_plan(blocks=blocks, duration_s=60.0)
+    rng = np.random.default_rng(seed)
+    seconds = {p.index: np.round(levels(p) * np.exp(0.03 * rng.standard_normal(60))).astype(int) for p in plan.trials}
+    trials = run(plan, lambda planned: float(np.mean(seconds[planned.index])))
+    return plan, trials, {index: [int(n) for n in each] for index, each in seconds.items()}
+
+
+def study(levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: int = 1) -> StudyResult:
+    plan, trials, seconds = recorded(levels, blocks=blocks, plan=plan, seed=seed)
+    return analyse_study(plan, trials, None, seconds)
+
+
+def both(planned: PlannedTrial) -> np.ndarray:
+    """`off` is twice as fast until its credits are gone, sooner than those of `on`, and then half as fast."""
+    return steps(4000, 25, 500) if planned.arm == "off" else steps(2000, 35, 1000)
+
+
+class TestBothArmsChange:
+    def test_there_are_two_verdicts_and_no_average(self):
+        result = study(both)
+        claim = result.primary[0]
+        before, after = claim.parts
+        assert (before.regime, before.verdict, after.regime, after.verdict) == ("before", "better", "after", "worse")
+        assert before.difference is not None
+        assert after.difference is not None
+        assert before.difference.value == pytest.approx(1.0, abs=0.05)
+        assert after.difference.value == pytest.approx(-0.5, abs=0.03)
+        assert (claim.difference, claim.mean, claim.totals, claim.running, claim.looks) == (None, None, None, None, [])
+        assert claim.verdict == "undecided"
+        assert result.decided
+        assert result.exit_status == 1
+
+    def test_the_two_share_the_error_of_one(self):
+        claim = study(both).primary[0]
+        assert claim.family == 1
+        assert [part.family for part in claim.parts] == [2, 2]
+        for part in claim.parts:
+            assert part.looks[0].claim_alpha == part.looks[0].alpha / 2
+
+    def test_the_sentence_tells_both_and_when_and_after_how_much_work(self):
+        sentence = study(both).sentences[0]
+        assert sentence.startswith("Two verdicts, for the regime changes: off against on (goodput, ")
+        assert re.search(
+            r"before the change \(burst\) off is [\d.]+% faster than on \(95% sequential interval ", sentence
+        )
+        assert re.search(r"after it \(sustained\) off is [\d.]+% slower than on", sentence)
+        assert re.search(r"off: collapse in 12 of 12 trials, [34],\d+ tps until 25s and 9\d,\d+ transactions", sentence)
+        assert "mean ratio" not in sentence
+
+    def test_levels_stand_apart(self):
+        result = study(both)
+        off = next(level for level in result.levels if level.arm == "off")
+        assert off.tps is None
+        assert off.tps_before is not None
+        assert off.tps_after is not None
+        assert (round(off.tps_before.median, -2), round(off.tps_after.median, -2)) == (4000, 500)
+        cell = next(cell for cell in result.regimes if cell.arm == "off")
+        assert cell.changed_s is not None
+        assert cell.changed_s.median == pytest.approx(25, abs=1)
+        assert cell.shapes == {"collapse": 12}
+
+    def test_the_trend_is_that_of_trials_without_a_change(self):
+        assert [(entry.state, entry.blocks) for entry in study(both).steadiness] == [("unknown", 0)] * 2
+
+
+class TestOneArmChanges:
+    def test_nothing_is_said_of_the_time_after_it(self):
+        result = study(lambda p: steps(4000, 25, 500) if p.arm == "off" else steps(2000, 0, 2000))
+        claim = result.primary[0]
+        assert [(part.regime, part.family, part.verdict) for part in claim.parts] == [("before", 1, "better")]
+        assert claim.verdict == "undecided"
+        assert result.exit_status == 2
+        assert result.sentences[0].startswith("No verdict beyond a change of regime on off against on")
+        assert "nothing is known, for on has not changed within 1min; longer trials would tell" in result.sentences[0]
+        assert [level.tps is None for level in result.levels] == [False, True]
+
+
+def test_agreeing_regimes_give_one_word_without_a_figure_across():
+    result = study(lambda p: steps(2000, 30, 500) * (1.3 if p.arm == "off" else 1))
+    assert result.primary[0].verdict == "better"
+    assert result.sentences[0].startswith("off is faster than on before and after a change of regime")
+    assert result.exit_status == 0
+
+
+def test_one_odd_trial_in_eight_blocks_changes_nothing_but_is_told():
+    odd = study(lambda p: steps(2000, 30, 500 if p.index == 3 else 2000), blocks=8)
+    assert not odd.primary[0].parts
+    assert odd.primary[0].difference is not None
+    assert [cell.shapes for cell in odd.regimes if cell.not_flat] == [{"flat": 7, "collapse": 1}]
+    assert not any(cell.changes for cell in odd.regimes)
+
+
+def test_flat_trials_leave_no_trace():
+    result = study(lambda p: steps(2000, 0, 2000))
+    assert result.regimes == []
+    assert '"regimes"' not in result.model_dump_json()
+    assert '"parts"' not in result.model_dump_json()
+    assert result.sentences[0].endswith("regime: steady.")
+
+
+def test_cyclic_trials_keep_their_average_and_are_called_so():
+    result = study(lambda p: np.tile(np.repeat([2000.0, 800.0], 20), 2)[:60])
+    assert not result.primary[0].parts
+    assert "regime: cyclic (on and off: levels come and go within a trial)" in result.sentences[0]
+
+
+def test_a_mean_over_load_points_takes_each_regime_from_where_it_changes():
+    points = [POINT, POINT.model_copy(update={"clients": 16})]
+    plan = make_plan(blocks=12, points=points, duration_s=60.0)
+
+    def levels(p: PlannedTrial) -> np.ndarray:
+        gain = 1.2 if p.arm == "off" else 1.0
+        return gain * (steps(2000, 30, 500) if p.load_point else steps(3000, 0, 3000))
+
+    result = study(levels, plan=plan)
+    assert [len(claim.parts) for claim in result.by_load_point] == [0, 2]
+    primary = result.primary[0]
+    assert [part.verdict for part in primary.parts] == ["better", "better"]
+    assert "before and after a change of regime" in result.sentences[0]
+
+
+def test_a_failed_trial_is_the_worst_rank_in_every_regime():
+    plan = make_plan(blocks=12, duration_s=60.0)
+    failed = next(p.index for p in plan.trials if p.block == 2 and p.arm == "off")
+    trials = run(plan, lambda p: None if p.index == failed else 1000.0)
+    rng = np.random.default_rng(0)
+    seconds = {t.index: [int(n) for n in np.round(steps(1700, 30, 300) + rng.normal(0, 9, 60))] for t in trials}
+    parts = analyse_study(plan, trials, None, seconds).primary[0].parts
+    assert len(parts) == 2
+    for part in parts:
+        assert part.ratios[2].log_ratio == -p8.WORST
+        assert part.ratios[2].failed == ["off"]
+
+
+def test_whether_arms_are_read_by_regime_does_not_depend_on_which_is_which():
+    plan = make_plan(("a", "b"), blocks=8, duration_s=60.0)
+    trials = run(plan, noisy({}))
+    rng = np.random.default_rng(3)
+    for _ in range(5):
+        changed = {p.index for p in plan.trials if rng.random() < 0.2}
+        level = {True: [1000] * 30 + [300] * 30, False: [1000] * 60}
+        seconds = {t.index: level[t.index in changed] for t in trials}
+        swapped = [t.model_copy(update={"arm": "b" if t.arm == "a" else "a"}) for t in trials]
+        one, other = (analyse_study(plan, each, None, seconds).primary[0] for each in (trials, swapped))
+        assert [len(part.ratios) for part in one.parts] == [len(part.ratios) for part in other.parts]
+        for ours, theirs in zip(one.parts, other.parts, strict=True):
+            pairs = zip(ours.ratios, theirs.ratios, strict=True)
+            assert all(a.log_ratio == (None if b.log_ratio is None else pytest.approx(-b.log_ratio)) for a, b in pairs)

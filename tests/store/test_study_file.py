@@ -1,0 +1,167 @@
+"""A wrong study file is told from a right one, in one sentence that says where and what to do."""
+
+import pytest
+
+from pgtrial.model.errors import StudyError
+from pgtrial.store.study_file import build_study, bundled_studies, read_study
+
+ARMS = "[arms.a]\n[arms.b]\nsettings = { work_mem = '64MB' }\n"
+
+WRONG = {
+    "unknown key names the nearest": (ARMS + "[load]\nclient = 8\n", ["unknown key 'client' in [load]", "'clients'"]),
+    "unknown section names the nearest": (ARMS + "[verdikt]\nmargin = '1%'\n", ["'verdikt'", "did you mean 'verdict'"]),
+    "unknown key of an arm": ("[arms.a]\nsetings = {}\n[arms.b]\n", ["in [arms.a]", "did you mean 'settings'"]),
+    "unknown key of metrics": (
+        "[arms.a]\ndsn = 'host=db'\nmetrics = { cloudwach = 'x' }\n[arms.b]\n",
+        ["'cloudwach' in [arms.a.metrics]", "did you mean 'cloudwatch'?"],
+    ),
+    "unknown key of a WAL volume": (
+        "[arms.a]\nstorage = { fs = 'ext4', wal = { fs = 'xfs', siz = 1 } }\n[arms.b]\n",
+        ["'siz' in [arms.a.storage.wal]", "did you mean 'size'?"],
+    ),
+    "unknown key of an arm called as a table": (
+        "[arms.tasks]\nsetings = {}\n[arms.b]\n",
+        ["in [arms.tasks]", "did you mean 'settings'"],
+    ),
+    "a setting outside settings": ("[arms.a]\nwork_mem = '1MB'\n[arms.b]\n", ["settings = { work_mem = ... }"]),
+    "no arms": ("[load]\nclients = 8\n", ["at least two arms"]),
+    "one arm": ("[arms.only]\n", ["at least two arms"]),
+    "unknown workload names the nearest": (ARMS + "[load]\nworkload = 'tpcb'\n", ["'tpcb'", "did you mean tpcb-like?"]),
+    "a workload like none": (ARMS + "[load]\nworkload = 'xyz'\n", ["'xyz'", "tpcb-like, simple-update, select-only"]),
+    "a path that is no workload": (ARMS + "[load]\nworkload = 'xyz'\n", ["a script of your own is named by its path"]),
+    "a time limit without tries": (ARMS + "[load]\nlatency_limit = '1s'\n", ["[load]", "set max_tries as well"]),
+    "a time limit at a rate": (
+        ARMS + "[load]\nlatency_limit = '1s'\nmax_tries = 2\nrate = 100\n",
+        ["[load]", "flatter the response time"],
+    ),
+    "unknown published figures name the nearest": (
+        ARMS + "[study]\npublished = 'hugepages'\n",
+        ["[study] published", "'hugepages'", "did you mean 'huge-pages'?"],
+    ),
+    "published figures like none": (ARMS + "[study]\npublished = 'xyz'\n", ["'xyz'", "os-comparison"]),
+    "no rate": (ARMS + "[load]\nrate = [100, 0]\n", ["[load] rate, item 2", "greater than 0"]),
+    "negative tries": (ARMS + "[load]\nmax_tries = -1\n", ["[load] max_tries", "greater than or equal to 0"]),
+    "bad duration": (ARMS + "[load]\nduration = 'soon'\n", ["[load] duration", "'soon' is not a duration"]),
+    "no policy": (ARMS + "[load]\non_server_loss = 'retry'\n", ["[load] on_server_loss", '"wait 60s"']),
+    "a wait without end": (ARMS + "[load]\non_server_loss = 'wait 25h'\n", ["[load] on_server_loss", "1s to 24h"]),
+    "a wait of sysbench": (
+        ARMS + "[load]\nworkload = 'oltp_read_only'\non_server_loss = 'wait 60s'\n",
+        ["[load]", "not for tests of sysbench"],
+    ),
+    "part of a second": (ARMS + "[load]\nduration = '1500ms'\n", ["[load] duration", "whole number of seconds"]),
+    "bad share": (ARMS + "[verdict]\nmargin = 'small'\n", ["[verdict] margin", "'small' is not a share"]),
+    "no clients": (ARMS + "[load]\nclients = [8, 0]\n", ["[load] clients, item 2", "greater than or equal to 1"]),
+    "the same clients twice": (ARMS + "[load]\nclients = [8, 8]\n", ["[load] clients", "lists 8 more than once"]),
+    "unknown protocol": (
+        ARMS + "[load]\nprotocol = 'fast'\n",
+        ["[load] protocol", "'simple', 'extended' or 'prepared'"],
+    ),
+    "wrong type of a setting": ("[arms.a]\nsettings = { x = [1] }\n[arms.b]\n", ["[arms.a] settings.x", "string"]),
+    "bad TOML with its line": ("[load]\nclients = = 8\n", ["is not valid TOML", "line 2"]),
+    "version and connection string": (
+        "[arms.a]\npostgres = '18'\ndsn = 'host=db'\n[arms.b]\n",
+        ["[arms.a]", "both dsn and postgres"],
+    ),
+    "bad connection string": ("[arms.a]\ndsn = 'no equals sign'\n[arms.b]\n", ["[arms.a] dsn", "postgresql://"]),
+    "setup_sql on a given server": (
+        "[arms.a]\ndsn = 'host=db'\nsetup_sql = ['CREATE INDEX x ON y (z)']\n[arms.b]\n",
+        ["[arms.a]", "setup_sql", "fresh copy"],
+    ),
+    "what pgtrial would have to make a given server for": (
+        "[arms.a]\ndsn = 'host=db'\nhuge_pages = '2MB'\nsysctl = { 'vm.swappiness' = 1 }\n[arms.b]\n",
+        ["[arms.a] has huge_pages and sysctl", "its server is a given one", "remove them"],
+    ),
+    "the same of all that share one": (
+        "[server]\ndsn = 'host=db'\nthp = 'never'\n[arms.a]\n[arms.b]\n",
+        ["[server] has thp", "remove it"],
+    ),
+    "the same of an arm that shares one": (
+        "[server]\ndsn = 'host=db'\n[arms.a]\ncpus = '0'\n[arms.b]\n",
+        ["[arms.a] has cpus", "remove it"],
+    ),
+    "a file of ours for a kernel parameter": (
+        "[arms.a]\nsysctl = { '.etc.motd' = 1 }\n[arms.b]\n",
+        ["[arms.a] sysctl", "'.etc.motd' is not the name of a kernel parameter"],
+    ),
+    "a text that no program takes": (
+        "[arms.a]\nenvironment = { A = 'x', B = \"\\u0000\" }\n[arms.b]\n",
+        ["has a text with the character \\u0000"],
+    ),
+    "the name of no variable": (
+        "[arms.a]\nenvironment = { '-u' = '1' }\n[arms.b]\n",
+        ["[arms.a] environment", "'-u' is not the name of a variable"],
+    ),
+    "copy of a given server": ("[arms.a]\ndsn = 'host=db'\nreset = 'copy'\n[arms.b]\n", ["[arms.a]", 'reset = "copy"']),
+}
+
+
+@pytest.mark.parametrize(("text", "expected"), WRONG.values(), ids=WRONG.keys())
+def test_a_wrong_study_is_refused_in_one_sentence_that_names_file_and_key(tmp_path, text, expected):
+    file = tmp_path / "question.toml"
+    file.write_text(text)
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    message = str(refused.value)
+    assert "\n" not in message
+    assert ("question.toml" in message) or "connection string" in message
+    for words in expected:
+        assert words in message
+
+
+def test_a_password_in_a_bad_connection_string_is_not_repeated(tmp_path):
+    file = tmp_path / "s.toml"
+    file.write_text("[arms.a]\ndsn = 'host=db password=hunter2 oops'\n[arms.b]\n")
+    with pytest.raises(StudyError) as refused:
+        read_study(file)
+    assert "hunter2" not in str(refused.value)
+
+
+def test_a_missing_file_and_a_missing_bundled_study_are_named(tmp_path):
+    with pytest.raises(StudyError, match=r"no study file .*absent\.toml.*pgtrial studies"):
+        read_study(tmp_path / "absent.toml")
+    with pytest.raises(StudyError, match=r"no bundled study is called @dem; did you mean 'demo'\?"):
+        read_study("@dem")
+
+
+def test_the_name_is_the_files_unless_the_study_has_its_own(tmp_path):
+    (tmp_path / "wal.toml").write_text(ARMS)
+    assert read_study(tmp_path / "wal.toml").study.name == "wal"
+    (tmp_path / "wal.toml").write_text("[study]\nname = 'log'\n" + ARMS)
+    assert read_study(tmp_path / "wal.toml").study.name == "log"
+
+
+def test_numbers_and_booleans_become_what_postgresql_would_write(tmp_path):
+    (tmp_path / "s.toml").write_text(
+        "[arms.a]\npostgres = 17\nsettings = { jit = false, max_connections = 50, random_page_cost = 1.1 }\n[arms.b]\n"
+    )
+    setup = read_study(tmp_path / "s.toml").arms["a"]
+    assert setup.postgres == "17"
+    assert setup.settings == {"jit": "off", "max_connections": "50", "random_page_cost": "1.1"}
+
+
+def test_an_arm_overrides_the_server_setting_by_setting():
+    spec = build_study(
+        {
+            "server": {"settings": {"jit": "off", "work_mem": "4MB"}, "setup_sql": ["SELECT 1"]},
+            "arms": {"a": {}, "b": {"settings": {"work_mem": "64MB"}, "setup_sql": ["SELECT 2"]}},
+        },
+        "test",
+    )
+    assert spec.resolved("a").settings == {"jit": "off", "work_mem": "4MB"}
+    assert spec.resolved("b").settings == {"jit": "off", "work_mem": "64MB"}
+    assert spec.resolved("b").setup_sql == ["SELECT 1", "SELECT 2"]
+
+
+def test_a_single_text_stands_for_a_list_of_one():
+    storage = {"fs": "ext4", "mount": "noatime", "mkfs": "-b4096"}
+    arm = {"setup_sql": "SELECT 1", "initdb": "-k", "storage": storage}
+    found = build_study({"arms": {"a": {}, "b": arm}}, "t").resolved("b")
+    assert (found.setup_sql, found.initdb) == (["SELECT 1"], ["-k"])
+    assert found.storage is not None
+    assert (found.storage.mount, found.storage.mkfs) == (["noatime"], ["-b4096"])
+
+
+def test_every_bundled_study_is_valid_and_asks_a_question():
+    studies = bundled_studies()
+    assert {"demo", "postgres-versions", "synchronous-commit"} <= studies.keys()
+    assert all(question.endswith("?") for question in studies.values())
