@@ -12,7 +12,7 @@ use crate::opening::{OpenError, Opening};
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
-use crate::statement::{End, QueryMode, SYNC, Statement};
+use crate::statement::{End, QueryMode, SHORT_ROOM, SYNC, Statement};
 use crate::stream::Stream;
 use crate::target::Target;
 use crate::value::Value;
@@ -115,7 +115,7 @@ impl Connection {
         }
     }
 
-    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's buffer for encoding.
+    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's buffer for what is long.
     #[inline(always)]
     pub fn send(
         &mut self,
@@ -126,6 +126,28 @@ impl Connection {
         scratch: &mut Vec<u8>,
     ) -> Result<(), ConnectionError> {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
+        if parsed && !self.in_pipeline && rows != Rows::Kept {
+            let mut room = [0; SHORT_ROOM];
+            if let Some(messages) = statement.encode_short(values, &mut room) {
+                self.exchange.expect(rows, false);
+                self.exchange.request.forget_text();
+                return Ok(self.stream.send(messages)?);
+            }
+        }
+        self.send_encoded(statement, mode, parsed, values, rows, scratch)
+    }
+
+    /// Sends a statement in another way, with other values, or adds it to the pipeline.
+    #[inline(never)]
+    fn send_encoded(
+        &mut self,
+        statement: &Statement,
+        mode: QueryMode,
+        parsed: bool,
+        values: &[Value],
+        rows: Rows,
+        scratch: &mut Vec<u8>,
+    ) -> Result<(), ConnectionError> {
         scratch.clear();
         if self.in_pipeline {
             return self.add_to_pipeline(statement, mode, parsed, values, scratch);

@@ -1,7 +1,7 @@
 //! A statement: its messages are built once when the run is planned, and values are written in on each use.
 
 use crate::frame;
-use crate::value::{Value, write_parameter};
+use crate::value::{SHORT_PARAMETER, Value, short_parameter, write_parameter};
 
 /// How statements are sent, as with pgbench's `--protocol`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +50,9 @@ const TEXT_RESULTS: [u8; 2] = [0, 0];
 
 /// All that follows the parameters, in one piece for the hot path.
 const TEXT_RESULTS_EXECUTE_SYNC: [u8; 17] = [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+/// Room for the messages of one execution with up to six short values, bytes.
+pub const SHORT_ROOM: usize = BindHead::LONGEST + 6 * SHORT_PARAMETER + TEXT_RESULTS_EXECUTE_SYNC.len();
 
 /// A place in a statement where a variable's value goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,7 +132,6 @@ impl Statement {
     }
 
     /// Appends the messages of one execution. A session that has `parsed` the statement in prepared mode gets no Parse.
-    #[inline(always)]
     pub fn encode(&self, mode: QueryMode, parsed: bool, values: &[Value], end: End, out: &mut Vec<u8>) {
         let bind = match mode {
             QueryMode::Prepared if parsed => &self.bind,
@@ -158,6 +160,22 @@ impl Statement {
             End::Pipelined => out.extend_from_slice(&[&TEXT_RESULTS[..], &EXECUTE].concat()),
         }
         frame::set_length(out, start + 1, bind_end);
+    }
+
+    /// Writes one execution of the parsed statement, up to Sync, into `room`, if its values are few and short numbers, as
+    /// nearly always. The same bytes as [`Statement::encode`]; copies of constant size cost a third less there.
+    #[inline(always)]
+    pub fn encode_short<'a>(&self, values: &[Value], room: &'a mut [u8; SHORT_ROOM]) -> Option<&'a [u8]> {
+        room[..BindHead::LONGEST].copy_from_slice(&self.bind.bytes);
+        let mut at = self.bind.length;
+        for hole in &self.holes {
+            let (parameter, length) = short_parameter(&values[hole.slot])?;
+            *room.get_mut(at..)?.first_chunk_mut()? = parameter;
+            at += length;
+        }
+        *room.get_mut(at..)?.first_chunk_mut()? = TEXT_RESULTS_EXECUTE_SYNC;
+        frame::set_length(room, 1, at + TEXT_RESULTS.len());
+        room.get(..at + TEXT_RESULTS_EXECUTE_SYNC.len())
     }
 
     /// Appends the text with the values in it, as simple mode sends it.
@@ -277,6 +295,21 @@ mod tests {
             select().encode(mode, prepared, &values, End::Sync, &mut out);
             assert_eq!(out, reference(parse, name, &[Some("-42"), Some("7")]));
         }
+    }
+
+    #[test]
+    fn few_short_values_are_written_as_any_others() {
+        let mut room = [0; SHORT_ROOM];
+        for numbers in [[0, -1], [99_999_999, -9_999_999], [100_000_000, 1], [1, -10_000_000], [i64::MAX, i64::MIN]] {
+            let values = numbers.map(Value::Int);
+            let mut whole = Vec::new();
+            select().encode(QueryMode::Prepared, true, &values, End::Sync, &mut whole);
+            let is_short = numbers.iter().all(|number| (-9_999_999..=99_999_999).contains(number));
+            assert_eq!(select().encode_short(&values, &mut room), is_short.then_some(&whole[..]));
+        }
+        assert_eq!(select().encode_short(&[Value::Unset, Value::Int(1)], &mut room), None);
+        let many = Statement::new(0, "P0_1", vec![Vec::new(); 10], vec![hole(0, "a"); 9]);
+        assert_eq!(many.encode_short(&[Value::Int(12_345_678)], &mut room), None);
     }
 
     #[test]

@@ -41,21 +41,29 @@ impl Value {
 }
 
 /// Appends a value as a parameter of Bind: the text's length in four bytes, then the text. NULL has the length -1.
-#[inline(always)]
 pub fn write_parameter(value: &Value, out: &mut Vec<u8>) {
-    match value {
-        Value::Int(number) if SHORT.contains(number) => {
-            let (digits, length) = eight_bytes(*number);
-            let end = out.len() + 4 + length as usize;
-            let mut field = [0; 12];
-            field[..4].copy_from_slice(&length.to_be_bytes());
-            field[4..].copy_from_slice(&digits.to_le_bytes());
-            out.extend_from_slice(&field);
-            out.truncate(end);
-        }
-        Value::Unset => out.extend_from_slice(&(-1i32).to_be_bytes()),
-        other => write_long_parameter(other, out),
+    match (short_parameter(value), value) {
+        (Some((field, length)), _) => out.extend_from_slice(&field[..length]),
+        (None, Value::Unset) => out.extend_from_slice(&(-1i32).to_be_bytes()),
+        (None, other) => write_long_parameter(other, out),
     }
+}
+
+/// The longest parameter of [`short_parameter`], bytes.
+pub const SHORT_PARAMETER: usize = 12;
+
+/// The parameter of a number of at most eight characters, with its length in bytes; `None` for any other value.
+#[inline(always)]
+pub fn short_parameter(value: &Value) -> Option<([u8; SHORT_PARAMETER], usize)> {
+    let Value::Int(number) = value else { return None };
+    if !SHORT.contains(number) {
+        return None;
+    }
+    let (digits, length) = eight_bytes(*number);
+    let mut field = [0; SHORT_PARAMETER];
+    field[..4].copy_from_slice(&length.to_be_bytes());
+    field[4..].copy_from_slice(&digits.to_le_bytes());
+    Some((field, 4 + length as usize))
 }
 
 #[inline(never)]
