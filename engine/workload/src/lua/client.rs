@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
 
-use super::natives::Kind;
-use super::script::Shared;
-use super::state::State;
+use super::natives::RequestKind;
+use super::shared::Shared;
+use super::state::LuaState;
 use super::statements::Statements;
 use crate::lua::random;
 use crate::lua::random::Generator;
@@ -31,7 +31,7 @@ pub enum Life {
 pub struct LuaClient {
     life: Thread,
     /// Lives as long as the life, which is part of it.
-    state: State,
+    state: LuaState,
     generator: Option<Generator>,
     /// What the life is resumed with.
     answer: Answer,
@@ -111,7 +111,7 @@ enum Answer {
 impl LuaClient {
     /// Client `tid` of a script.
     pub fn new(shared: &Arc<Shared>, life: &Life, tid: usize, generator: Generator) -> mlua::Result<Self> {
-        let state = State::new(shared, tid)?;
+        let state = LuaState::new(shared, tid)?;
         let script = state.script(shared)?;
         let argument = shared.chunk.module.as_deref();
         let function: Function = match life {
@@ -158,7 +158,7 @@ impl LuaClient {
     }
 
     fn understand(&mut self, (kind, first, second, third, fourth, rest): Yielded) -> Request {
-        let Some(kind) = Kind::from_lua(&kind) else {
+        let Some(kind) = RequestKind::from_lua(&kind) else {
             return match self.life.status() {
                 ThreadStatus::Finished => Request::Finished,
                 _ => self.fail("the script yields what is no request".to_owned()),
@@ -167,31 +167,31 @@ impl LuaClient {
         let number = |value: &LuaValue| value.as_usize().unwrap_or(0);
         let (connection, statement) = (number(&first), number(&second));
         match kind {
-            Kind::Execute => {
+            RequestKind::Execute => {
                 let given = [third, fourth].into_iter().chain(rest).chain(std::iter::repeat(LuaValue::Nil));
                 self.values.resize(self.statements.holes(statement), Value::Unset);
                 self.values.iter_mut().zip(given).for_each(|(value, given)| take_value(value, &given));
                 Request::Execute { connection, statement }
             }
-            Kind::More => Request::More,
-            Kind::Query => self.take_text(connection, &second),
-            Kind::Rollback => Request::Rollback { connection },
-            Kind::Prepare => {
+            RequestKind::More => Request::More,
+            RequestKind::Query => self.take_text(connection, &second),
+            RequestKind::Rollback => Request::Rollback { connection },
+            RequestKind::Prepare => {
                 let text = third.as_string().map(|text| text.as_bytes().to_vec()).unwrap_or_default();
                 let types: Vec<u32> = [fourth].iter().chain(&rest).filter_map(LuaValue::as_u32).collect();
                 self.statements.add(statement, &text, &types);
                 Request::Prepare { connection, statement }
             }
-            Kind::Close => {
+            RequestKind::Close => {
                 self.statements.remove(connection);
                 Request::Nothing
             }
-            Kind::Connect => Request::Connect(connection),
-            Kind::Reconnect => Request::Reconnect(connection),
-            Kind::Disconnect => Request::Disconnect(connection),
-            Kind::Ready => Request::Ready,
-            Kind::Left => Request::Left { is_complete: first == LuaValue::Boolean(true) },
-            Kind::Fatal => {
+            RequestKind::Connect => Request::Connect(connection),
+            RequestKind::Reconnect => Request::Reconnect(connection),
+            RequestKind::Disconnect => Request::Disconnect(connection),
+            RequestKind::Ready => Request::Ready,
+            RequestKind::Left => Request::Left { is_complete: first == LuaValue::Boolean(true) },
+            RequestKind::Fatal => {
                 self.fatal = first.as_string().map(|line| line.to_string_lossy()).into_iter().collect();
                 Request::Fatal
             }

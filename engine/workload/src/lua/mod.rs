@@ -6,18 +6,17 @@ mod client;
 mod declared;
 mod fetched;
 mod natives;
-mod options;
 mod random;
 mod script;
 mod search;
+mod shared;
 mod state;
 mod statements;
 #[cfg(test)]
 mod tests;
-mod voice;
 mod workload;
 
-pub use script::{Invocation, Script};
+pub use script::Script;
 pub use search::Source;
-pub use voice::Voice;
+pub use shared::{Invocation, Voice};
 pub use workload::Role;

@@ -1,4 +1,5 @@
-//! What the prelude has from Rust: the kinds of requests, functions, and the tables that scripts find at their start.
+//! What the prelude gets from Rust: the kinds of requests, functions, the options, and the tables that scripts find when they
+//! start.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -6,12 +7,13 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mlua::{LightUserData, Lua, String as LuaString, Table, Value};
+use mlua::{IntoLua, LightUserData, Lua, String as LuaString, Table, Value};
 
 use super::fetched::Fetched;
-use super::script::Shared;
-use super::{options, random, search};
+use super::shared::Shared;
+use super::{random, search};
 use crate::sb_rand;
+use crate::settings::OptionValue;
 
 /// sysbench's version whose interface scripts find.
 const VERSION: &str = "1.0.20";
@@ -22,7 +24,7 @@ const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("prelude/oltp_c
 /// The kinds of requests. In Lua they are light userdata, which no script can make.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
-pub enum Kind {
+pub enum RequestKind {
     Connect = 1,
     Reconnect,
     Disconnect,
@@ -37,20 +39,20 @@ pub enum Kind {
     Fatal,
 }
 
-impl Kind {
-    const ALL: [(&str, Kind); 12] = [
-        ("connect", Kind::Connect),
-        ("reconnect", Kind::Reconnect),
-        ("disconnect", Kind::Disconnect),
-        ("query", Kind::Query),
-        ("rollback", Kind::Rollback),
-        ("prepare", Kind::Prepare),
-        ("execute", Kind::Execute),
-        ("close", Kind::Close),
-        ("ready", Kind::Ready),
-        ("more", Kind::More),
-        ("left", Kind::Left),
-        ("fatal", Kind::Fatal),
+impl RequestKind {
+    const ALL: [(&str, RequestKind); 12] = [
+        ("connect", RequestKind::Connect),
+        ("reconnect", RequestKind::Reconnect),
+        ("disconnect", RequestKind::Disconnect),
+        ("query", RequestKind::Query),
+        ("rollback", RequestKind::Rollback),
+        ("prepare", RequestKind::Prepare),
+        ("execute", RequestKind::Execute),
+        ("close", RequestKind::Close),
+        ("ready", RequestKind::Ready),
+        ("more", RequestKind::More),
+        ("left", RequestKind::Left),
+        ("fatal", RequestKind::Fatal),
     ];
 
     fn to_lua(self) -> LightUserData {
@@ -69,7 +71,7 @@ pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell
     set_paths(lua)?;
     lua.globals().set("sysbench", sysbench(lua, shared, tid)?)?;
     let native = lua.create_table()?;
-    native.set("kind", lua.create_table_from(Kind::ALL.map(|(name, kind)| (name, kind.to_lua())))?)?;
+    native.set("kind", lua.create_table_from(RequestKind::ALL.map(|(name, kind)| (name, kind.to_lua())))?)?;
     let c_functions = lua.create_table()?;
     for (name, type_, address) in random::c_functions() {
         let function = lua.create_table()?;
@@ -108,7 +110,7 @@ pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell
         })?,
     )?;
     let mine = shared.clone();
-    native.set("export_options", lua.create_function(move |lua, ()| options::export(lua, &mine))?)?;
+    native.set("export_options", lua.create_function(move |lua, ()| export_options(lua, &mine))?)?;
     Ok(native)
 }
 
@@ -148,4 +150,33 @@ fn rand_varstring(lua: &Lua, (min, max): (u32, u32)) -> mlua::Result<LuaString> 
     let mut text = Vec::new();
     random::draw((), |_, random| sb_rand::varstring(random, min, max, &mut text));
     lua.create_string(text)
+}
+
+/// Sets `sysbench.opt`. A script that declares no options finds them as global variables too, as in sysbench 0.5, except
+/// those that would hide a function.
+fn export_options(lua: &Lua, shared: &Shared) -> mlua::Result<()> {
+    let globals = lua.globals();
+    let sysbench: Table = globals.get("sysbench")?;
+    let are_declared = !sysbench.get::<Table>("cmdline")?.get::<Value>("options")?.is_nil();
+    let options = lua.create_table()?;
+    if let Some(settings) = shared.settings.get() {
+        for (name, value) in settings.iter() {
+            let value = lua_value(lua, value)?;
+            if !are_declared && !matches!(globals.get(name)?, Value::Function(_)) {
+                globals.set(name, &value)?;
+            }
+            options.set(name, value)?;
+        }
+    }
+    sysbench.set("opt", options)
+}
+
+fn lua_value(lua: &Lua, value: &OptionValue) -> mlua::Result<Value> {
+    match value {
+        OptionValue::Bool(truth) => truth.into_lua(lua),
+        OptionValue::Int(number) => number.into_lua(lua),
+        OptionValue::Double(number) => number.into_lua(lua),
+        OptionValue::Text(text) => text.as_deref().unwrap_or("").into_lua(lua),
+        OptionValue::List(items) => lua.create_sequence_from(items.iter().map(String::as_str))?.into_lua(lua),
+    }
 }

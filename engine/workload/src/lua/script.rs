@@ -1,7 +1,6 @@
 //! A script as the front end knows it: what it declares, and the functions of it that are called once.
 
 use std::cell::RefCell;
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -9,8 +8,8 @@ use mlua::{Function, IntoLua, Lua, Table, Value};
 
 use super::declared;
 use super::search::{Chunk, Source};
-use super::state::State;
-use super::voice::Voice;
+use super::shared::{Invocation, Shared, Voice, broken};
+use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
 use crate::lua::workload;
@@ -22,16 +21,6 @@ use crate::settings::{OptionSpec, Settings};
 use crate::statistics::Statistics;
 use ground::shard::Shard;
 
-/// How sysbench was called.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Invocation {
-    /// The program's name, then its arguments.
-    pub argv: Vec<String>,
-    /// The test as it was named; none if the script is read from standard input.
-    pub test: Option<String>,
-    pub command: Option<String>,
-}
-
 /// How a command of a script is executed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct CommandKind {
@@ -39,34 +28,14 @@ pub struct CommandKind {
     pub parallel: bool,
 }
 
-/// What all states of a script share.
-pub struct Shared {
-    pub invocation: Invocation,
-    pub chunk: Chunk,
-    pub voice: Arc<dyn Voice>,
-    /// Not known to a script's top level.
-    pub settings: OnceLock<Arc<Settings>>,
-    pub distributions: OnceLock<Arc<Distributions>>,
-    /// Whether any state has asked for a driver.
-    pub uses_sql: AtomicBool,
-}
-
-impl Shared {
-    /// As in messages: a file's name without its path.
-    pub fn name(&self) -> &str {
-        let path = self.invocation.test.as_deref().unwrap_or("<stdin>");
-        Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
-    }
-}
-
 /// A script, loaded into a state of the main thread that takes no part in a run.
 pub struct Script {
     shared: Arc<Shared>,
-    main: State,
+    main: LuaState,
     generator: RefCell<Option<Generator>>,
     declared: Option<Vec<OptionSpec>>,
     /// The state of the hooks that report intervals, from the first report on.
-    reports: RefCell<Option<State>>,
+    reports: RefCell<Option<LuaState>>,
 }
 
 impl Script {
@@ -84,7 +53,7 @@ impl Script {
         let nothing_chosen = Settings::default();
         let distributions = Arc::new(Distributions::new(&nothing_chosen)?);
         let generator = Some(Generator { random: sb_rand::generator(&nothing_chosen), distributions });
-        let main = State::new(&shared, 0).map_err(broken)?;
+        let main = LuaState::new(&shared, 0).map_err(broken)?;
         let script =
             Self { shared, main, generator: RefCell::new(generator), declared: None, reports: RefCell::default() };
         let declared = script.with_generator(|| {
@@ -169,7 +138,7 @@ impl Script {
         }
         let mut reports = self.reports.borrow_mut();
         if reports.is_none() {
-            let state = State::new(&self.shared, statistics.threads_running).map_err(broken)?;
+            let state = LuaState::new(&self.shared, statistics.threads_running).map_err(broken)?;
             self.with_generator(|| run_top_level(&state, &self.shared))?;
             state.function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)?;
             *reports = Some(state);
@@ -203,7 +172,7 @@ impl Script {
     }
 
     /// A hook that fails is told of, and the run goes on.
-    fn call_hook(&self, state: &State, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
+    fn call_hook(&self, state: &LuaState, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
         let found = hook(state, name).map_err(broken)?;
         let Some(function) = found else { return Ok(false) };
         let table = statistics_table(&state.lua, statistics, name == "report_cumulative").map_err(broken)?;
@@ -234,7 +203,7 @@ impl Script {
 }
 
 /// Runs the script's top level in a state that takes no part in a run.
-fn run_top_level(state: &State, shared: &Shared) -> Result<(), Fatal> {
+fn run_top_level(state: &LuaState, shared: &Shared) -> Result<(), Fatal> {
     let chunk = &shared.chunk;
     let script = state.script(shared).map_err(|error| match (error, &chunk.module) {
         (mlua::Error::SyntaxError { message, .. }, Some(module)) => {
@@ -251,7 +220,7 @@ fn run_top_level(state: &State, shared: &Shared) -> Result<(), Fatal> {
 }
 
 /// The options that the script's top level has declared.
-fn declared_options(state: &State) -> Result<Option<Vec<OptionSpec>>, Fatal> {
+fn declared_options(state: &LuaState) -> Result<Option<Vec<OptionSpec>>, Fatal> {
     let failed = |error: mlua::Error| {
         let reason = match error {
             mlua::Error::RuntimeError(reason) => reason.lines().next().unwrap_or_default().to_owned(),
@@ -266,7 +235,7 @@ fn declared_options(state: &State) -> Result<Option<Vec<OptionSpec>>, Fatal> {
 
 /// Calls a function of the prelude where there is no reactor: whatever it asks the server for is refused. What went wrong
 /// is returned.
-fn alone(state: &State, function: &str, arguments: impl mlua::IntoLuaMulti) -> Result<Option<String>, Fatal> {
+fn alone(state: &LuaState, function: &str, arguments: impl mlua::IntoLuaMulti) -> Result<Option<String>, Fatal> {
     const REASON: &str = "a script reaches the server in thread_init, event, thread_done and commands only";
     let thread = state.function(function).and_then(|function| state.lua.create_thread(function)).map_err(broken)?;
     let mut answer: Value = thread.resume(arguments).map_err(broken)?;
@@ -279,7 +248,7 @@ fn alone(state: &State, function: &str, arguments: impl mlua::IntoLuaMulti) -> R
     })
 }
 
-fn hook(state: &State, name: &str) -> mlua::Result<Option<Function>> {
+fn hook(state: &LuaState, name: &str) -> mlua::Result<Option<Function>> {
     let sysbench: Table = state.lua.globals().get("sysbench")?;
     Ok(match sysbench.get::<Table>("hooks")?.get(name)? {
         Value::Function(function) => Some(function),
@@ -314,9 +283,4 @@ fn statistics_table(lua: &Lua, statistics: &Statistics, is_cumulative: bool) -> 
         table.set("concurrency", statistics.concurrency)?;
     }
     Ok(table)
-}
-
-/// What is wrong with Lua itself, e.g. that there is no memory.
-pub fn broken(error: mlua::Error) -> Fatal {
-    Fatal::new(format!("Lua: {error}"))
 }

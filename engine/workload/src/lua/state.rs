@@ -14,7 +14,7 @@ use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
 
 use super::fetched::Fetched;
 use super::natives;
-use super::script::Shared;
+use super::shared::Shared;
 
 /// The prelude's parts in the order in which they are run.
 const PRELUDE: [(&str, &str); 10] = [
@@ -31,14 +31,14 @@ const PRELUDE: [(&str, &str); 10] = [
 ];
 
 /// A state in which a script can be run.
-pub struct State {
+pub struct LuaState {
     pub lua: Lua,
     /// What the prelude and Rust share, out of a script's sight.
     pub native: Table,
     pub fetched: Rc<RefCell<Fetched>>,
 }
 
-impl State {
+impl LuaState {
     /// The state of client `tid`, or of none, which has 0.
     pub fn new(shared: &Arc<Shared>, tid: usize) -> mlua::Result<Self> {
         // LuaJIT's own `pcall` is kept: a coroutine cannot yield across the one with which mlua would replace it.
@@ -65,7 +65,7 @@ impl State {
 }
 
 /// Finalizers that run while the state is closed must not call what is native.
-impl Drop for State {
+impl Drop for LuaState {
     fn drop(&mut self) {
         // Without memory for a table's field there will be no finalizers either.
         let _ = self.native.set("is_closed", true);

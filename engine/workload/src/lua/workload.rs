@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::client::{Life, LuaClient};
 use super::random::Generator;
-use super::script::{Shared, broken};
+use super::shared::{Shared, broken};
 use crate::program::{AbortReason, Action, Fatal, Program, ScriptInfo, Workload};
 use crate::sb_rand::Distributions;
 use ground::random::Random;

@@ -1,0 +1,54 @@
+//! What all states of a script share: how sysbench was called, the script's text, where its messages go.
+
+use std::path::Path;
+use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, OnceLock};
+
+use super::search::Chunk;
+use crate::program::Fatal;
+use crate::sb_rand::Distributions;
+use crate::settings::Settings;
+
+/// How sysbench was called.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Invocation {
+    /// The program's name, then its arguments.
+    pub argv: Vec<String>,
+    /// The test as it was named; none if the script is read from standard input.
+    pub test: Option<String>,
+    pub command: Option<String>,
+}
+
+/// What all states of a script share.
+pub struct Shared {
+    pub invocation: Invocation,
+    pub chunk: Chunk,
+    pub voice: Arc<dyn Voice>,
+    /// Not known to a script's top level.
+    pub settings: OnceLock<Arc<Settings>>,
+    pub distributions: OnceLock<Arc<Distributions>>,
+    /// Whether any state has asked for a driver.
+    pub uses_sql: AtomicBool,
+}
+
+impl Shared {
+    /// As in messages: a file's name without its path.
+    pub fn name(&self) -> &str {
+        let path = self.invocation.test.as_deref().unwrap_or("<stdin>");
+        Path::new(path).file_name().and_then(|name| name.to_str()).unwrap_or(path)
+    }
+}
+
+/// Writes the messages and the output of scripts: one for all threads, each text in one piece.
+pub trait Voice: Send + Sync {
+    /// Writes a message of the driver: a fatal error, or an alert.
+    fn say(&self, is_fatal: bool, text: &str);
+
+    /// Writes what a script prints, with the ends of lines.
+    fn print(&self, text: &[u8]);
+}
+
+/// What is wrong with Lua itself, e.g. that there is no memory.
+pub fn broken(error: mlua::Error) -> Fatal {
+    Fatal::new(format!("Lua: {error}"))
+}
