@@ -7,12 +7,10 @@ use super::error::ScriptError;
 use super::expression::fold::Resolver;
 use super::expression::{Expression, Scalar, Syntax};
 use super::legs::Legs;
-use super::meta_commands::MetaCommand;
-use super::script::{Parsed, ScriptCommand, Sql};
 use super::sql;
 use super::steps::{Operation, Step, Store, Target};
 use super::symbols::{Symbols, is_valid};
-use crate::program::{CommandInfo, ScriptInfo};
+use crate::program::ScriptInfo;
 use wire::statement::{QueryMode, Statement};
 
 /// A script that can be run.
@@ -51,45 +49,36 @@ struct OpenIf {
 }
 
 impl<'a> Compiler<'a> {
-    /// Prepares for one script, whose first statement has this number in the run.
+    /// Prepares for one script, whose first statement has this number in the run; `pipelines` are the statements of each
+    /// pipeline, by the command that starts it.
     pub fn new(
         symbols: &'a mut Symbols,
         constants: &'a HashMap<String, Scalar>,
         mode: QueryMode,
         first_statement: usize,
+        pipelines: HashMap<usize, Range<usize>>,
     ) -> Self {
-        let (pipelines, command, steps, statements, open) = Default::default();
+        let (command, steps, statements, open) = Default::default();
         Self { symbols, constants, mode, first_statement, pipelines, command, steps, statements, open }
     }
 
-    /// The script of `parsed`. The slots of `\gset` are added when all scripts are known.
-    pub fn compile(mut self, parsed: Parsed) -> Result<Script, ScriptError> {
-        let mut commands = Vec::new();
-        self.pipelines = pipelines(&parsed.commands);
-        for (command, parsed) in parsed.commands.into_iter().enumerate() {
-            self.command = command;
-            let (line, is_sql) = match &parsed {
-                ScriptCommand::Sql(sql) => (sql::first_line(&sql.text), true),
-                ScriptCommand::Meta(_, line) => (line.clone(), false),
-            };
-            commands.push(CommandInfo { line, is_sql });
-            match parsed {
-                ScriptCommand::Sql(sql) => self.query(sql)?,
-                ScriptCommand::Meta(meta, _) => meta.compile(&mut self),
-            }
-        }
-        let info = ScriptInfo { description: parsed.description, weight: parsed.weight, commands };
-        let legs = Legs::find(&self.steps);
-        Ok(Script { info, steps: self.steps, statements: self.statements, legs })
+    /// Begins the command of this index; what is added next belongs to it.
+    pub fn begin(&mut self, command: usize) {
+        self.command = command;
     }
 
-    fn query(&mut self, sql: Sql) -> Result<(), ScriptError> {
+    /// Adds a query.
+    pub fn query(&mut self, text: &[u8], store: Option<Box<Store>>) -> Result<(), ScriptError> {
         let statement = self.statements.len();
-        self.statements.push(sql::compile(&sql.text, self.first_statement + statement, self.mode, self.symbols)?);
-        let store =
-            sql.store.map(|store| Box::new(Store { prefix: store.prefix, all: store.all, slots: HashMap::new() }));
+        self.statements.push(sql::compile(text, self.first_statement + statement, self.mode, self.symbols)?);
         self.push(Operation::Query { statement, store });
         Ok(())
+    }
+
+    /// The script of the commands so far. The slots of `\gset` are added when all scripts are known.
+    pub fn finish(self, info: ScriptInfo) -> Script {
+        let legs = Legs::find(&self.steps);
+        Script { info, steps: self.steps, statements: self.statements, legs }
     }
 
     /// Adds a step of the command that is being compiled.
@@ -155,23 +144,4 @@ impl<'a> Compiler<'a> {
             *to = next;
         }
     }
-}
-
-/// For each `\startpipeline` the statements up to the next `\endpipeline`.
-fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
-    let mut found = HashMap::new();
-    let mut started = Vec::new();
-    let mut statements = 0;
-    for (index, command) in commands.iter().enumerate() {
-        match command {
-            ScriptCommand::Sql(_) => statements += 1,
-            ScriptCommand::Meta(MetaCommand::StartPipeline, _) => started.push((index, statements)),
-            ScriptCommand::Meta(MetaCommand::EndPipeline, _) => {
-                found.extend(started.drain(..).map(|(index, first)| (index, first..statements)));
-            }
-            ScriptCommand::Meta(..) => {}
-        }
-    }
-    found.extend(started.into_iter().map(|(index, first)| (index, first..statements)));
-    found
 }

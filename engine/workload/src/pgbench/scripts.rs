@@ -1,14 +1,17 @@
 //! The scripts of a run: linked with one table of variables, shared by all clients.
 
 use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 
 use super::compiler::{Compiler, Script};
 use super::error::ScriptError;
 use super::expression::{Scalar, scalar};
 use super::meta_commands::MetaCommand;
-use super::script::{Parsed, ScriptCommand};
-use super::steps::Operation;
+use super::script::{Parsed, ScriptCommand, Sql};
+use super::sql;
+use super::steps::{Operation, Store};
 use super::symbols::Symbols;
+use crate::program::{CommandInfo, ScriptInfo};
 use ground::random::Random;
 use wire::statement::QueryMode;
 use wire::value::Value;
@@ -52,7 +55,9 @@ impl Scripts {
         let mut scripts: Vec<Script> = Vec::new();
         let mut statements = 0;
         for parsed in parsed {
-            let script = Compiler::new(&mut symbols, &constants, environment.mode, statements).compile(parsed)?;
+            let pipelines = pipelines(&parsed.commands);
+            let compiler = Compiler::new(&mut symbols, &constants, environment.mode, statements, pipelines);
+            let script = compile(compiler, parsed)?;
             statements += script.statements.len();
             scripts.push(script);
         }
@@ -91,6 +96,46 @@ impl Scripts {
         });
         chosen.unwrap_or(0)
     }
+}
+
+/// Compiles the commands of one script.
+fn compile(mut compiler: Compiler<'_>, parsed: Parsed) -> Result<Script, ScriptError> {
+    let mut commands = Vec::new();
+    for (index, command) in parsed.commands.into_iter().enumerate() {
+        compiler.begin(index);
+        match command {
+            ScriptCommand::Sql(Sql { text, store }) => {
+                commands.push(CommandInfo { line: sql::first_line(&text), is_sql: true });
+                let store =
+                    store.map(|store| Box::new(Store { prefix: store.prefix, all: store.all, slots: HashMap::new() }));
+                compiler.query(&text, store)?;
+            }
+            ScriptCommand::Meta(meta, line) => {
+                commands.push(CommandInfo { line, is_sql: false });
+                meta.compile(&mut compiler);
+            }
+        }
+    }
+    Ok(compiler.finish(ScriptInfo { description: parsed.description, weight: parsed.weight, commands }))
+}
+
+/// For each `\startpipeline` the statements up to the next `\endpipeline`.
+fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
+    let mut found = HashMap::new();
+    let mut started = Vec::new();
+    let mut statements = 0;
+    for (index, command) in commands.iter().enumerate() {
+        match command {
+            ScriptCommand::Sql(_) => statements += 1,
+            ScriptCommand::Meta(MetaCommand::StartPipeline, _) => started.push((index, statements)),
+            ScriptCommand::Meta(MetaCommand::EndPipeline, _) => {
+                found.extend(started.drain(..).map(|(index, first)| (index, first..statements)));
+            }
+            ScriptCommand::Meta(..) => {}
+        }
+    }
+    found.extend(started.into_iter().map(|(index, first)| (index, first..statements)));
+    found
 }
 
 /// The variables that commands of any script may assign.
