@@ -8,7 +8,7 @@ use mio::Token;
 
 use ground::readiness::Readiness;
 use wire::target::Target;
-use wire::{BUFFER_SIZE, Connection, OpenError, Progress};
+use wire::{BUFFER_SIZE, Connection, OpenError, Progress, Scratch};
 
 /// How many connections of one thread are made at a time: enough to overlap, few enough for a listener's queue.
 const AT_ONCE: usize = 16;
@@ -19,7 +19,7 @@ pub struct Sockets {
     /// For reading.
     pub buffer: Vec<u8>,
     /// For encoding.
-    pub scratch: Vec<u8>,
+    pub scratch: Scratch,
     /// Indexes of clients that wait for their turn to connect.
     queue: VecDeque<usize>,
     /// Connections that are being made.
@@ -31,7 +31,7 @@ impl Sockets {
     pub fn new() -> io::Result<Self> {
         let readiness = Readiness::new()
             .map_err(|error| io::Error::new(error.kind(), format!("could not create an event loop: {error}")))?;
-        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Vec::new());
+        let (buffer, scratch) = (vec![0; BUFFER_SIZE], Scratch::default());
         Ok(Self { readiness, buffer, scratch, queue: VecDeque::new(), opening: 0 })
     }
 

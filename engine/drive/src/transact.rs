@@ -70,8 +70,9 @@ impl<M: Mode> Thread<'_, M> {
 
     /// Carries out the program's actions until the client has to wait or ends.
     pub fn drive(&mut self, client: &mut ClientOf<M>, mut now: Nanos) {
+        let options = self.options;
         loop {
-            if self.options.timed_commands {
+            if options.timed_commands {
                 client.transaction.command_began = now;
             }
             let goes_on = match client.program.next_action() {
@@ -80,7 +81,7 @@ impl<M: Mode> Thread<'_, M> {
                         return self.query_without_connection(client);
                     };
                     let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.sockets.scratch);
-                    if self.options.notes.steps {
+                    if options.notes.steps {
                         let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
                         self.note_sending(client.number, text.unwrap_or_else(|| statement.name()));
                     }

@@ -23,6 +23,18 @@ pub const BUFFER_SIZE: usize = 64 * 1024;
 /// How much of a pipeline is collected before it is sent, bytes, as in libpq.
 const PIPELINE_BUFFER: usize = 64 * 1024;
 
+/// Memory that the connections of a thread share for encoding requests.
+pub struct Scratch {
+    short: [u8; SHORT_ROOM],
+    long: Vec<u8>,
+}
+
+impl Default for Scratch {
+    fn default() -> Self {
+        Self { short: [0; SHORT_ROOM], long: Vec::new() }
+    }
+}
+
 /// One client's connection.
 pub struct Connection {
     stream: Stream,
@@ -115,7 +127,7 @@ impl Connection {
         }
     }
 
-    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's buffer for what is long.
+    /// Sends a statement with its values, or adds it to the pipeline. `scratch` is the thread's.
     #[inline(always)]
     pub fn send(
         &mut self,
@@ -123,18 +135,17 @@ impl Connection {
         mode: QueryMode,
         values: &[Value],
         rows: Rows,
-        scratch: &mut Vec<u8>,
+        scratch: &mut Scratch,
     ) -> Result<(), ConnectionError> {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
         if parsed && !self.in_pipeline && rows != Rows::Kept {
-            let mut room = [0; SHORT_ROOM];
-            if let Some(messages) = statement.encode_short(values, &mut room) {
+            if let Some(messages) = statement.encode_short(values, &mut scratch.short) {
                 self.exchange.expect(rows, false);
                 self.exchange.request.forget_text();
                 return Ok(self.stream.send(messages)?);
             }
         }
-        self.send_encoded(statement, mode, parsed, values, rows, scratch)
+        self.send_encoded(statement, mode, parsed, values, rows, &mut scratch.long)
     }
 
     /// Sends a statement in another way, with other values, or adds it to the pipeline.
