@@ -17,7 +17,7 @@ use crate::start::{Started, start, wait_for_connections};
 use crate::thread::{Share, Thread};
 use crate::ticks::Ticks;
 use crate::worker::Worker;
-use ground::clock::{Clock, Nanos, Phase};
+use ground::clock::{Clock, Phase, seconds};
 
 /// Runs `plan`; `interrupt` ends it early with what was measured so far.
 pub fn run(
@@ -188,8 +188,4 @@ fn add_totals(outcome: &mut Outcome, totals: ThreadTotals) {
     } else {
         outcome.scripts.iter_mut().zip(&totals.scripts).for_each(|(mine, theirs)| mine.merge(theirs));
     }
-}
-
-fn seconds(span: Nanos) -> f64 {
-    span as f64 / 1e9
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use ground::clock::{Nanos, Phase, nanos};
+use ground::clock::{Nanos, Phase, SECOND, nanos};
 
 /// When the phases begin, nanoseconds of the run's clock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,8 +44,6 @@ impl Schedule {
         Stretch { phase, second, begins, ends: limit.min(begins + SECOND) }
     }
 }
-
-const SECOND: Nanos = 1_000_000_000;
 
 /// One second of a phase; the last one may be shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -6,7 +6,7 @@ use crate::ledger::Tally;
 use crate::ledger::tasks::Task;
 use crate::outcome::Tick;
 use crate::schedule::Stretch;
-use ground::clock::Phase;
+use ground::clock::{Phase, seconds};
 
 /// Merges the threads' seconds. A second is complete when every running thread has passed it.
 pub struct Ticks {
@@ -32,7 +32,7 @@ impl Ticks {
             seconds: 0.0,
             tally: Tally::default(),
         });
-        tick.seconds = tick.seconds.max((stretch.ends - stretch.begins) as f64 / 1e9);
+        tick.seconds = tick.seconds.max(seconds(stretch.ends - stretch.begins));
         tick.tally.merge(tally);
         self.passed[thread] = Some((stretch.phase, stretch.second + 1));
     }

@@ -8,6 +8,14 @@ use serde::{Deserialize, Serialize};
 /// A time or a duration in nanoseconds. A time counts from the start of its [`Clock`], unless a function says otherwise.
 pub type Nanos = u64;
 
+/// One second.
+pub const SECOND: Nanos = 1_000_000_000;
+
+/// A duration in seconds.
+pub fn seconds(span: Nanos) -> f64 {
+    span as f64 / 1e9
+}
+
 /// The system's monotonic clock, counted from the start of this clock.
 #[derive(Debug, Clone, Copy)]
 pub struct Clock {
@@ -89,8 +97,6 @@ pub fn nanos(duration: Duration) -> Nanos {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    const SECOND: Nanos = 1_000_000_000;
 
     #[test]
     fn the_two_clocks_are_converted_into_each_other() {

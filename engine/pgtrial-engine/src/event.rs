@@ -9,7 +9,7 @@ use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::{Abortion, Began, Outcome, Tick};
 use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
-use ground::clock::{Clock, Phase};
+use ground::clock::{Clock, Phase, seconds};
 use ground::shard::ClientShare;
 use workload::statistics::Queries;
 
@@ -260,10 +260,6 @@ fn tasks_event(tasks: &Tasks) -> events::Tasks {
 fn cpu_per_transaction_us(outcome: &Outcome) -> Option<f64> {
     let transactions = outcome.measure.counts.transactions();
     (transactions > 0).then(|| outcome.cpu.total().as_secs_f64() * 1e6 / transactions as f64)
-}
-
-fn seconds(nanos: u64) -> f64 {
-    nanos as f64 / 1e9
 }
 
 /// Rounds to the microsecond.

@@ -6,10 +6,8 @@ use std::time::Duration;
 use super::entry::{End, Entry, LogPlan, microseconds};
 use super::file::LogFile;
 use crate::ledger::counts::Counts;
-
+use ground::clock::SECOND;
 use latency::Moments;
-
-const SECOND_NS: u64 = 1_000_000_000;
 
 /// The current interval.
 pub struct Intervals {
@@ -30,7 +28,7 @@ impl Intervals {
 
     /// The run begins at `at_ns`, nanoseconds since 1970.
     pub fn begin(&mut self, at_ns: u64) {
-        self.begins = Some(at_ns / SECOND_NS);
+        self.begins = Some(at_ns / SECOND);
     }
 
     /// Adds a transaction that ended at `ended_ns`, nanoseconds since 1970.
@@ -41,7 +39,7 @@ impl Intervals {
 
     /// Writes the lines of all intervals that are over at `now_ns`, nanoseconds since 1970, the empty ones too.
     pub fn advance(&mut self, now_ns: u64, file: &mut LogFile) {
-        let now = now_ns / SECOND_NS;
+        let now = now_ns / SECOND;
         let mut begins = *self.begins.get_or_insert(now);
         while begins + self.length <= now {
             let counts = std::mem::take(&mut self.counts);

@@ -120,8 +120,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-
-    const SECOND: Nanos = 1_000_000_000;
+    use ground::clock::SECOND;
 
     fn plan(directory: &std::path::Path) -> LogPlan {
         LogPlan {
