@@ -52,6 +52,10 @@ class Machine(Protocol):
     OSError with its subclasses, as those of Path do, and HostLost when the machine is gone.
     """
 
+    def __hash__(self) -> int:
+        """Two machines are the same only as the same object."""
+        ...
+
     @property
     def label(self) -> str:
         """What people call it: `this machine`, or user@host."""

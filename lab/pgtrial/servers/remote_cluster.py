@@ -21,8 +21,8 @@ from pgtrial.machines.machine import HostError
 from pgtrial.machines.running_server import RunningServer
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.cluster import DATABASE, INITDB, SUPERUSER, asking_for_pages, check_initdb, last_words, pages_of
+from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.lab_settings import CONFIGURATION, configuration
-from pgtrial.servers.remote_installations import RemoteBinaries
 from pgtrial.servers.rooms import Room
 
 _HBA = "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\n"
@@ -50,7 +50,7 @@ class RemoteCluster:
     """A data directory in a room, with the server that serves it. `settings` come after the lab's own."""
 
     room: Room
-    server: RemoteBinaries
+    server: ServerBinaries
     data_directory: Path
     way: Way
     settings: Mapping[str, str] = field(default_factory=dict)
@@ -183,7 +183,7 @@ class RemoteCluster:
         )
 
 
-def create_cluster(room: Room, server: RemoteBinaries, data: Path, options: Sequence[str] = ()) -> None:
+def create_cluster(room: Room, server: ServerBinaries, data: Path, options: Sequence[str] = ()) -> None:
     """Run initdb there in a new directory. Raises ArmError with initdb's own words."""
     machine = room.machine
     done = machine.run([server.bin / "initdb", "--pgdata", data, *INITDB, *options], user=room.account)

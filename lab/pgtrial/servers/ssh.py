@@ -19,10 +19,10 @@ from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.spec import SetUp
 from pgtrial.servers.arm import Needs
+from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.machine_state import MachineState
 from pgtrial.servers.made import MadeArm, Site
 from pgtrial.servers.remote_cluster import RemoteCluster, Way, create_cluster, way_to
-from pgtrial.servers.remote_installations import RemoteBinaries, find_server
 from pgtrial.servers.rooms import Room
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
@@ -46,7 +46,7 @@ class _There:
     """What the arm has found on its host."""
 
     room: Room
-    server: RemoteBinaries
+    server: ServerBinaries
     way: Way
     runner: tuple[str, ...]
     site: Site
@@ -115,12 +115,12 @@ class SshArm(MadeArm):
         room = self._workspace.rooms.room(str(setup.ssh), str(setup.data), sudo=bool(setup.sudo), patience_s=patience)
         machine = room.machine
         try:
-            server = find_server(machine, setup.postgres or "18", room.account)
+            server = resolve(setup.postgres or "18", machine, room.account)
             runner = _runner(machine, setup.cpus)
         except StudyError as error:
             raise StudyError(f"arms.{self.name}: {error}") from None
         initdb = " ".join(["initdb", *(setup.initdb or [])])
-        self.kind = f"PostgreSQL {server.version} {server.checksum} {initdb} on {setup.ssh}"
+        self.kind = f"PostgreSQL {server.version} {server.digest[:16]} {initdb} on {setup.ssh}"
         self.machine = machine
         site = Site(
             machine,

@@ -182,7 +182,9 @@ class TestBadInput:
     def test_a_wrong_binary_path(self, one_study, fresh_state, hosts):
         said = refusal(one_study(postgres="/usr/nowhere/bin"), fresh_state)
         assert "arms.a: postgres = '/usr/nowhere/bin' on root@10." in said
-        assert "finds no program postgres there" in said
+        assert (
+            "postgres and initdb and pg_ctl and psql not found there by the user postgres; give the directory" in said
+        )
         assert hosts[0].left_in_the_end() == []
 
     def test_a_version_that_the_host_does_not_have(self, one_study, fresh_state):
