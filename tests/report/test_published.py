@@ -12,7 +12,7 @@ from pgtrial.model.published.figures import published_names, read_published
 from pgtrial.model.records.study import Audit
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.charts import draw
-from pgtrial.report.charts.tps_over_size import size_charts
+from pgtrial.report.charts.tps import size_charts
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.published import Beside, Contrast, beside, ratio_text
 from pgtrial.report.published_tables import published_tables

@@ -10,9 +10,9 @@ from rich.console import Console
 
 from pgtrial.report.charts import draw
 from pgtrial.report.data import StudyData, read_data
+from pgtrial.report.series import active_sessions, measured_load
 from pgtrial.report.server_tables import server_tables
 from pgtrial.report.terminal import summary
-from pgtrial.report.waits import active_sessions, measured_load
 from pgtrial.store.directory import WAITS_SCHEMA
 
 from ..statistics.studies import POINT

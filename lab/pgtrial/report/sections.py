@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from pgtrial.report.canary_tables import canary_tables
-from pgtrial.report.charts import Figure, draw
+from pgtrial.report.charts import draw
+from pgtrial.report.charts.parts import Figure
 from pgtrial.report.cost_tables import cost_tables
 from pgtrial.report.criteria_tables import criteria_tables
 from pgtrial.report.data import StudyData

@@ -5,8 +5,8 @@ from __future__ import annotations
 from statistics import median
 
 from pgtrial.report.data import StudyData
+from pgtrial.report.series import OTHER, events_shown, measured_load
 from pgtrial.report.tables import NONE, Table
-from pgtrial.report.waits import OTHER, events_shown, measured_load
 
 
 def server_tables(data: StudyData) -> list[Table]:

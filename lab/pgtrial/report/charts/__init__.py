@@ -1,46 +1,38 @@
-"""The report's charts: every module here registers its makers, and a new chart is a new module."""
+"""The report's charts. A new chart is a new file with a function that draws it, and a line in CHARTS."""
 
 from __future__ import annotations
 
-import importlib
-import pkgutil
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
+from pgtrial.report.charts.blocks import block_charts
+from pgtrial.report.charts.canaries import canary_chart
+from pgtrial.report.charts.latency import latency_charts
+from pgtrial.report.charts.parts import Figure
+from pgtrial.report.charts.published import published_charts
+from pgtrial.report.charts.ratio import forest
+from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
+from pgtrial.report.charts.tasks import task_charts
+from pgtrial.report.charts.timeline import timelines
+from pgtrial.report.charts.tps import size_charts, tps_charts
 from pgtrial.report.data import StudyData
 
-
-@dataclass(frozen=True)
-class Figure:
-    """One chart with the words that stand for it where it cannot be seen."""
-
-    title: str
-    alt: str
-    spec: dict[str, Any]
-    """Vega-Lite; colours come from the page, so that it follows light and dark."""
-    unit: str = ""
-    wide: bool = False
-
-
-Maker = Callable[[StudyData], list[Figure]]
-
-_makers: dict[str, list[Maker]] = {}
-
-
-def chart(section: str) -> Callable[[Maker], Maker]:
-    """Registers a maker of the charts of one section of the report."""
-
-    def register(maker: Maker) -> Maker:
-        _makers.setdefault(section, []).append(maker)
-        return maker
-
-    return register
+CHARTS: tuple[tuple[str, Callable[[StudyData], list[Figure]]], ...] = (
+    ("tps", tps_charts),
+    ("tps", size_charts),
+    ("ratio", forest),
+    ("criteria", task_charts),
+    ("published", published_charts),
+    ("latency", latency_charts),
+    ("timeline", timelines),
+    ("provider", provider_charts),
+    ("server", wait_charts),
+    ("server", work_charts),
+    ("blocks", block_charts),
+    ("canary", canary_chart),
+)
+"""Every chart: the key of its section and the function that draws it; in a section they stand in this order."""
 
 
 def draw(section: str, data: StudyData) -> list[Figure]:
-    """All charts of a section, in the order of the modules' names, whichever was imported first."""
-    for module in pkgutil.iter_modules(__path__):
-        importlib.import_module(f"{__name__}.{module.name}")
-    makers = sorted(_makers.get(section, []), key=lambda maker: maker.__module__)
-    return [figure for maker in makers for figure in maker(data)]
+    """All charts of a section."""
+    return [figure for key, charts in CHARTS if key == section for figure in charts(data)]

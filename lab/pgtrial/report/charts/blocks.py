@@ -9,13 +9,11 @@ import altair as alt
 
 from pgtrial.model.records.results import BlockRatio, Claim
 from pgtrial.model.units import percent
-from pgtrial.report.charts import Figure, chart
-from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
+from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure
 from pgtrial.report.data import StudyData
 from pgtrial.statistics.words import in_regime
 
 
-@chart("blocks")
 def block_charts(data: StudyData) -> list[Figure]:
     """Per arm against the baseline: all blocks of a claim, which one being chosen where there are several."""
     return [figure for claim in data.result.primary if (figure := _figure(data, claim)) is not None]
@@ -68,12 +66,8 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
     alt_text = (
         f"Difference of {primary.arm} against {primary.baseline} {primary.unit} by {primary.unit}, {names[0]}: {told}."
     )
-    return Figure(
-        f"{primary.arm} against {primary.baseline}",
-        alt_text,
-        canvas.finish([*layers, dot], 240, alt_text),
-        "difference",
-    )
+    title = f"{primary.arm} against {primary.baseline}"
+    return canvas.figure(title, [*layers, dot], 240, alt_text, "difference")
 
 
 def _name(data: StudyData, claim: Claim) -> str:

@@ -7,15 +7,13 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.report.charts import Figure, chart
-from pgtrial.report.charts.parts import DASHES, SHAPES, ZERO_LABEL, Canvas
+from pgtrial.report.charts.parts import DASHES, SHAPES, ZERO_LABEL, Canvas, Figure
 from pgtrial.report.data import StudyData
 from pgtrial.statistics.canaries import PROBES, judgements
 
 NAMES = {"cpu_per_s": "CPU loop", "flushes_per_s": "flush probe", "select1_per_s": "SELECT 1 loop"}
 
 
-@chart("canary")
 def canary_chart(data: StudyData) -> list[Figure]:
     """One chart; none for a study without canaries."""
     rows = [row for probe in PROBES for row in _rows(data, probe)]
@@ -66,7 +64,7 @@ def canary_chart(data: StudyData) -> list[Figure]:
         f"Disturbed: {', '.join(each['label'] for each in marked) or 'no block'}; "
         f"{len(judgements(data.canaries))} blocks were judged."
     )
-    return [Figure("Canaries", alt_text, canvas.finish(layers, 220, alt_text), "against the median", wide=True)]
+    return [canvas.figure("Canaries", layers, 220, alt_text, "against the median", wide=True)]
 
 
 def _rows(data: StudyData, probe: str) -> list[dict[str, Any]]:

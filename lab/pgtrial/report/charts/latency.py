@@ -6,12 +6,10 @@ import math
 
 import altair as alt
 
-from pgtrial.report.charts import Figure, chart
-from pgtrial.report.charts.parts import Canvas, Rows, arm_colour, arm_dash, arm_shape
+from pgtrial.report.charts.parts import Canvas, Figure, Rows, arm_colour, arm_dash, arm_shape
 from pgtrial.report.data import StudyData
 
 
-@chart("latency")
 def latency_charts(data: StudyData) -> list[Figure]:
     """Percentiles over a logarithmic scale of milliseconds."""
     return [figure for point in range(len(data.plan.load_points)) if (figure := _figure(data, point)) is not None]
@@ -61,7 +59,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     dot = base.mark_point(filled=True, size=80, opacity=1).encode(y=y, shape=arm_shape(arms), tooltip=tooltip)
     told = "; ".join(f"{row['arm']} {row['percentile']} {row['median']:.3g} ms" for row in rows)
     alt_text = f"Latency percentiles, {label}: {told}."
-    return Figure(label, alt_text, canvas.finish([line, whisker, dot], 240, alt_text), "ms")
+    return canvas.figure(label, [line, whisker, dot], 240, alt_text, "ms")
 
 
 def _ticks(rows: Rows) -> list[float]:

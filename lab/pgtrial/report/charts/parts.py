@@ -1,8 +1,9 @@
-"""What several charts share: scales by arm, and the making of a Vega-Lite specification."""
+"""What charts share: the figure, the making of its Vega-Lite specification, scales by arm."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Self
 
 import altair as alt
@@ -31,6 +32,19 @@ def _channel(name: str, given: Any) -> Any:
     return getattr(alt, f"{name[0].upper()}{name[1:]}")(given) if isinstance(given, str) else given
 
 
+@dataclass(frozen=True)
+class Figure:
+    """One chart of the page."""
+
+    title: str
+    alt: str
+    """The words that stand for it where it cannot be seen."""
+    spec: dict[str, Any]
+    """Vega-Lite; colours come from the page, so that it follows light and dark."""
+    unit: str = ""
+    wide: bool = False
+
+
 class Canvas:
     """Charts that are laid over each other, and their data, which stays apart: checking it would take seconds."""
 
@@ -43,14 +57,17 @@ class Canvas:
         self._datasets[name] = [dict(row) for row in rows]
         return Chart(alt.NamedData(name=name))
 
-    def finish(self, layers: Sequence[alt.Chart], height: int, description: str) -> dict[str, Any]:
-        """The specification, as wide as the page allows."""
-        sized = alt.LayerChart(layer=list(layers), width="container", height=height, description=description)
+    def figure(
+        self, title: str, layers: Sequence[alt.Chart], height: int, text: str, unit: str = "", *, wide: bool = False
+    ) -> Figure:
+        """The layers as one figure, as wide as the page allows; `text` stands for it where it cannot be seen."""
+        sized = alt.LayerChart(layer=list(layers), width="container", height=height, description=text)
         # the tests draw every chart in a browser; checking each against the schema takes a third of a report's time
         spec: dict[str, Any] = sized.to_dict(validate=False)
         # the page brings its own looks for light and dark
         spec.pop("config", None)
-        return {**spec, "autosize": {"type": "fit-x", "contains": "padding"}, "datasets": self._datasets}
+        spec = {**spec, "autosize": {"type": "fit-x", "contains": "padding"}, "datasets": self._datasets}
+        return Figure(title, text, spec, unit, wide)
 
 
 def arm_colour(arms: list[str], **options: Any) -> alt.Color:

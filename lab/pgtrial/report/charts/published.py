@@ -10,9 +10,8 @@ from typing import Any
 import altair as alt
 
 from pgtrial.model.published.figures import Figure as PublishedFigure
-from pgtrial.report.charts import Figure, chart
 from pgtrial.report.charts.levels import CLIENTS, horizontal, lines, readings
-from pgtrial.report.charts.parts import Canvas
+from pgtrial.report.charts.parts import Canvas, Figure
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Contrast, beside, published_text, ratio_text
 
@@ -27,7 +26,6 @@ _NARROW = 1.5
 """Ratios within such a factor have an axis with ticks of its own choice."""
 
 
-@chart("published")
 def published_charts(data: StudyData) -> list[Figure]:
     """One chart of all ratios; one of tps for each published figure over clients and each scale of its workload."""
     found = beside(data)
@@ -86,7 +84,7 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
     told = "; ".join(f"{row['what']}: {row['who']} {row['text']}" for row in rows)
     alt_text = f"How many times as fast one arm is as another, published and in this study. {told}."
     height = _ROW * len(rows) + 20
-    return Figure("How far the arms are apart", alt_text, canvas.finish(layers, height, alt_text), wide=True)
+    return canvas.figure("How far the arms are apart", layers, height, alt_text, wide=True)
 
 
 def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
@@ -159,7 +157,7 @@ def _levels(data: StudyData, published: PublishedFigure, title: str, inside: lis
         layers.append(point.mark_text(color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
     told = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in drawn)
     alt_text = f"{title}, transactions per second. Published: {told}. This study: {found.told()}."
-    return [Figure(title, alt_text, canvas.finish(layers, 280, alt_text), "tps, two machines")]
+    return [canvas.figure(title, layers, 280, alt_text, "tps, two machines")]
 
 
 def _over_minutes(published: PublishedFigure) -> Figure:
@@ -185,4 +183,4 @@ def _over_minutes(published: PublishedFigure) -> Figure:
     ]
     told = ", ".join(f"{row['value']:,.10g}" for row in rows)
     alt_text = f"{published.title}, {published.unit}, as published: {told}. {published.note}"
-    return Figure(published.title, alt_text, canvas.finish(layers, 220, alt_text), f"{published.unit}, as published")
+    return canvas.figure(published.title, layers, 220, alt_text, f"{published.unit}, as published")

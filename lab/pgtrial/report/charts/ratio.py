@@ -8,8 +8,7 @@ import altair as alt
 
 from pgtrial.model.records.results import Claim
 from pgtrial.model.units import as_written, percent
-from pgtrial.report.charts import Figure, chart
-from pgtrial.report.charts.parts import ZERO_LABEL, Canvas
+from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure
 from pgtrial.report.data import StudyData
 from pgtrial.statistics.words import in_regime, interval_text
 
@@ -18,7 +17,6 @@ _VERDICTS = ["better", "worse", "equivalent", "undecided", "withheld"]
 _SHAPES = ["triangle-right", "triangle-left", "diamond", "circle", "cross"]
 
 
-@chart("ratio")
 def forest(data: StudyData) -> list[Figure]:
     """One chart per arm against the baseline."""
     return [figure for claim in data.result.primary if (figure := _figure(data, claim)) is not None]
@@ -72,12 +70,9 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
         layers.append(whisker.encode(x=alt.X("low:Q", scale=x_scale, axis=axis, title=title), x2="high:Q", y=y))
     told = "; ".join(f"{row['claim']}: {row['text']}, {row['verdict']}" for row in rows)
     alt_text = f"Difference of {primary.arm} against {primary.baseline}, margin {as_written(data.plan.margin)}. {told}."
-    return Figure(
-        f"{primary.arm} against {primary.baseline}",
-        alt_text,
-        canvas.finish([*layers, point, words], _ROW * len(rows) + 20, alt_text),
-        wide=True,
-    )
+    layers += [point, words]
+    height = _ROW * len(rows) + 20
+    return canvas.figure(f"{primary.arm} against {primary.baseline}", layers, height, alt_text, wide=True)
 
 
 def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:

@@ -9,8 +9,7 @@ import altair as alt
 from hdrh.histogram import HdrHistogram
 
 from pgtrial.model.records.tasks import TaskTimes
-from pgtrial.report.charts import Figure, chart
-from pgtrial.report.charts.parts import Canvas, arm_colour, arm_dash
+from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.data import StudyData
 
 _LONGEST_US = 3_600_000_000
@@ -24,7 +23,6 @@ _LIMITS_S = (0.1, 1.0, 10.0)
 """Nielsen's limits of response times."""
 
 
-@chart("criteria")
 def task_charts(data: StudyData) -> list[Figure]:
     """The distribution of response times, then their parts; none of a study without tasks."""
     return [figure for figure in (_distribution(data), _parts(data)) if figure is not None]
@@ -55,7 +53,7 @@ def _distribution(data: StudyData) -> Figure | None:
         f"Share of all tasks that were done within a time, all trials of an arm together; half of them: {told}. "
         "The broken lines are at 0.1, 1 and 10 s."
     )
-    return Figure("How soon tasks are done", text, canvas.finish(layers, 260, text), "share of all tasks")
+    return canvas.figure("How soon tasks are done", layers, 260, text, "share of all tasks")
 
 
 def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
@@ -116,7 +114,7 @@ def _parts(data: StudyData) -> Figure | None:
     )
     told = "; ".join(f"{row['arm']} {row['s']:.3g} s {row['part']}" for row in rows)
     text = f"Mean time of completed tasks by where it went: {told}."
-    return Figure("Queue and server", text, canvas.finish([bars], 40 + 48 * len(data.plan.arms), text), "s")
+    return canvas.figure("Queue and server", [bars], 40 + 48 * len(data.plan.arms), text, "s")
 
 
 def _mean_s(times: list[TaskTimes | None]) -> float | None:

@@ -7,15 +7,13 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.report.charts import Figure, chart
-from pgtrial.report.charts.parts import Canvas, arm_colour, arm_dash
+from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.data import StudyData, whole_seconds
 
 _MOST_POINTS = 150
 """Points of one line; longer trials are averaged over several seconds, which keeps the page small."""
 
 
-@chart("timeline")
 def timelines(data: StudyData) -> list[Figure]:
     """tps by second; the warm-up lies left of zero. A block can be singled out."""
     return [figure for point in range(len(data.plan.load_points)) if (figure := _figure(data, point)) is not None]
@@ -90,7 +88,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         alt_text += " Levels: " + "; ".join(
             f"{row['arm']} {row['tps']:,.0f} from second {row['from']:.0f} to {row['to']:.0f}" for row in told
         )
-    return Figure(load_point.label, alt_text, canvas.finish(layers, 220, alt_text), "tps")
+    return canvas.figure(load_point.label, layers, 220, alt_text, "tps")
 
 
 _LEVEL = [
