@@ -5,13 +5,14 @@ from __future__ import annotations
 import collections
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
 import psycopg
+from psycopg import sql
 
 from pgtrial.loads.engine import TAIL_LINES, engine_path, environment, last_words, lines_of, server_options
 from pgtrial.loads.target import KEEPALIVES
@@ -146,6 +147,13 @@ Connection = psycopg.Connection[tuple[Any, ...]]
 
 Reset = Literal["vacuum", "none"]
 """How data is brought near its first state between trials: no dead rows, or left as it is."""
+
+
+def vacuum(connection: Connection, tables: Iterable[str], *, freeze: bool = False) -> None:
+    """Vacuum and analyse the tables, one in each statement: PostgreSQL 10 takes no list."""
+    options = sql.SQL("FREEZE, ANALYZE" if freeze else "ANALYZE")
+    for table in tables:
+        connection.execute(sql.SQL("VACUUM ({}) {}").format(options, sql.Identifier(table)))
 
 
 class Server(Protocol):

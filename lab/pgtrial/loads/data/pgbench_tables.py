@@ -9,7 +9,7 @@ from typing import Any
 
 from psycopg import sql
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, tables_order
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, tables_order, vacuum
 from pgtrial.model.errors import ArmError, StudyError
 
 MB_PER_SCALE = 15
@@ -91,7 +91,7 @@ class PgbenchTables:
         """Bring the tables near their first state: an empty history, no dead rows; or leave them as they are."""
         if how == "vacuum":
             connection.execute("TRUNCATE pgbench_history")
-            connection.execute(f"VACUUM (ANALYZE) {', '.join(TABLES)}")
+            vacuum(connection, TABLES)
 
 
 @dataclass(frozen=True)
@@ -190,7 +190,7 @@ def _undo_constraints(server: Server, kinds: str) -> None:
 def _finish(server: Server, tables: PgbenchTables) -> None:
     with server.connect() as connection:
         # hint bits and frozen rows are written now, not by the first reads of a trial
-        connection.execute(f"VACUUM (FREEZE, ANALYZE) {', '.join(TABLES)}")
+        vacuum(connection, TABLES, freeze=True)
     _mark(server, _MARK + json.dumps(asdict(tables)))
 
 

@@ -17,7 +17,16 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Reset, Server, sysbench_order
+from pgtrial.loads.data_makers import (
+    ENGINE_HERE,
+    Connection,
+    DataMaker,
+    DataOrder,
+    Reset,
+    Server,
+    sysbench_order,
+    vacuum,
+)
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import format_duration
 
@@ -98,9 +107,8 @@ class SysbenchTables:
             raise
         with server.connect() as connection:
             made = [name for name, _ in _tables(connection) if name not in before]
-            if made:
-                # hint bits and frozen rows are written now, not by the first reads of a trial
-                connection.execute(sql.SQL("VACUUM (FREEZE, ANALYZE) {}").format(_listed(made)))
+            # hint bits and frozen rows are written now, not by the first reads of a trial
+            vacuum(connection, made, freeze=True)
         _mark_new(server, before, _MARK + self.digest)
 
     def find(self, connection: Connection) -> bool:
@@ -122,14 +130,15 @@ class SysbenchTables:
         """Drop what pgtrial prepared for another test, or did not finish."""
         ours = [name for name, mark in _tables(connection) if _ours(mark)]
         if ours:
-            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(_listed(ours)))
+            listed = sql.SQL(", ").join(map(sql.Identifier, ours))
+            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(listed))
         return False
 
     def reset(self, connection: Connection, how: Reset) -> None:
         """Leave no dead rows, or all as it is. What trials wrote stays: the tables keep their size, not their rows."""
         made = [name for name, mark in _tables(connection) if mark == _MARK + self.digest]
-        if how == "vacuum" and made:
-            connection.execute(sql.SQL("VACUUM (ANALYZE) {}").format(_listed(made)))
+        if how == "vacuum":
+            vacuum(connection, made)
 
 
 def _order(server: Server, data: SysbenchTables, folder: Path, engines: int) -> DataOrder:
@@ -204,7 +213,3 @@ def _tables(connection: Connection) -> list[tuple[str, str]]:
 
 def _ours(mark: str) -> bool:
     return mark.startswith((_MARK, _UNFINISHED))
-
-
-def _listed(names: list[str]) -> sql.Composed:
-    return sql.SQL(", ").join(map(sql.Identifier, names))

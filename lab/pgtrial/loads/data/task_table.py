@@ -11,7 +11,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, table_a_order
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, table_a_order, vacuum
 from pgtrial.model.errors import StudyError
 
 _TABLE = "table_a"
@@ -90,7 +90,7 @@ class TaskTable:
             raise
         with server.connect() as connection:
             # hint bits and frozen rows are written now, not by the first reads of a trial
-            connection.execute(f"VACUUM (FREEZE, ANALYZE) {_TABLE}".encode())
+            vacuum(connection, [_TABLE], freeze=True)
             if created:
                 comment = sql.Literal(f"{_CREATED}{created[-1]} ms")
                 connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.Identifier(_INDEX), comment))
@@ -116,7 +116,7 @@ class TaskTable:
     def reset(self, connection: Connection, how: Reset) -> None:
         """Leave no dead rows, or all as it is. What is written stays as many rows, of the same values."""
         if how == "vacuum":
-            connection.execute(f"VACUUM (ANALYZE) {_TABLE}".encode())
+            vacuum(connection, [_TABLE])
 
 
 def _drop_unfinished(server: Server) -> None:
