@@ -11,6 +11,7 @@ from hdrh.histogram import HdrHistogram
 from pgtrial.conduct.progress import BlockEnds, ProgressEvent, Second, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.report.data import read_data
 from tests.conduct.small import each_once, once, small_study
 from tests.conftest import require_engine
 
@@ -40,9 +41,9 @@ def finished(tmp_path_factory, state_root, traces):
         if isinstance(event, Second):
             traces["servers"] |= _servers(state_root) - of_other_tests
 
-    result = run_study(study, listen)
+    run_study(study, listen)
     traces["after"] |= _runs(state_root)
-    return study, events, result
+    return study, events, read_data(study).result
 
 
 def test_every_planned_trial_is_run_once_in_the_planned_order(finished):

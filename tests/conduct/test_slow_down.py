@@ -3,6 +3,7 @@
 import pytest
 
 from pgtrial.conduct.run_study import run_study
+from pgtrial.report.data import read_data
 from tests.conduct.small import small_study
 from tests.conftest import require_engine
 
@@ -25,7 +26,8 @@ def test_identical_arms_are_not_called_better_or_worse(tmp_path):
     # the rule errs in one such study of 128, whatever the machine does: three running would be one in two million
     for seed in (11, 12, 13):
         study = small_study(tmp_path / str(seed), blocks=8, seed=seed, load={"clients": 1}, arms={"one": {}, "two": {}})
-        result = run_study(study, lambda event: None)
+        run_study(study, lambda event: None)
+        result = read_data(study).result
         assert result.identical_arms
         verdicts.append(result.primary[0].verdict)
         if verdicts[-1] in ("undecided", "equivalent"):
@@ -50,7 +52,8 @@ def test_a_trigger_that_wastes_a_tenth_of_the_time_is_called_worse(tmp_path):
         server={"setup_sql": pause("work", 0.040)},
         arms={"plain": {}, "trigger": {"setup_sql": pause("waste", 0.004)}},
     )
-    result = run_study(study, lambda event: None)
+    run_study(study, lambda event: None)
+    result = read_data(study).result
     (claim,) = result.primary
     assert claim.verdict == "worse"
     assert claim.difference is not None

@@ -172,7 +172,8 @@ def test_a_real_study_voids_what_is_disturbed_and_goes_on_after_being_killed_at_
         run_study(study, lambda event: None, read_canary=readings(then=[REFERENCE]))
     assert len(study.trials()) == 2
     events = []
-    result = run_study(study, events.append, read_canary=readings(0))
+    run_study(study, events.append, read_canary=readings(0))
+    result = read_data(study).result
     assert [type(event) for event in events if isinstance(event, BlockVoid | BlockEnds | StudyEnds)] == [
         BlockVoid,
         BlockEnds,
@@ -183,4 +184,3 @@ def test_a_real_study_voids_what_is_disturbed_and_goes_on_after_being_killed_at_
     assert [(each.block, each.attempt) for each in result.voids] == [(0, 1)]
     assert result.trials_stored == 2
     assert "The canary voided 1 block" in " ".join(result.notes)
-    assert read_data(study).result.voids == result.voids

@@ -9,7 +9,7 @@ import pytest
 
 from pgtrial.model.records.results import StudyResult
 from pgtrial.report.build import build_report
-from pgtrial.statistics.words import interval_text
+from pgtrial.report.words import interval_text
 from pgtrial.store.directory import StudyDirectory
 
 EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"

@@ -14,7 +14,7 @@ from pgtrial.report.criteria_tables import criteria_tables
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE
 from pgtrial.report.terminal import summary
-from pgtrial.statistics.analysis import analyse_study
+from pgtrial.report.verdict import verdict_of
 from pgtrial.store.study_file import build_study
 from tests.statistics.tasks import BLOCKS, Draw, noisy, run_tasks
 
@@ -26,7 +26,7 @@ def data_of(blocks: int = BLOCKS, *, published: str | None = None, **arms: Draw)
     study = {"published": published} if published else {}
     spec = build_study({"study": study, "load": {"workload": "app-tasks"}, "arms": {arm: {} for arm in arms}}, "test")
     histograms = {trial.index: _histogram(trial.tasks.completed) for trial in trials if trial.tasks is not None}
-    return StudyData(spec, plan, trials, {}, {}, analyse_study(plan, trials), histograms=histograms)
+    return StudyData(spec, plan, trials, {}, {}, verdict_of(plan, trials), histograms=histograms)
 
 
 def _histogram(completed: int) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import Audit, LoadPoint, Plan, PlannedTrial, Trial
 from pgtrial.model.records.tasks import TaskLoad, TaskSummary, TaskTimes
-from pgtrial.statistics.analysis import analyse_study
+from pgtrial.report.verdict import verdict_of
 from tests.statistics.studies import make_plan, make_trial
 
 PLANNED = 900
@@ -85,7 +85,7 @@ def trials_of(plan: Plan, arms: Mapping[str, Draw], seed: int = 5) -> list[Trial
 def analysed(blocks: int = BLOCKS, *, audit: Audit | None = None, seed: int = 5, **arms: Draw) -> StudyResult:
     """What the analysis makes of it."""
     plan, trials = run_tasks(blocks, seed=seed, **arms)
-    return analyse_study(plan, trials, audit)
+    return verdict_of(plan, trials, audit)
 
 
 def noisy(median_s: float, **more: int) -> Draw:

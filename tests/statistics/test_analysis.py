@@ -11,8 +11,8 @@ import pytest
 
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import Audit, Finding, LoadPoint, Plan, Trial
+from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import levels, p8
-from pgtrial.statistics.analysis import analyse_study
 
 from .studies import POINT, make_plan, make_trial, noisy, run
 
@@ -41,7 +41,7 @@ def withhold(*arms: str) -> Audit:
 def test_a_faster_arm_is_better_and_the_sentence_says_by_how_much_and_how_sure():
     plan = make_plan()
     trials = run(plan, noisy({"off": 1.41}))
-    result = analyse_study(plan, trials, None, seconds_of(trials))
+    result = verdict_of(plan, trials, None, seconds_of(trials))
     assert [claim.verdict for claim in result.primary] == ["better"]
     assert result.decided
     assert result.exit_status == 0
@@ -55,7 +55,7 @@ def test_a_faster_arm_is_better_and_the_sentence_says_by_how_much_and_how_sure()
 
 def test_a_slower_arm_is_worse_and_fails_the_gate():
     plan = make_plan()
-    result = analyse_study(plan, run(plan, noisy({"off": 0.9})))
+    result = verdict_of(plan, run(plan, noisy({"off": 0.9})))
     assert result.primary[0].verdict == "worse"
     assert result.exit_status == 1
     assert result.sentences[0].startswith("off is ")
@@ -64,7 +64,7 @@ def test_a_slower_arm_is_worse_and_fails_the_gate():
 
 def test_a_tiny_loss_within_the_margin_is_told_and_does_not_fail_the_gate():
     plan = make_plan()
-    result = analyse_study(plan, run(plan, noisy({"off": 0.996}, sd=0.0005)))
+    result = verdict_of(plan, run(plan, noisy({"off": 0.996}, sd=0.0005)))
     assert (result.primary[0].verdict, result.primary[0].within_margin) == ("worse", True)
     assert result.exit_status == 0
     assert "slower, by less than the margin of 1%, than on" in result.sentences[0]
@@ -72,7 +72,7 @@ def test_a_tiny_loss_within_the_margin_is_told_and_does_not_fail_the_gate():
 
 def test_arms_alike_are_equivalent_within_the_margin():
     plan = make_plan()
-    result = analyse_study(plan, run(plan, noisy({}, sd=0.002, seed=3)))
+    result = verdict_of(plan, run(plan, noisy({}, sd=0.002, seed=3)))
     assert result.primary[0].verdict == "equivalent"
     assert result.exit_status == 0
     assert result.sentences[0].startswith("No difference larger than 1% between off and on (goodput, ")
@@ -80,7 +80,7 @@ def test_arms_alike_are_equivalent_within_the_margin():
 
 def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
     plan = make_plan(blocks=12)
-    result = analyse_study(plan, run(plan, noisy({}, sd=0.03, seed=5)))
+    result = verdict_of(plan, run(plan, noisy({}, sd=0.03, seed=5)))
     claim = result.primary[0]
     assert claim.verdict == "undecided"
     assert result.exit_status == 2
@@ -96,7 +96,7 @@ def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
 @pytest.mark.parametrize("seed", range(12))
 def test_identical_arms_are_not_called_different(seed):
     plan = make_plan(seed=seed, declared=False)
-    result = analyse_study(plan, run(plan, noisy({}, sd=0.05, seed=100 + seed)))
+    result = verdict_of(plan, run(plan, noisy({}, sd=0.05, seed=100 + seed)))
     assert result.primary[0].verdict in ("undecided", "equivalent")
     assert result.identical_arms
     assert "A/A study" in result.notes[0]
@@ -110,16 +110,16 @@ def test_the_whole_pipeline_errs_in_at_most_five_percent_of_relabelled_runs_of_o
     for seed in range(studies):
         plan = make_plan(blocks=12, seed=seed)
         trials = run(plan, lambda planned: 2000 * math.exp(level[planned.index]))
-        false += analyse_study(plan, trials).primary[0].verdict in ("better", "worse")
+        false += verdict_of(plan, trials).primary[0].verdict in ("better", "worse")
     assert false / studies <= 0.05
 
 
 def test_the_same_files_give_the_same_verdict_to_the_last_bit():
     plan = make_plan(("a", "b", "c"), points=POINTS)
     trials = run(plan, noisy({"b": 1.1}))
-    first = analyse_study(plan, trials, withhold("c"), seconds_of(trials)).model_dump_json()
+    first = verdict_of(plan, trials, withhold("c"), seconds_of(trials)).model_dump_json()
     stored = [Trial.model_validate_json(trial.model_dump_json()) for trial in reversed(trials)]
-    again = analyse_study(Plan.model_validate_json(plan.model_dump_json()), stored, withhold("c"), seconds_of(trials))
+    again = verdict_of(Plan.model_validate_json(plan.model_dump_json()), stored, withhold("c"), seconds_of(trials))
     assert again.model_dump_json() == first
     assert StudyResult.model_validate_json(first) == again
     json.loads(first, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
@@ -129,7 +129,7 @@ class TestWhatCounts:
     def test_an_incomplete_last_block_is_provisional(self):
         plan = make_plan(blocks=9)
         trials = run(plan, noisy({"off": 1.4}), upto=17)
-        result = analyse_study(plan, trials)
+        result = verdict_of(plan, trials)
         assert result.blocks_complete == 8
         assert [ratio.counted for ratio in result.primary[0].ratios] == [True] * 8
         assert result.primary[0].blocks == 8
@@ -137,13 +137,13 @@ class TestWhatCounts:
     def test_a_gap_ends_the_count_so_that_filling_it_changes_no_look_already_read(self):
         plan = make_plan(blocks=12)
         trials = [t for t in run(plan, noisy({"off": 1.4})) if (t.block, t.arm) != (8, "on")]
-        result = analyse_study(plan, trials)
+        result = verdict_of(plan, trials)
         assert result.blocks_complete == 8
         assert [ratio.block for ratio in result.primary[0].ratios if not ratio.counted] == [9, 10, 11]
 
     def test_before_the_first_look_the_study_is_undecided_with_a_running_estimate(self):
         plan = make_plan()
-        result = analyse_study(plan, run(plan, noisy({"off": 1.4}), upto=8))
+        result = verdict_of(plan, run(plan, noisy({"off": 1.4}), upto=8))
         claim = result.primary[0]
         assert (claim.verdict, claim.difference, claim.looks) == ("undecided", None, [])
         assert claim.running == pytest.approx(0.4, abs=0.05)
@@ -151,13 +151,13 @@ class TestWhatCounts:
         assert "needs at least 8 blocks; about 4 more blocks (1min 28s) would decide" in result.sentences[0]
 
     def test_a_study_without_any_trial_is_undecided(self):
-        result = analyse_study(make_plan(), [])
+        result = verdict_of(make_plan(), [])
         assert (result.primary[0].verdict, result.exit_status, result.decided) == ("undecided", 2, False)
         assert result.primary[0].more_blocks == 8
 
     def test_blocks_after_the_last_look_reached_are_provisional_and_said_so(self):
         plan = make_plan(blocks=12)
-        result = analyse_study(plan, run(plan, noisy({"off": 1.4}), upto=20))
+        result = verdict_of(plan, run(plan, noisy({"off": 1.4}), upto=20))
         assert result.primary[0].blocks == 8
         assert any("2 blocks after the last planned look" in note for note in result.notes)
 
@@ -166,7 +166,7 @@ class TestFailedTrials:
     def test_a_failed_trial_takes_the_worst_rank_and_leads_the_sentence(self):
         plan = make_plan()
         tps = noisy({"off": 1.4})
-        result = analyse_study(
+        result = verdict_of(
             plan, run(plan, lambda planned: None if (planned.block, planned.arm) == (3, "off") else tps(planned))
         )
         claim = result.primary[0]
@@ -180,7 +180,7 @@ class TestFailedTrials:
     def test_a_failure_of_the_baseline_counts_for_the_arm(self):
         plan = make_plan()
         tps = noisy({"off": 1.4})
-        result = analyse_study(
+        result = verdict_of(
             plan, run(plan, lambda planned: None if (planned.block, planned.arm) == (3, "on") else tps(planned))
         )
         assert result.primary[0].ratios[3].log_ratio == p8.WORST
@@ -190,7 +190,7 @@ class TestFailedTrials:
     def test_both_arms_failing_make_the_block_void_and_listed(self):
         plan = make_plan(blocks=9)
         tps = noisy({"off": 1.4})
-        result = analyse_study(plan, run(plan, lambda planned: None if planned.block == 3 else tps(planned)))
+        result = verdict_of(plan, run(plan, lambda planned: None if planned.block == 3 else tps(planned)))
         claim = result.primary[0]
         assert claim.ratios[3].log_ratio is None
         assert claim.blocks == 8
@@ -200,7 +200,7 @@ class TestFailedTrials:
     def test_a_load_point_where_both_fail_leaves_the_others_in_the_mean(self):
         plan = make_plan(points=POINTS)
         tps = noisy({"off": 1.4})
-        result = analyse_study(plan, run(plan, lambda planned: None if planned.load_point == 2 else tps(planned)))
+        result = verdict_of(plan, run(plan, lambda planned: None if planned.load_point == 2 else tps(planned)))
         assert result.primary[0].verdict == "better"
         assert result.claims("off")[2].blocks == 0
         assert result.claims("off")[2].verdict == "undecided"
@@ -208,7 +208,7 @@ class TestFailedTrials:
     def test_an_arm_that_always_fails_is_worse(self):
         plan = make_plan()
         tps = noisy({})
-        result = analyse_study(plan, run(plan, lambda planned: None if planned.arm == "off" else tps(planned)))
+        result = verdict_of(plan, run(plan, lambda planned: None if planned.arm == "off" else tps(planned)))
         assert result.primary[0].verdict == "worse"
         assert result.sentences[0].startswith("Failures of off: 8 of 8 trials, on: 0. off is 99.9% slower than on")
 
@@ -219,7 +219,7 @@ class TestFailedTrials:
         short = trial.model_copy(
             update={"measured": trial.measured.model_copy(update={"duration_s": 3.0, "transactions": 6000})}
         )
-        result = analyse_study(plan, [short])
+        result = verdict_of(plan, [short])
         level = next(level for level in result.levels if level.arm == short.arm)
         assert level.tps is not None
         assert level.tps.median == 1000.0
@@ -228,7 +228,7 @@ class TestFailedTrials:
 class TestFailedTransactions:
     def test_more_than_one_in_a_thousand_leads_the_sentence(self):
         plan = make_plan()
-        result = analyse_study(plan, run(plan, noisy({"off": 1.4}), failures={"off": {"40001": 60}}))
+        result = verdict_of(plan, run(plan, noisy({"off": 1.4}), failures={"off": {"40001": 60}}))
         assert result.failures_lead == ["off"]
         assert re.match(
             r"Failures of off: 480 of [\d,]+ transactions \(0\.\d+%\), on: 0\. off is ", result.sentences[0]
@@ -236,14 +236,14 @@ class TestFailedTransactions:
 
     def test_a_small_but_established_difference_leads_the_sentence_too(self):
         plan = make_plan()
-        result = analyse_study(plan, run(plan, noisy({"off": 1.4}), failures={"off": {"40001": 3}}))
+        result = verdict_of(plan, run(plan, noisy({"off": 1.4}), failures={"off": {"40001": 3}}))
         assert result.failures[1].share < 0.001
         assert result.failures_lead == ["off"]
 
     def test_the_same_few_failures_in_both_arms_do_not(self):
         plan = make_plan()
         failures = {"off": {"40001": 3}, "on": {"40001": 3}}
-        result = analyse_study(plan, run(plan, noisy({"off": 1.4}), failures=failures))
+        result = verdict_of(plan, run(plan, noisy({"off": 1.4}), failures=failures))
         assert result.failures_lead == []
         assert result.sentences[0].startswith("off is ")
         assert "failures off: 24 of " in result.sentences[0]
@@ -252,7 +252,7 @@ class TestFailedTransactions:
 class TestSeveralLoadPoints:
     def test_the_primary_claim_is_the_mean_over_the_load_points(self):
         plan = make_plan(points=POINTS)
-        result = analyse_study(plan, run(plan, noisy({"off": 1.4})))
+        result = verdict_of(plan, run(plan, noisy({"off": 1.4})))
         primary, own = result.primary[0], result.claims("off")
         for block in range(8):
             assert primary.ratios[block].log_ratio == pytest.approx(
@@ -264,25 +264,23 @@ class TestSeveralLoadPoints:
     def test_the_load_points_share_the_error_and_need_more_blocks(self):
         plan = make_plan(points=POINTS, blocks=12)
         trials = run(plan, noisy({"off": 1.4}))
-        eight = analyse_study(plan, [trial for trial in trials if trial.block < 8])
+        eight = verdict_of(plan, [trial for trial in trials if trial.block < 8])
         assert eight.primary[0].verdict == "better"
         assert [claim.family for claim in eight.by_load_point] == [3, 3, 3]
         assert [claim.verdict for claim in eight.by_load_point] == ["undecided"] * 3
         assert [claim.fewest_blocks for claim in eight.by_load_point] == [12] * 3
-        assert [claim.verdict for claim in analyse_study(plan, trials).by_load_point] == ["better"] * 3
+        assert [claim.verdict for claim in verdict_of(plan, trials).by_load_point] == ["better"] * 3
 
     def test_one_load_point_is_the_primary_claim_itself(self):
         plan = make_plan()
-        result = analyse_study(plan, run(plan, noisy({"off": 1.4})))
+        result = verdict_of(plan, run(plan, noisy({"off": 1.4})))
         assert result.by_load_point[0].difference == result.primary[0].difference
         assert result.by_load_point[0].verdict == result.primary[0].verdict
 
     def test_load_points_that_disagree_are_told_beside_the_mean(self):
         plan = make_plan(points=POINTS, blocks=12)
         tps = noisy({})
-        result = analyse_study(
-            plan, run(plan, lambda p: tps(p) * (1 if p.arm == "on" else (2.0, 1.5, 0.8)[p.load_point]))
-        )
+        result = verdict_of(plan, run(plan, lambda p: tps(p) * (1 if p.arm == "on" else (2.0, 1.5, 0.8)[p.load_point])))
         assert result.primary[0].verdict == "better"
         assert any("better at 2, worse at 1 of 3" in note for note in result.notes)
 
@@ -291,15 +289,15 @@ class TestSeveralArms:
     def test_the_primary_claims_share_the_error(self):
         plan = make_plan(("15", "16", "17", "18"), blocks=12)
         trials = run(plan, noisy({"16": 1.2, "17": 0.8}))
-        result = analyse_study(plan, trials)
+        result = verdict_of(plan, trials)
         assert [(claim.arm, claim.family) for claim in result.primary] == [("16", 3), ("17", 3), ("18", 3)]
         assert [claim.verdict for claim in result.primary][:2] == ["better", "worse"]
         assert result.exit_status == 1
-        assert not analyse_study(plan, [trial for trial in trials if trial.block < 8]).decided
+        assert not verdict_of(plan, [trial for trial in trials if trial.block < 8]).decided
 
     def test_a_withheld_arm_does_not_withhold_the_others(self):
         plan = make_plan(("15", "16", "17"), blocks=12)
-        result = analyse_study(plan, run(plan, noisy({"16": 1.2, "17": 1.2})), withhold("15", "17"))
+        result = verdict_of(plan, run(plan, noisy({"16": 1.2, "17": 1.2})), withhold("15", "17"))
         assert [claim.verdict for claim in result.primary] == ["better", "withheld"]
         assert result.decided
         assert result.exit_status == 2
@@ -307,7 +305,7 @@ class TestSeveralArms:
 
 def test_unequal_durability_withholds_the_verdict_and_says_why():
     plan = make_plan()
-    result = analyse_study(plan, run(plan, noisy({"off": 1.4})), withhold("on", "off"))
+    result = verdict_of(plan, run(plan, noisy({"off": 1.4})), withhold("on", "off"))
     assert result.primary[0].verdict == "withheld"
     assert result.exit_status == 2
     assert result.sentences == ["No verdict on off against on: Durability differs: fsync is off. Declare it."]
@@ -319,7 +317,7 @@ class TestSteadyState:
     def test_an_arm_that_keeps_rising_is_not_at_steady_state_and_the_verdict_says_what_it_speaks_of(self):
         plan = make_plan()
         trials = run(plan, noisy({"off": 1.4}))
-        result = analyse_study(plan, trials, None, seconds_of(trials, 0.1))
+        result = verdict_of(plan, trials, None, seconds_of(trials, 0.1))
         assert [entry.state for entry in result.steadiness] == ["rising", "rising"]
         assert result.steadiness[0].trend == pytest.approx(0.1, abs=0.03)
         assert "regime: not at steady state (on rises " in result.sentences[0]
@@ -328,34 +326,34 @@ class TestSteadyState:
     def test_a_negligible_trend_is_steady(self):
         plan = make_plan()
         trials = run(plan, noisy({"off": 1.4}))
-        assert [e.state for e in analyse_study(plan, trials, None, seconds_of(trials, -0.005)).steadiness] == [
+        assert [e.state for e in verdict_of(plan, trials, None, seconds_of(trials, -0.005)).steadiness] == [
             "steady"
         ] * 2
 
     def test_trials_of_a_few_seconds_are_not_checked(self):
         plan = make_plan()
         trials = run(plan, noisy({"off": 1.4}))
-        result = analyse_study(plan, trials, None, {trial.index: [1, 2, 3] for trial in trials})
+        result = verdict_of(plan, trials, None, {trial.index: [1, 2, 3] for trial in trials})
         assert [entry.state for entry in result.steadiness] == ["unknown"] * 2
         assert "regime: not checked (too few blocks or seconds)" in result.sentences[0]
 
     def test_a_few_blocks_are_not_called_steady(self):
         plan = make_plan()
         trials = run(plan, noisy({"off": 1.4}), upto=10)
-        steady = analyse_study(plan, trials, None, seconds_of(trials)).steadiness
+        steady = verdict_of(plan, trials, None, seconds_of(trials)).steadiness
         assert [(entry.state, entry.blocks) for entry in steady] == [("unknown", 5)] * 2
 
     def test_a_partial_last_second_does_not_make_a_trend(self):
         plan = make_plan()
         trials = run(plan, noisy({"off": 1.4}))
         seconds = {index: [*values, 3] for index, values in seconds_of(trials).items()}
-        assert [e.state for e in analyse_study(plan, trials, None, seconds).steadiness] == ["steady"] * 2
+        assert [e.state for e in verdict_of(plan, trials, None, seconds).steadiness] == ["steady"] * 2
 
 
 def test_rare_slow_blocks_are_told_when_they_pull_the_mean_away():
     plan = make_plan(blocks=27)
     tps = noisy({"off": 1.1}, sd=0.005)
-    result = analyse_study(plan, run(plan, lambda p: tps(p) * (0.2 if p.arm == "off" and p.block in (4, 11) else 1)))
+    result = verdict_of(plan, run(plan, lambda p: tps(p) * (0.2 if p.arm == "off" and p.block in (4, 11) else 1)))
     claim = result.primary[0]
     assert claim.verdict == "better"
     assert claim.unstable
@@ -366,7 +364,7 @@ def test_rare_slow_blocks_are_told_when_they_pull_the_mean_away():
 class TestLevels:
     def test_latency_is_the_median_trial_with_its_spread(self):
         plan = make_plan()
-        result = analyse_study(plan, run(plan, lambda planned: 2000.0 + 100 * planned.block))
+        result = verdict_of(plan, run(plan, lambda planned: 2000.0 + 100 * planned.block))
         p50 = result.levels[0].latency_us["p50"]
         assert p50 is not None
         assert p50.highest == pytest.approx(0.9 * 8e6 / 2000)
@@ -375,7 +373,7 @@ class TestLevels:
 
     def test_a_percentile_needs_a_hundred_slower_transactions_in_every_trial(self):
         plan = make_plan()
-        latency = analyse_study(plan, run(plan, lambda planned: 10_000 / 6 if planned.index else 9_990 / 6)).levels
+        latency = verdict_of(plan, run(plan, lambda planned: 10_000 / 6 if planned.index else 9_990 / 6)).levels
         by_arm = {level.arm: level.latency_us for level in latency}
         first = plan.trials[0].arm
         other = next(arm for arm in plan.arms if arm != first)

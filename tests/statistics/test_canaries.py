@@ -8,8 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.records.study import Canary, CanaryReading, Plan, PlannedTrial, Trial
+from pgtrial.report.verdict import disturbance_notes
 from pgtrial.statistics import canaries as rule
-from pgtrial.statistics.canaries import disturbance_notes, is_off, judge, judgements, most_voids
+from pgtrial.statistics.canaries import is_off, judge, judgements, most_voids
 
 from .canaries import USUAL, reading, references
 from .studies import make_plan

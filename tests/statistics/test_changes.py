@@ -10,8 +10,8 @@ import pytest
 
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
-from pgtrial.statistics.analysis import analyse_study
 
 from .studies import POINT, make_plan, noisy, run
 
@@ -36,7 +36,7 @@ def recorded(
 
 def study(levels: Levels, *, blocks: int = 12, plan: Plan | None = None, seed: int = 1) -> StudyResult:
     plan, trials, seconds = recorded(levels, blocks=blocks, plan=plan, seed=seed)
-    return analyse_study(plan, trials, None, seconds)
+    return verdict_of(plan, trials, None, seconds)
 
 
 def both(planned: PlannedTrial) -> np.ndarray:
@@ -154,7 +154,7 @@ def test_a_failed_trial_is_the_worst_rank_in_every_regime():
     trials = run(plan, lambda p: None if p.index == failed else 1000.0)
     rng = np.random.default_rng(0)
     seconds = {t.index: [int(n) for n in np.round(steps(1700, 30, 300) + rng.normal(0, 9, 60))] for t in trials}
-    parts = analyse_study(plan, trials, None, seconds).primary[0].parts
+    parts = verdict_of(plan, trials, None, seconds).primary[0].parts
     assert len(parts) == 2
     for part in parts:
         assert part.ratios[2].log_ratio == -p8.WORST
@@ -170,7 +170,7 @@ def test_whether_arms_are_read_by_regime_does_not_depend_on_which_is_which():
         level = {True: [1000] * 30 + [300] * 30, False: [1000] * 60}
         seconds = {t.index: level[t.index in changed] for t in trials}
         swapped = [t.model_copy(update={"arm": "b" if t.arm == "a" else "a"}) for t in trials]
-        one, other = (analyse_study(plan, each, None, seconds).primary[0] for each in (trials, swapped))
+        one, other = (verdict_of(plan, each, None, seconds).primary[0] for each in (trials, swapped))
         assert [len(part.ratios) for part in one.parts] == [len(part.ratios) for part in other.parts]
         for ours, theirs in zip(one.parts, other.parts, strict=True):
             pairs = zip(ours.ratios, theirs.ratios, strict=True)

@@ -7,7 +7,7 @@ import pytest
 
 from pgtrial.model.records.results import Cost, StudyResult
 from pgtrial.model.records.study import LoadPoint, Plan, Trial
-from pgtrial.statistics.analysis import analyse_study
+from pgtrial.report.verdict import verdict_of
 
 from .studies import make_plan, noisy, run
 
@@ -42,7 +42,7 @@ def with_deltas(trials: list[Trial], arm: str, factor: dict[str, float], sd: flo
 
 
 def analysed(plan: Plan, speed: float, factor: dict[str, float], **options: float) -> StudyResult:
-    return analyse_study(plan, with_deltas(run(plan, noisy({"off": speed})), "off", factor, **options))
+    return verdict_of(plan, with_deltas(run(plan, noisy({"off": speed})), "off", factor, **options))
 
 
 def cost(result: StudyResult, what: str, arm: str = "off", point: int | None = 0) -> Cost:
@@ -104,7 +104,7 @@ def test_with_several_load_points_the_sentence_is_about_the_mean_of_the_ratios()
 
 def test_before_the_first_look_there_is_a_median_and_no_difference():
     plan = make_plan()
-    result = analyse_study(plan, with_deltas(run(plan, noisy({}), upto=6), "off", {}))
+    result = verdict_of(plan, with_deltas(run(plan, noisy({}), upto=6), "off", {}))
     assert cost(result, "WAL").median is not None
     assert cost(result, "WAL").difference is None
 
@@ -118,5 +118,5 @@ def test_a_failed_trial_has_no_cost():
     plan = make_plan()
     tps = noisy({"off": 1.4})
     trials = with_deltas(run(plan, lambda p: None if (p.block, p.arm) == (2, "off") else tps(p)), "off", {})
-    assert cost(analyse_study(plan, trials), "WAL").trials == 7
-    assert cost(analyse_study(plan, trials), "WAL", "on").trials == 8
+    assert cost(verdict_of(plan, trials), "WAL").trials == 7
+    assert cost(verdict_of(plan, trials), "WAL", "on").trials == 8

@@ -9,7 +9,7 @@ import pytest
 
 from pgtrial.model.records.results import Criterion, StudyResult
 from pgtrial.model.records.study import Audit, Finding
-from pgtrial.statistics.analysis import analyse_study
+from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.criteria import SECONDARY, criteria
 from pgtrial.statistics.p8 import fewest_blocks, interval, schedule
 from pgtrial.statistics.ratios import Grid
@@ -57,7 +57,7 @@ def test_a_secondary_interval_is_that_of_the_signed_ranks_at_the_shared_error():
     logs = [math.log((medians[block, "slow"] or 0) / (medians[block, "fast"] or 0)) for block in range(12)]
     look = schedule([8, 12])[-1]
     expected = interval(logs, look.alpha / SECONDARY)
-    found = row(analyse_study(plan, trials), "median").difference
+    found = row(verdict_of(plan, trials), "median").difference
     assert found is not None
     assert [found.low, found.value, found.high] == pytest.approx(
         [np.expm1(value) for value in (expected.low, expected.estimate, expected.high)]
@@ -134,7 +134,7 @@ def test_each_comparison_has_its_own_rows():
 def test_where_deployments_are_the_unit_they_are_so_for_every_criterion(deployments):
     plan = deployed(deployments).model_copy(update={"load_points": [POINT], "margin": 0.05})
     first, second = plan.arms
-    result = analyse_study(plan, trials_of(plan, {first: noisy(1.0), second: noisy(0.5)}))
+    result = verdict_of(plan, trials_of(plan, {first: noisy(1.0), second: noisy(0.5)}))
     assert {entry.blocks for entry in result.criteria} == {deployments}
     assert winners(result)["median"] == winners(result)["mean"] == second
 
@@ -154,6 +154,6 @@ def test_equal_arms_have_a_winner_in_any_criterion_in_at_most_one_study_of_twent
 
 def test_a_study_without_tasks_has_no_criteria_and_its_verdict_does_not_name_them():
     plan = make_plan()
-    result = analyse_study(plan, [make_trial(plan, planned, 1000.0) for planned in plan.trials])
+    result = verdict_of(plan, [make_trial(plan, planned, 1000.0) for planned in plan.trials])
     assert result.criteria == []
     assert "criteria" not in result.model_dump_json()

@@ -12,8 +12,8 @@ from scipy.stats import ttest_1samp
 from pgtrial.conduct.deployments import share_out
 from pgtrial.model.records.results import BlockRatio, StudyResult
 from pgtrial.model.records.study import Plan
+from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
-from pgtrial.statistics.analysis import analyse_study
 from pgtrial.statistics.deployments import Units, t_interval
 
 from .studies import POINT, deployed, peculiar, run
@@ -70,9 +70,9 @@ def test_the_t_interval_is_that_of_the_textbook():
 def test_one_look_at_the_end_decides_few_deployments_and_not_the_blocks():
     plan = deployed(6)
     trials = run(plan, peculiar(plan, effect=0.25))
-    (early,) = analyse_study(plan, trials[:-1]).primary
+    (early,) = verdict_of(plan, trials[:-1]).primary
     assert (early.verdict, early.looks, early.unit) == ("undecided", [], "deployment")
-    (claim,) = analyse_study(plan, trials).primary
+    (claim,) = verdict_of(plan, trials).primary
     assert (claim.verdict, claim.blocks, len(claim.ratios)) == ("better", 6, 6)
     logs = [ratio.log_ratio for ratio in claim.ratios if ratio.log_ratio is not None]
     expected = t_interval(logs)
@@ -84,17 +84,17 @@ def test_one_look_at_the_end_decides_few_deployments_and_not_the_blocks():
 def test_from_eight_on_deployments_are_the_blocks_of_the_rule():
     plan = deployed(12)
     trials = run(plan, peculiar(plan, effect=0.25))
-    (claim,) = analyse_study(plan, trials).primary
+    (claim,) = verdict_of(plan, trials).primary
     assert [look.blocks for look in claim.looks] == [8, 12]
     assert claim.looks[0].alpha == p8.ALPHAS[0]
-    first_eight = analyse_study(plan, [trial for trial in trials if trial.block < 32])
+    first_eight = verdict_of(plan, [trial for trial in trials if trial.block < 32])
     assert first_eight.decided
-    assert not analyse_study(plan, [trial for trial in trials if trial.block < 31]).decided
+    assert not verdict_of(plan, [trial for trial in trials if trial.block < 31]).decided
 
 
 def test_with_fewer_than_four_the_block_stays_the_unit():
     plan = deployed(3)
-    (claim,) = analyse_study(plan, run(plan, peculiar(plan, effect=0.3))).primary
+    (claim,) = verdict_of(plan, run(plan, peculiar(plan, effect=0.3))).primary
     assert (claim.unit, len(claim.ratios)) == ("block", 12)
 
 
@@ -115,7 +115,7 @@ def test_a_deployment_counts_once_all_its_blocks_are_there():
 
 def test_several_arms_and_load_points_share_the_error_of_the_one_look():
     plan = deployed(5, arms=("a", "b", "c"), points=(POINT, SECOND))
-    result = analyse_study(plan, run(plan, peculiar(plan)))
+    result = verdict_of(plan, run(plan, peculiar(plan)))
     assert [claim.looks[0].claim_alpha for claim in result.primary] == [0.025] * 2
     assert {claim.family for claim in result.by_load_point} == {2}
     assert [look.blocks for look in result.looks] == [5]
@@ -124,7 +124,7 @@ def test_several_arms_and_load_points_share_the_error_of_the_one_look():
 @pytest.mark.parametrize(("number", "name"), [(6, "95% t interval"), (8, "95% sequential interval")])
 def test_the_sentence_counts_deployments(number, name):
     plan = deployed(number)
-    result = analyse_study(plan, run(plan, peculiar(plan, effect=0.25)))
+    result = verdict_of(plan, run(plan, peculiar(plan, effect=0.25)))
     assert f"{name} " in result.sentences[0]
     assert f"{number} deployments of each arm with 4 blocks of 2 x 6s each" in result.sentences[0]
     assert StudyResult.model_validate_json(result.model_dump_json()) == result
@@ -132,7 +132,7 @@ def test_the_sentence_counts_deployments(number, name):
 
 def test_undecided_is_told_with_the_deployments_that_would_decide():
     plan = deployed(6)
-    result = analyse_study(plan, run(plan, peculiar(plan, effect=0.02, seed=2)))
+    result = verdict_of(plan, run(plan, peculiar(plan, effect=0.02, seed=2)))
     (claim,) = result.primary
     assert claim.verdict == "undecided"
     assert "Undecided after 6 deployments" in result.sentences[0]

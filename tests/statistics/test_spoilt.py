@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.model.records.study import ClientWarning, LoadPoint, Phase, Plan, Trial
+from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
-from pgtrial.statistics.analysis import analyse_study
 
 from .studies import make_plan, noisy, run
 
@@ -31,7 +31,7 @@ def study(count: int, arm: str = "off", **plan: bool) -> tuple[Plan, list[Trial]
 
 
 def test_a_busy_client_withholds_its_load_point_and_the_mean_and_no_other_arm():
-    result = analyse_study(*study(2))
+    result = verdict_of(*study(2))
     assert [(claim.arm, claim.verdict) for claim in result.primary] == [("off", "withheld"), ("local", "better")]
     assert [claim.verdict for claim in result.claims("off")] == ["better", "withheld"]
     assert [claim.verdict for claim in result.claims("local")] == ["better", "better"]
@@ -39,7 +39,7 @@ def test_a_busy_client_withholds_its_load_point_and_the_mean_and_no_other_arm():
 
 
 def test_the_sentence_says_where_and_why_and_what_to_do():
-    sentence = analyse_study(*study(2)).sentences[0]
+    sentence = verdict_of(*study(2)).sentences[0]
     assert sentence.startswith("No verdict on off against on: The client itself was a limit of off (2 of 12 ")
     assert "trials of off at select-only, scale 10, 32 clients)" in sentence
     assert "The busiest load thread used 93% of a CPU." in sentence
@@ -49,7 +49,7 @@ def test_the_sentence_says_where_and_why_and_what_to_do():
 
 
 def test_a_busy_client_of_the_baseline_withholds_every_comparison():
-    result = analyse_study(*study(12, arm="on"))
+    result = verdict_of(*study(12, arm="on"))
     assert [claim.verdict for claim in result.primary] == ["withheld", "withheld"]
     assert len(result.withheld) == 1
 
@@ -58,7 +58,7 @@ def test_several_arms_and_load_points_are_told_once():
     plan, trials = study(12, arm="on")
     for arm, point in (("off", POINTS[0]), ("off", POINTS[1])):
         trials = warned(trials, arm, point, 12)
-    result = analyse_study(plan, trials)
+    result = verdict_of(plan, trials)
     assert [claim.verdict for claim in result.claims("local")] == ["better", "withheld"]
     assert [claim.verdict for claim in result.claims("off")] == ["withheld", "withheld"]
     assert result.sentences[0].count("The client itself was a limit of on and off") == 1
@@ -66,14 +66,14 @@ def test_several_arms_and_load_points_are_told_once():
 
 
 def test_one_trial_in_eight_is_tolerated():
-    result = analyse_study(*study(1))
+    result = verdict_of(*study(1))
     assert [claim.verdict for claim in result.primary] == ["better", "better"]
     assert result.findings == []
 
 
 @pytest.mark.parametrize("count", [2, 12])
 def test_a_study_that_allows_a_busy_client_has_its_verdict_with_a_warning_above(count):
-    result = analyse_study(*study(count, allow_busy_client=True))
+    result = verdict_of(*study(count, allow_busy_client=True))
     assert [claim.verdict for claim in result.primary] == ["better", "better"]
     [finding] = result.findings
     assert (finding.rule, finding.severity, finding.arms) == ("busy_client", "warning", ["off"])
@@ -88,18 +88,18 @@ def test_a_client_behind_its_schedule_is_told_to_use_more_clients():
         else trial
         for trial in trials
     ]
-    result = analyse_study(plan, trials)
+    result = verdict_of(plan, trials)
     assert result.primary[0].verdict == "withheld"
     [finding] = result.findings
     assert finding.rule == "schedule_lag"
     assert "more clients or threads" in finding.cure
-    assert analyse_study(plan.model_copy(update={"allow_busy_client": True}), trials).primary[0].verdict == "better"
+    assert verdict_of(plan.model_copy(update={"allow_busy_client": True}), trials).primary[0].verdict == "better"
 
 
 def test_trials_without_a_word_of_the_engine_carry_no_warning():
     plan, trials = study(12)
     silent = [trial.model_copy(update={"client": None}) for trial in trials]
-    assert analyse_study(plan, silent).findings == []
+    assert verdict_of(plan, silent).findings == []
 
 
 RATE = POINTS[0].model_copy(update={"rate": 500.0})
@@ -124,7 +124,7 @@ def _answering(trial: Trial, mean_us: float) -> Phase | None:
 
 
 def test_at_a_rate_the_verdict_is_about_the_mean_response_time():
-    result = analyse_study(*at_rate(), seconds={})
+    result = verdict_of(*at_rate(), seconds={})
     [claim] = result.primary
     assert claim.verdict == "better"
     assert claim.difference is not None
@@ -136,11 +136,11 @@ def test_at_a_rate_the_verdict_is_about_the_mean_response_time():
 
 
 def test_a_slower_response_at_the_same_rate_is_worse():
-    assert analyse_study(*at_rate(0.8)).exit_status == 1
+    assert verdict_of(*at_rate(0.8)).exit_status == 1
 
 
 def test_an_arm_that_does_not_keep_the_rate_is_told_and_gives_no_verdict_on_response_times():
-    result = analyse_study(*at_rate(served={"off": 410.0}))
+    result = verdict_of(*at_rate(served={"off": 410.0}))
     assert result.primary[0].verdict == "withheld"
     told = "The rate was not kept by off (12 of 12 trials of off at select-only, scale 10, 8 clients, 500/s), "
     assert told in result.sentences[0]
@@ -149,12 +149,12 @@ def test_an_arm_that_does_not_keep_the_rate_is_told_and_gives_no_verdict_on_resp
 
 def test_the_chance_of_the_schedule_is_no_lack_of_speed():
     # 3,000 transactions are asked for, with a standard deviation of 55
-    assert analyse_study(*at_rate(served={"off": 475.0})).primary[0].verdict == "better"
+    assert verdict_of(*at_rate(served={"off": 475.0})).primary[0].verdict == "better"
 
 
 def test_a_failed_trial_at_a_rate_is_the_worst_rank():
     plan, trials = at_rate()
     gone = next(trial for trial in trials if trial.arm == "off")
     failed = gone.model_copy(update={"status": "failed", "measured": None})
-    ratios = analyse_study(plan, [failed if trial is gone else trial for trial in trials]).primary[0].ratios
+    ratios = verdict_of(plan, [failed if trial is gone else trial for trial in trials]).primary[0].ratios
     assert [ratio.log_ratio for ratio in ratios if ratio.failed] == [-p8.WORST]

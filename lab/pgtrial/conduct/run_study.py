@@ -12,7 +12,7 @@ from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins
 from pgtrial.conduct.run_trial import ENGINE_GRACE_S, run_trial
 from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
-from pgtrial.evidence.audit.rules import audit, whole_audit
+from pgtrial.evidence.audit.rules import audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.loads.engine import engine_path
@@ -25,9 +25,8 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import LeftOnHost, Workspace
-from pgtrial.statistics.analysis import StudyResult, analyse_study
 from pgtrial.statistics.claims import decide
-from pgtrial.statistics.words import in_regime
+from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.timelines import committed_seconds
 
@@ -39,7 +38,7 @@ def run_study(
     spec: StudySpec | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
     read_canary: ReadCanary | None = None,
-) -> StudyResult:
+) -> None:
     """Run every planned trial that is not stored yet, until the stopping rule ends the study.
 
     `spec` is the study as the user gave it, with passwords that the frozen one does not hold; `read_canary` stands in
@@ -52,7 +51,8 @@ def run_study(
         discard_unfinished(study)
         study.finish_void()
         if isinstance(_next_step(study, given, study.trials()), Stop):
-            return _end(study, given, listener)
+            _end(study, given, listener)
+            return
         workspace = stack.enter_context(_workspace(listener))
         for notice in workspace.notices:
             listener(Preparing(notice))
@@ -66,7 +66,7 @@ def run_study(
         if given.verdict.canary:
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
         _run_trials(study, given, arms, maker, listener, engine_grace_s=engine_grace_s, watch=watch)
-        return _end(study, given, listener)
+        _end(study, given, listener)
 
 
 @contextmanager
@@ -182,17 +182,13 @@ def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> P
 def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
     trials = study.trials()
     compared = decide(study.plan, trials, committed_seconds(study, trials))
-    running = {f"{each.arm}{in_regime(each)}": each.running for each in compared if each.running is not None}
+    running = {each.name: each.running for each in compared if each.running is not None}
     decided = all(each.decided for each in compared)
     return BlockEnds(block, look=complete in study.plan.looks, decided=decided, running=running)
 
 
-def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> StudyResult:
+def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:
     trials = study.trials()
     step = _next_step(study, spec, trials)
-    facts = study.facts()
-    audited = whole_audit(study.audit(), study.plan, facts, trials)
-    seconds = committed_seconds(study, trials)
-    result = analyse_study(study.plan, trials, audited, seconds, study.canaries(), facts=facts)
-    listener(StudyEnds(step.reason if isinstance(step, Stop) else "", result.blocks_complete))
-    return result
+    reason = step.reason if isinstance(step, Stop) else ""
+    listener(StudyEnds(reason, blocks=len(Grid(study.plan, trials).counted)))

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pgtrial.model.records.study import Canary, Plan, PlannedTrial, Trial
 from pgtrial.model.units import format_duration
 from pgtrial.statistics.canaries import judgements
+from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.claims import decide
-from pgtrial.statistics.steady import Seconds
 
 _OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from pgtrial.model.records.results import StudyResult
 from pgtrial.report import html, markdown
 from pgtrial.report.data import read_data
 from pgtrial.report.published import beside
 from pgtrial.report.sections import sections
-from pgtrial.statistics.analysis import StudyResult
 from pgtrial.store.directory import StudyDirectory
 
 

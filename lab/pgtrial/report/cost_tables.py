@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
-from pgtrial.statistics.costs import clearly, difference_text
+from pgtrial.report.words import cost_text
+from pgtrial.statistics.costs import clearly
 
 
 def cost_tables(data: StudyData) -> list[Table]:
@@ -19,7 +20,7 @@ def cost_tables(data: StudyData) -> list[Table]:
             cost.arm,
             _number(cost.median),
             f"{_number(cost.low)} to {_number(cost.high)}" if cost.low is not None else NONE,
-            difference_text(cost) or NONE,
+            cost_text(cost) or NONE,
             ("yes" if clearly(cost, margin) else "no") if cost.difference else NONE,
             str(cost.blocks) if cost.difference else NONE,
         ]

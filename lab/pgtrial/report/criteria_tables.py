@@ -12,10 +12,10 @@ from pgtrial.model.records.tasks import TaskTimes
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables import NONE, Table
+from pgtrial.report.words import interval_text
 from pgtrial.statistics.criteria import FAILURES, SECONDARY
 from pgtrial.statistics.deployments import Units
 from pgtrial.statistics.levels import NOTABLE_SHARE
-from pgtrial.statistics.words import interval_text
 
 CREATION = "creation of the table"
 

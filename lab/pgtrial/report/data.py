@@ -9,9 +9,10 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from pgtrial.evidence.audit.rules import whole_audit
+from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import Canary, Facts, Plan, Trial
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.statistics.analysis import StudyResult, analyse_study
+from pgtrial.report.verdict import verdict_of
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.timelines import committed_per_second
 
@@ -63,7 +64,7 @@ def read_data(directory: StudyDirectory) -> StudyData:
         trials=trials,
         timelines=timelines,
         facts=facts,
-        result=analyse_study(directory.plan, trials, audit, seconds, canaries, facts=facts),
+        result=verdict_of(directory.plan, trials, audit, seconds, canaries, facts=facts),
         canaries=canaries,
         waits=_by_trial(trials, directory.waits),
         observed=_by_trial(trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))),

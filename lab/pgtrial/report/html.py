@@ -14,10 +14,10 @@ from markupsafe import Markup
 
 from pgtrial.model.records.results import Claim
 from pgtrial.model.units import decimals_for, percent
+from pgtrial.report import words
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
-from pgtrial.statistics import words
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 

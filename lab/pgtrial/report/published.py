@@ -12,7 +12,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.records.results import Claim, Word
 from pgtrial.model.units import decimals_for
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.words import where
+from pgtrial.report.words import where
 
 
 class Ratio(Record):

@@ -10,9 +10,9 @@ from pgtrial.model.records.results import Claim, Level
 from pgtrial.model.records.study import Measure, Trial
 from pgtrial.model.units import percent, plural
 from pgtrial.report.data import StudyData
+from pgtrial.report.words import interval_name, interval_text, where
 from pgtrial.statistics import p8
 from pgtrial.statistics.deployments import is_fixed
-from pgtrial.statistics.words import interval_name, interval_text, where
 
 
 @dataclass(frozen=True)

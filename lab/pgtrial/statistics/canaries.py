@@ -10,7 +10,7 @@ from typing import Literal
 
 from pgtrial.model.records.results import DisturbedBlock
 from pgtrial.model.records.study import Canary, CanaryReading, Deviation, Judgement, Plan
-from pgtrial.model.units import percent, plural
+from pgtrial.model.units import percent
 from pgtrial.statistics.levels import robust_sd
 
 PROBES = {
@@ -106,37 +106,6 @@ def disturbed(canaries: Sequence[Canary], outcome: Literal["void", "noisy"]) -> 
     ]
 
 
-def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
-    """What a reader has to know of voided and noisy blocks, one sentence each."""
-    voids, noisy = disturbed(canaries, "void"), disturbed(canaries, "noisy")
-    notes = []
-    if voids:
-        told = "; ".join(f"block {each.block + 1}: {each.reason}" for each in voids)
-        notes.append(f"The canary voided {plural(len(voids), 'block')}, set aside and run again. {told}.")
-    if noisy:
-        told = ", ".join(str(each.block + 1) for each in noisy)
-        verb = "counts" if len(noisy) == 1 else "count"
-        notes.append(
-            f"The host was disturbed in {plural(len(noisy), 'more block')} that {verb} all the same, since no more "
-            f"than {most_voids(plan.max_blocks)} of {plan.max_blocks} may be voided: {told}."
-        )
-    last = Counter(_last_arm(plan, each.block) for each in judgements(canaries) if _off_after(each))
-    for arm, count, p in _uneven(last, len(plan.arms)):
-        notes.append(
-            f"The canary was off {count} of {last.total()} times just after a trial of {arm} (p = {p:.2g}): what "
-            f"{arm} leaves behind may disturb what follows it."
-        )
-    failed = Counter[str]()
-    for each in voids:
-        failed.update(each.failed)
-    for arm, count, p in _uneven(failed, len(plan.arms)):
-        notes.append(
-            f"Of {plural(failed.total(), 'failed trial')} in voided blocks {count} are of {arm} (p = {p:.2g}): voiding "
-            f"may have hidden failures; read voided/ in the study's directory."
-        )
-    return notes
-
-
 def _reason(off: Sequence[Deviation], before: int) -> str:
     """The deviations in words; a sentence without its full stop."""
     parts = []
@@ -150,15 +119,14 @@ def _reason(off: Sequence[Deviation], before: int) -> str:
     return " and ".join(parts)
 
 
-def _off_after(judgement: Judgement) -> bool:
-    return any(each.canary != judgement.before for each in judgement.off)
+def last_before_off(plan: Plan, canaries: Sequence[Canary]) -> Counter[str]:
+    """How often each arm ran last in a block after which the canary was off."""
+    off = [each.block for each in judgements(canaries) if any(one.canary != each.before for one in each.off)]
+    last = {trial.block: trial.arm for trial in sorted(plan.trials, key=lambda trial: trial.index)}
+    return Counter(last[block] for block in off)
 
 
-def _last_arm(plan: Plan, block: int) -> str:
-    return max((trial for trial in plan.trials if trial.block == block), key=lambda trial: trial.index).arm
-
-
-def _uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
+def uneven(counts: Mapping[str, int], arms: int) -> list[tuple[str, int, float]]:
     """Arms with more than their share, by an exact binomial test at 5%, one arm at a time."""
     total = sum(counts.values())
     found = []

@@ -1,19 +1,24 @@
-"""Where the regime changes within trials: by arm and load point, for a comparison, and the speeds on either side."""
+"""How speed changed within trials: changes of regime by arm and load point, and the trend where there are none."""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Literal
 
 import numpy as np
+from scipy.special import bdtrc
 
-from pgtrial.model.records.results import BlockRatio, CellRegimes, Regime, Shape, TrialRegime, When
+from pgtrial.model.records.results import BlockRatio, CellRegimes, Regime, Shape, Steadiness, TrialRegime, When
 from pgtrial.model.records.study import Trial
 from pgtrial.statistics.levels import spread
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.regimes import detect
 from pgtrial.statistics.spoilt import TOLERATED
-from pgtrial.statistics.steady import Seconds
+
+Seconds = Mapping[int, Sequence[int]]
+"""Committed transactions in each second of the measured part, by index of the trial."""
 
 TOLERATED_BLOCKS = 2 * TOLERATED
 """Share of blocks that may hold a trial whose regime changes: one in four, as many as two spoilt arms may spoil.
@@ -24,6 +29,15 @@ each regime does not depend on which arm is which, and the coin stays fair under
 
 _CHANGING: tuple[Shape, ...] = ("warm-up", "slow-down", "collapse", "recovery", "no steady state")
 """Classes that end on another level than they began with. A cyclic trial comes back, and its average is a level."""
+
+_NEGLIGIBLE = 0.01
+"""A trend within a trial, as a share, that is not called a trend."""
+
+_FEWEST_SECONDS = 4
+"""Whole seconds below which a slope says nothing."""
+
+_FEWEST_BLOCKS = 6
+"""Blocks below which the sign test cannot find a trend, so that finding none means nothing."""
 
 
 class Changes:
@@ -108,7 +122,7 @@ class Changes:
             ],
         )
 
-    def told(self) -> list[CellRegimes]:
+    def cells(self) -> list[CellRegimes]:
         """All arms at the load points where some trial did not keep one level."""
         plan = self._grid.plan
         found = [[self.cell(arm, point) for arm in plan.arms] for point in range(len(plan.load_points))]
@@ -127,3 +141,47 @@ def _regime(trial: Trial, seconds: Seconds) -> Regime | None:
 
 def _many(blocks: int, of: int) -> bool:
     return blocks > TOLERATED_BLOCKS * of
+
+
+def steadiness(grid: Grid, arm: str, seconds: Seconds) -> Steadiness:
+    """A sign test over blocks: do more than half of all blocks rise, or fall, by more than 1%? 5% error, two-sided."""
+    trends = []
+    for block in grid.counted:
+        slopes = [trend(trial, seconds.get(trial.index, ())) for trial in grid.of(arm) if trial.block == block]
+        known = [slope for slope in slopes if slope is not None]
+        if known:
+            trends.append(math.fsum(known) / len(known))
+    rising = sum(value > math.log1p(_NEGLIGIBLE) for value in trends)
+    falling = sum(value < math.log1p(-_NEGLIGIBLE) for value in trends)
+    state: Literal["steady", "rising", "falling", "unknown"] = "steady" if len(trends) >= _FEWEST_BLOCKS else "unknown"
+    if _majority(rising, len(trends)):
+        state = "rising"
+    elif _majority(falling, len(trends)):
+        state = "falling"
+    return Steadiness(
+        arm=arm,
+        state=state,
+        trend=math.expm1(float(np.median(trends))) if trends else None,
+        blocks=len(trends),
+        rising=rising,
+        falling=falling,
+    )
+
+
+def trend(trial: Trial, committed: Sequence[int]) -> float | None:
+    """Change of ln tps from start to end of the measured part by the Theil-Sen slope; None for too few seconds.
+
+    The last second counts only if it is whole. A second without a commit counts as half a transaction.
+    """
+    if trial.measured is None:
+        return None
+    whole = np.asarray(committed[: math.floor(trial.measured.duration_s + 0.01)], dtype=np.float64)
+    if len(whole) < _FEWEST_SECONDS or not whole.any():
+        return None
+    logs = np.log(np.maximum(whole, 0.5))
+    first, second = np.triu_indices(len(logs), 1)
+    return float(np.median((logs[second] - logs[first]) / (second - first))) * len(logs)
+
+
+def _majority(hits: int, of: int) -> bool:
+    return of > 0 and float(bdtrc(hits - 1, of, 0.5)) <= 0.025

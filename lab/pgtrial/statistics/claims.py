@@ -11,11 +11,10 @@ import numpy as np
 from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.changes import Changes
+from pgtrial.statistics.changes import Changes, Seconds
 from pgtrial.statistics.deployments import t_interval
 from pgtrial.statistics.levels import robust_sd
 from pgtrial.statistics.ratios import Grid
-from pgtrial.statistics.steady import Seconds
 
 _ODD = 3.5
 """Modified z-score of an odd block (Iglewicz and Hoaglin 1993, How to detect and handle outliers)."""

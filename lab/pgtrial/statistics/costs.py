@@ -14,12 +14,10 @@ import numpy as np
 
 from pgtrial.model.records.results import Claim, Cost
 from pgtrial.model.records.study import Trial
-from pgtrial.model.units import percent
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.levels import median_interval
 from pgtrial.statistics.ratios import Grid
-from pgtrial.statistics.words import interval_text
 
 _ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
 """Workloads of which one transaction is exactly one of the server's."""
@@ -66,54 +64,12 @@ def _values(grid: Grid, kind: Kind, arm: str, point: int | None) -> list[float]:
     return sorted(v for v in (kind.of(t) for t in grid.of(arm, point) if grid.goodput(t)) if v is not None)
 
 
-def moved_with(claims: Sequence[Claim], found: Sequence[Cost], margin: float) -> list[str]:
-    """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
-    sentences = []
-    for claim in claims:
-        if claim.verdict not in ("better", "worse"):
-            continue
-        single = all(cost.load_point is not None for cost in found)
-        own = [c for c in found if c.arm == claim.arm and (c.load_point is None or single) and clearly(c, margin)]
-        if not own:
-            continue
-        fits = [cost for cost in own if (_value(cost) < 0) == (claim.verdict == "better")]
-        against = [cost for cost in own if cost not in fits]
-        told = [f"with the effect moved {_list(fits)}"] if fits else ["no cost that is known moved with the effect"]
-        told += [f"against it {_list(against)}"] if against else []
-        sentences.append(f"Per transaction, {claim.arm} against {claim.baseline}: {'; '.join(told)}.")
-    return sentences
-
-
 def clearly(cost: Cost, margin: float) -> bool:
     """Whether the whole interval lies beyond the margin, on one side of it."""
     found = cost.difference
     if found is None or found.low is None or found.high is None:
         return False
     return found.low > margin or found.high < -margin
-
-
-def _value(cost: Cost) -> float:
-    return cost.difference.value if cost.difference else 0.0
-
-
-def _list(found: Sequence[Cost]) -> str:
-    largest = sorted(found, key=lambda cost: -abs(math.log1p(max(_value(cost), -0.9999))))
-    return ", ".join(f"{cost.what} {difference_text(cost)}" for cost in largest)
-
-
-def difference_text(cost: Cost) -> str:
-    """`-12% (-13..-11%)`; words where one of the arms has next to none of it."""
-    found = cost.difference
-    if found is None:
-        return ""
-    if found.value >= _NEXT_TO_NONE:
-        return "from next to none"
-    if found.value <= -1 + 1 / _NEXT_TO_NONE:
-        return "to next to none"
-    return f"{percent(found.value, sign=True)} ({interval_text(found, sign=True)})"
-
-
-_NEXT_TO_NONE = 200.0
 
 
 def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], *, family: int) -> Cost | None:

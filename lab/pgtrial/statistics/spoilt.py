@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pgtrial.model.records.study import Finding, Plan, Trial
-from pgtrial.model.units import plural
+from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics.ratios import Grid
 
 TOLERATED = Fraction(1, 8)
@@ -23,21 +22,8 @@ _KEPT = 0.99
 
 _LAG = "schedule-lag"
 
-_MESSAGES = {
-    "busy_client": "The client itself was a limit of {arms} ({where}), in the engine's words: {example}.",
-    "schedule_lag": "Transactions of {arms} were started later than their schedule ({where}), in the engine's words: "
-    "{example}.",
-    "rate_not_kept": "The rate was not kept by {arms} ({where}), for example {example}: beyond an arm's capacity its "
-    "response time tells how long the trial was.",
-}
-_CURES = {
-    "busy_client": "Give the load more threads ([load] jobs), use fewer clients, or run pgtrial on another machine "
-    "than the server; [verdict] allow_busy_client = true gives the verdict all the same.",
-    "schedule_lag": "Give the load more clients or threads ([load] clients, jobs), lower the rate, or run pgtrial on "
-    "another machine than the server; [verdict] allow_busy_client = true gives the verdict all the same.",
-    "rate_not_kept": "Lower [load] rate to what every arm can serve, or leave it out to compare throughput.",
-}
-_CLIENT_ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hide a part of the difference."
+CLIENT_RULES = ("busy_client", "schedule_lag")
+"""The rules about the client, which a study may allow to be a limit ([verdict] allow_busy_client)."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +37,14 @@ class SpoiltCell:
     trials: int
     example: str
 
+    def withholds(self, plan: Plan, arm: str, point: int | None) -> bool:
+        """Whether there is no verdict on `arm` against the baseline, at a load point or (None) as the mean over all.
+
+        A spoilt cell speaks against its own load point only, and against the mean that holds it.
+        """
+        concerned = self.arm in (arm, plan.baseline) and point in (None, self.point)
+        return concerned and not (self.rule in CLIENT_RULES and plan.allow_busy_client)
+
 
 def spoilt_cells(grid: Grid) -> list[SpoiltCell]:
     """Where trials are spoilt, in the order of the arms and load points; every stored trial counts."""
@@ -63,38 +57,6 @@ def spoilt_cells(grid: Grid) -> list[SpoiltCell]:
                 if len(reasons) > TOLERATED * len(trials):
                     found.append(SpoiltCell(rule, arm, point, len(reasons), len(trials), reasons[0]))
     return found
-
-
-def spoilt_findings(cells: list[SpoiltCell], plan: Plan) -> list[Finding]:
-    """One finding for each rule, which withholds the comparisons of its arms, unless the study allows it.
-
-    Where the baseline is spoilt the finding is about it alone, since then every comparison is.
-    """
-    found = []
-    for rule in dict.fromkeys(cell.rule for cell in cells):
-        own = [cell for cell in cells if cell.rule == rule]
-        arms = list(dict.fromkeys(cell.arm for cell in own))
-        allowed = rule != "rate_not_kept" and plan.allow_busy_client
-        found.append(
-            Finding(
-                rule=rule,
-                severity="warning" if allowed else "withhold",
-                arms=[plan.baseline] if plan.baseline in arms else arms,
-                message=_MESSAGES[rule].format(
-                    arms=" and ".join(arms), where=_where(own, plan), example=own[0].example
-                ),
-                cure=_CLIENT_ALLOWED if allowed else _CURES[rule],
-            )
-        )
-    return found
-
-
-def _where(cells: list[SpoiltCell], plan: Plan) -> str:
-    """The first load point with the number of spoilt trials there, and how many more there are."""
-    first = cells[0]
-    more = len({cell.point for cell in cells}) - 1
-    told = f"{first.spoilt} of {plural(first.trials, 'trial')} of {first.arm} at {plan.load_points[first.point].label}"
-    return f"{told}, and others at {plural(more, 'more load point')}" if more else told
 
 
 def _busy(trial: Trial) -> str | None:

@@ -12,8 +12,8 @@ from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.counters import read_relations
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.verdict import verdict_of
 from pgtrial.servers.cluster import Cluster, create_cluster
-from pgtrial.statistics.analysis import analyse_study
 from tests.conftest import require_engine, require_server
 
 from ...statistics.studies import noisy, run
@@ -27,7 +27,7 @@ def _above_the_verdict(a, b, trials=None):
     plan = plan_of()
     facts = {name: collect(name, each.target, each.data_directory) for name, each in (("A", a), ("B", b))}
     trials = run(plan, noisy({})) if trials is None else trials
-    result = analyse_study(plan, trials, whole_audit(audit(plan, facts, SPEC), plan, facts, trials))
+    result = verdict_of(plan, trials, whole_audit(audit(plan, facts, SPEC), plan, facts, trials))
     # what this machine is like, the same for both
     about_both = {"thp", "not_durable", "governor", "debug_build"}
     return {

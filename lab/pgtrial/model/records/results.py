@@ -299,6 +299,11 @@ class Comparison:
     running: float | None
     """Relative difference over all blocks so far; None before the first."""
 
+    @property
+    def name(self) -> str:
+        """`off`, or where the regime changes `off, before the change`."""
+        return f"{self.arm}, {self.regime} the change" if self.regime else self.arm
+
 
 class PlannedLook(Record):
     """A line of the table of looks."""
@@ -311,7 +316,10 @@ class PlannedLook(Record):
 
 
 class StudyResult(Record):
-    """verdict.json: everything that the report says about the measurements, reproducible from the files bit for bit."""
+    """verdict.json: everything that the report says about the measurements, reproducible from the files bit for bit.
+
+    The statistics compute it without `sentences`, `notes`, `withheld`, `findings` and `moved`, which the report adds.
+    """
 
     format: int = FORMAT
     name: str
@@ -328,10 +336,10 @@ class StudyResult(Record):
     trials_planned: int
     block_s: float = Field(description="Wall time of one block, all trials and phases.")
     identical_arms: bool = Field(description="Whether the study declares no difference: an A/A study.")
-    sentences: list[str] = Field(description="The verdict, one sentence for each arm but the baseline.")
-    notes: list[str] = Field(description="What a reader has to know beside the verdict.")
-    withheld: list[str] = Field(description="Why the verdict is withheld, if it is.")
-    findings: list[Finding] = Field(description="The audit's findings, the gravest first.")
+    sentences: list[str] = Field([], description="The verdict, one sentence for each arm but the baseline.")
+    notes: list[str] = Field([], description="What a reader has to know beside the verdict.")
+    withheld: list[str] = Field([], description="Why the verdict is withheld, if it is.")
+    findings: list[Finding] = Field([], description="The audit's findings, the gravest first.")
     primary: list[Claim]
     by_load_point: list[Claim]
     levels: list[Level]

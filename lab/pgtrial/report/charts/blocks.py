@@ -11,7 +11,7 @@ from pgtrial.model.records.results import BlockRatio, Claim
 from pgtrial.model.units import percent
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.words import in_regime
+from pgtrial.report.words import in_regime
 
 
 def block_charts(data: StudyData) -> list[Figure]:

@@ -10,7 +10,7 @@ from pgtrial.model.records.results import Claim
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.words import in_regime, interval_text
+from pgtrial.report.words import in_regime, interval_text
 
 _ROW = 40
 _VERDICTS = ["better", "worse", "equivalent", "undecided", "withheld"]

@@ -1,14 +1,17 @@
-"""The verdict in words: one sentence per claim that carries its interval, its blocks, its scope and its failures."""
+"""A claim in words: one sentence that carries its interval, its blocks, its scope and its failures."""
 
 from __future__ import annotations
 
-from pgtrial.model.records.results import CellRegimes, Claim, Comparison, Estimate, Failures, Steadiness
+from pgtrial.model.records.results import CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
 from pgtrial.model.records.study import Plan
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.statistics.deployments import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
 """Units beyond which the forecasts do not look."""
+
+_NEXT_TO_NONE = 200.0
+"""How many times more a cost must be for one arm, so that the other is said to have next to none of it."""
 
 _TELLING_MARGIN = 0.5
 """An established margin beyond this share says nothing that a reader could use."""
@@ -42,7 +45,7 @@ def where(claim: Claim, plan: Plan) -> str:
     return f"mean over {len(plan.load_points)} load points{regime}"
 
 
-def in_regime(claim: Claim | Comparison) -> str:
+def in_regime(claim: Claim) -> str:
     """`, before the change` for a claim on one regime, nothing for one on whole trials."""
     return f", {claim.regime} the change" if claim.regime else ""
 
@@ -77,29 +80,19 @@ def _headline_by_regime(claim: Claim, plan: Plan) -> str:
     return f"Two verdicts, for the regime changes: {arm} against {baseline}"
 
 
-def sentence(
-    claim: Claim,
-    plan: Plan,
-    *,
-    counts: list[Failures],
-    leading: list[str],
-    steady: list[Steadiness],
-    regimes: list[CellRegimes],
-    withheld: list[str],
-) -> str:
-    """The whole verdict sentence of a primary claim."""
-    pair = [entry for entry in counts if entry.arm in (claim.arm, claim.baseline)]
+def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
+    """The whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no verdict."""
+    pair = (claim.arm, claim.baseline)
     what = "task" if plan.measure == "mean response time of tasks" else "transaction"
-    failed = ", ".join(
-        failures_text(entry, what) for entry in sorted(pair, key=lambda entry: entry.arm == claim.baseline)
-    )
-    lead = f"Failures of {failed}. " if {claim.arm, claim.baseline} & set(leading) else ""
+    counts = sorted((each for each in result.failures if each.arm in pair), key=lambda each: pair.index(each.arm))
+    failed = ", ".join(failures_text(each, what) for each in counts)
+    lead = f"Failures of {failed}. " if set(pair) & set(result.failures_lead) else ""
     tail = "" if lead else f"; failures {failed}"
     if claim.verdict == "withheld":
         return f"{lead}{headline(claim, plan)}: {' '.join(withheld)}"
     parts = [f"{headline(claim, plan)} ({plan.measure}, {where(claim, plan)})"]
     if claim.parts:
-        parts[0] += f": {by_regime(claim, plan, regimes)}"
+        parts[0] += f": {by_regime(claim, plan, result.regimes)}"
     elif claim.difference is not None:
         value = (
             f"{percent(claim.difference.value, sign=True)}, " if claim.verdict in ("equivalent", "undecided") else ""
@@ -110,9 +103,9 @@ def sentence(
     if claim.verdict == "undecided" and not claim.parts:
         evidence += f"; {outlook(claim)}"
     mean = f"; mean ratio {percent(claim.mean.value, sign=True)}" if claim.mean else ""
-    of_pair = [entry for entry in steady if entry.arm in (claim.arm, claim.baseline)]
-    cells = [cell for cell in regimes if cell.arm in (claim.arm, claim.baseline)]
-    return f"{lead}{evidence}{tail}{mean}; regime: {regime(of_pair, cells, plan)}."
+    steady = [each for each in result.steadiness if each.arm in pair]
+    cells = [cell for cell in result.regimes if cell.arm in pair]
+    return f"{lead}{evidence}{tail}{mean}; regime: {regime(steady, cells, plan)}."
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
@@ -260,3 +253,15 @@ def _trend(steady: list[Steadiness], plan: Plan) -> str:
 def _moves(entry: Steadiness) -> str:
     verb = "rises" if entry.state == "rising" else "falls"
     return f"{verb} {percent(abs(entry.trend or 0.0))} within a trial"
+
+
+def cost_text(cost: Cost) -> str:
+    """`-12% (-13..-11%)`; words where one of the arms has next to none of it."""
+    found = cost.difference
+    if found is None:
+        return ""
+    if found.value >= _NEXT_TO_NONE:
+        return "from next to none"
+    if found.value <= -1 + 1 / _NEXT_TO_NONE:
+        return "to next to none"
+    return f"{percent(found.value, sign=True)} ({interval_text(found, sign=True)})"

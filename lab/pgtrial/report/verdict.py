@@ -1,0 +1,200 @@
+"""What verdict.json holds: the result of the measurements, and beside it all that is said of it in sentences."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+
+from pgtrial.model.records.results import Claim, Cost, StudyResult
+from pgtrial.model.records.study import Audit, Canary, Facts, Finding, Plan, Trial
+from pgtrial.model.units import percent, plural
+from pgtrial.report.words import cost_text, in_regime, sentence
+from pgtrial.statistics.analysis import analyse_study, withholds
+from pgtrial.statistics.canaries import disturbed, last_before_off, most_voids, uneven
+from pgtrial.statistics.changes import Seconds
+from pgtrial.statistics.costs import clearly
+from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.spoilt import CLIENT_RULES, SpoiltCell, spoilt_cells
+
+_GRAVITY = ("withhold", "warning", "info")
+
+
+def verdict_of(
+    plan: Plan,
+    trials: Sequence[Trial],
+    audit: Audit | None = None,
+    seconds: Seconds | None = None,
+    canaries: Sequence[Canary] = (),
+    *,
+    facts: Mapping[str, Facts] | None = None,
+) -> StudyResult:
+    """The result of `analyse_study`, with findings, sentences and notes."""
+    result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts)
+    audited = audit.findings if audit else []
+    spoilt = _spoilt_findings(spoilt_cells(Grid(plan, trials)), plan)
+    findings = sorted([*audited, *spoilt], key=lambda finding: _GRAVITY.index(finding.severity))
+    reasons = {
+        claim.arm: [f"{each.message} {each.cure}" for each in findings if withholds(each, claim.arm, plan.baseline)]
+        for claim in result.primary
+    }
+    return result.model_copy(
+        update={
+            "sentences": [sentence(claim, plan, result, withheld=reasons[claim.arm]) for claim in result.primary],
+            "notes": [*_notes(result), *disturbance_notes(plan, canaries)],
+            "withheld": list(dict.fromkeys(reason for of_arm in reasons.values() for reason in of_arm)),
+            "findings": findings,
+            "moved": _moved_with(result),
+        }
+    )
+
+
+_MESSAGES = {
+    "busy_client": "The client itself was a limit of {arms} ({where}), in the engine's words: {example}.",
+    "schedule_lag": "Transactions of {arms} were started later than their schedule ({where}), in the engine's words: "
+    "{example}.",
+    "rate_not_kept": "The rate was not kept by {arms} ({where}), for example {example}: beyond an arm's capacity its "
+    "response time tells how long the trial was.",
+}
+_CURES = {
+    "busy_client": "Give the load more threads ([load] jobs), use fewer clients, or run pgtrial on another machine "
+    "than the server; [verdict] allow_busy_client = true gives the verdict all the same.",
+    "schedule_lag": "Give the load more clients or threads ([load] clients, jobs), lower the rate, or run pgtrial on "
+    "another machine than the server; [verdict] allow_busy_client = true gives the verdict all the same.",
+    "rate_not_kept": "Lower [load] rate to what every arm can serve, or leave it out to compare throughput.",
+}
+_CLIENT_ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hide a part of the difference."
+
+
+def _spoilt_findings(cells: list[SpoiltCell], plan: Plan) -> list[Finding]:
+    """One finding for each rule, which withholds the comparisons of its arms, unless the study allows it.
+
+    Where the baseline is spoilt the finding is about it alone, since then every comparison is.
+    """
+    found = []
+    for rule in dict.fromkeys(cell.rule for cell in cells):
+        own = [cell for cell in cells if cell.rule == rule]
+        arms = list(dict.fromkeys(cell.arm for cell in own))
+        allowed = rule in CLIENT_RULES and plan.allow_busy_client
+        found.append(
+            Finding(
+                rule=rule,
+                severity="warning" if allowed else "withhold",
+                arms=[plan.baseline] if plan.baseline in arms else arms,
+                message=_MESSAGES[rule].format(
+                    arms=" and ".join(arms), where=_where(own, plan), example=own[0].example
+                ),
+                cure=_CLIENT_ALLOWED if allowed else _CURES[rule],
+            )
+        )
+    return found
+
+
+def _where(cells: list[SpoiltCell], plan: Plan) -> str:
+    """The first load point with the number of spoilt trials there, and how many more there are."""
+    first = cells[0]
+    more = len({cell.point for cell in cells}) - 1
+    place = f"{first.spoilt} of {plural(first.trials, 'trial')} of {first.arm} at {plan.load_points[first.point].label}"
+    return f"{place}, and others at {plural(more, 'more load point')}" if more else place
+
+
+def _notes(result: StudyResult) -> list[str]:
+    notes = []
+    if result.identical_arms:
+        notes.append("The study declares no difference between its arms: this is an A/A study, a check of the method.")
+    for claim in result.primary:
+        for part in claim.read:
+            notes += _claim_notes(part)
+        own = result.claims(claim.arm)
+        tally = Counter(entry.verdict for entry in own)
+        if len(set(tally) & {"better", "worse", "equivalent"}) > 1:
+            counts = ", ".join(f"{word} at {number}" for word, number in tally.most_common())
+            notes.append(
+                f"The load points differ, {claim.arm} against {claim.baseline}: {counts} of {len(own)}; "
+                "read them one by one, the mean alone would mislead."
+            )
+    return notes
+
+
+def _claim_notes(claim: Claim) -> list[str]:
+    notes = []
+    pair = f"{claim.arm} against {claim.baseline}{in_regime(claim)}"
+    if claim.unstable and claim.mean and claim.difference:
+        numbers = ", ".join(str(block + 1) for block in claim.odd_blocks)
+        odd = f" ({claim.unit}s {numbers})" if numbers else ""
+        totals = f"; in total, {percent(claim.totals, sign=True)} transactions" if claim.totals is not None else ""
+        notes.append(
+            f"The arms differ in stability, {pair}: rare odd {claim.unit}s{odd} pull the mean to "
+            f"{percent(claim.mean.value, sign=True)} while the typical {claim.unit} has "
+            f"{percent(claim.difference.value, sign=True)}{totals}."
+        )
+    if claim.changing:
+        notes.append(
+            f"The effect changes during the study, {pair}: the verdict of {claim.blocks} {claim.unit}s is not "
+            f"carried by all {claim.looks[-1].blocks}; look at the {claim.unit}s one by one."
+        )
+    provisional = sum(not ratio.counted or ratio.log_ratio is None for ratio in claim.ratios)
+    late = len(claim.ratios) - provisional - claim.blocks
+    if claim.looks and late > 0:
+        notes.append(
+            f"{plural(late, claim.unit)} after the last planned look, {pair}: shown as provisional, not part of "
+            f"the interval of {claim.blocks} {claim.unit}s."
+        )
+    return notes
+
+
+def _moved_with(result: StudyResult) -> list[str]:
+    """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
+    sentences = []
+    single = all(cost.load_point is not None for cost in result.costs)
+    costs = [each for each in result.costs if (each.load_point is None or single) and clearly(each, result.margin)]
+    for claim in result.primary:
+        own = [cost for cost in costs if cost.arm == claim.arm]
+        if claim.verdict not in ("better", "worse") or not own:
+            continue
+        fits = [cost for cost in own if (_value(cost) < 0) == (claim.verdict == "better")]
+        against = [cost for cost in own if cost not in fits]
+        parts = [f"with the effect moved {_list(fits)}"] if fits else ["no cost that is known moved with the effect"]
+        parts += [f"against it {_list(against)}"] if against else []
+        sentences.append(f"Per transaction, {claim.arm} against {claim.baseline}: {'; '.join(parts)}.")
+    return sentences
+
+
+def _value(cost: Cost) -> float:
+    return cost.difference.value if cost.difference else 0.0
+
+
+def _list(found: Sequence[Cost]) -> str:
+    largest = sorted(found, key=lambda cost: -abs(math.log1p(max(_value(cost), -0.9999))))
+    return ", ".join(f"{cost.what} {cost_text(cost)}" for cost in largest)
+
+
+def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
+    """What a reader has to know of voided and noisy blocks, one sentence each."""
+    voids, noisy = disturbed(canaries, "void"), disturbed(canaries, "noisy")
+    notes = []
+    if voids:
+        reasons = "; ".join(f"block {each.block + 1}: {each.reason}" for each in voids)
+        notes.append(f"The canary voided {plural(len(voids), 'block')}, set aside and run again. {reasons}.")
+    if noisy:
+        numbers = ", ".join(str(each.block + 1) for each in noisy)
+        verb = "counts" if len(noisy) == 1 else "count"
+        notes.append(
+            f"The host was disturbed in {plural(len(noisy), 'more block')} that {verb} all the same, since no more "
+            f"than {most_voids(plan.max_blocks)} of {plan.max_blocks} may be voided: {numbers}."
+        )
+    last = last_before_off(plan, canaries)
+    for arm, count, p in uneven(last, len(plan.arms)):
+        notes.append(
+            f"The canary was off {count} of {last.total()} times just after a trial of {arm} (p = {p:.2g}): what "
+            f"{arm} leaves behind may disturb what follows it."
+        )
+    failed = Counter[str]()
+    for each in voids:
+        failed.update(each.failed)
+    for arm, count, p in uneven(failed, len(plan.arms)):
+        notes.append(
+            f"Of {plural(failed.total(), 'failed trial')} in voided blocks {count} are of {arm} (p = {p:.2g}): voiding "
+            f"may have hidden failures; read voided/ in the study's directory."
+        )
+    return notes
