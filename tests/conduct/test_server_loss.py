@@ -19,7 +19,7 @@ from pgtrial.conduct.run_trial import run_trial
 from pgtrial.model.errors import ArmError
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
-from pgtrial.report.tables import level_table, levels_text
+from pgtrial.report.tables.results import level_table, levels_text
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.processes import server_processes
 from pgtrial.statistics.regimes import detect

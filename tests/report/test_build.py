@@ -19,8 +19,8 @@ from pgtrial.report.build import build_report
 from pgtrial.report.charts import draw
 from pgtrial.report.data import read_data
 from pgtrial.report.design import design
-from pgtrial.report.facts_tables import facts_tables
-from pgtrial.report.tables import block_table, look_table, ratio_table
+from pgtrial.report.tables.results import block_table, look_table, ratio_table
+from pgtrial.report.tables.where import facts_tables
 from pgtrial.report.terminal import summary
 from pgtrial.store.timelines import committed_per_second
 

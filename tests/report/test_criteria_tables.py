@@ -10,9 +10,9 @@ from hdrh.histogram import HdrHistogram
 from rich.console import Console
 
 from pgtrial.report.charts.tasks import task_charts
-from pgtrial.report.criteria_tables import criteria_tables
 from pgtrial.report.data import StudyData
-from pgtrial.report.tables import NONE
+from pgtrial.report.table import NONE
+from pgtrial.report.tables.tasks import criteria_tables
 from pgtrial.report.terminal import summary
 from pgtrial.report.verdict import verdict_of
 from pgtrial.store.study_file import build_study

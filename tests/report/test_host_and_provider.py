@@ -11,9 +11,8 @@ import vl_convert
 
 from pgtrial.report.charts import draw
 from pgtrial.report.data import StudyData, read_data
-from pgtrial.report.host_tables import host_tables
-from pgtrial.report.provider_tables import provider_tables
 from pgtrial.report.series import host_series, provider_series
+from pgtrial.report.tables.servers import host_table, provider_table, server_tables, statement_table
 
 from ..statistics.studies import POINT
 from .conftest import Studies, host, provided
@@ -71,7 +70,7 @@ def test_long_trials_are_drawn_in_few_bins(watched):
 
 
 def test_the_tables_say_what_the_host_and_the_statements_did(watched):
-    machine, statements = host_tables(watched)
+    machine, statements = host_table(watched), statement_table(watched)
     assert machine.rows == [
         [POINT.label, "on", "0.75", "0.00", "0.00", "0.20", "0.00", "0.0", "8.0", "50", "0.0%", "40.0%", "0.0%"],
         [POINT.label, "off", "0.75", "0.50", "0.00", "0.00", "0.00", "0.0", "0.0", "50", "–", "–", "–"],
@@ -84,7 +83,8 @@ def test_the_tables_say_what_the_host_and_the_statements_did(watched):
 
 def test_a_server_elsewhere_tells_its_statements_and_no_host(watched):
     elsewhere = {i: frame.filter(pl.col("second").is_null()) for i, frame in watched.observed.items()}
-    machine, statements = host_tables(replace(watched, observed=elsewhere))
+    with_no_host = replace(watched, observed=elsewhere)
+    machine, statements = host_table(with_no_host), statement_table(with_no_host)
     assert machine.rows == []
     assert len(statements.rows) == 4
     assert draw("server", replace(watched, observed=elsewhere)) == []
@@ -120,20 +120,19 @@ def test_provider_metrics_stand_by_arm_in_the_units_that_people_read(with_metric
 
 
 def test_the_table_takes_the_minutes_within_the_measured_part_alone(with_metrics):
-    (table,) = provider_tables(with_metrics)
-    assert table.rows == [
+    assert provider_table(with_metrics).rows == [
         ["WriteLatency", "ms", POINT.label, "3", "10"],
         ["FreeStorageSpace", "GB", POINT.label, "20", "20"],
     ]
     short = replace(with_metrics, plan=with_metrics.plan.model_copy(update={"duration_s": 60.0}))
-    assert provider_tables(short)[0].rows[0] == ["WriteLatency", "ms", POINT.label, "–", "–"]
+    assert provider_table(short).rows[0] == ["WriteLatency", "ms", POINT.label, "–", "–"]
 
 
 def test_an_arm_whose_provider_was_not_asked_has_no_line(with_metrics):
     own = {trial.index for trial in with_metrics.trials if trial.arm == "off"}
     half = replace(with_metrics, provider={i: frame for i, frame in with_metrics.provider.items() if i in own})
     assert {row["arm"] for figure in draw("provider", half) for row in rows_of(figure)} == {"off"}
-    assert provider_tables(half)[0].rows[0][3:] == ["–", "10"]
+    assert provider_table(half).rows[0][3:] == ["–", "10"]
     assert provider_series(half, POINT, "on", 60).is_empty()
 
 
@@ -152,5 +151,5 @@ def test_a_study_of_files_shows_both_in_its_report(reports, file):
 
 
 def test_a_study_without_either_says_nothing_of_them(unwatched):
-    assert host_tables(unwatched) == provider_tables(unwatched) == []
+    assert server_tables(unwatched) == provider_table(unwatched).rows == []
     assert draw("server", unwatched) == draw("provider", unwatched) == []

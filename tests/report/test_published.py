@@ -15,7 +15,7 @@ from pgtrial.report.charts import draw
 from pgtrial.report.charts.tps import size_charts
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.published import Beside, Contrast, beside, ratio_text
-from pgtrial.report.published_tables import published_tables
+from pgtrial.report.tables.published import published_tables
 
 from ..statistics.studies import LoadPoint, make_plan, noisy, run
 from .conftest import Studies, write_study

@@ -11,7 +11,7 @@ from rich.console import Console
 from pgtrial.report.charts import draw
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.series import active_sessions, measured_load
-from pgtrial.report.server_tables import server_tables
+from pgtrial.report.tables.servers import server_tables
 from pgtrial.report.terminal import summary
 from pgtrial.store.directory import WAITS_SCHEMA
 

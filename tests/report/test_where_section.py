@@ -14,7 +14,7 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import Audit, Facts
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
-from pgtrial.report.machine_tables import where_tables
+from pgtrial.report.tables.where import where_tables
 from pgtrial.report.terminal import summary
 from pgtrial.store.directory import StudyDirectory
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import product
 
 import polars as pl
 
 from pgtrial.evidence.audit.rules import whole_audit
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Canary, Facts, Plan, Trial
+from pgtrial.model.records.study import Canary, Facts, LoadPoint, Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.store.directory import StudyDirectory
@@ -38,6 +40,16 @@ class StudyData:
     """By index of the trial, of those that were observed: the host and the statements; columns of OBSERVED_SCHEMA."""
     provider: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By index of the trial, of those whose provider's metrics were imported; columns of PROVIDER_SCHEMA."""
+
+    @cached_property
+    def labels(self) -> list[str]:
+        """The name of each load point."""
+        return [point.label for point in self.plan.load_points]
+
+    @property
+    def cells(self) -> list[tuple[LoadPoint, str]]:
+        """Every load point with every arm."""
+        return list(product(self.plan.load_points, self.plan.arms))
 
     @property
     def measured_s(self) -> float:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
-from pgtrial.report.tables import Table
+from pgtrial.report.table import Table
 
 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
@@ -42,10 +43,10 @@ def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
         yield from (f"- {_text(finding.message)} {_text(finding.cure)}" for finding in infos)
 
 
-def _table(table: Table) -> Iterator[str]:
+def _table(table: Table[Any]) -> Iterator[str]:
     yield f"{_text(table.caption)}\n"
     yield f"| {' | '.join(map(_cell, table.heads))} |"
-    yield f"|{'|'.join('---:' if i in table.numeric else '---' for i in range(len(table.heads)))}|"
+    yield f"|{'|'.join('---:' if column.right else '---' for column in table.columns)}|"
     for row in table.rows:
         yield f"| {' | '.join(map(_cell, row))} |"
     yield ""

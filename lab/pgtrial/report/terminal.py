@@ -12,7 +12,7 @@ from pgtrial.model.records.results import Claim, Level, StudyResult
 from pgtrial.model.records.study import measure_of
 from pgtrial.model.records.where_it_ran import WhereItRan
 from pgtrial.model.units import percent
-from pgtrial.report.criteria_tables import criterion_value
+from pgtrial.report.tables.tasks import criterion_value
 from pgtrial.report.words import interval_text
 
 _STYLES = {"better": "green", "worse": "red", "equivalent": "cyan", "undecided": "yellow", "withheld": "yellow"}

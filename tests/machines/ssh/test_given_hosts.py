@@ -11,7 +11,7 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.boot import BOOT_ID
 from pgtrial.model.errors import StudyError
 from pgtrial.report.data import read_data
-from pgtrial.report.machine_tables import where_tables
+from pgtrial.report.tables.where import where_tables
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace

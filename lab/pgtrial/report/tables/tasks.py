@@ -11,7 +11,7 @@ from pgtrial.model.records.study import Trial
 from pgtrial.model.records.tasks import TaskTimes
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
-from pgtrial.report.tables import NONE, Table
+from pgtrial.report.table import NONE, Table, by_place
 from pgtrial.report.words import interval_text
 from pgtrial.statistics.criteria import FAILURES, SECONDARY
 from pgtrial.statistics.deployments import Units
@@ -31,7 +31,7 @@ _PUBLISHED_AT = {
 """What the published study calls a criterion."""
 
 
-def criteria_tables(data: StudyData) -> list[Table]:
+def criteria_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     """One table for each comparison, and one of the parts of a task's time; none of a study without tasks."""
     rows = data.result.criteria
     if not rows:
@@ -40,7 +40,7 @@ def criteria_tables(data: StudyData) -> list[Table]:
     return [*(_criteria(data, comparison) for comparison in comparisons), _parts(data)]
 
 
-def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table:
+def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]]:
     arm, baseline = rows[0].arm, rows[0].baseline
     units = Units(data.plan)
     name = data.spec.study.published
@@ -70,8 +70,7 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table:
         "failed. A difference of times is one of speed (+25%: four fifths of the time), one of tasks is by trial."
     )
     heads = ["criterion", baseline, arm, "difference (95% interval)", "winner", *(f"published: {s}" for s in series)]
-    numeric = frozenset({1, 2, 3, *range(5, len(heads))})
-    return Table(caption, heads, table, numeric, folded=False)
+    return Table(caption, table, by_place(*heads, right=(1, 2, 3, *range(5, len(heads)))), folded=False)
 
 
 _WON = ("better", "worse")
@@ -133,7 +132,7 @@ def _published(published: Published | None, series: str, criterion: str) -> str:
     return NONE
 
 
-def _parts(data: StudyData) -> Table:
+def _parts(data: StudyData) -> Table[Sequence[str]]:
     """Queue, server and both together."""
     rows = []
     for arm in data.plan.arms:
@@ -142,12 +141,12 @@ def _parts(data: StudyData) -> Table:
             times = [time for trial in trials if (time := getattr(trial.tasks, part)) is not None]
             rows.append([arm, name, *(_of_median(times, figure) for figure in _FIGURES)])
         rows.append([arm, "waited in vain", *_waited(trials)])
-    heads = ["arm", "time", "mean", "median", "p95", "longest"]
     caption = (
         "Where the time of completed tasks went, the median trial: waiting for a connection of the application's pool, "
         "and with it. Waited in vain: tasks that got none in time, of all trials."
     )
-    return Table(caption, heads, [row for row in rows if row[2] != NONE], frozenset({2, 3, 4, 5}))
+    known = [row for row in rows if row[2] != NONE]
+    return Table(caption, known, by_place("arm", "time", "mean", "median", "p95", "longest", right=(2, 3, 4, 5)))
 
 
 _FIGURES = ("mean", "median", "p95", "max")

@@ -1,0 +1,72 @@
+"""Tables as data: each is defined once, and the page, the Markdown and the terminal render it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from operator import itemgetter
+from typing import Any, Generic, TypeVar
+
+Row = TypeVar("Row")
+
+NONE = "–"
+"""Stands for an unknown value."""
+
+
+@dataclass(frozen=True)
+class Column(Generic[Row]):
+    """A column: its head, the value that it takes from a row, and how the value is written."""
+
+    head: str
+    value: Callable[[Row], Any]
+    """None: unknown, written as a dash."""
+    form: str | Callable[[Any], str] = ""
+    """A format specification such as `,.1f`, or a function from the value to text."""
+    right: bool = False
+    """Whether the column is aligned to the right, as numbers are."""
+
+    def text(self, row: Row) -> str:
+        """The cell of a row."""
+        value = self.value(row)
+        if value is None:
+            return NONE
+        return format(value, self.form) if isinstance(self.form, str) else self.form(value)
+
+
+def number(head: str, value: Callable[[Row], Any], form: str | Callable[[Any], str] = "") -> Column[Row]:
+    """A column of numbers, aligned to the right."""
+    return Column(head, value, form, right=True)
+
+
+def by_place(*heads: str, right: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
+    """Columns for rows that are sequences of cells in this order."""
+    return [Column(head, itemgetter(place), right=place in right) for place, head in enumerate(heads)]
+
+
+@dataclass(frozen=True)
+class Table(Generic[Row]):
+    """A caption, typed rows and the columns that are made of them."""
+
+    caption: str
+    of: Sequence[Row]
+    columns: Sequence[Column[Row]]
+    stands_out: Callable[[Row], bool] | None = None
+    """Which rows stand out; None: no row."""
+    folded: bool | None = None
+    """Whether the page folds it away; None: as its section."""
+
+    @property
+    def heads(self) -> list[str]:
+        """The head of each column."""
+        return [column.head for column in self.columns]
+
+    @cached_property
+    def rows(self) -> list[list[str]]:
+        """The cells of each row as text."""
+        return [[column.text(row) for column in self.columns] for row in self.of]
+
+    @cached_property
+    def marked(self) -> set[int]:
+        """The places of the rows that stand out."""
+        return {place for place, row in enumerate(self.of) if self.stands_out is not None and self.stands_out(row)}

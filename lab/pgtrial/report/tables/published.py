@@ -1,0 +1,96 @@
+"""The tables of the section beside the published figures: source, contrasts, claims, and the figures as published."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from pgtrial.model.published.figures import Figure, Point, Published, Series
+from pgtrial.report.data import StudyData
+from pgtrial.report.published import Beside, Contrast, Ratio, beside, findings, published_text, ratio_text
+from pgtrial.report.table import NONE, Column, Table, by_place, number
+
+
+def published_tables(data: StudyData) -> list[Table[Any]]:
+    """All of them; none when the study names no published figures."""
+    found = beside(data)
+    if found is None:
+        return []
+    return [_contrasts(found), _claims(data, found.published), _source(found.published), _figures(found.published)]
+
+
+def _contrasts(found: Beside) -> Table[Contrast]:
+    return Table(
+        "How many times as fast one arm is as another, as published and in this study with its 95% sequential "
+        "interval; of several load points the smallest and the largest ratio. "
+        f"{NONE}: this study does not compare these arms on this load. Published ratios have no interval.",
+        found.contrasts,
+        [
+            Column("published arms", _published_arms),
+            number("published", published_text),
+            number("this study", lambda each: each.ours, ratio_text),
+            Column("verdict", lambda each: each.ours and each.ours.verdict),
+            Column("its arms", lambda each: each.ours, lambda ours: f"{ours.arm} / {ours.baseline} ({ours.where})"),
+        ],
+        folded=False,
+    )
+
+
+def _published_arms(contrast: Contrast) -> str:
+    at = f", {contrast.at}" if contrast.at else ""
+    return f"{contrast.series} / {contrast.baseline} ({contrast.figure}{at})"
+
+
+def _claims(data: StudyData, published: Published) -> Table[Sequence[str]]:
+    return Table(
+        "What the article says in words, and what this study has on it: of several load points the smallest and the "
+        "largest ratio.",
+        [[claim.text, "; ".join(map(_finding, findings(data, claim))) or NONE] for claim in published.claims],
+        by_place("published", "this study"),
+        folded=False,
+    )
+
+
+def _finding(ratio: Ratio) -> str:
+    return f"{ratio.arm} / {ratio.baseline}: {ratio_text(ratio)}, {ratio.verdict}, {ratio.where}"
+
+
+def _source(published: Published) -> Table[Sequence[str]]:
+    source = published.source
+    rows = [("title", source.title), ("by", source.by), ("year", source.year)]
+    rows += [("address", source.url)] if source.url else []
+    rows += [*published.machine.items(), *published.parameters.items()]
+    return Table(
+        "The published study: its source, its machine and its parameters.",
+        rows,
+        by_place("part", "in words"),
+        folded=False,
+    )
+
+
+def _figures(published: Published) -> Table[tuple[Figure, Series, Point]]:
+    return Table(
+        "The figures as published; `stated`: a number of the text, `approximate`: the text says about.",
+        [
+            (figure, series, point)
+            for figure in published.figures
+            for series in figure.series
+            for point in series.points
+        ],
+        [
+            Column("figure", lambda row: row[0].title),
+            Column("arm", lambda row: row[1].name),
+            Column("at", lambda row: _at(row[0], row[2])),
+            number("value", lambda row: row[2].value, ",.10g"),
+            Column("unit", lambda row: row[0].unit),
+            Column("how exact", lambda row: row[1].exact),
+            Column("remark", lambda row: row[0].note),
+        ],
+        folded=True,
+    )
+
+
+def _at(figure: Figure, point: Point) -> str:
+    if point.at is None:
+        return f"any {figure.over}"
+    return point.at if isinstance(point.at, str) else f"{figure.over} {point.at:g}"

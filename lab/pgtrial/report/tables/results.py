@@ -1,0 +1,310 @@
+"""The tables of the result: differences, levels, latency, regimes, blocks, and the looks of the rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from pgtrial.model.records.results import (
+    BlockRatio,
+    CellRegimes,
+    Claim,
+    Estimate,
+    Level,
+    PlannedLook,
+    Spread,
+    Steadiness,
+    TrialRegime,
+)
+from pgtrial.model.records.study import Measure
+from pgtrial.model.units import percent, plural
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.words import interval_name, interval_text, where
+from pgtrial.statistics import p8
+from pgtrial.statistics.deployments import is_fixed
+
+signed = partial(percent, sign=True)
+
+
+def ratio_table(data: StudyData) -> Table[Claim]:
+    """Every claim with its interval, the primary ones first."""
+    several = len(data.plan.load_points) > 1
+    whole = [
+        claim
+        for primary in data.result.primary
+        for claim in [primary, *(data.result.claims(primary.arm) if several else [])]
+    ]
+    claims = [part for claim in whole for part in claim.read]
+    unit = claims[0].unit
+    estimate = (
+        f"the mean over pairs of deployments with its {interval_name(data.plan)}"
+        if is_fixed(data.plan)
+        else f"the Hodges-Lehmann estimate over {unit}s with its sequential interval"
+    )
+    caption = (
+        f"{_COMPARED[data.plan.measure]} The difference is {estimate}. The intervals of one comparison's load points "
+        "hold together (the last column counts them), and so do those of the primary claims."
+    )
+
+    def is_mean(claim: Claim) -> bool:
+        return claim.load_point is None and several
+
+    return Table(
+        caption,
+        claims,
+        [
+            Column("arms", lambda claim: f"{claim.arm} / {claim.baseline}"),
+            Column("load point", lambda claim: where(claim, data.plan) + (" (primary)" if is_mean(claim) else "")),
+            number("difference", lambda claim: claim.difference.value if claim.difference else _running(claim), _text),
+            number("95% interval", lambda claim: claim.difference, partial(interval_text, sign=True)),
+            Column("verdict", _verdict),
+            number("mean (95% t)", lambda claim: claim.mean, _mean),
+            number("in total", lambda claim: claim.totals, signed),
+            number(f"{unit}s", lambda claim: claim.blocks),
+            number("claims", lambda claim: claim.family),
+        ],
+        is_mean,
+    )
+
+
+_COMPARED: dict[Measure, str] = {
+    "goodput": "Goodput of each arm against the baseline.",
+    "mean response time": "Speed of each arm against the baseline at the given rate: the baseline's mean response time "
+    "by the arm's (+25%: the arm takes four fifths of the time).",
+    "mean response time of tasks": "Speed of each arm against the baseline: the baseline's mean response time of all "
+    "tasks by the arm's (+25%: the arm takes four fifths of the time). A task that failed counts with the time until "
+    "it did.",
+}
+
+
+def _verdict(claim: Claim) -> str:
+    return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
+
+
+def _running(claim: Claim) -> str | None:
+    return f"{signed(claim.running)} (running)" if claim.running is not None else None
+
+
+def _text(value: float | str) -> str:
+    return value if isinstance(value, str) else signed(value)
+
+
+def _mean(mean: Estimate) -> str:
+    return signed(mean.value) + (f" ({interval_text(mean, sign=True)})" if mean.low is not None else "")
+
+
+def level_table(data: StudyData) -> Table[Level]:
+    """tps of each arm at each load point."""
+
+    def interval(level: Level) -> str | None:
+        known = level.tps is not None and level.tps_low is not None and level.tps_high is not None
+        return f"{level.tps_low:,.0f} to {level.tps_high:,.0f}" if known else None
+
+    return Table(
+        "Throughput of each arm: the median trial with a distribution-free interval of at least 95%. It describes an "
+        "arm; arms are compared within blocks, so overlapping intervals here say nothing.",
+        data.result.levels,
+        [
+            Column("load point", lambda level: data.labels[level.load_point]),
+            Column("arm", lambda level: level.arm),
+            number("median tps", median_tps),
+            number("95% interval", interval),
+            number(
+                "lowest to highest", lambda level: level.tps, lambda tps: f"{tps.lowest:,.0f} to {tps.highest:,.0f}"
+            ),
+            number("trials", lambda level: level.trials),
+            number("failed", lambda level: level.failed_trials),
+        ],
+    )
+
+
+def median_tps(level: Level) -> str | None:
+    """tps of the median trial; where the regime changes, the levels that followed each other."""
+    spreads = [level.tps] if level.tps else [level.tps_before, level.tps_after]
+    return levels_text([spread.median for spread in spreads if spread is not None]) or None
+
+
+def levels_text(levels: list[float]) -> str:
+    """Levels that followed each other, tps: `1,070 then 250`."""
+    return " then ".join(f"{level:,.0f}" for level in levels)
+
+
+def latency_table(data: StudyData) -> Table[Level]:
+    """Latency of each arm at each load point."""
+    caption = (
+        "Latency of committed transactions in milliseconds: the median trial, in brackets the lowest and highest "
+        f"trial. A percentile stands only where every trial has 100 slower transactions. {_MEANING[data.plan.measure]}"
+    )
+    mixed = ", ".join(f"{cell.arm} at {data.labels[cell.load_point]}" for cell in data.result.regimes if cell.changes)
+    if mixed:
+        caption += f" It mixes the time before and after a change of regime: {mixed}."
+    names = list(data.result.levels[0].latency_us) if data.result.levels else []
+    return Table(
+        caption,
+        data.result.levels,
+        [
+            Column("load point", lambda level: data.labels[level.load_point]),
+            Column("arm", lambda level: level.arm),
+            *(number(name, _latency(name), _spread_ms) for name in names),
+        ],
+    )
+
+
+_MEANING: dict[Measure, str] = {
+    "goodput": "Under a closed loop as here, latency repeats the throughput comparison (Little's law) and is no second "
+    "finding.",
+    "mean response time": "It counts from the moment for which the rate had scheduled a transaction; the verdict is "
+    "about its mean.",
+    "mean response time of tasks": "It counts from the arrival of a task, its wait for a connection included; tasks "
+    "that failed are not in it.",
+}
+
+
+def _latency(name: str) -> Callable[[Level], Spread | None]:
+    return lambda level: level.latency_us[name]
+
+
+def _spread_ms(spread: Spread) -> str:
+    return f"{milliseconds(spread.median)} ({milliseconds(spread.lowest)} to {milliseconds(spread.highest)})"
+
+
+def milliseconds(microseconds: float) -> str:
+    """Three significant digits, or whole milliseconds."""
+    value = microseconds / 1000
+    places = 0 if value >= 100 else 1 if value >= 10 else 2 if value >= 1 else 3
+    return f"{value:,.{places}f}"
+
+
+def regime_table(data: StudyData) -> Table[CellRegimes]:
+    """Classes of the trials, the levels on both sides of the change and when it came."""
+    return Table(
+        "Levels that the trials kept, each the median second, and when they changed: the median trial, in brackets the "
+        "lowest and highest. Where more than one in four trials of an arm change, it is read by regime and no average "
+        "across the change is given. Credits are spent by work, so the committed transactions stand beside the time.",
+        data.result.regimes,
+        [
+            Column("load point", lambda cell: data.labels[cell.load_point]),
+            Column("arm", lambda cell: cell.arm),
+            number("trials", lambda cell: cell.trials),
+            Column("classes", lambda cell: ", ".join(f"{shape}: {n}" for shape, n in cell.shapes.items()) or None),
+            number("tps before", lambda cell: cell.before, _spread),
+            number("tps after", lambda cell: cell.after, _spread),
+            number("changes at s", lambda cell: cell.changed_s, _spread),
+            number("settled from s", lambda cell: cell.settled_s, _spread),
+            number("committed by then", lambda cell: cell.changed_committed, _spread),
+            Column("read as", lambda cell: "by regime" if cell.changes else "whole trials"),
+        ],
+        lambda cell: cell.changes,
+    )
+
+
+def _spread(spread: Spread) -> str:
+    if spread.lowest == spread.highest:
+        return f"{spread.median:,.0f}"
+    return f"{spread.median:,.0f} ({spread.lowest:,.0f} to {spread.highest:,.0f})"
+
+
+def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]]:
+    """Every trial that did not keep one level."""
+    trials = [(cell, trial) for cell in data.result.regimes for trial in cell.not_flat]
+    return Table(
+        "Trials that did not keep one level: tps of each level, and where it ended.",
+        sorted(trials, key=lambda row: row[1].index),
+        [
+            number("trial", lambda row: row[1].index + 1),
+            number("block", lambda row: row[1].block + 1),
+            Column("load point", lambda row: data.labels[row[0].load_point]),
+            Column("arm", lambda row: row[0].arm),
+            Column("class", lambda row: row[1].regime.shape),
+            Column("levels", lambda row: levels_text([segment.tps for segment in row[1].regime.segments])),
+            Column("changes at s", lambda row: ", ".join(str(each.end_s) for each in row[1].regime.segments[:-1])),
+            Column(
+                "committed by then",
+                lambda row: ", ".join(f"{each.committed:,}" for each in row[1].regime.segments[:-1]),
+            ),
+        ],
+    )
+
+
+def block_table(data: StudyData) -> Table[tuple[Claim, BlockRatio]]:
+    """The unit of analysis: every block's log-ratios, with the order that the coin drew."""
+    claims = [part for claim in data.result.by_load_point for part in claim.read]
+    ratios = [(claim, ratio) for claim in claims for ratio in claim.ratios]
+    compared = (
+        "goodput / goodput of the baseline"
+        if data.plan.measure == "goodput"
+        else "mean response time of the baseline / mean response time"
+    )
+    unit = claims[0].unit
+    return Table(
+        f"Each block's ln({compared}), and the order of the arms as drawn before the study."
+        if unit == "block"
+        else f"Each pair of deployments' mean ln({compared}) over its blocks.",
+        sorted(ratios, key=lambda row: row[1].block),
+        [
+            number(unit, lambda row: row[1].block + 1),
+            Column("load point", lambda row: where(row[0], data.plan)),
+            Column("arms", lambda row: f"{row[0].arm} / {row[0].baseline}"),
+            Column("order", lambda row: ", ".join(row[1].order)),
+            number("log-ratio", lambda row: _log_ratio(row[1])),
+            Column("remark", lambda row: _remark(row[1])),
+        ],
+    )
+
+
+def _log_ratio(ratio: BlockRatio) -> str | None:
+    if ratio.log_ratio is None:
+        return "void" if ratio.failed else None
+    return f"{ratio.log_ratio:+.4f}"
+
+
+def _remark(ratio: BlockRatio) -> str:
+    remarks = [f"{', '.join(ratio.failed)} failed"] if ratio.failed else []
+    return "; ".join([*remarks, *([] if ratio.counted else ["provisional"])])
+
+
+def look_table(data: StudyData) -> Table[PlannedLook]:
+    """The planned looks and the error that each may spend."""
+    claims, unit, fixed = len(data.result.primary), data.result.primary[0].unit, is_fixed(data.plan)
+    too_few = f"too few {unit}s"
+
+    def threshold(look: PlannedLook) -> str | None:
+        if fixed:
+            return None
+        found = p8.rejection_threshold(look.blocks, look.alpha / claims)
+        return str(found) if found >= 0 else too_few
+
+    shared = plural(claims, "primary claim")
+    return Table(
+        f"One look, at the end: the t interval over pairs of deployments, its error shared by {shared}."
+        if fixed
+        else f"Planned looks of the rule P8. The errors of all looks, now or later, sum to 5% over {shared}; a claim "
+        "is decided when the smaller sum of signed ranks is at most the threshold.",
+        data.result.looks,
+        [
+            number(f"{unit}s", lambda look: look.blocks),
+            number("error of the look", lambda look: look.alpha, ".5f"),
+            number("per primary claim", lambda look: look.alpha / claims, ".5f"),
+            number("threshold", threshold),
+            Column("load points decidable", lambda look: "yes" if look.secondary_possible else too_few),
+            Column("state", lambda look: "reached" if look.reached else "not reached"),
+        ],
+    )
+
+
+def steadiness_table(data: StudyData) -> Table[Steadiness]:
+    """Whether tps still moved within the measured part."""
+    return Table(
+        "Trend of tps from start to end of the measured part (Theil-Sen slope per trial, averaged within a block; sign "
+        "test over blocks). Trends below 1% are not called trends.",
+        data.result.steadiness,
+        [
+            Column("arm", lambda entry: entry.arm),
+            Column("state", lambda entry: entry.state),
+            number("median trend", lambda entry: entry.trend, signed),
+            number("blocks rising", lambda entry: entry.rising),
+            number("blocks falling", lambda entry: entry.falling),
+            number("blocks", lambda entry: entry.blocks),
+        ],
+    )

@@ -1,0 +1,223 @@
+"""The tables of trials: all of them, what failed, what the client used, the phases, and the canaries between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from statistics import median
+from typing import Any
+
+from pgtrial.model.records.study import Canary, ClientUse, FailureSpan, LoadPoint, Trial
+from pgtrial.model.units import percent
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.tables.results import levels_text, milliseconds
+from pgtrial.statistics.canaries import CAP, DEVIATIONS, FLOOR
+
+
+def trial_table(data: StudyData) -> Table[Trial]:
+    """Every trial in the order of execution; the client's CPU time and round trips only where they were recorded."""
+    timed = any(t.round_trip_us is not None for t in data.trials)
+    costed = any(t.client and t.client.cpu_per_transaction_us is not None for t in data.trials)
+    levels = {t.index: t.regime.segments for cell in data.result.regimes for t in cell.not_flat}
+    trip = "lab's round trip us" if any(t.machines for t in data.trials) else "round trip us"
+
+    def tps(trial: Trial) -> str | None:
+        if trial.index in levels:
+            return levels_text([segment.tps for segment in levels[trial.index]])
+        return f"{trial.measured.tps:,.1f}" if trial.measured else None
+
+    return Table(
+        "Every trial in the order of execution.",
+        data.trials,
+        [
+            number("trial", lambda t: t.index + 1),
+            number("block", lambda t: t.block + 1),
+            Column("load point", lambda t: t.load_point.label),
+            Column("arm", lambda t: t.arm),
+            Column("status", lambda t: t.status),
+            number("tps", tps),
+            number("committed", lambda t: t.measured.transactions if t.measured else None, ","),
+            number("failed", lambda t: sum(t.measured.failures.values()) if t.measured else None, ","),
+            *(number(f"{name} ms", _latency(name), milliseconds) for name in ("mean", "p50", "p99")),
+            *([number("client us", _client("cpu_per_transaction_us"), ".2f")] if costed else []),
+            number("busiest thread", _client("busiest_thread_share"), ".0%"),
+            *([number(trip, lambda t: t.round_trip_us, ",.0f")] if timed else []),
+            number("seed", lambda t: t.seed),
+            Column("started (UTC)", lambda t: _moment(t.started)),
+            Column("phases, s", lambda t: " ".join(f"{name} {spent:.1f}" for name, spent in t.phases_s.items())),
+            Column("remarks", _remarks),
+        ],
+    )
+
+
+def _latency(name: str) -> Callable[[Trial], float | None]:
+    return lambda t: getattr(t.measured.latency_us, name) if t.measured and t.measured.latency_us else None
+
+
+def _client(name: str) -> Callable[[Trial], float | None]:
+    return lambda t: getattr(t.client, name) if t.client else None
+
+
+def _moment(time: str) -> str:
+    return time.replace("T", " ")[:19]
+
+
+def _remarks(trial: Trial) -> str:
+    warnings = [warning.message for warning in trial.client.warnings] if trial.client else []
+    return "; ".join([*([trial.reason] if trial.reason else []), *trial.notes, *warnings])
+
+
+def failure_tables(data: StudyData) -> list[Table[Any]]:
+    """Failures by arm and by trial, then the trials that failed or whose server went, in their own words."""
+    failures = Table(
+        "Failures over all trials. Failed transactions are not goodput.",
+        data.result.failures,
+        [
+            Column("arm", lambda entry: entry.arm),
+            number("failed trials", lambda entry: f"{entry.failed_trials} of {entry.trials}"),
+            number("committed", lambda entry: entry.transactions, ","),
+            number("failed", lambda entry: entry.failed_transactions, ","),
+            number("share failed", lambda entry: entry.share, percent),
+            Column("by SQLSTATE or kind", lambda entry: _by_arm(entry.by_kind)),
+            number("aborted clients", lambda entry: entry.aborted_clients),
+        ],
+    )
+    trials = Table(
+        "Failed trials.",
+        data.result.failed_trials,
+        [
+            number("trial", lambda failed: failed.index + 1),
+            number("block", lambda failed: failed.block + 1),
+            Column("arm", lambda failed: failed.arm),
+            Column("load point", lambda failed: data.labels[failed.load_point]),
+            Column("reason", lambda failed: failed.reason),
+            Column("effect", lambda failed: "void: both failed" if failed.void else "counts as the worst rank"),
+        ],
+    )
+    lossy = [trial for trial in data.trials if trial.status == "failed" or trial.server_log_tail]
+    spans = Table(
+        "When transactions failed, in trials that failed or whose server had something to say.",
+        [(trial, span) for trial in lossy for span in trial.failure_spans],
+        [
+            number("trial", lambda row: row[0].index + 1),
+            Column("arm", lambda row: row[0].arm),
+            Column("part", lambda row: "warm-up" if row[1].phase == "warmup" else "measured part"),
+            Column("SQLSTATE or kind", lambda row: row[1].kind),
+            Column("second", lambda row: _seconds(row[1])),
+            number("failed", lambda row: row[1].failures, ","),
+        ],
+    )
+    log = Table(
+        "What the server's log said last during the load.",
+        [(trial, line) for trial in data.trials for line in trial.server_log_tail],
+        [
+            number("trial", lambda row: row[0].index + 1),
+            Column("arm", lambda row: row[0].arm),
+            Column("line", lambda row: row[1]),
+        ],
+    )
+    return [failures, trials, spans, log]
+
+
+def _seconds(span: FailureSpan) -> str:
+    return f"{span.first_s}" if span.first_s == span.last_s else f"{span.first_s} to {span.last_s}"
+
+
+def phase_table(data: StudyData) -> Table[str]:
+    """Where the wall time of a trial goes, by arm."""
+    names = dict.fromkeys(name for trial in data.trials for name in trial.phases_s)
+
+    def spent(name: str) -> Callable[[str], float | None]:
+        return lambda arm: _median([t.phases_s[name] for t in data.trials if t.arm == arm and name in t.phases_s])
+
+    return Table(
+        "Median wall time of a trial's phases, seconds.",
+        data.plan.arms,
+        [
+            Column("arm", lambda arm: arm),
+            *(number(name, spent(name), ".2f") for name in names),
+            number("trials", lambda arm: sum(trial.arm == arm for trial in data.trials)),
+        ],
+    )
+
+
+def _median(values: Sequence[float]) -> float | None:
+    return median(values) if values else None
+
+
+def client_table(data: StudyData) -> Table[tuple[LoadPoint, str, list[ClientUse]]]:
+    """What the client used; without rows for trials that are older than the engine's self-check."""
+    used = [
+        (point, arm, [t.client for t in data.trials if (t.load_point, t.arm) == (point, arm) and t.client])
+        for point, arm in data.cells
+    ]
+    return Table(
+        "The client: CPU time of its load threads by transaction, microseconds, and of the busiest of them by wall "
+        "time, in the median and the highest trial. In the trials of the last column the engine warned that it was a "
+        "limit itself; with more than one in eight for an arm, the comparison is withheld unless the study allows it.",
+        [row for row in used if _client_costs(row[2])],
+        [
+            Column("load point", lambda row: row[0].label),
+            Column("arm", lambda row: row[1]),
+            number("client us per transaction", lambda row: median(_client_costs(row[2])), ".2f"),
+            number("busiest thread", lambda row: median(use.busiest_thread_share for use in row[2]), ".0%"),
+            number("highest", lambda row: max(use.busiest_thread_share for use in row[2]), ".0%"),
+            number("trials with a warning", lambda row: f"{sum(bool(u.warnings) for u in row[2])} of {len(row[2])}"),
+        ],
+    )
+
+
+def _client_costs(uses: Sequence[ClientUse]) -> list[float]:
+    return [use.cpu_per_transaction_us for use in uses if use.cpu_per_transaction_us is not None]
+
+
+def canary_tables(data: StudyData) -> list[Table[Any]]:
+    """The disturbed blocks, and every canary; without rows for a study without canaries."""
+    disturbed = [("set aside and run again", each) for each in data.result.voids]
+    disturbed += [("kept, no more may be voided", each) for each in data.result.noisy_blocks]
+    blocks = Table(
+        f"Blocks before or after which a canary was more than {DEVIATIONS:.0f} scaled median absolute deviations, and "
+        f"more than a factor of {1 + FLOOR:.2f}, from the median until then. The rule sees canaries only, and voids at "
+        f"most {percent(CAP)} of the planned blocks. Trials of voided blocks are kept in voided/, and count nowhere.",
+        sorted(disturbed, key=lambda row: (row[1].block, row[1].attempt)),
+        [
+            number("block", lambda row: row[1].block + 1),
+            number("attempt", lambda row: row[1].attempt),
+            Column("effect", lambda row: row[0]),
+            Column("reason", lambda row: row[1].reason),
+            Column("failed trials", lambda row: _by_arm(row[1].failed)),
+        ],
+    )
+    canaries = Table(
+        "Every canary: hashing on all CPUs, flushes of 8 kB, one client of the engine against its null server. Stolen "
+        "CPU time and the share of time for which some process (memory_full: every one) waited are those since the "
+        "canary before; they are not judged.",
+        data.canaries,
+        [
+            number("canary", lambda canary: canary.number + 1),
+            Column("taken", _position),
+            number("MiB hashed/s", lambda canary: canary.reading.cpu_per_s, ",.0f"),
+            number("flushes/s", lambda canary: canary.reading.flushes_per_s, ",.0f"),
+            number("SELECT 1/s", lambda canary: canary.reading.select1_per_s, ",.0f"),
+            number("MHz", lambda canary: canary.reading.mhz, ",.0f"),
+            number("stolen", lambda canary: canary.reading.steal_share, percent),
+            Column("waiting", _waiting),
+            Column("at (UTC)", lambda canary: _moment(canary.reading.taken)),
+        ],
+    )
+    return [blocks, canaries]
+
+
+def _by_arm(counts: dict[str, int]) -> str | None:
+    """`off: 1,200, on: 3`; None for none."""
+    return ", ".join(f"{name}: {number:,}" for name, number in counts.items()) or None
+
+
+def _waiting(canary: Canary) -> str | None:
+    return ", ".join(f"{name} {percent(share)}" for name, share in canary.reading.pressure.items()) or None
+
+
+def _position(canary: Canary) -> str:
+    if canary.judged is not None:
+        return f"after block {canary.judged.block + 1}"
+    return "reference" if canary.role == "reference" else f"before block {(canary.next_block or 0) + 1}"

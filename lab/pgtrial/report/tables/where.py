@@ -1,0 +1,211 @@
+"""The tables of what was compared and where: facts, the machine of each piece, the ways to the servers, the fleet."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerPlace, WhereItRan
+from pgtrial.model.study.fleet import LOCAL
+from pgtrial.model.units import plural
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import NONE, Column, Table, by_place, number
+from pgtrial.statistics.where_it_ran import further_machines
+
+_NOT_COMPARED = ("probes", "sources")
+_MOST_UNFOLDED = 20
+_YES_NO = {True: "yes", False: "no", None: NONE}
+
+
+def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
+    """First the facts in which the arms differ, side by side; then, group by group, those that are the same in all."""
+    known = {arm: data.facts[arm].facts for arm in data.plan.arms if arm in data.facts}
+    declared = {key for keys in data.plan.declared.values() for key in keys}
+    set_somewhere = {name for facts in known.values() for name in facts.get("settings", {})}
+    differing: list[Sequence[str]] = []
+    same: list[Table[Sequence[str]]] = []
+    for group in dict.fromkeys(group for facts in known.values() for group in facts if group not in _NOT_COMPARED):
+        shared: list[Sequence[str]] = []
+        for name in dict.fromkeys(name for facts in known.values() for name in facts.get(group, {})):
+            if group == "defaults" and name in set_somewhere:
+                continue
+            values = [_shown(facts, group, name) for facts in known.values()]
+            key = f"{group}.{name}"
+            if len(set(values)) > 1:
+                differing.append([key, *values, "yes" if key in declared else "no"])
+            else:
+                shared.append([name, values[0]])
+        caption = f"{group}: {plural(len(shared), 'fact')} the same in all arms"
+        same.append(Table(caption, shared, by_place("fact", "value")))
+    caption = "Facts that differ between the arms, and whether the study declares that very difference."
+    if data.plan.deployments > 1:
+        caption += " Of each arm's deployments they are those of one; what differs between them the audit says."
+    compared = Table(caption, differing, by_place("fact", *known, "declared"), lambda row: True)
+    probes = {arm: facts.get("probes", {}) for arm, facts in known.items()}
+    names = dict.fromkeys(name for facts in probes.values() for name in facts)
+    # side by side, for no two measurements are the same
+    measured = Table(
+        "Measured once an arm, with noise: flushes of the volume, round trips.",
+        [[name, *(_fact(facts.get(name)) for facts in probes.values())] for name in names],
+        by_place("fact", *known),
+    )
+    return [compared, *([measured] if names else []), *same]
+
+
+def _shown(facts: Mapping[str, Mapping[str, Any]], group: str, name: str) -> str:
+    """A fact of an arm; of what is set in another arm and not in this one its default."""
+    known = facts.get(group, {})
+    if group == "settings" and name not in known and name in (defaults := facts.get("defaults", {})):
+        return f"{_fact(defaults[name])} (default)"
+    return _fact(known.get(name))
+
+
+def _fact(value: Any) -> str:
+    match value:
+        case None:
+            return "unknown"
+        case bool():
+            return "yes" if value else "no"
+        case str():
+            return value
+        case int() | float():
+            return str(value)
+    return json.dumps(value, ensure_ascii=False)
+
+
+def where_tables(data: StudyData) -> list[Table[Any]]:
+    """The pieces of the study, the ways and the fleet; none where the lab's machine did everything."""
+    where = data.result.where
+    if where is None:
+        return []
+    return [_pieces(data, where), _ways(where), *([_fleet_ways(where)] if where.ways else []), _fleet(where)]
+
+
+def _pieces(data: StudyData, where: WhereItRan) -> Table[Sequence[str]]:
+    return Table(
+        "Each piece of the study, and the machine that it ran on.",
+        [
+            ["the lab", "the lab's machine", where.lab or NONE, NONE],
+            ["the load", _load(data, where), NONE if where.machines else where.lab or NONE, NONE],
+            *(
+                [f"the server of {server.arm}", _host(server), server.system or NONE, server.address or NONE]
+                for server in where.servers
+            ),
+        ],
+        by_place("piece", "machine", "system", "address"),
+    )
+
+
+def _load(data: StudyData, where: WhereItRan) -> str:
+    if where.load == "lab":
+        return "the lab's machine"
+    number, fleet = len(where.machines), data.spec.fleet
+    if fleet is not None and fleet.address == LOCAL:
+        return f"the lab's machine, as a fleet of {plural(number, 'engine')}"
+    return f"a fleet of {plural(number, 'machine')}" + (f" (Ray, {fleet.address})" if fleet is not None else "")
+
+
+def _host(server: ServerPlace) -> str:
+    if server.by == "this machine":
+        return "the lab's machine"
+    how = server.by if server.looked_at is None else f"{server.by}, looked at by ssh as {server.looked_at}"
+    return f"{server.host} ({how})" + (", the lab's machine" if server.with_lab else "")
+
+
+def _ways(where: WhereItRan) -> Table[ServerPlace]:
+    caption = (
+        "The way from the lab to each server. Round trips are of a SELECT 1, the median of 20 before each trial: their "
+        "median over the trials, lowest and highest. The bandwidth was measured once, from the server to the lab, and "
+        "so was the host's clock: how far it is ahead of the lab's, and how exactly that is known."
+    )
+    if where.ways:
+        caption += " The load did not take these ways but those from the fleet, which the next table has."
+    elif where.machines:
+        caption += " The fleet has ways of its own, of which the speeds of its machines tell."
+    return Table(
+        caption,
+        where.servers,
+        [
+            Column("arm", lambda server: server.arm),
+            Column("path", lambda server: server.path or None),
+            Column("interface", lambda server: server.interface or None),
+            number("MTU", lambda server: server.mtu),
+            Column("TLS", lambda server: server.tls or None),
+            number("round trip, us", lambda server: server.round_trip_us, ",.0f"),
+            number("lowest to highest", _range),
+            number("trials", lambda server: server.trials),
+            number("bandwidth, MB/s", lambda server: server.bandwidth_mb_s, ",.0f"),
+            number("clock, ms", lambda server: _clock(server.clock_offset_us, server.clock_offset_error_us)),
+        ],
+    )
+
+
+def _range(way: ServerPlace | MachineWay) -> str | None:
+    low, high = way.round_trip_lowest_us, way.round_trip_highest_us
+    return None if low is None or high is None else f"{low:,.0f} to {high:,.0f}"
+
+
+def _clock(offset_us: float | None, error_us: float | None) -> str | None:
+    """`+12.40 ± 0.03`."""
+    if offset_us is None:
+        return None
+    return f"{offset_us / 1000:+,.2f}" + ("" if error_us is None else f" ± {error_us / 1000:.2f}")
+
+
+def _fleet_ways(where: WhereItRan) -> Table[MachinePart]:
+    arms = [server.arm for server in where.servers]
+    ways = {(way.machine, way.arm): way for way in where.ways}
+    further = {(machine, arm) for arm in arms for machine in further_machines(where.ways, arm)}
+
+    def way_to(arm: str) -> Callable[[MachinePart], str | None]:
+        def of(part: MachinePart) -> str | None:
+            way = ways.get((part.machine, arm))
+            if way is None:
+                return None
+            return f"{way.round_trip_us:,.0f} ({_range(way)})" + (" (far)" if (part.machine, arm) in further else "")
+
+        return of
+
+    return Table(
+        "The way from each machine of the fleet, which made the load, to each server: round trips in microseconds, by "
+        "TCP connects, the median of 7 before each trial; their median over the trials, lowest and highest. A server "
+        "that is much further from one machine than from the others is marked. No bandwidth was measured from here.",
+        where.machines,
+        [
+            Column("machine", lambda part: part.machine),
+            Column("the lab's own", lambda part: _YES_NO[part.with_lab]),
+            *(number(f"to {arm}", way_to(arm)) for arm in arms),
+        ],
+        lambda part: any(part.machine == machine for machine, _ in further),
+        folded=len(where.machines) > _MOST_UNFOLDED,
+    )
+
+
+def _fleet(where: WhereItRan) -> Table[MachinePart]:
+    return Table(
+        "The fleet, over all trials of each machine. Speed: transactions by second and client, against the median "
+        "machine of the same trial; one that is slower than the others by more than the rule for canaries tolerates is "
+        "marked. CPU time is the engine's; the busiest thread and the lag are of the highest trial. Start: how much "
+        "later than planned it began, in the furthest trial. Clock: how far it is ahead of the lab's, median, and the "
+        "largest error.",
+        where.machines,
+        [
+            Column("machine", lambda part: part.machine + (" (slow)" if part.slower_by is not None else "")),
+            Column("address", lambda part: part.address or None),
+            number("trials", lambda part: part.trials),
+            number("lost", lambda part: part.lost),
+            number("clients", lambda part: part.clients, ","),
+            number("transactions", lambda part: part.transactions, ","),
+            number("share", lambda part: part.share, ".1%"),
+            number("tps", lambda part: part.tps, ",.0f"),
+            number("speed", lambda part: part.speed, ".2f"),
+            number("CPU us a transaction", lambda part: part.cpu_per_transaction_us, ".2f"),
+            number("busiest thread", lambda part: part.busiest_thread_share, ".0%"),
+            number("lag p99, us", lambda part: part.lag_p99_us, ",.0f"),
+            number("start, ms", lambda part: part.start_skew_us, lambda skew: f"{skew / 1000:+.2f}"),
+            number("clock, ms", lambda part: _clock(part.clock_offset_us, part.offset_error_us)),
+        ],
+        lambda part: part.slower_by is not None or part.lost > 0,
+        folded=len(where.machines) > _MOST_UNFOLDED,
+    )
