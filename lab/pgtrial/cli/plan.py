@@ -18,7 +18,7 @@ from pgtrial.cli.conduct import warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
-from pgtrial.evidence.audit.cases import listed
+from pgtrial.evidence.audit.case import listed
 from pgtrial.loads.data.sizes import needed_mb
 from pgtrial.model.records.machines import ServerHost
 from pgtrial.model.records.study import Plan

@@ -69,6 +69,16 @@ def parse_size(value: object) -> int:
     return int(float(found[1]) * _SIZE_UNITS[found[2]])
 
 
+_SETTING_UNITS = {"B": 1, "kB": 2**10, "MB": 2**20, "GB": 2**30, "TB": 2**40}
+_SETTING = re.compile(r"(\d+)([kMGT]?B)")
+
+
+def setting_bytes(setting: str | None) -> float | None:
+    """Bytes of a size as PostgreSQL's SHOW prints it (`128MB`, in powers of 1024); None for anything else."""
+    found = _SETTING.fullmatch(setting or "")
+    return float(found[1]) * _SETTING_UNITS[found[2]] if found else None
+
+
 def format_duration(seconds: float) -> str:
     """A duration for people: `850ms`, `12s`, `3min 20s`, `1h 50min`, from two days on `37d 1h`."""
     if seconds < 1:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit.cache import in_bytes
 from pgtrial.evidence.audit.rules import audit_trials, whole_audit
 from pgtrial.model.records.study import Audit, ClientUse
+from pgtrial.model.units import setting_bytes
 
 from ...statistics.fleets import share
 from .cases import facts, named, plan_of, trials_of
@@ -163,8 +163,8 @@ def test_an_unknown_cache_is_no_finding():
 
 @pytest.mark.parametrize(("setting", "size"), [("128MB", 2**27), ("16GB", 2**34), ("8kB", 8192), ("on", None)])
 def test_sizes_are_read_as_postgresql_shows_them(setting, size):
-    assert in_bytes(setting) == size
-    assert in_bytes(None) is None
+    assert setting_bytes(setting) == size
+    assert setting_bytes(None) is None
 
 
 def _host(**seconds):

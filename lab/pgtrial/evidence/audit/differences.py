@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 from pgtrial.evidence.audit import network
-from pgtrial.evidence.audit.cases import Case, Difference, compared, known_value, listed, shortened
+from pgtrial.evidence.audit.case import Case, Concern, Difference, compared, known_value, listed, rule, shortened
 from pgtrial.evidence.audit.hygiene import is_debugging
-from pgtrial.model.records.study import Facts, Finding
+from pgtrial.model.records.study import Facts
 from pgtrial.model.study.places import listed_places
 
 _BY_INITDB = frozenset(
@@ -34,96 +34,106 @@ _SHOWN_BY = {
     "memory.huge_pages": ("memory.huge_page",),
     "storage.scheduler": ("storage.scheduler", "storage.queue_"),
 }
-"""How the names of facts begin that follow from these keys of a host; of its memory nothing follows from any other."""
-_WAY = frozenset({"client.connection", *(f"network.{name}" for name in network.COMPARED)})
+"""Prefixes of the facts that follow from these keys of a host; of its memory no other key has followers."""
+_NETWORK_PATH = frozenset({"client.connection", *(f"network.{name}" for name in network.COMPARED)})
 
 
-def undeclared_differences(case: Case) -> Iterator[Finding]:
-    """A difference that nobody declared and that follows from nothing declared; one finding a fact."""
-    by_key: dict[str, list[Difference]] = defaultdict(list)
+_Key = TypeVar("_Key")
+
+
+def _grouped(
+    case: Case, key: Callable[[Difference], _Key], wanted: Callable[[Difference], bool]
+) -> Iterator[tuple[_Key, list[Difference]]]:
+    found: dict[_Key, list[Difference]] = defaultdict(list)
     for difference in case.differences():
-        if _origin(case, difference) is None and not _told_elsewhere(case, difference):
-            by_key[difference.key].append(difference)
-    for key, found in by_key.items():
-        first = found[0]
-        values = {case.plan.baseline: first.baseline_value} | {one.arm: one.value for one in found}
-        told = listed(f"{shortened(value)} in {arm}" for arm, value in values.items())
-        yield Finding(
-            rule="undeclared_difference",
-            severity="warning",
-            arms=list(values),
-            message=f"The arms differ in {key}, which the study does not declare: {told}.",
-            cure=f"Make {key} equal, or declare it in the study; as it is, the verdict is for all differences at once.",
+        if wanted(difference):
+            found[key(difference)].append(difference)
+    yield from found.items()
+
+
+def _arm(difference: Difference) -> str:
+    return difference.arm
+
+
+def _keys(differences: Sequence[Difference]) -> str:
+    return listed(difference.key for difference in differences)
+
+
+@rule("undeclared_difference")
+def undeclared_differences(case: Case) -> Iterator[Concern]:
+    """A difference that nobody declared and that follows from nothing declared; one concern for each fact."""
+
+    def wanted(difference: Difference) -> bool:
+        return _origin(case, difference) is None and not _has_own_rule(case, difference)
+
+    for key, found in _grouped(case, lambda difference: difference.key, wanted):
+        values = {case.baseline: found[0].baseline_value} | {one.arm: one.value for one in found}
+        by_arm = listed(f"{shortened(value)} in {arm}" for arm, value in values.items())
+        yield Concern(
+            list(values),
+            f"The arms differ in {key}, which the study does not declare: {by_arm}.",
+            f"Make {key} equal, or declare it in the study; as it is, the verdict is for all differences at once.",
         )
 
 
-def following_differences(case: Case) -> Iterator[Finding]:
-    """Differences that follow from one that the study declares, told together."""
-    by_origin: dict[tuple[str, str], list[str]] = defaultdict(list)
-    for difference in case.differences():
-        origin = _origin(case, difference)
-        if origin is not None and origin != difference.key and not _told_elsewhere(case, difference):
-            by_origin[difference.arm, origin].append(difference.key)
-    for (arm, origin), keys in by_origin.items():
-        yield Finding(
-            rule="following_difference",
-            severity="info",
-            arms=[case.plan.baseline, arm],
-            message=f"From the declared {origin} of {arm} follow differences in {listed(keys)}.",
-            cure="Nothing to do: they are part of what is compared; set those that should not be in [server].",
+@rule("following_difference")
+def following_differences(case: Case) -> Iterator[Concern]:
+    """Differences that follow from one that the study declares, one concern for each of those."""
+
+    def wanted(difference: Difference) -> bool:
+        return _origin(case, difference) not in (None, difference.key) and not _has_own_rule(case, difference)
+
+    for (arm, origin), found in _grouped(case, lambda each: (each.arm, _origin(case, each)), wanted):
+        yield Concern(
+            [case.baseline, arm],
+            f"From the declared {origin} of {arm} follow differences in {_keys(found)}.",
+            "Nothing to do: they are part of what is compared; set those that should not be in [server].",
+            "info",
         )
 
 
-def swapped_places(case: Case) -> Iterator[Finding]:
-    """What differs because the facts were collected in one trial of each arm, at the place that this one drew."""
-    by_arm: dict[str, list[str]] = defaultdict(list)
-    for difference in case.differences():
-        if _of_the_place(case, difference):
-            by_arm[difference.arm].append(difference.key)
-    for arm, keys in by_arm.items():
-        yield Finding(
-            rule="swapped_places",
-            severity="info",
-            arms=[case.plan.baseline, arm],
-            message=f"{case.plan.baseline} and {arm} take turns on {listed(listed_places(case.spec, arm))} by the "
-            f"coin; when the facts were collected they were at different ones, and differed in {listed(keys)}.",
-            cure="Nothing to do: over the blocks both arms are at each place.",
+@rule("swapped_places")
+def swapped_places(case: Case) -> Iterator[Concern]:
+    """What differs because the facts were collected in one trial of each arm, at the place that this trial drew."""
+    for arm, found in _grouped(case, _arm, lambda difference: _of_the_place(case, difference)):
+        yield Concern(
+            [case.baseline, arm],
+            f"{case.baseline} and {arm} take turns on {listed(listed_places(case.spec, arm))} by the "
+            f"coin; when the facts were collected they were at different ones, and differed in {_keys(found)}.",
+            "Nothing to do: over the blocks both arms are at each place.",
+            "info",
         )
 
 
-def data_checksums(case: Case) -> Iterator[Finding]:
-    """Checksums cost time; since PostgreSQL 18 they are on by default, so versions differ in silence."""
+@rule("data_checksums")
+def data_checksums(case: Case) -> Iterator[Concern]:
+    """Checksums cost time; since PostgreSQL 18 they are on by default, so versions differ silently."""
     for difference in case.differences():
         if difference.key == "server.data_checksums" and not case.declared(difference.arm, "server.initdb"):
-            yield Finding(
-                rule="data_checksums",
-                severity="warning",
-                arms=[case.plan.baseline, difference.arm],
-                message=f"Data checksums are {difference.baseline_value} in {case.plan.baseline} and "
+            yield Concern(
+                [case.baseline, difference.arm],
+                f"Data checksums are {difference.baseline_value} in {case.baseline} and "
                 f"{difference.value} in {difference.arm}: that is part of the difference measured.",
-                cure='Set [server] initdb = ["--data-checksums"] to have them on in all arms '
+                'Set [server] initdb = ["--data-checksums"] to have them on in all arms '
                 "(off: --no-data-checksums for PostgreSQL 18 and later).",
             )
 
 
-def locale(case: Case) -> Iterator[Finding]:
+@rule("locale")
+def locale(case: Case) -> Iterator[Concern]:
     """Collations differ in speed, and in the order of rows."""
-    by_arm: dict[str, list[str]] = defaultdict(list)
-    for difference in case.differences():
-        if difference.group == "server" and difference.name in _LOCALE:
-            by_arm[difference.arm].append(
-                f"{difference.name} ({shortened(difference.baseline_value)} and {shortened(difference.value)})"
-            )
-    for arm, told in by_arm.items():
-        if not case.declared(arm, "server.initdb"):
-            yield Finding(
-                rule="locale",
-                severity="warning",
-                arms=[case.plan.baseline, arm],
-                message=f"{case.plan.baseline} and {arm} differ in {listed(told)}: "
-                "comparing text costs more in some locales.",
-                cure='Give all arms one locale: [server] initdb = ["--locale=C", "--encoding=UTF8"].',
-            )
+
+    def wanted(difference: Difference) -> bool:
+        undeclared = not case.declared(difference.arm, "server.initdb")
+        return undeclared and difference.group == "server" and difference.name in _LOCALE
+
+    for arm, found in _grouped(case, _arm, wanted):
+        values = listed(f"{one.name} ({shortened(one.baseline_value)} and {shortened(one.value)})" for one in found)
+        yield Concern(
+            [case.baseline, arm],
+            f"{case.baseline} and {arm} differ in {values}: comparing text costs more in some locales.",
+            'Give all arms one locale: [server] initdb = ["--locale=C", "--encoding=UTF8"].',
+        )
 
 
 def _origin(case: Case, difference: Difference) -> str | None:
@@ -139,19 +149,15 @@ def _origin(case: Case, difference: Difference) -> str | None:
 
 
 def _parents(case: Case, difference: Difference) -> list[str]:
-    """The settings from which the servers of both arms work this one out; none where an arm has set it itself."""
-    if any(
-        difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.plan.baseline, difference.arm)
-    ):
+    """The settings from which the servers of both arms derive this one; none where an arm has set it itself."""
+    if any(difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.baseline, difference.arm)):
         return []
     return sorted(f"settings.{name}" for name in PARENTS.get(difference.name, ()))
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
     if difference.group == "settings":
-        chosen = any(
-            difference.name in case.spec.resolved(name).settings for name in (case.plan.baseline, difference.arm)
-        )
+        chosen = any(difference.name in case.spec.resolved(name).settings for name in (case.baseline, difference.arm))
         # what the study sets is not the version's doing
         by_pages = ["memory.huge_pages"] if difference.name in _BY_PAGES else []
         return [] if chosen else [*by_pages, "server.version", *_WHOLE_SERVERS]
@@ -177,16 +183,16 @@ def _shows_in(key: str, difference: Difference) -> bool:
 
 def _of_the_place(case: Case, difference: Difference) -> bool:
     """Whether a difference of storage is one of places that the coin swaps."""
-    swapped = difference.group == "storage" and listed_places(case.spec, case.plan.baseline, difference.arm)
+    swapped = difference.group == "storage" and listed_places(case.spec, case.baseline, difference.arm)
     return bool(swapped) and not case.declared(difference.arm, difference.key)
 
 
-def _told_elsewhere(case: Case, difference: Difference) -> bool:
+def _has_own_rule(case: Case, difference: Difference) -> bool:
     values = (difference.baseline_value, difference.value)
     return (
         difference.key in _DURABILITY
         or _of_the_place(case, difference)
-        or difference.key in _WAY
+        or difference.key in _NETWORK_PATH
         or (difference.group == "server" and difference.name in _OTHER_RULES)
         or (difference.group == "settings" and any(is_debugging(difference.name, value) for value in values))
     )
@@ -240,24 +246,23 @@ PARENTS: dict[str, frozenset[str]] = {
 """Derived settings. Those with a value of their own in some arm follow nothing there."""
 
 
-def unlike_deployments(case: Case) -> Iterator[Finding]:
-    """One finding for each fact in which an arm's deployments differ; unknown values are no difference."""
+@rule("unlike_deployments")
+def unlike_deployments(case: Case) -> Iterator[Concern]:
+    """One concern for each fact in which an arm's deployments differ; unknown values are no difference."""
     for arm, deployments in case.deployments.items():
         for group, name in compared(deployments):
-            told = _values(deployments, group, name)
-            if len(told) > 1:
-                values = listed(f"{shortened(value)} in {_numbers(numbers)}" for value, numbers in told)
-                yield Finding(
-                    rule="unlike_deployments",
-                    severity="warning",
-                    arms=[arm],
-                    message=f"The deployments of {arm} differ in {group}.{name}: {values} (numbered from 1).",
-                    cure="Order them alike, or give those that differ as arms of their own; as it is, the difference "
+            by_value = _by_value(deployments, group, name)
+            if len(by_value) > 1:
+                values = listed(f"{shortened(value)} in {_numbers(numbers)}" for value, numbers in by_value)
+                yield Concern(
+                    [arm],
+                    f"The deployments of {arm} differ in {group}.{name}: {values} (numbered from 1).",
+                    "Order them alike, or give those that differ as arms of their own; as it is, the difference "
                     "is a part of what tells deployments apart.",
                 )
 
 
-def _values(deployments: Sequence[Facts], group: str, name: str) -> list[tuple[Any, list[int]]]:
+def _by_value(deployments: Sequence[Facts], group: str, name: str) -> list[tuple[Any, list[int]]]:
     """Each known value with the deployments that have it, in the order of their numbers."""
     found: list[tuple[Any, list[int]]] = []
     for facts in deployments:

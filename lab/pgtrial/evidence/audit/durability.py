@@ -1,4 +1,4 @@
-"""Rules on durability: a server that may lose what it has acknowledged is no match for one that may not."""
+"""Rules on durability: settings and volumes that may lose acknowledged transactions, and flushes that are too fast."""
 
 from __future__ import annotations
 
@@ -6,18 +6,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from pgtrial.evidence.audit.cases import Case, listed
-from pgtrial.model.records.study import Finding
+from pgtrial.evidence.audit.case import Case, Concern, listed, rule
+from pgtrial.model.study.places import listed_places
 
 _UNSAFE_MOUNTS = ("nobarrier", "barrier=0")
 """Without barriers a flush may end in the device's volatile cache. PostgreSQL does not depend on ext4's data= mode."""
 
-VOLATILE_FILESYSTEMS = ("tmpfs", "ramfs")
+_VOLATILE_FILESYSTEMS = ("tmpfs", "ramfs")
+
+_FASTEST_PER_S = 20_000
+"""No device whose cache may be lost flushes faster on one thread: the fastest flash needs some 50 us for a program."""
+
+_FASTEST_US = 30.0
+
+_UNEQUAL = 10.0
+"""A factor: on shared storage two measurements within a minute may differ by as much as five."""
 
 
 @dataclass(frozen=True)
 class _Aspect:
-    """One thing that durability hangs on: the key that declares it, its value in an arm, and how that weakens it.
+    """One thing that durability depends on: the key that declares it, its value in an arm, and how that weakens it.
 
     `weakness` is empty for what is as safe as PostgreSQL's default, None if the value is unknown.
     """
@@ -27,19 +35,14 @@ class _Aspect:
     value: str | None
     weakness: str | None
 
-    @property
-    def safe(self) -> bool:
-        return not self.weakness
 
-
-def _aspects(case: Case, arm: str) -> list[_Aspect]:
+def _aspects(case: Case, arm: str) -> dict[str, _Aspect]:
+    """By key."""
     found = [_switch(case, arm, "fsync"), _switch(case, arm, "full_page_writes"), _synchronous_commit(case, arm)]
     apart = any(case.value(other, "storage", "wal_filesystem") for other in case.arms)
     for place in ("", "wal_") if apart else ("",):
-        where = "of the WAL" if place else "of the data directory"
-        found += [_mount(case, arm, place, where), _filesystem(case, arm, place, where)]
-        found.append(_zfs_sync(case, arm, place, where))
-    return found
+        found += _volume(case, arm, place, "of the WAL" if place else "of the data directory")
+    return {aspect.key: aspect for aspect in found}
 
 
 def _switch(case: Case, arm: str, name: str) -> _Aspect:
@@ -55,74 +58,129 @@ def _synchronous_commit(case: Case, arm: str) -> _Aspect:
     return _Aspect("settings.synchronous_commit", "synchronous_commit", value, "" if waits else value)
 
 
-def _mount(case: Case, arm: str, place: str, where: str) -> _Aspect:
-    options = _stored(case, arm, place, "mount_options")
-    weak = None if options is None else ",".join(option for option in options.split(",") if option in _UNSAFE_MOUNTS)
-    return _Aspect(f"storage.{place}mount_options", f"the mount {where}", options, weak)
-
-
-def _filesystem(case: Case, arm: str, place: str, where: str) -> _Aspect:
-    kind = _stored(case, arm, place, "filesystem")
-    weak = kind if kind is None or kind in VOLATILE_FILESYSTEMS else ""
-    return _Aspect(f"storage.{place}filesystem", f"the file system {where}", kind, weak)
-
-
-def _zfs_sync(case: Case, arm: str, place: str, where: str) -> _Aspect:
-    """ZFS with sync=disabled ends a flush at once (zfsprops(7)); other file systems have no such property."""
-    kind = _stored(case, arm, place, "filesystem")
-    told = (_stored(case, arm, place, "filesystem_parameters") or {}).get("sync") if kind == "zfs" else "standard"
-    weak = None if kind is None or told is None else told if told == "disabled" else ""
-    return _Aspect(f"storage.{place}filesystem_parameters", f"sync of ZFS {where}", told, weak)
+def _volume(case: Case, arm: str, place: str, where: str) -> Iterator[_Aspect]:
+    """Mount options, kind of file system, and sync of ZFS: sync=disabled ends a flush at once (zfsprops(7))."""
+    options, kind, parameters = (
+        _stored(case, arm, place, name) for name in ("mount_options", "filesystem", "filesystem_parameters")
+    )
+    unsafe = None if options is None else ",".join(each for each in options.split(",") if each in _UNSAFE_MOUNTS)
+    yield _Aspect(f"storage.{place}mount_options", f"the mount {where}", options, unsafe)
+    volatile = kind if kind is None or kind in _VOLATILE_FILESYSTEMS else ""
+    yield _Aspect(f"storage.{place}filesystem", f"the file system {where}", kind, volatile)
+    sync = (parameters or {}).get("sync") if kind == "zfs" else "standard"
+    weak = None if kind is None or sync is None else sync if sync == "disabled" else ""
+    yield _Aspect(f"storage.{place}filesystem_parameters", f"sync of ZFS {where}", sync, weak)
 
 
 def _stored(case: Case, arm: str, place: str, name: str) -> Any:
-    """A fact of the WAL's storage is that of the data directory where WAL has no place of its own."""
+    """A fact of the WAL's storage; that of the data directory if the WAL has no place of its own."""
     own = case.value(arm, "storage", f"{place}{name}")
     return own if own is not None else case.value(arm, "storage", name)
 
 
-def unequal_durability(case: Case) -> Iterator[Finding]:
-    """An arm that is more or less durable than the baseline: withheld, or told if the study declares it."""
-    baseline = case.plan.baseline
-    if baseline not in case.facts:
-        return
-    reference = {aspect.key: aspect for aspect in _aspects(case, baseline)}
-    for arm in case.arms:
-        for own in _aspects(case, arm):
-            base = reference[own.key]
+@rule("durability")
+def unequal_durability(case: Case) -> Iterator[Concern]:
+    """An arm that is more or less durable than the baseline: withheld, or reported if the study declares it."""
+    reference = _aspects(case, case.baseline)
+    for arm in case.others:
+        for key, own in _aspects(case, arm).items():
+            base = reference[key]
             if own.weakness is None or base.weakness is None or own.weakness == base.weakness:
                 continue
-            difference = f"{own.what} is {base.value} in arm {baseline} and {own.value} in arm {arm}"
-            weaker = arm if base.safe else baseline
-            if case.declared(arm, own.key):
-                yield Finding(
-                    rule="durability",
-                    severity="warning",
-                    arms=[baseline, arm],
-                    message=f"Durability differs by design of the study: {difference}; "
+            difference = f"{own.what} is {base.value} in arm {case.baseline} and {own.value} in arm {arm}"
+            weaker = case.baseline if base.weakness else arm
+            if case.declared(arm, key):
+                yield Concern(
+                    [case.baseline, arm],
+                    f"Durability differs by design of the study: {difference}; "
                     f"after a crash arm {weaker} may have lost what it had acknowledged.",
-                    cure="Weigh the difference in speed against that loss.",
+                    "Weigh the difference in speed against that loss.",
                 )
             else:
-                yield Finding(
-                    rule="durability",
-                    severity="withhold",
-                    arms=[baseline, arm],
-                    message=f"The arms are not equally durable and the study does not say so: {difference}.",
-                    cure=f"Make {own.what} equal in both arms, or declare it in the study as what is compared.",
+                yield Concern(
+                    [case.baseline, arm],
+                    f"The arms are not equally durable and the study does not say so: {difference}.",
+                    f"Make {own.what} equal in both arms, or declare it in the study as what is compared.",
+                    "withhold",
                 )
 
 
-def not_durable(case: Case) -> Iterator[Finding]:
+@rule("not_durable")
+def not_durable(case: Case) -> Iterator[Concern]:
     """All arms may lose acknowledged transactions: fair, but not a server that people run."""
-    for key in dict.fromkeys(aspect.key for arm in case.arms for aspect in _aspects(case, arm)):
-        states = {arm: next(a for a in _aspects(case, arm) if a.key == key) for arm in case.arms}
-        if states and not any(aspect.safe for aspect in states.values()):
-            aspect = next(iter(states.values()))
-            yield Finding(
-                rule="not_durable",
-                severity="warning",
-                arms=list(states),
-                message=f"No arm keeps its data safe: {aspect.what} is {aspect.value} in {listed(states)}.",
-                cure=f"Set {aspect.what} as a server that must not lose data has it, unless none of yours must.",
+    by_arm = [_aspects(case, arm) for arm in case.arms]
+    for key, aspect in by_arm[0].items() if by_arm else ():
+        if all(aspects[key].weakness for aspects in by_arm):
+            yield Concern(
+                case.arms,
+                f"No arm keeps its data safe: {aspect.what} is {aspect.value} in {listed(case.arms)}.",
+                f"Set {aspect.what} as a server that must not lose data has it, unless none of yours must.",
             )
+
+
+@rule("suspicious_durability")
+def suspicious_flush(case: Case) -> Iterator[Concern]:
+    """A flush that ends sooner than the device can have stored anything: a cache answers in its place."""
+    arms = [arm for arm in case.arms if _is_too_fast(case, arm)]
+    if arms:
+        rate, time_us = (_commit_fact(case, arms[0], "probes", name) for name in ("flushes_per_s", "flush_us"))
+        yield Concern(
+            arms,
+            f"The volume of {listed(arms)} flushes suspiciously fast, {rate:,.0f} times a second "
+            f"({time_us:,.0f} us): without protection against loss of power no device does.",
+            "Look for a volatile cache that answers for the device: the host's cache mode of a virtual disk, a "
+            "RAID controller, hdparm -W, mount options, zfs sync; a device with a protected cache is what it seems.",
+        )
+
+
+@rule("unequal_flush")
+def unequal_flush(case: Case) -> Iterator[Concern]:
+    """Flush rates that differ by more than noise; withheld if the faster one is also too fast to be durable."""
+    for arm in case.others:
+        base, own = (_commit_fact(case, each, "probes", "flushes_per_s") for each in (case.baseline, arm))
+        if not own or not base or max(own, base) < _UNEQUAL * min(own, base):
+            continue
+        declared = case.declared_below(arm, "storage", "server.dsn", "server.host")
+        if declared or _on_one_volume(case, arm) or listed_places(case.spec, case.baseline, arm):
+            continue  # what is compared, noise, or swapped by the coin; the other rule reports what is too fast
+        faster = arm if own > base else case.baseline
+        grave = _is_too_fast(case, faster)
+        yield Concern(
+            [case.baseline, arm],
+            f"The volumes flush at very unequal rates, {base:,.0f} times a second in {case.baseline} and "
+            f"{own:,.0f} in {arm}, and the study declares no difference of storage"
+            + (f"; that of {faster} is faster than a durable device can be." if grave else "."),
+            "Put both data directories on volumes of one kind, or declare the difference in the study.",
+            "withhold" if grave else "warning",
+        )
+
+
+def _on_one_volume(case: Case, arm: str) -> bool:
+    """Whether both arms flush the same volume of the lab's machine: it is equal to itself, whatever was measured."""
+    base, own = (
+        [_commit_fact(case, each, "storage", name) for name in ("source", "mount_point", "mount_options")]
+        for each in (case.baseline, arm)
+    )
+    here = case.on_labs_machine(case.baseline) and case.on_labs_machine(arm)
+    return here and None not in base and base == own
+
+
+def _is_too_fast(case: Case, arm: str) -> bool:
+    rate, time_us = (_commit_fact(case, arm, "probes", name) for name in ("flushes_per_s", "flush_us"))
+    # of file systems in memory the rules on durability know it
+    volatile = _commit_fact(case, arm, "storage", "filesystem") in _VOLATILE_FILESYSTEMS
+    if rate is None or time_us is None or volatile or _is_protected(case, arm):
+        return False
+    return bool(rate > _FASTEST_PER_S or time_us < _FASTEST_US)
+
+
+def _is_protected(case: Case, arm: str) -> bool:
+    """Whether the disks of a physical machine report no volatile cache; a virtual disk may report anything."""
+    caches = _commit_fact(case, arm, "storage", "disk_write_caches")
+    return bool(caches == ["write through"] and case.value(arm, "os", "virtualisation") == "none")
+
+
+def _commit_fact(case: Case, arm: str, group: str, name: str) -> Any:
+    """A fact of the volume that a commit waits for: the WAL's, where the WAL has one of its own."""
+    place = "wal_" if case.value(arm, "probes", "wal_flushes_per_s") is not None else ""
+    return case.value(arm, group, f"{place}{name}")

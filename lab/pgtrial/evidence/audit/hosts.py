@@ -1,83 +1,137 @@
-"""Rules on the hosts of the arms: unlike hardware, emulated processors, and a host that the server does not run on."""
+"""Rules on hosts: unlike or emulated hardware, a load beside a server, and a host that the server does not run on."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pgtrial.evidence.audit.cases import Case, listed
-from pgtrial.model.records.study import Finding
+from pgtrial.evidence.audit.case import Case, Concern, listed, rule, unlike
+from pgtrial.model.records.machines import MachineShare
 
 _SAME = (("cpu", "model", "CPU"), ("cpu", "logical", "logical CPUs"), ("storage", "device_model", "disk"))
-_MEMORY = 0.1
-"""Systems tell of one machine's memory some percent more or less."""
+_MEMORY = 1.1
+"""A factor: systems report the memory of one machine with some percent of difference."""
+
+_TCG = "QEMU TCG CPU"
+"""How QEMU's software emulation names the processor of its machines of kind `max`."""
+
+_EMULATORS = frozenset({"qemu", "bochs"})
+"""As systemd-detect-virt(1) names them; QEMU with hardware support is `kvm` there."""
 
 
-def unequal_hosts(case: Case) -> Iterator[Finding]:
-    """That the hosts are others is declared; that they are unlike seldom is what the study asks."""
-    for arm in case.arms:
-        told = [*_unlike(case, arm)] if case.declared(arm, "server.host") else []
-        if told:
-            yield Finding(
-                rule="unequal_hosts",
-                severity="warning",
-                arms=[case.plan.baseline, arm],
-                message=f"The hosts of {case.plan.baseline} and {arm} are not alike: {listed(told)}.",
-                cure="Use equal machines, or one machine with one system after the other as its guest; as it is, the "
+@rule("unequal_hosts")
+def unequal_hosts(case: Case) -> Iterator[Concern]:
+    """That the hosts are others is declared; that they are unlike is seldom the question of the study."""
+    for arm in case.others:
+        unlike_parts = [*_unlike_parts(case, arm)] if case.declared(arm, "server.host") else []
+        if unlike_parts:
+            yield Concern(
+                [case.baseline, arm],
+                f"The hosts of {case.baseline} and {arm} are not alike: {listed(unlike_parts)}.",
+                "Use equal machines, or one machine with one system after the other as its guest; as it is, the "
                 "hardware is a part of what is compared.",
             )
 
 
-def _unlike(case: Case, arm: str) -> Iterator[str]:
+def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
     for group, name, word in _SAME:
-        base, own = (case.value(each, group, name) for each in (case.plan.baseline, arm))
+        base, own = case.both(arm, group, name)
         if base is not None and own is not None and base != own:
             yield f"{word} {base} and {own}"
-    base, own = (case.value(each, "memory", "total_mb") for each in (case.plan.baseline, arm))
-    if base and own and max(base, own) > (1 + _MEMORY) * min(base, own):
+    base, own = case.both(arm, "memory", "total_mb")
+    if unlike(base, own, _MEMORY):
         yield f"memory {base:,} MB and {own:,} MB"
 
 
-def another_host(case: Case) -> Iterator[Finding]:
-    """Facts and counters of the wrong host are worse than none."""
-    for arm in case.arms:
-        if case.value(arm, "server", "process_seen") is False:
-            login = case.spec.resolved(arm).ssh
-            yield Finding(
-                rule="another_host",
-                severity="warning",
-                arms=[arm],
-                message=f"{login}, which the study names as the host of {arm}, has no process of PostgreSQL that "
-                "serves pgtrial's connection: its facts and counters may be those of another machine.",
-                cure="Name the host that the server runs on. One in a container, or behind a pool of connections, is "
-                "not recognised; and the login has to see the processes of others.",
-            )
+@rule("another_host")
+def another_host(case: Case) -> Iterator[Concern]:
+    """Facts and counters of the wrong host mislead."""
+    for arm in case.where("server", "process_seen", False):
+        yield Concern(
+            [arm],
+            f"{case.spec.resolved(arm).ssh}, which the study names as the host of {arm}, has no process of PostgreSQL "
+            "that serves pgtrial's connection: its facts and counters may be those of another machine.",
+            "Name the host that the server runs on. One in a container, or behind a pool of connections, is "
+            "not recognised; and the login has to see the processes of others.",
+        )
 
 
-_MODEL = "QEMU TCG CPU"
-"""How QEMU's software emulation names the processor of its machines of kind `max`."""
-
-_DETECTED = frozenset({"qemu", "bochs"})
-"""Emulators as systemd-detect-virt(1) names them; QEMU with hardware support is `kvm` there."""
-
-
-def emulated_machine(case: Case) -> Iterator[Finding]:
+@rule("emulated_machine")
+def emulated_machine(case: Case) -> Iterator[Concern]:
     """Translated instructions have no cache, no page walk and no clock of a processor."""
-    arms = [arm for arm in case.arms if _emulated(case, arm)]
-    if not arms:
+    models = case.known("cpu", "model")
+    detected = case.where("os", "virtualisation", *_EMULATORS)
+    arms = [arm for arm in case.arms if arm in detected or _TCG in models.get(arm, "")]
+    if arms:
+        model = models.get(arms[0])
+        yield Concern(
+            arms,
+            f"The machine of {listed(arms)} is emulated in software"
+            + (f" (its CPU is a {model})" if model else "")
+            + ": times, and ratios of times, tell nothing of hardware.",
+            "Take from this study that the arms work and what was in force; measure on a real machine, or on a "
+            "virtual one whose hypervisor uses the processor (KVM).",
+        )
+
+
+@rule("client_on_server_host")
+def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
+    """The load takes CPU time from a server on its own machine."""
+    # whether a fleet's machine is a server's host is in the trials, unless only this machine reaches the server
+    lab_makes_load = case.spec.fleet is None
+    arms = [arm for arm in case.arms if case.on_labs_machine(arm) and (lab_makes_load or _is_local(case, arm))]
+    cpus = case.value(arms[0], "cpu", "logical") if arms else None
+    if arms and len(arms) == len(case.arms):
+        yield Concern(
+            arms,
+            "The load runs on the servers' own machine"
+            + (f" and shares its {cpus} CPUs: " if cpus is not None else ": ")
+            + "it is fair to all arms, and leaves each less than the whole machine.",
+            "For figures of a whole machine run pgtrial on another one and give the servers by ssh or dsn.",
+            "info",
+        )
+    elif arms:
+        yield Concern(
+            case.arms,
+            f"The load runs on the machine of {listed(arms)} and takes CPU time there, not from the others.",
+            "Run pgtrial on a machine that serves none of the arms.",
+        )
+
+
+@rule("client_on_server_host")
+def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
+    """A machine of the fleet that serves an arm takes CPU time from that server."""
+    machines = {share.machine: share for trial in case.trials for share in trial.machines}
+    shared = {
+        arm: found
+        for arm in case.plan.arms
+        if (found := [name for name, share in machines.items() if _is_host(case, arm, share)])
+    }
+    if not shared:
         return
-    model = case.value(arms[0], "cpu", "model")
-    yield Finding(
-        rule="emulated_machine",
-        severity="warning",
-        arms=arms,
-        message=f"The machine of {listed(arms)} is emulated in software"
-        + (f" (its CPU is a {model})" if model else "")
-        + ": times, and ratios of times, tell nothing of hardware.",
-        cure="Take from this study that the arms work and what was in force; measure on a real machine, or on a "
-        "virtual one whose hypervisor uses the processor (KVM).",
+    hosts = listed(f"{listed(found)} (of {arm})" for arm, found in shared.items())
+    all_arms = len(shared) == len(case.plan.arms)
+    yield Concern(
+        case.plan.arms,
+        f"A part of the load runs on a server's own machine, {hosts}, and takes CPU time there"
+        + (": it is so for all arms." if all_arms else ", not from the others."),
+        "Keep the servers' hosts out of the fleet.",
+        "info" if all_arms else "warning",
     )
 
 
-def _emulated(case: Case, arm: str) -> bool:
-    model = case.value(arm, "cpu", "model") or ""
-    return _MODEL in model or case.value(arm, "os", "virtualisation") in _DETECTED
+def _is_host(case: Case, arm: str, share: MachineShare) -> bool:
+    """By its name or address, or since both are the lab's machine; a local connection is reported from the facts."""
+    names = {
+        name
+        for host in case.plan.hosts.get(arm, [])
+        for name in (host.address, host.label.rpartition("@")[2], (host.looked_at or "").rpartition("@")[2])
+        if name
+    }
+    if {share.machine, share.address} & names:
+        return True
+    return case.on_labs_machine(arm) and bool(share.with_lab) and not _is_local(case, arm)
+
+
+def _is_local(case: Case, arm: str) -> bool:
+    """Whether the connection cannot come from another machine than the lab's."""
+    return case.value(arm, "network", "path") in ("unix socket", "loopback")

@@ -1,55 +1,67 @@
-"""Rule on the host during the trials: what others took of it while an arm was measured."""
+"""Rule on noise: what else used the host while an arm was measured."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from pgtrial.evidence.audit.cases import TOLERATED, Case, listed
+from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
 from pgtrial.model.records.machines import MachineShare
-from pgtrial.model.records.study import ClientUse, Finding, Trial
+from pgtrial.model.records.study import ClientUse, Trial
 
-_STOLEN = 0.01
-_FOREIGN = 0.10
-"""Of all CPU time: what is neither the server's nor the load's. Below it lies the kernel's own work for them."""
 
-_STALLED = 0.05
-"""Of the time: all processes at once waited for memory. A server with enough of it never does."""
+@dataclass(frozen=True)
+class _Noise:
+    limit: float
+    """Share of the CPU time, of stalls share of the time, above which a trial is noisy."""
+    words: str
+    cure: str
 
-_WORDS = {
-    "stolen": "{share:.0%} of the CPU time was taken by the hypervisor for other machines",
-    "foreign": "{share:.0%} of the CPU time went to programs that are no part of the study",
-    "stalled": "for {share:.0%} of the time everything waited for memory",
+
+_KINDS = {
+    "stolen": _Noise(
+        0.01,
+        "{share:.0%} of the CPU time was taken by the hypervisor for other machines",
+        "Use a machine whose CPUs are not shared, or measure at a quieter time.",
+    ),
+    # below this limit lies the kernel's own work for server and load
+    "foreign": _Noise(
+        0.10,
+        "{share:.0%} of the CPU time went to programs that are no part of the study",
+        "Stop what else runs there (top tells what), or measure at a quieter time.",
+    ),
+    # all processes at once waited for memory, which a server with enough of it never does
+    "stalled": _Noise(
+        0.05,
+        "for {share:.0%} of the time everything waited for memory",
+        "Give the machine more memory, or the server and the data less of it.",
+    ),
 }
-_LIMITS = {"stolen": _STOLEN, "foreign": _FOREIGN, "stalled": _STALLED}
-_CURES = {
-    "stolen": "Use a machine whose CPUs are not shared, or measure at a quieter time.",
-    "foreign": "Stop what else runs there (top tells what), or measure at a quieter time.",
-    "stalled": "Give the machine more memory, or the server and the data less of it.",
-}
 
 
-def noisy_host(case: Case) -> Iterator[Finding]:
-    """One finding for each kind of noise. The random order spreads it over the arms; it widens the interval."""
-    for kind, limit in _LIMITS.items():
+@rule("noisy_host")
+def noisy_host(case: Case) -> Iterator[Concern]:
+    """One concern for each kind of noise. The random order spreads it over the arms; it widens the interval."""
+    for kind, noise in _KINDS.items():
         known = {
-            arm: [share for trial in case.of(arm) if (share := _shares(trial).get(kind)) is not None]
+            arm: [share for trial in case.completed(arm) if (share := _shares(trial).get(kind)) is not None]
             for arm in case.plan.arms
         }
-        over = {arm: noisy for arm, shares in known.items() if (noisy := [share for share in shares if share > limit])}
+        over = {
+            arm: noisy for arm, shares in known.items() if (noisy := [share for share in shares if share > noise.limit])
+        }
         number, of = sum(map(len, over.values())), sum(map(len, known.values()))
-        if number > TOLERATED * of:
-            yield Finding(
-                rule="noisy_host",
-                severity="warning",
-                arms=list(over),
-                message=f"The host was not quiet in {number} of {of} trials, of {listed(over)}: "
-                f"up to {_WORDS[kind].format(share=max(map(max, over.values())))}.",
-                cure=_CURES[kind],
+        if is_frequent(number, of):
+            yield Concern(
+                list(over),
+                f"The host was not quiet in {number} of {of} trials, of {listed(over)}: "
+                f"up to {noise.words.format(share=max(map(max, over.values())))}.",
+                noise.cure,
             )
 
 
 def _shares(trial: Trial) -> dict[str, float]:
-    """What is known of a completed trial's noise, by kind."""
+    """The known shares of noise in a completed trial, by kind."""
     host = trial.server_deltas.get("host", {})
     found = {}
     cpu, busy, server = host.get("cpu_s"), host.get("cpu_busy_s"), host.get("server_cpu_s")
@@ -66,7 +78,7 @@ def _shares(trial: Trial) -> dict[str, float]:
 
 
 def _loads_cpu_s(client: ClientUse, machines: Sequence[MachineShare]) -> float:
-    """What the load took of the lab's machine: all, but for machines of a fleet that are known to be others."""
+    """CPU time of the load on the lab's machine: all of it, except that of fleet machines known to be elsewhere."""
     if not any(share.with_lab is False for share in machines):
         return client.cpu_user_s + client.cpu_system_s
     own = [share for share in machines if share.with_lab is not False]

@@ -1,37 +1,25 @@
-"""What facts and trials say about fairness: every rule of the audit, listed here, and the findings of all of them.
+"""Every rule of the audit, and the findings of all of them.
 
-The rules over facts look at what the arms are, once, before most trials are there. Those over trials look at what
-happened, and are evaluated anew from the stored files whenever a study is analysed: they are pure, and what was not
-recorded is no finding.
+Rules over facts look at what the arms are, once, before most trials are there. Rules over trials, which may read the
+facts too, look at what happened; they are evaluated again from the stored files whenever a study is analysed. Both are
+pure functions, and a value that was not recorded is no finding.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from pgtrial.evidence.audit import (
-    cache,
-    clocks,
-    differences,
-    durability,
-    fleet,
-    flush,
-    hosts,
-    hygiene,
-    network,
-    noise,
-    tables,
-)
-from pgtrial.evidence.audit.cases import Case
+from pgtrial.evidence.audit import clocks, differences, durability, fleet, hosts, hygiene, network, noise, tables
+from pgtrial.evidence.audit.case import Case, Rule
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 
-RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
+RULES = (
     clocks.clock_of_the_servers_host,
     hygiene.debug_settings,
     differences.unlike_deployments,
     network.unequal_network_path,
-    network.client_on_the_servers_host,
+    hosts.client_on_the_servers_host,
     differences.undeclared_differences,
     differences.following_differences,
     differences.swapped_places,
@@ -40,8 +28,8 @@ RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
     durability.unequal_durability,
     durability.not_durable,
     hosts.emulated_machine,
-    flush.suspicious_flush,
-    flush.unequal_flush,
+    durability.suspicious_flush,
+    durability.unequal_flush,
     hosts.unequal_hosts,
     hygiene.transparent_huge_pages,
     hygiene.debug_build,
@@ -52,19 +40,19 @@ RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
 )
 """Over the facts of the arms."""
 
-TRIAL_RULES: tuple[Callable[[Case], Iterable[Finding]], ...] = (
+TRIAL_RULES = (
     tables.unequal_tables,
     tables.dead_tuples,
-    cache.data_larger_than_cache,
+    tables.data_larger_than_cache,
     clocks.wrong_clocks_of_the_fleet,
     clocks.unsure_clocks_of_the_fleet,
     fleet.slow_machine,
     fleet.far_machine,
     fleet.lost_machine,
     fleet.uneven_start,
-    fleet.fleet_on_the_servers_host,
+    hosts.fleet_on_the_servers_host,
     network.unequal_round_trips,
-    network.not_permitted,
+    hygiene.not_permitted,
     tables.unequal_checkpoints,
     tables.unequal_autovacuum,
     noise.noisy_host,
@@ -85,23 +73,22 @@ def audit(
 
     Arms are compared by one deployment of each, whose facts are in `facts`; `deployments` has those of all.
     """
-    case = Case(plan, facts, spec, deployments or {})
-    return Audit(findings=_by_severity(finding for rule in RULES for finding in rule(case)))
+    return Audit(findings=_findings(RULES, Case(plan, facts, spec, deployments or {})))
 
 
 def audit_trials(plan: Plan, facts: Mapping[str, Facts], trials: Sequence[Trial]) -> list[Finding]:
     """The findings of all rules over the trials, the gravest first."""
-    case = Case(plan, facts, trials=sorted(trials, key=lambda trial: trial.index))
-    return _by_severity(finding for rule in TRIAL_RULES for finding in rule(case))
+    return _findings(TRIAL_RULES, Case(plan, facts, trials=sorted(trials, key=lambda trial: trial.index)))
 
 
 def whole_audit(stored: Audit | None, plan: Plan, facts: Mapping[str, Facts], trials: Sequence[Trial]) -> Audit | None:
-    """The stored audit of the facts with what the trials add; None where there is neither."""
+    """The stored audit of the facts with the findings over the trials; None where there is neither."""
     found = audit_trials(plan, facts, trials)
     if stored is None and not found:
         return None
     return Audit(findings=[*(stored.findings if stored else []), *found])
 
 
-def _by_severity(findings: Iterable[Finding]) -> list[Finding]:
+def _findings(rules: Iterable[Rule], case: Case) -> list[Finding]:
+    findings = [finding for rule in rules for finding in rule(case)]
     return sorted(findings, key=lambda finding: (_SEVERITIES.index(finding.severity), finding.rule))

@@ -1,64 +1,56 @@
-"""Rules on the tables: the same rows in the same space before it, equal maintenance during it."""
+"""Rules on the tables: their size against other arms and caches, dead rows, and maintenance during the trials."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
-from pgtrial.evidence.audit.cases import TOLERATED, Case, Pair, listed
-from pgtrial.model.records.study import Finding, LoadPoint, Trial
+from pgtrial.evidence.audit.case import Case, Concern, Pair, is_frequent, listed, rule, unlike
+from pgtrial.model.records.study import LoadPoint, Trial
+from pgtrial.model.units import setting_bytes
 
 _LARGER = 1.05
 _LARGER_BYTES = 2**20
-"""What a size may be larger without a word: a page here and there in the smallest tables."""
+"""Differences of size below these are a few pages in small tables."""
 
 _DEAD = 0.05
 """Share of dead rows before the load; autovacuum by default begins at 0.2."""
 
+_CACHES = {"shared_buffers": "shared_buffers", "memory": "the memory that the server may use"}
+_DECLARING = {
+    "shared_buffers": ("settings.shared_buffers",),
+    "memory": ("memory.", "limits.", "server.dsn", "server.host"),
+}
+"""Keys that, declared, make the cache what is compared."""
 
-def unequal_tables(case: Case) -> Iterator[Finding]:
+
+@rule("unequal_tables")
+def unequal_tables(case: Case) -> Iterator[Concern]:
     """Bloat, or another way of storing: more pages to read and to keep in the cache."""
     for arm in case.others:
-        sizes = [(point, _size(case, case.plan.baseline, point), _size(case, arm, point)) for point in _points(case)]
-        odd = [(point, base, own) for point, base, own in sizes if base and own and _differ(base, own)]
+        sizes = [(point, _size(case, case.baseline, point), _size(case, arm, point)) for point in _points(case)]
+        odd = [
+            (point, base, own)
+            for point, base, own in sizes
+            if base and own and unlike(base, own, _LARGER, _LARGER_BYTES)
+        ]
         if odd:
             point, base, own = max(odd, key=lambda entry: max(entry[1:]) / min(entry[1:]))
             chosen = case.declared_below(arm, "server.setup_sql")
-            larger = arm if own > base else case.plan.baseline
-            yield Finding(
-                rule="unequal_tables",
-                severity="info" if chosen else "warning",
-                arms=[case.plan.baseline, arm],
-                message=f"Before the load tables and indexes take {base / 2**20:,.0f} MB in {case.plan.baseline} and "
+            larger = arm if own > base else case.baseline
+            yield Concern(
+                [case.baseline, arm],
+                f"Before the load tables and indexes take {base / 2**20:,.0f} MB in {case.baseline} and "
                 f"{own / 2**20:,.0f} MB in {arm} ({point.label}): "
                 + (
                     "as the study's SQL makes them."
                     if chosen
                     else f"those of {larger} are bloated, or stored otherwise."
                 ),
-                cure="Load them anew: `pgtrial cleanup --templates` and a new run where the lab loads; VACUUM FULL or "
+                "Load them anew: `pgtrial cleanup --templates` and a new run where the lab loads; VACUUM FULL or "
                 "a fresh load on a given server.",
+                "info" if chosen else "warning",
             )
-
-
-def dead_tuples(case: Case) -> Iterator[Finding]:
-    """Dead rows that earlier trials left make later ones slower, and by chance one arm's more than another's."""
-    found = {}
-    for arm in case.plan.arms:
-        shares = [share for trial in case.of(arm) if (share := _dead(trial)) is not None]
-        over = [share for share in shares if share > _DEAD]
-        if len(over) > TOLERATED * len(shares):
-            found[arm] = max(over)
-    if found:
-        worst = max(found, key=lambda arm: found[arm])
-        yield Finding(
-            rule="dead_tuples",
-            severity="warning",
-            arms=list(found),
-            message=f"Trials of {listed(found)} begin with dead rows that are carried over, "
-            f"up to {found[worst]:.0%} of all rows in {worst}.",
-            cure='Use [server] reset = "copy", or "vacuum" for a given server.',
-        )
 
 
 def _points(case: Case) -> list[LoadPoint]:
@@ -74,84 +66,142 @@ def _data(point: LoadPoint) -> tuple[object, ...]:
 
 def _size(case: Case, arm: str, point: LoadPoint) -> float | None:
     """Median over the trials of the scale, bytes."""
-    sizes = [
-        sum(each.get("bytes_table", 0) + each.get("bytes_indexes", 0) for each in trial.relations_before.values())
-        for trial in case.of(arm)
-        if _data(trial.load_point) == _data(point) and trial.relations_before
-    ]
+    trials = [trial for trial in case.completed(arm) if _data(trial.load_point) == _data(point)]
+    sizes = _sizes(trial.relations_before for trial in trials)
     return median(sizes) if sizes else None
 
 
-def _differ(base: float, own: float) -> bool:
-    return max(base, own) > _LARGER * min(base, own) and abs(base - own) > _LARGER_BYTES
+def _sizes(relations: Iterable[Mapping[str, Mapping[str, float]]]) -> list[float]:
+    """Bytes of tables and indexes in each of the trials that recorded them."""
+    names = ("bytes_table", "bytes_indexes")
+    return [sum(each.get(name, 0) for each in one.values() for name in names) for one in relations if one]
+
+
+@rule("data_larger_than_cache")
+def data_larger_than_cache(case: Case) -> Iterator[Concern]:
+    """One concern for each arm and cache, about the first load point where data fits in one arm only."""
+    for arm in case.others:
+        for cache, name in _CACHES.items():
+            sizes = next(filter(None, (_against(case, arm, point, cache) for point in case.plan.load_points)), None)
+            if sizes is None:
+                continue
+            chosen = case.declared_below(arm, *_DECLARING[cache])
+            yield Concern(
+                [case.baseline, arm],
+                f"The data exceeds {name} in one arm only: {sizes}.",
+                "Choose a scale well below or well above the caches of both arms, or give them equal caches"
+                + (", unless that very step is the question." if chosen else "."),
+                "info" if chosen else "warning",
+            )
+
+
+def _against(case: Case, arm: str, point: LoadPoint, cache: str) -> str | None:
+    """Data and cache of both arms in words, where the data fits in one of them only."""
+    words, fits = [], set()
+    for each in (case.baseline, arm):
+        data = max(_sizes(trial.relations for trial in case.completed(each, point)), default=None)
+        size = _cache(case, each, cache)
+        if data is None or size is None:
+            return None
+        fits.add(data <= size)
+        words.append(f"{data / 2**20:,.0f} MB of data and {size / 2**20:,.0f} MB of cache in {each}")
+    return f"{' against '.join(words)} ({point.label})" if len(fits) > 1 else None
+
+
+def _cache(case: Case, arm: str, cache: str) -> float | None:
+    """Bytes."""
+    if cache == "shared_buffers":
+        return setting_bytes(case.value(arm, "settings", "shared_buffers"))
+    sizes = [case.value(arm, "memory", "total_mb"), case.value(arm, "limits", "memory_mb")]
+    known = [size for size in sizes if isinstance(size, int)]
+    return min(known) * 2.0**20 if known else None
+
+
+@rule("dead_tuples")
+def dead_tuples(case: Case) -> Iterator[Concern]:
+    """Dead rows that earlier trials left make later ones slower, and by chance one arm's more than another's."""
+    found = {}
+    for arm in case.plan.arms:
+        shares = [share for trial in case.completed(arm) if (share := _dead(trial)) is not None]
+        over = [share for share in shares if share > _DEAD]
+        if is_frequent(len(over), len(shares)):
+            found[arm] = max(over)
+    if found:
+        worst = max(found, key=lambda arm: found[arm])
+        yield Concern(
+            list(found),
+            f"Trials of {listed(found)} begin with dead rows that are carried over, "
+            f"up to {found[worst]:.0%} of all rows in {worst}.",
+            'Use [server] reset = "copy", or "vacuum" for a given server.',
+        )
 
 
 def _dead(trial: Trial) -> float | None:
-    live = sum(each.get("live_tuples", 0) for each in trial.relations_before.values())
-    dead = sum(each.get("dead_tuples", 0) for each in trial.relations_before.values())
+    live, dead = (
+        sum(each.get(name, 0) for each in trial.relations_before.values()) for name in ("live_tuples", "dead_tuples")
+    )
     return dead / (live + dead) if live + dead else None
 
 
-_CHECKPOINTS = ("checkpointer", ("num_timed", "num_requested"))
-_AUTOVACUUMS = ("maintenance", ("autovacuums", "autoanalyzes"))
 _Counter = tuple[str, tuple[str, ...]]
+"""View and names of counters that are added up."""
+
+_CHECKPOINTS: _Counter = ("checkpointer", ("num_timed", "num_requested"))
+_AUTOVACUUMS: _Counter = ("maintenance", ("autovacuums", "autoanalyzes"))
 
 
-def unequal_checkpoints(case: Case) -> Iterator[Finding]:
+@rule("unequal_checkpoints")
+def unequal_checkpoints(case: Case) -> Iterator[Concern]:
     """A checkpoint costs writes, and full pages in the WAL after it."""
-    for arm in case.others:
-        told = _unequal(case, arm, _CHECKPOINTS)
-        if told is not None:
-            chosen = case.declared_below(arm, "settings.checkpoint", "settings.max_wal_size", "settings.min_wal_size")
-            yield Finding(
-                rule="unequal_checkpoints",
-                severity="info" if chosen else "warning",
-                arms=[case.plan.baseline, arm],
-                message=f"Checkpoints inside the measured part are unequal: {told}.",
-                cure="Raise max_wal_size and checkpoint_timeout in [server] until no checkpoint falls into the "
-                "measured part, or measure for several of their periods.",
-            )
-
-
-def unequal_autovacuum(case: Case) -> Iterator[Finding]:
-    """Autovacuum that starts in one trial and not in the next is a difference that nobody made."""
-    for arm in case.others:
-        told = _unequal(case, arm, _AUTOVACUUMS)
-        if told is not None:
-            yield Finding(
-                rule="unequal_autovacuum",
-                severity="info" if case.declared_below(arm, "settings.autovacuum") else "warning",
-                arms=[case.plan.baseline, arm],
-                message=f"Autovacuum runs inside the measured part are unequal: {told}.",
-                cure='Set autovacuum = "off" in [server] for short trials, or measure for several of its rounds.',
-            )
-
-
-def _unequal(case: Case, arm: str, counter: _Counter) -> str | None:
-    """The load point with the most unequal pairs, in words; None where too few are to speak of."""
-    found = [(len(odd), len(pairs), point, odd) for point, pairs, odd in _odd_pairs(case, arm, counter)]
-    telling = [entry for entry in found if entry[0] > TOLERATED * entry[1]]
-    if not telling:
-        return None
-    count, pairs, point, odd = max(telling, key=lambda entry: entry[0] / entry[1])
-    base = sum(_count(pair.base, counter) or 0 for pair in odd)
-    own = sum(_count(pair.own, counter) or 0 for pair in odd)
-    more = f", and at {len(telling) - 1} more" if len(telling) > 1 else ""
-    return (
-        f"in {count} of {pairs} blocks at {point.label}{more}; there {base:g} in {case.plan.baseline} "
-        f"and {own:g} in {arm}"
+    yield from _unequal(
+        case,
+        _CHECKPOINTS,
+        "Checkpoints",
+        ("settings.checkpoint", "settings.max_wal_size", "settings.min_wal_size"),
+        "Raise max_wal_size and checkpoint_timeout in [server] until no checkpoint falls into the "
+        "measured part, or measure for several of their periods.",
     )
+
+
+@rule("unequal_autovacuum")
+def unequal_autovacuum(case: Case) -> Iterator[Concern]:
+    """Autovacuum that starts in one trial and not in the next is a difference that nobody made."""
+    yield from _unequal(
+        case,
+        _AUTOVACUUMS,
+        "Autovacuum runs",
+        ("settings.autovacuum",),
+        'Set autovacuum = "off" in [server] for short trials, or measure for several of its rounds.',
+    )
+
+
+def _unequal(case: Case, counter: _Counter, what: str, declaring: tuple[str, ...], cure: str) -> Iterator[Concern]:
+    """For each arm, the load point with the most unequal pairs, where unequal pairs are frequent."""
+    for arm in case.others:
+        found = [
+            (len(odd), len(pairs), point, odd)
+            for point, pairs, odd in _odd_pairs(case, arm, counter)
+            if is_frequent(len(odd), len(pairs))
+        ]
+        if not found:
+            continue
+        count, pairs, point, odd = max(found, key=lambda entry: entry[0] / entry[1])
+        base, own = (sum(_count(trial, counter) or 0 for trial in trials) for trials in zip(*odd, strict=True))
+        more = f", and at {len(found) - 1} more" if len(found) > 1 else ""
+        yield Concern(
+            [case.baseline, arm],
+            f"{what} inside the measured part are unequal: in {count} of {pairs} blocks at {point.label}{more}; "
+            f"there {base:g} in {case.baseline} and {own:g} in {arm}.",
+            cure,
+            "info" if case.declared_below(arm, *declaring) else "warning",
+        )
 
 
 def _odd_pairs(case: Case, arm: str, counter: _Counter) -> Iterator[tuple[LoadPoint, list[Pair], list[Pair]]]:
     """Each load point with its pairs of which both counts are known, and those of them that are unequal."""
     for point in case.plan.load_points:
-        known = [
-            pair
-            for pair in case.pairs(arm, point)
-            if _count(pair.base, counter) is not None and _count(pair.own, counter) is not None
-        ]
-        yield point, known, [pair for pair in known if _count(pair.base, counter) != _count(pair.own, counter)]
+        known = [pair for pair in case.pairs(arm, point) if None not in (_count(trial, counter) for trial in pair)]
+        yield point, known, [pair for pair in known if len({_count(trial, counter) for trial in pair}) > 1]
 
 
 def _count(trial: Trial, counter: _Counter) -> float | None:

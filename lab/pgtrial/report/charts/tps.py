@@ -6,8 +6,8 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.evidence.audit.cache import in_bytes
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE, PgbenchTables
+from pgtrial.model.units import setting_bytes
 from pgtrial.report.charts.levels import CLIENTS, MEDIAN, TRIAL, Over, horizontal, lines, readings
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_shape
 from pgtrial.report.data import StudyData
@@ -112,7 +112,7 @@ def _words(megabytes: int) -> str:
 def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
     """The cache that all arms have, in megabytes; None where one is unknown or another."""
     told = {facts.facts.get("settings", {}).get("shared_buffers") for facts in data.facts.values()}
-    size = in_bytes(told.pop()) if len(told) == 1 and len(data.facts) == len(data.plan.arms) else None
+    size = setting_bytes(told.pop()) if len(told) == 1 and len(data.facts) == len(data.plan.arms) else None
     if size is None:
         return None
     told_gb = size / 2**30

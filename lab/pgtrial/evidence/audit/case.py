@@ -1,0 +1,206 @@
+"""What every rule of the audit is given (`Case`), what it returns (`Concern`), and the comparisons that rules share."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from pgtrial.model.records.study import Facts, Finding, LoadPoint, Plan, Trial
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.statistics.where_it_ran import THIS_MACHINE
+
+_NOT_COMPARED = ("defaults", "sources", "probes")
+"""Fact groups whose differences do not distinguish the arms: `settings` repeats the first two, the last is noisy."""
+
+_TOLERATED = 1 / 8
+"""Share of an arm's trials, or of the pairs of a comparison, that may be odd: rare accidents decide no verdict."""
+
+_SHOWN = 80
+"""Characters of a value in a message."""
+
+
+@dataclass(frozen=True)
+class Concern:
+    """One thing that a rule found. `message` and `cure` are one sentence each."""
+
+    arms: Sequence[str]
+    message: str
+    cure: str
+    severity: Literal["withhold", "warning", "info"] = "warning"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A named function from a case to concerns."""
+
+    name: str
+    find: Callable[[Case], Iterable[Concern]]
+
+    def __call__(self, case: Case) -> Iterator[Finding]:
+        """The concerns as findings of this rule."""
+        for concern in self.find(case):
+            yield Finding(
+                rule=self.name,
+                severity=concern.severity,
+                arms=list(concern.arms),
+                message=concern.message,
+                cure=concern.cure,
+            )
+
+
+def rule(name: str) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
+    """Make a function a rule; findings carry the name."""
+    return lambda find: Rule(name, find)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One fact in which an arm differs from the baseline; both values are known."""
+
+    arm: str
+    group: str
+    name: str
+    baseline_value: Any
+    value: Any
+
+    @property
+    def key(self) -> str:
+        """As a study declares it: `settings.work_mem`, `storage.filesystem`."""
+        return f"{self.group}.{self.name}"
+
+
+Pair = tuple[Trial, Trial]
+"""Two trials of one block at one load point, both completed: the baseline's and an arm's."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """The facts of a study, and its stored trials where there are any."""
+
+    plan: Plan
+    facts: Mapping[str, Facts]
+    study: StudySpec | None = None
+    """None for rules over trials, which do not read it."""
+    deployments: Mapping[str, Sequence[Facts]] = field(default_factory=dict)
+    """By arm the facts of each of its deployments."""
+    trials: Sequence[Trial] = ()
+
+    @property
+    def spec(self) -> StudySpec:
+        """The study, for rules over facts."""
+        if self.study is None:
+            raise RuntimeError("this case has no study")
+        return self.study
+
+    @property
+    def baseline(self) -> str:
+        """The arm that the others are compared with."""
+        return self.plan.baseline
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms whose facts are known, the baseline first."""
+        return [arm for arm in self.plan.arms if arm in self.facts]
+
+    @property
+    def others(self) -> list[str]:
+        """All arms but the baseline."""
+        return [arm for arm in self.plan.arms if arm != self.baseline]
+
+    def completed(self, arm: str | None = None, point: LoadPoint | None = None) -> list[Trial]:
+        """The completed trials, of one arm and at one load point or of all."""
+        return [
+            trial
+            for trial in self.trials
+            if arm in (None, trial.arm) and trial.status == "completed" and point in (None, trial.load_point)
+        ]
+
+    def pairs(self, arm: str, point: LoadPoint) -> list[Pair]:
+        """The completed trials of an arm, each with the baseline's of the same block."""
+        base = {trial.block: trial for trial in self.completed(self.baseline, point)}
+        return [(base[own.block], own) for own in self.completed(arm, point) if own.block in base]
+
+    def value(self, arm: str, group: str, name: str) -> Any:
+        """A fact, None if unknown; a setting is found whether or not it is at its default."""
+        return known_value(self.facts[arm], group, name) if arm in self.facts else None
+
+    def both(self, arm: str, group: str, name: str) -> tuple[Any, Any]:
+        """A fact of the baseline and of an arm."""
+        return self.value(self.baseline, group, name), self.value(arm, group, name)
+
+    def known(self, group: str, name: str) -> dict[str, Any]:
+        """A fact of every arm that has it, by arm."""
+        values = {arm: self.value(arm, group, name) for arm in self.arms}
+        return {arm: value for arm, value in values.items() if value is not None}
+
+    def where(self, group: str, name: str, *values: Any) -> list[str]:
+        """The arms in which a fact has one of these values."""
+        return [arm for arm, value in self.known(group, name).items() if value in values]
+
+    def on_labs_machine(self, arm: str) -> bool:
+        """Whether the arm's server runs on the machine that the lab runs on."""
+        return bool(self.value(arm, "client", "connection") == THIS_MACHINE)
+
+    def declared(self, arm: str, *keys: str) -> bool:
+        """Whether the study declares that this arm differs from the baseline in one of the keys."""
+        return any(key in self.plan.declared.get(arm, []) for key in keys)
+
+    def declared_below(self, arm: str, *prefixes: str) -> bool:
+        """Whether the study declares a difference in a key with one of the prefixes."""
+        return any(key.startswith(prefixes) for key in self.plan.declared.get(arm, []))
+
+    def differences(self) -> list[Difference]:
+        """Every fact in which an arm differs from the baseline, declared or not, in the order of the groups."""
+        if self.baseline not in self.facts:
+            return []
+        return [found for arm in self.arms if arm != self.baseline for found in self._differing(arm)]
+
+    def _differing(self, arm: str) -> Iterable[Difference]:
+        for group, name in compared([self.facts[self.baseline], self.facts[arm]]):
+            base, own = self.both(arm, group, name)
+            if base is not None and own is not None and base != own:
+                yield Difference(arm, group, name, base, own)
+
+
+def known_value(facts: Facts, group: str, name: str) -> Any:
+    """A fact, None if unknown; a setting is found whether or not it is at its default."""
+    found = facts.facts
+    if group == "settings" and name not in found.get("settings", {}):
+        return found.get("defaults", {}).get(name)
+    return found.get(group, {}).get(name)
+
+
+def compared(facts: Sequence[Facts]) -> Iterator[tuple[str, str]]:
+    """Group and name of every fact that can distinguish servers, in the order of the groups."""
+    for group in facts[0].facts:
+        if group not in _NOT_COMPARED:
+            parts = ("settings", "defaults") if group == "settings" else (group,)
+            names = {name for each in facts for part in parts for name in each.facts.get(part, {})}
+            yield from ((group, name) for name in sorted(names))
+
+
+def unlike(first: float | None, second: float | None, factor: float, by: float = 0.0) -> bool:
+    """Whether two known values differ by more than a factor, and by more than an amount."""
+    if not first or not second:
+        return False
+    return max(first, second) > factor * min(first, second) and abs(first - second) > by
+
+
+def is_frequent(odd: int, of: int) -> bool:
+    """Whether odd trials are more than the rare accidents that every study has."""
+    return odd > _TOLERATED * of
+
+
+def listed(names: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *most, last = names
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def shortened(value: Any) -> str:
+    """A value for a message."""
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text or "''"
+    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
