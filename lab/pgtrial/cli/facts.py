@@ -10,8 +10,6 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import stopped
@@ -25,6 +23,7 @@ from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import Audit, Facts
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace, state_root
@@ -97,19 +96,15 @@ def _json(found: dict[str, Facts], audited: Audit | None) -> str:
 
 
 def _show(found: dict[str, Facts], audited: Audit | None) -> None:
-    console = Console()
-    table = Table(box=None, pad_edge=False)
-    table.add_column("fact", style="bold", overflow="fold")
-    for arm in found:
-        table.add_column(Text(arm), overflow="fold")
+    """A row for each fact; those in which the arms differ stand out."""
+    rows = []
     for group in next(iter(found.values())).facts:
         if group in _NOT_SHOWN:
             continue
-        names = dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {}))
-        for name in names:
-            values = [_text(_value(facts, group, name)) for facts in found.values()]
-            table.add_row(f"{group}.{name}", *map(Text, values), style="yellow" if len(set(values)) > 1 else None)
-    console.print(table)
+        for name in dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {})):
+            rows.append([f"{group}.{name}", *(_text(_value(facts, group, name)) for facts in found.values())])
+    console = Console()
+    console.print(for_terminal(Table("", rows, by_place("fact", *found), lambda row: len(set(row[1:])) > 1)))
     for finding in audited.findings if audited is not None else ():
         console.print(f"\n[bold]{finding.severity}[/]: ", end="")
         console.print(f"{finding.message} {finding.cure}", markup=False)

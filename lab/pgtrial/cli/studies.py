@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from rich.console import Console
-from rich.table import Table
 
 from pgtrial.cli.study_options import builds_here
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.model.errors import StudyError
 from pgtrial.model.units import format_duration
+from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 
 
@@ -17,18 +17,13 @@ def command() -> None:
 
     Run one with `pgtrial run @NAME`, or `pgtrial run @NAME --profile PROFILE`; `pgtrial plan` tells more.
     """
-    table = Table(box=None, pad_edge=False)
-    table.add_column("study", style="bold", no_wrap=True)
-    table.add_column("question")
-    table.add_column("profile", no_wrap=True)
-    table.add_column("at most", no_wrap=True, justify="right")
-    for name, question in bundled_studies().items():
-        first: tuple[str, str] = (f"@{name}", question)
-        profiles: list[str | None] = [*profiles_of(f"@{name}")]
-        for profile in profiles or [None]:
-            table.add_row(*first, profile or "", _time(f"@{name}", profile))
-            first = ("", "")
-    Console().print(table)
+    rows = [
+        ("" if place else f"@{name}", "" if place else question, profile or "", _time(f"@{name}", profile))
+        for name, question in bundled_studies().items()
+        for place, profile in enumerate(profiles_of(f"@{name}") or [None])
+    ]
+    columns = by_place("study", "question", "profile", "at most", right=[3])
+    Console().print(for_terminal(Table("", rows, columns)))
 
 
 def _time(study: str, profile: str | None) -> str:

@@ -8,10 +8,28 @@ from functools import cached_property
 from operator import itemgetter
 from typing import Any, Generic, TypeVar
 
+from rich import box
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from pgtrial.model.records.results import Word
+
 Row = TypeVar("Row")
 
 NONE = "–"
 """Stands for an unknown value."""
+
+VERDICT_STYLES: dict[Word | None, str] = {
+    "better": "green",
+    "worse": "red",
+    "equivalent": "cyan",
+    "undecided": "yellow",
+    "withheld": "yellow",
+}
+"""Colours of the terminal."""
+
+_NOT_WRAPPED = 16
+"""Characters of a column's widest cell up to which the terminal never wraps it."""
 
 
 @dataclass(frozen=True)
@@ -25,6 +43,8 @@ class Column(Generic[Row]):
     """A format specification such as `,.1f`, or a function from the value to text."""
     right: bool = False
     """Whether the column is aligned to the right, as numbers are."""
+    verdict: Callable[[Row], Word | None] | None = None
+    """The verdict of which a cell speaks, for its colour in the terminal."""
 
     def text(self, row: Row) -> str:
         """The cell of a row."""
@@ -34,9 +54,15 @@ class Column(Generic[Row]):
         return format(value, self.form) if isinstance(self.form, str) else self.form(value)
 
 
-def number(head: str, value: Callable[[Row], Any], form: str | Callable[[Any], str] = "") -> Column[Row]:
+def number(
+    head: str,
+    value: Callable[[Row], Any],
+    form: str | Callable[[Any], str] = "",
+    *,
+    verdict: Callable[[Row], Word | None] | None = None,
+) -> Column[Row]:
     """A column of numbers, aligned to the right."""
-    return Column(head, value, form, right=True)
+    return Column(head, value, form, right=True, verdict=verdict)
 
 
 def by_place(*heads: str, right: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
@@ -70,3 +96,23 @@ class Table(Generic[Row]):
     def marked(self) -> set[int]:
         """The places of the rows that stand out."""
         return {place for place, row in enumerate(self.of) if self.stands_out is not None and self.stands_out(row)}
+
+
+def for_terminal(table: Table[Any]) -> RichTable:
+    """The table for a terminal, without its caption; rows that stand out are bold."""
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False)
+    for place, column in enumerate(table.columns):
+        widest = max(map(len, (column.head, *(row[place] for row in table.rows))))
+        shown.add_column(
+            Text(column.head),
+            justify="right" if column.right else "left",
+            no_wrap=widest <= _NOT_WRAPPED,
+            overflow="fold",
+        )
+    for place, row in enumerate(table.of):
+        cells = [
+            Text(column.text(row), VERDICT_STYLES.get(column.verdict and column.verdict(row), ""))
+            for column in table.columns
+        ]
+        shown.add_row(*cells, style="bold" if place in table.marked else None)
+    return shown
