@@ -25,7 +25,8 @@ from pgtrial.conduct.outcome import PHASES, Outcome
 from pgtrial.conduct.progress import Listener, Preparing, Second
 from pgtrial.conduct.settle import NO_CHECKPOINT, Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
-from pgtrial.evidence.observe import counters, host_of_trial, server_log
+from pgtrial.evidence.observe import counters, server_log
+from pgtrial.evidence.observe.host import read_host
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.load_makers import Load, LoadMaker, LoadOrder, OneEngine
@@ -230,9 +231,7 @@ def _settle_loss(course: _Course) -> None:
 
 def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, target: Target) -> counters.Counters:
     by_network = not target.host.startswith(("/", "@"))
-    return counters.read_counters(session) | host_of_trial.read_host(
-        arm.machine, arm.data_directory, session, network=by_network
-    )
+    return counters.read_counters(session) | read_host(arm.machine, arm.data_directory, session, network=by_network)
 
 
 def _check_script(course: _Course, run: Load) -> None:

@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.observe.host_of_trial import host_look, read_host
-from pgtrial.evidence.observe.host_sampler import Seen
-from pgtrial.evidence.observe.windows_sampler import WindowsLook
+from pgtrial.evidence.observe.host import HostSampler, read_host
+from pgtrial.evidence.observe.system import Snapshot
+from pgtrial.evidence.observe.windows import Windows
 from pgtrial.machines.windows import Told, WindowsHost
+
+from .test_host import served_by
 
 LINES = (Path(__file__).parent / "recorded/windows-look.txt").read_text().splitlines()
 TOLD: Told = json.loads("".join(line for line in LINES if not line.startswith("#")))
@@ -36,7 +38,7 @@ def without(*processes: int) -> Told:
 
 
 def test_counters_are_seconds_and_bytes_under_the_names_of_linux():
-    looking = WindowsLook(Saying(TOLD), Path("D:/pgdata"), SESSION)
+    looking = HostSampler(Saying(TOLD), Path("D:/pgdata"), served_by(SESSION))
     seen = looking.look()
     assert seen.counters == {
         "cpu": {
@@ -54,13 +56,13 @@ def test_counters_are_seconds_and_bytes_under_the_names_of_linux():
     assert seen.gauges == {
         "memory": {"available_bytes": 9e9, "dirty_bytes": 5e7, "cached_bytes": 3.46e9},
     }
-    assert looking.taken_s() == pytest.approx(2.0 + 0.25)
+    assert looking.cpu_taken_s() == pytest.approx(2.0 + 0.25)
 
 
 def test_the_disk_of_the_data_is_asked_for_by_its_letter_and_by_nothing_else():
     host = Saying(TOLD)
-    WindowsLook(host, Path("E:/x"), SESSION).look()
-    WindowsLook(host, None, SESSION).look()
+    Windows(host, Path("E:/x"), SESSION).look()
+    Windows(host, None, SESSION).look()
     assert "LogicalDisk -Filter \"Name='E:'\"" in host.scripts[0]
     assert "LogicalDisk" not in host.scripts[1]
 
@@ -68,31 +70,31 @@ def test_the_disk_of_the_data_is_asked_for_by_its_letter_and_by_nothing_else():
 def test_looks_take_a_hundredth_of_the_host_at_most():
     now = [100.0]
     host = Saying(TOLD)
-    looking = WindowsLook(host, None, SESSION, lambda: now[0])
-    assert looking.look() != Seen()
+    looking = Windows(host, None, SESSION, lambda: now[0])
+    assert looking.look() != Snapshot()
     # a quarter of a second of two processors
     now[0] += 12.4
-    assert looking.look() == Seen()
+    assert looking.look() == Snapshot()
     now[0] += 0.2
-    assert looking.look() != Seen()
+    assert looking.look() != Snapshot()
     assert len(host.scripts) == 2
 
 
 def test_the_time_of_a_process_that_has_ended_stays_counted():
     again = without(816) | {"processes": [*without(816)["processes"], TOLD["processes"][2] | {"Created": 1}]}
-    looking = WindowsLook(Saying(TOLD, without(816), again), None, SESSION, iter(range(0, 10**6, 1000)).__next__)
+    looking = Windows(Saying(TOLD, without(816), again), None, SESSION, iter(range(0, 10**6, 1000)).__next__)
     seconds = [looking.look().counters["processes"]["server_cpu_s"] for _ in range(3)]
     assert seconds == [pytest.approx(5.2), pytest.approx(5.2), pytest.approx(5.4)]
 
 
 def test_without_the_labs_session_no_process_is_the_servers():
     for session in (None, 4711):
-        assert "processes" not in WindowsLook(Saying(TOLD), None, session).look().counters
+        assert "processes" not in Windows(Saying(TOLD), None, session).look().counters
 
 
 @pytest.mark.parametrize("told", ["", "Access denied", '{"cpu":[{"PercentIdleTime":null}],"network":{},"memory":null}'])
 def test_what_is_not_told_leaves_no_numbers(told):
-    assert WindowsLook(Saying(told), None, SESSION).look() == Seen()
+    assert Windows(Saying(told), None, SESSION).look() == Snapshot()
     assert read_host(Saying(told), None) == {}
 
 
@@ -104,4 +106,4 @@ def test_around_a_trial_the_host_is_counted_as_any_other():
 
 
 def test_a_host_that_answers_to_powershell_is_looked_at_by_it():
-    assert isinstance(host_look(Saying(TOLD), None), WindowsLook)
+    assert isinstance(HostSampler(Saying(TOLD), None).system, Windows)

@@ -20,8 +20,8 @@ from statistics import fmean
 import psutil
 
 from pgtrial.evidence.collect.flush import own_probe, probe_file
-from pgtrial.evidence.observe import kernel
-from pgtrial.evidence.observe.host_sampler import PRESSURES, TICKS_PER_S, read
+from pgtrial.evidence.observe import linux
+from pgtrial.evidence.observe.system import whole_cpu
 from pgtrial.loads.engine import LoadRun, engine_path
 from pgtrial.machines.cpus import running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL
@@ -138,16 +138,17 @@ def _on_one_cpu() -> AbstractContextManager[None]:
 
 def _mean_mhz() -> float | None:
     try:
-        told = [each.current for each in psutil.cpu_freq(percpu=True) or [] if each.current]
+        mhz = [each.current for each in psutil.cpu_freq(percpu=True) or [] if each.current]
     except (OSError, NotImplementedError, AttributeError):
         return None
-    return round(fmean(told), 1) if told else None
+    return round(fmean(mhz), 1) if mhz else None
 
 
 def _counters() -> dict[str, float]:
     """What grows since the system was started, in seconds; what is not known is not in it."""
-    found = {"elapsed_s": time.monotonic(), **kernel.whole_cpu(kernel.cpu(read("/proc/stat"), TICKS_PER_S))}
-    stalls = kernel.pressure({name: read(f"/proc/pressure/{name}") for name in PRESSURES})
+    texts = {path: linux.read(path) for path in linux.FILES}
+    found = {"elapsed_s": time.monotonic(), **whole_cpu(linux.cpu(texts["/proc/stat"], linux.TICKS_PER_S))}
+    stalls = linux.pressure(texts)
     return found | {name: stalls[kind] for name, kind in _STALLS.items() if kind in stalls}
 
 

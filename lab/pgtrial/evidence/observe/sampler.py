@@ -17,9 +17,10 @@ from types import TracebackType
 import polars as pl
 
 from pgtrial.evidence.observe.counters import Session
-from pgtrial.evidence.observe.host_of_trial import host_look
-from pgtrial.evidence.observe.host_sampler import HostLook, Seen, client_cpu
+from pgtrial.evidence.observe.host import HostSampler
+from pgtrial.evidence.observe.linux import client_cpu
 from pgtrial.evidence.observe.rates import Reading, per_second
+from pgtrial.evidence.observe.system import Snapshot
 from pgtrial.evidence.observe.views import GAUGES, Doings, Views, mean_waits, read_waits, statement_gains
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import HostTrouble
@@ -77,7 +78,7 @@ class Sampler:
         self._machine = machine
         self._data_directory = data_directory
         self._engine: int | None = None
-        self._host: HostLook | None = None
+        self._host: HostSampler | None = None
         self._session: Session | None = None
         self._measured_since: float | None = None
         self._notes: list[str] = []
@@ -139,7 +140,7 @@ class Sampler:
                 session.prepare_threshold = 0
                 session.execute(_STATEMENT_TIMEOUT)
                 if self._machine is not None:
-                    self._host = host_look(self._machine, self._data_directory, session)
+                    self._host = HostSampler(self._machine, self._data_directory, session)
                 self._watch(session)
         except Exception as error:  # noqa: BLE001  (a trial does not fail because it was watched)
             self._end(error)
@@ -167,7 +168,7 @@ class Sampler:
             look = meter.look(began, 1 + counted)
             self._looks.append(look)
             number += 1
-            paced = self._host is not None and self._host.paced
+            paced = self._host is not None and self._host.system.limits_itself
             spent = look.lab_cpu_s + (0.0 if paced else look.server_cpu_s or 0.0)
             pause = WAITS_EVERY_S * random.uniform(1 - _JITTER, 1 + _JITTER)
             if self._over.wait(max(pause - (time.monotonic() - began), spent / MOST_SHARE)):
@@ -187,20 +188,20 @@ class Sampler:
             counters["processes"] = {**host.counters.get("processes", {}), "client_cpu_s": client}
         self._readings.append(Reading(moment, counters, gauges))
 
-    def _look_at_host(self) -> Seen:
+    def _look_at_host(self) -> Snapshot:
         """A host that is gone is not looked for any more; the server may be there all the same."""
         if self._host is None:
-            return Seen()
+            return Snapshot()
         try:
-            seen = self._host.look()
+            found = self._host.look()
         except HostTrouble as error:
             self._note(f"the server's host was not observed to the end: {error}")
             self._host = None
-            return Seen()
-        if self._host.unknown is not None:
-            self._note(f"not observed: the server's host, which runs {self._host.unknown}")
+            return Snapshot()
+        if found.unsupported is not None:
+            self._note(f"not observed: the server's host, which runs {found.unsupported}")
             self._host = None
-        return seen
+        return found
 
     def _note(self, text: str) -> None:
         if text not in self._notes:
@@ -210,7 +211,7 @@ class Sampler:
 class _Meter:
     """What each look took: the CPU of this thread, and of the server's host where that can be looked into."""
 
-    def __init__(self, host: HostLook | None):
+    def __init__(self, host: HostSampler | None):
         self._host = host
         self._lab = time.thread_time()
         self._server = self._server_cpu()
@@ -230,7 +231,7 @@ class _Meter:
         return spent
 
     def _server_cpu(self) -> float | None:
-        return self._host.taken_s() if self._host is not None else None
+        return self._host.cpu_taken_s() if self._host is not None else None
 
 
 def _cost(looks: list[_Look]) -> dict[str, float]:

@@ -43,11 +43,11 @@ def telling_lines(text: str) -> list[str]:
         alike = re.sub(r"\d+", "0", words)
         seen[alike] = seen.get(alike, 0) + 1
         first.setdefault(alike, f"{found['when'] or ''}{words}")
-    told = [f"{line} ({seen[alike]} times)" if seen[alike] > 1 else line for alike, line in first.items()]
-    panics = [line for line in told if "PANIC: " in line][:_MOST_LINES]
-    others = [line for line in told if line not in panics]
+    lines = [f"{line} ({seen[alike]} times)" if seen[alike] > 1 else line for alike, line in first.items()]
+    panics = [line for line in lines if "PANIC: " in line][:_MOST_LINES]
+    others = [line for line in lines if line not in panics]
     kept = {*panics, *others[len(others) - min(len(others), _MOST_LINES - len(panics)) :]}
-    return [line for line in told if line in kept]
+    return [line for line in lines if line in kept]
 
 
 def panic(lines: list[str]) -> str | None:

@@ -1,16 +1,17 @@
-"""Looks at another host, each a single command: Linux by its files, FreeBSD by its tools, others not at all."""
+"""Hosts behind a shell: one command a look, which reads Linux by its files, FreeBSD by its tools, others not at all."""
 
 from __future__ import annotations
 
 import re
 from pathlib import Path
 
-from pgtrial.evidence.observe import kernel
-from pgtrial.evidence.observe.host_sampler import PRESSURES, Seen, known, read
+from pgtrial.evidence.observe.linux import FILES, device_file, linux_snapshot, read
+from pgtrial.evidence.observe.system import Snapshot, known
 from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL, Machine
 
-_SCRIPT = r"""
+_SCRIPT = (
+    r"""
 data=$1 session=$2 device=$3 system=$4
 [ -n "$system" ] || system=$(uname -s)
 echo "system $system"
@@ -39,8 +40,7 @@ Linux)
       device=$((number >> 8 & 4095)):$((number & 255 | number >> 12 & 1048320))
     echo "device $device"
   fi
-  set -- /proc/stat /proc/meminfo /proc/net/dev /proc/pressure/cpu /proc/pressure/memory /proc/pressure/io
-  set -- "$@" "/sys/dev/block/$device/stat"
+  set -- FILES "DEVICE_FILE"
   [ -n "$session" ] && set -- "$@" "/proc/$session/schedstat" "/proc/$session/stat"
   if [ -n "$postmaster" ]; then
     listed=/proc/$postmaster/task/$postmaster/children
@@ -62,11 +62,14 @@ FreeBSD)
   ;;
 esac 2>/dev/null
 """.replace("BOOT_ID", BOOT_ID)
+    .replace("DEVICE_FILE", device_file("$device"))
+    .replace("FILES", " ".join(FILES))
+)
 """Arguments: the data directory, the process of the lab's session, and, once known, the device (major:minor) and the
-system. Where the data directory is not for us to read, the postmaster is the session's parent.
+system. Where the data directory may not be read, the postmaster is the session's parent.
 
-Nearly all of Linux comes by one grep, which names the file of each line, leaves out what is long, and at last tells
-what itself has taken; st_dev is taken apart as the C library does (makedev(3)). On FreeBSD `ps -S` counts children that
+Nearly all of Linux comes by one grep, which names the file of each line, leaves out long files, and at last prints
+its own CPU time; st_dev is taken apart as the C library does (makedev(3)). On FreeBSD `ps -S` counts children that
 have ended (ps(1)).
 """
 
@@ -79,10 +82,10 @@ _FREEBSD_MODES = ("user_s", "nice_s", "system_s", "irq_s", "idle_s")
 """The order of kern.cp_time (FreeBSD's sys/resource.h, CP_USER to CP_IDLE)."""
 
 
-class RemoteLook:
-    """At a host that a Machine leads to. `session` is the process there that serves the lab."""
+class Shell:
+    """The system behind a Machine's shell. `session` is the process there that serves the lab."""
 
-    paced = False
+    limits_itself = False
     counts_ended = True
 
     def __init__(self, machine: Machine, data_directory: Path | None, session: int | None = None):
@@ -92,73 +95,47 @@ class RemoteLook:
         self._device = ""
         self._system = ""
         self._ticks_per_s = 0.0
-        self._looks_s = 0.0
-        self._session_s: float | None = None
-        self.here = machine is LOCAL
-        self.unknown: str | None = None
 
-    def look(self) -> Seen:
+    def look(self) -> Snapshot:
         """One round trip. Raises HostTrouble."""
         words = [str(self._data or ""), str(self._session or ""), self._device, self._system]
-        told = self._machine.looked(["sh", "-c", _SCRIPT, "sh", *words]).stdout
-        head = dict(line.split(" ", 1) for line in told.splitlines() if line.startswith(_HEADS))
+        lines = self._machine.looked(["sh", "-c", _SCRIPT, "sh", *words]).stdout.splitlines()
+        head = dict(line.split(" ", 1) for line in lines if line.startswith(_HEADS))
         self._system = head.get("system", "")
         match self._system:
             case "Linux":
-                return self._linux(head, told)
+                return self._linux(head, lines)
             case "FreeBSD":
-                return freebsd(told, head.get("postmaster"))
-        self.unknown = self._system or "a system without uname"
-        return Seen()
+                return _freebsd(lines, head.get("postmaster"), on_labs_machine=self._machine is LOCAL)
+        return Snapshot(unsupported=self._system or "a system without uname")
 
-    def taken_s(self) -> float | None:
-        """Of the looks themselves (the shell's and grep's time), and of the lab's session."""
-        return None if self._session_s is None else self._session_s + self._looks_s
-
-    def _linux(self, head: dict[str, str], told: str) -> Seen:
-        self.here = self.here or head.get("boot", "") == read(BOOT_ID).strip()
+    def _linux(self, head: dict[str, str], lines: list[str]) -> Snapshot:
         if "device" in head:
             self._device = head["device"]
             self._ticks_per_s = float(head["ticks"] if head.get("ticks", "").isdigit() else _USER_HZ)
         texts: dict[str, str] = {}
-        for found in map(_OF_A_FILE.fullmatch, told.splitlines()):
+        for found in map(_OF_A_FILE.fullmatch, lines):
             if found is not None:
                 texts[found[1]] = f"{texts.get(found[1], '')}{found[2]}\n"
+        postmaster = head.get("postmaster", "")
         spent = (head.get("spent", ""), texts.get("/proc/self/schedstat", "").partition(" ")[0])
-        self._looks_s += sum(int(each) / 1e9 for each in spent if each.isdigit())
-        if self._session is not None:
-            own = f"/proc/{self._session}"
-            seconds = kernel.precise_cpu(
-                texts.get(f"{own}/schedstat", ""), texts.get(f"{own}/stat", ""), self._ticks_per_s
-            )
-            self._session_s = seconds
-        counters = {
-            "cpu": kernel.cpu(texts.get("/proc/stat", ""), self._ticks_per_s),
-            "processes": self._server(head.get("postmaster", ""), texts),
-            "device": kernel.traffic(texts.get(f"/sys/dev/block/{self._device}/stat", "")),
-            "network": kernel.network(texts.get("/proc/net/dev", "")),
-            "pressure": kernel.pressure({name: texts.get(f"/proc/pressure/{name}", "") for name in PRESSURES}),
-        }
-        gauges = {"memory": kernel.memory(texts.get("/proc/meminfo", ""))}
-        return Seen(known(counters), known(gauges))
-
-    def _server(self, postmaster: str, texts: dict[str, str]) -> dict[str, float]:
-        if not postmaster.isdigit():
-            return {}
-        stats = [text for path, text in texts.items() if _OF_A_PID.fullmatch(path)]
-        seconds = kernel.group_cpu(int(postmaster), stats, self._ticks_per_s)
-        return {} if seconds is None else {"server_cpu_s": seconds}
+        return linux_snapshot(
+            texts,
+            self._ticks_per_s,
+            self._device,
+            int(postmaster) if postmaster.isdigit() else None,
+            self._session,
+            look_cpu_s=sum(int(each) / 1e9 for each in spent if each.isdigit()),
+            on_labs_machine=self._machine is LOCAL or head.get("boot", "") == read(BOOT_ID).strip(),
+        )
 
 
 _HEADS = ("system ", "boot ", "ticks ", "device ", "postmaster ", "spent ")
-_OF_A_PID = re.compile(r"/proc/\d+/stat")
 
 
-def freebsd(told: str, postmaster: str | None) -> Seen:
+def _freebsd(lines: list[str], postmaster: str | None, *, on_labs_machine: bool) -> Snapshot:
     """From the lines of sysctl(8), netstat(1) with `link` and ps(1) with `process` in front."""
-    sysctl = dict(
-        line.split(": ", 1) for line in told.splitlines() if line.startswith(("kern.", "vm.")) and ": " in line
-    )
+    sysctl = dict(line.split(": ", 1) for line in lines if line.startswith(("kern.", "vm.")) and ": " in line)
     rate = re.search(r"stathz = (\d+)", sysctl.get("kern.clockrate", ""))
     ticks = sysctl.get("kern.cp_time", "").split()
     cpu: dict[str, float] = {}
@@ -166,17 +143,17 @@ def freebsd(told: str, postmaster: str | None) -> Seen:
         cpu = {mode: int(count) / int(rate[1]) for mode, count in zip(_FREEBSD_MODES, ticks, strict=True)}
         if sysctl.get("vm.stats.sys.v_swtch", "").isdigit():
             cpu["context_switches"] = float(sysctl["vm.stats.sys.v_swtch"])
-    links = [line.split()[1:] for line in told.splitlines() if line.startswith("link ")]
+    links = [line.split()[1:] for line in lines if line.startswith("link ")]
     # from the right, since an interface may have no address: Ibytes Opkts Oerrs Obytes Coll
     carried = [int(words[-2]) + (0 if words[0].startswith("lo") else int(words[-5])) for words in links]
-    processes = {} if postmaster is None else _freebsd_server(told, postmaster)
+    processes = {} if postmaster is None else _freebsd_server(lines, postmaster)
     counters = {"cpu": cpu, "processes": processes, "network": {"bytes": float(sum(carried))} if carried else {}}
-    return Seen(known(counters))
+    return Snapshot(known(counters), on_labs_machine=on_labs_machine)
 
 
-def _freebsd_server(told: str, postmaster: str) -> dict[str, float]:
+def _freebsd_server(lines: list[str], postmaster: str) -> dict[str, float]:
     seconds = {}
-    for found in map(_OF_A_PROCESS.fullmatch, told.splitlines()):
+    for found in map(_OF_A_PROCESS.fullmatch, lines):
         if found is not None and postmaster in (found[1], found[2]):
             days, hours, minutes = (int(part or 0) for part in found.group(3, 4, 5))
             seconds[found[1]] = ((days * 24 + hours) * 60 + minutes) * 60 + float(found[6])

@@ -1,4 +1,4 @@
-"""Looks at a host with Windows: raw performance counters, each look one command of PowerShell."""
+"""Windows: raw performance counters, one command of PowerShell a look."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from pgtrial.evidence.observe.host_sampler import Seen, known
+from pgtrial.evidence.observe.system import Snapshot, known
 from pgtrial.machines.windows import Told, WindowsHost, drive_of, number, parse_told, part, rows, telling, whole
 
 _PER_S = 1e7
@@ -42,12 +42,10 @@ _CACHED = ("StandbyCacheNormalPriorityBytes", "StandbyCacheReserveBytes", "Stand
 """What Task Manager calls cached."""
 
 
-class WindowsLook:
-    """At a host that answers to PowerShell. `session` is the process there that serves the lab."""
+class Windows:
+    """The system of a host that answers to PowerShell. `session` is the process there that serves the lab."""
 
-    here = False
-    unknown: str | None = None
-    paced = True
+    limits_itself = True
     counts_ended = False
 
     def __init__(
@@ -64,26 +62,32 @@ class WindowsLook:
         disk = {} if drive is None else {"disk": _DISK.format(drive=drive)}
         self._script = telling(_PARTS | disk)
         self._next = float("-inf")
-        self._looks_s = 0.0
-        self._session_s = 0.0
         self._server = _Server(session)
 
-    def look(self) -> Seen:
-        """One round trip, or none and nothing seen while that would be too soon. Raises HostTrouble."""
+    def look(self) -> Snapshot:
+        """One round trip, or none and an empty snapshot while that would be too soon. Raises HostTrouble."""
         if self._clock() < self._next:
-            return Seen()
-        told = parse_told(self._host.powershell(self._script))
-        took = (number(told.get("own")) or 0.0) / _PER_S
-        cpus = max(1, len(rows(told, "cpu")))
-        self._looks_s += took
-        self._next = self._clock() + took / (_MOST_OF_HOST * cpus)
-        if self._session is not None:
-            self._session_s = _own_s(told, self._session) or self._session_s
-        return seen(told, self._server)
-
-    def taken_s(self) -> float | None:
-        """Of PowerShell, without what Windows does for it elsewhere, and of the lab's session if that is seen."""
-        return self._looks_s + self._session_s
+            return Snapshot()
+        values = parse_told(self._host.powershell(self._script))
+        # of PowerShell, without what Windows does for it elsewhere
+        took_s = (number(values.get("own")) or 0.0) / _PER_S
+        self._next = self._clock() + took_s / (_MOST_OF_HOST * max(1, len(rows(values, "cpu"))))
+        disk = part(values, "disk")
+        carried = [
+            count for each in rows(values, "network") if (count := number(each.get("BytesTotalPersec"))) is not None
+        ]
+        counters = {
+            "cpu": _cpu(values),
+            "processes": self._server.cpu(values),
+            "device": {name: count for name, key in _TRAFFIC.items() if (count := number(disk.get(key))) is not None},
+            "network": {"bytes": sum(carried)} if carried else {},
+        }
+        return Snapshot(
+            known(counters),
+            known({"memory": _memory(part(values, "memory"))}),
+            look_cpu_s=took_s,
+            session_cpu_s=None if self._session is None else _own_s(values, self._session),
+        )
 
 
 class _Server:
@@ -94,9 +98,9 @@ class _Server:
         self._last: dict[tuple[int, object], float] = {}
         self._ended_s = 0.0
 
-    def cpu(self, told: Told) -> dict[str, float]:
+    def cpu(self, values: Told) -> dict[str, float]:
         """server_cpu_s; nothing where the lab's session is not among the host's processes."""
-        processes = rows(told, "processes")
+        processes = rows(values, "processes")
         parents = {whole(each.get("ProcessId")): whole(each.get("ParentProcessId")) for each in processes}
         postmaster = parents.get(self._session)
         if self._session is None or postmaster is None:
@@ -112,26 +116,13 @@ class _Server:
         return {"server_cpu_s": self._ended_s + sum(now.values())}
 
 
-def seen(told: Told, server: _Server) -> Seen:
-    """Counters and gauges, by the names that they have on Linux; what was not told is not there."""
-    disk = part(told, "disk")
-    carried = [count for each in rows(told, "network") if (count := number(each.get("BytesTotalPersec"))) is not None]
-    counters = {
-        "cpu": _cpu(told),
-        "processes": server.cpu(told),
-        "device": {name: count for name, key in _TRAFFIC.items() if (count := number(disk.get(key))) is not None},
-        "network": {"bytes": sum(carried)} if carried else {},
-    }
-    return Seen(known(counters), known({"memory": _memory(part(told, "memory"))}))
-
-
-def _cpu(told: Told) -> dict[str, float]:
+def _cpu(values: Told) -> dict[str, float]:
     """All CPUs together, seconds by mode; nothing unless each tells all of them.
 
     Interrupts and deferred procedure calls, which are in the privileged time, are counted apart as on Linux.
     """
     whole_s = dict.fromkeys(("user_s", "system_s", "idle_s", "irq_s", "softirq_s"), 0.0)
-    processors = rows(told, "cpu")
+    processors = rows(values, "cpu")
     for each in processors:
         idle, user, privileged, irq, softirq = (
             number(each.get(f"Percent{name}Time")) for name in ("Idle", "User", "Privileged", "Interrupt", "DPC")
@@ -143,13 +134,13 @@ def _cpu(told: Told) -> dict[str, float]:
             whole_s[name] += time_100ns / _PER_S
     if not processors:
         return {}
-    switches = number(part(told, "system").get("ContextSwitchesPersec"))
+    switches = number(part(values, "system").get("ContextSwitchesPersec"))
     return whole_s | ({} if switches is None else {"context_switches": switches})
 
 
-def _memory(told: Told) -> dict[str, float]:
-    available, modified = number(told.get("AvailableBytes")), number(told.get(_MODIFIED))
-    cached = [number(told.get(name)) for name in _CACHED]
+def _memory(values: Told) -> dict[str, float]:
+    available, modified = number(values.get("AvailableBytes")), number(values.get(_MODIFIED))
+    cached = [number(values.get(name)) for name in _CACHED]
     found = {
         "available_bytes": available,
         "dirty_bytes": modified,
@@ -158,8 +149,8 @@ def _memory(told: Told) -> dict[str, float]:
     return {name: count for name, count in found.items() if count is not None}
 
 
-def _own_s(told: Told, session: int) -> float | None:
-    return next((_cpu_s(each) for each in rows(told, "processes") if whole(each.get("ProcessId")) == session), None)
+def _own_s(values: Told, session: int) -> float | None:
+    return next((_cpu_s(each) for each in rows(values, "processes") if whole(each.get("ProcessId")) == session), None)
 
 
 def _cpu_s(process: Told) -> float:

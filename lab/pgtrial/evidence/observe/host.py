@@ -1,0 +1,81 @@
+"""The host of a server: looked at again and again during a trial, and counted over its measured part."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import psutil
+
+from pgtrial.evidence.collect.place import shown_directory
+from pgtrial.evidence.observe.counters import Counters, Session
+from pgtrial.evidence.observe.linux import LocalLinux, is_local_linux
+from pgtrial.evidence.observe.shell import Shell
+from pgtrial.evidence.observe.system import Snapshot, System, whole_cpu
+from pgtrial.evidence.observe.windows import Windows
+from pgtrial.machines.machine import LOCAL, HostTrouble
+from pgtrial.machines.windows import AnyMachine, WindowsHost
+
+
+class HostSampler:
+    """Looks at the host of a server, whatever its operating system.
+
+    `data_directory` is the server's, by default as it names it to the lab's `session`.
+    """
+
+    def __init__(self, machine: AnyMachine, data_directory: Path | None, session: Session | None = None):
+        if data_directory is None and session is not None and machine is not LOCAL:
+            data_directory = shown_directory(session)
+        process = None if session is None else session.info.backend_pid
+        self.system: System
+        if is_local_linux(machine):
+            self.system = LocalLinux(data_directory, process)
+        elif isinstance(machine, WindowsHost):
+            self.system = Windows(machine, data_directory, process)
+        else:
+            self.system = Shell(machine, data_directory, process)
+        self._looks_s = 0.0
+        self._session_s = 0.0
+
+    def look(self) -> Snapshot:
+        """The numbers now. Raises HostTrouble."""
+        found = self.system.look()
+        self._looks_s += found.look_cpu_s
+        self._session_s = found.session_cpu_s or self._session_s
+        return found
+
+    def cpu_taken_s(self) -> float:
+        """CPU seconds that the looks so far and, up to the last look, the lab's session took of the host."""
+        return self._looks_s + self._session_s
+
+
+def read_host(
+    machine: AnyMachine | None, data_directory: Path | None, session: Session | None = None, *, network: bool = False
+) -> Counters:
+    """The view `host` in seconds; empty where the host reports nothing.
+
+    Its counters: elapsed_s, cpu_s (of all CPUs together), cpu_busy_s, cpu_steal_s, memory_stall_s (all processes waited
+    for memory), context_switches; server_cpu_s and the traffic of its data's device for a server of the lab's own or
+    one that `session` leads to; lab_cpu_s if the lab runs on that host; with `network`, for a load that goes over one,
+    the bytes of all interfaces. If the server's host cannot be looked into (`machine` is None), the lab's host counts.
+    """
+    sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None)
+    try:
+        found = sampler.look()
+    except HostTrouble:  # the trial goes on without the numbers
+        return {}
+    counters = found.counters
+    cpu = whole_cpu(counters.get("cpu", {}))
+    if not cpu:
+        return {}
+    host = {"elapsed_s": time.monotonic(), **cpu}
+    if sampler.system.counts_ended:  # the clients' processes end with the load
+        host |= counters.get("processes", {})
+    if "memory_full_s" in counters.get("pressure", {}):
+        host["memory_stall_s"] = counters["pressure"]["memory_full_s"]
+    if found.on_labs_machine:
+        own = psutil.Process().cpu_times()
+        host["lab_cpu_s"] = own.user + own.system
+    for source in ("device", "network") if network else ("device",):
+        host |= {f"{source}_{name}": value for name, value in counters.get(source, {}).items()}
+    return {"host": host}

@@ -1,0 +1,225 @@
+"""Linux: what the texts of /proc and /sys say, as numbers, and looking at the kernel under the lab itself."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from glob import glob
+from pathlib import Path
+
+from pgtrial.evidence.observe.system import CPU_MODES, Snapshot, known
+from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.windows import AnyMachine
+
+TICKS_PER_S = float(os.sysconf("SC_CLK_TCK")) if hasattr(os, "sysconf") else 100.0
+_PRESSURES = {name: f"/proc/pressure/{name}" for name in ("cpu", "memory", "io")}
+FILES = ("/proc/stat", "/proc/meminfo", "/proc/net/dev", *_PRESSURES.values())
+"""What is read of every host."""
+
+_MEMORY = {"MemAvailable": "available_bytes", "Cached": "cached_bytes", "Dirty": "dirty_bytes"}
+_SECTOR = 512
+"""Bytes of a sector in a block device's statistics, whatever the device's own (the kernel's block/stat.rst)."""
+
+
+class LocalLinux:
+    """The Linux kernel under the lab itself. `session` is the process that serves the lab."""
+
+    limits_itself = False
+    counts_ended = True
+
+    def __init__(self, data_directory: Path | None, session: int | None = None):
+        self._data = data_directory
+        self._session = session
+
+    def look(self) -> Snapshot:
+        """Reads the files one by one; the lab counts the time that this takes itself."""
+        postmaster = None if self._data is None else _postmaster(self._data)
+        device = "none" if self._data is None else _device(self._data)
+        paths = [*FILES, device_file(device)]
+        if self._session is not None:
+            paths += session_files(self._session)
+        if postmaster is not None:
+            paths += _process_files(postmaster)
+        texts = {path: read(path) for path in paths}
+        return linux_snapshot(texts, TICKS_PER_S, device, postmaster, self._session, on_labs_machine=True)
+
+
+def linux_snapshot(
+    texts: Mapping[str, str],
+    ticks_per_s: float,
+    device: str,
+    postmaster: int | None,
+    session: int | None,
+    *,
+    look_cpu_s: float = 0.0,
+    on_labs_machine: bool,
+) -> Snapshot:
+    """From the texts of files by path. `device` is the major:minor of the data's; pid/stat files are of processes."""
+
+    def text(path: str) -> str:
+        return texts.get(path, "")
+
+    processes = [stat for path, stat in texts.items() if path.endswith("/stat") and path.split("/")[2].isdigit()]
+    server_s = None if postmaster is None else group_cpu(postmaster, processes, ticks_per_s)
+    counters = {
+        "cpu": cpu(text("/proc/stat"), ticks_per_s),
+        "processes": {} if server_s is None else {"server_cpu_s": server_s},
+        "device": traffic(text(device_file(device))),
+        "network": network(text("/proc/net/dev")),
+        "pressure": pressure(texts),
+    }
+    schedstat, own = map(text, session_files(session or 0))
+    return Snapshot(
+        known(counters),
+        known({"memory": memory(text("/proc/meminfo"))}),
+        look_cpu_s=look_cpu_s,
+        session_cpu_s=precise_cpu(schedstat, own, ticks_per_s),
+        on_labs_machine=on_labs_machine,
+    )
+
+
+def device_file(device: str) -> str:
+    """The statistics of a block device, by major:minor."""
+    return f"/sys/dev/block/{device}/stat"
+
+
+def session_files(process: int) -> tuple[str, str]:
+    """The files that have the CPU time of a process of one thread."""
+    return f"/proc/{process}/schedstat", f"/proc/{process}/stat"
+
+
+def client_cpu(engine: int) -> float | None:
+    """CPU seconds of the engine, a process of this machine."""
+    return process_cpu(read(f"/proc/{engine}/stat"), TICKS_PER_S)
+
+
+def read(path: str) -> str:
+    """A file of this machine's kernel; empty where there is none, or its process has ended."""
+    try:
+        with open(path, "rb", buffering=0) as file:
+            return (file.readall() or b"").decode(errors="replace")
+    except OSError:
+        return ""
+
+
+def is_local_linux(machine: AnyMachine) -> bool:
+    """Whether it is this machine, with a kernel that shows itself in /proc."""
+    return machine is LOCAL and os.path.exists("/proc/stat")
+
+
+def _process_files(parent: int) -> list[str]:
+    """The files about a process and its children, or about all where the kernel lists no children."""
+    listed = f"/proc/{parent}/task/{parent}/children"
+    if not os.path.exists(listed):
+        return glob("/proc/[0-9]*/stat")
+    return [f"/proc/{number}/stat" for number in (parent, *read(listed).split())]
+
+
+def _postmaster(data_directory: Path) -> int | None:
+    first = read(str(data_directory / "postmaster.pid")).split("\n", 1)[0]
+    return int(first) if first.isdigit() else None
+
+
+def _device(directory: Path) -> str:
+    """major:minor of the device below a directory; of volumes of several devices (btrfs, zfs) and file systems without
+    one (overlay, tmpfs) the kernel has no statistics."""
+    try:
+        number = os.stat(directory).st_dev
+    except OSError:
+        return "none"
+    return f"{os.major(number)}:{os.minor(number)}"
+
+
+def cpu(stat: str, ticks_per_s: float) -> dict[str, float]:
+    """All CPUs together, in seconds by mode, and how often they changed from one thread to another (proc(5), stat).
+
+    The times of guests, which follow those of the modes, are part of user and nice.
+    """
+    found: dict[str, float] = {}
+    for line in stat.splitlines():
+        word, _, rest = line.partition(" ")
+        if word == "cpu":
+            ticks = zip(CPU_MODES, rest.split(), strict=False)
+            found |= {f"{mode}_s": int(count) / ticks_per_s for mode, count in ticks}
+        elif word == "ctxt":
+            found["context_switches"] = float(rest)
+    return found
+
+
+def memory(meminfo: str) -> dict[str, float]:
+    """Bytes that are available, cached, and to be written."""
+    lines = (line.split() for line in meminfo.splitlines())
+    return {_MEMORY[name]: int(words[0]) * 1024.0 for line, *words in lines if (name := line.rstrip(":")) in _MEMORY}
+
+
+def pressure(texts: Mapping[str, str]) -> dict[str, float]:
+    """`cpu_some_s`, `io_full_s`, ...: seconds in which some or all processes waited for a resource.
+
+    From the files of /proc/pressure, by path; they count microseconds (the kernel's accounting/psi.rst).
+    """
+    found = {}
+    for resource, path in _PRESSURES.items():
+        for line in texts.get(path, "").splitlines():
+            who, _, rest = line.partition(" ")
+            total = rest.rpartition("total=")[2]
+            if total.isdigit():
+                found[f"{resource}_{who}_s"] = int(total) / 1e6
+    return found
+
+
+def traffic(stat: str) -> dict[str, float]:
+    """read_bytes, reads, written_bytes, writes of a block device (its `stat` in /sys); empty where there is none."""
+    words = stat.split()
+    if len(words) < 7:
+        return {}
+    reads, sectors_read, writes, sectors_written = (int(words[place]) for place in (0, 2, 4, 6))
+    return {
+        "read_bytes": float(sectors_read * _SECTOR),
+        "reads": float(reads),
+        "written_bytes": float(sectors_written * _SECTOR),
+        "writes": float(writes),
+    }
+
+
+def network(dev: str) -> dict[str, float]:
+    """bytes: of all interfaces (/proc/net/dev), each packet once; what the loopback interface sends it receives too."""
+    carried = []
+    for line in dev.splitlines():
+        name, parted, rest = line.partition(":")
+        words = rest.split()
+        if parted and len(words) >= 9:
+            received, sent = int(words[0]), int(words[8])
+            carried.append(sent if name.strip() == "lo" else received + sent)
+    return {"bytes": float(sum(carried))} if carried else {}
+
+
+def process_cpu(stat: str, ticks_per_s: float, *, with_ended: bool = False) -> float | None:
+    """CPU seconds of one process, user and system (proc(5), pid/stat), with those of its children that have ended."""
+    words = stat.rpartition(")")[2].split()
+    if len(words) < 15:
+        return None
+    return sum(map(int, words[11 : 15 if with_ended else 13])) / ticks_per_s
+
+
+def group_cpu(postmaster: int, stats: Iterable[str], ticks_per_s: float) -> float | None:
+    """CPU seconds of a server: of the postmaster, of its children, and of those that have ended.
+
+    `stats` are the pid/stat of at least these; None where the postmaster's is not among them.
+    """
+    own, children = None, 0.0
+    for stat in stats:
+        number, _, rest = stat.partition(" ")
+        words = rest.rpartition(")")[2].split()
+        if number == str(postmaster):
+            own = process_cpu(stat, ticks_per_s, with_ended=True)
+        elif len(words) > 1 and words[1] == str(postmaster):
+            children += process_cpu(stat, ticks_per_s) or 0.0
+    return None if own is None else own + children
+
+
+def precise_cpu(schedstat: str, stat: str, ticks_per_s: float) -> float | None:
+    """CPU seconds of a process of one thread, to the nanosecond where the kernel keeps them so (pid/schedstat)."""
+    words = schedstat.split()
+    if words and words[0].isdigit() and int(words[0]):
+        return int(words[0]) / 1e9
+    return process_cpu(stat, ticks_per_s)
