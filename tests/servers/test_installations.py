@@ -33,10 +33,10 @@ def test_a_bin_directory_resolves_to_its_server():
 def test_a_missing_version_names_what_was_found_and_what_to_install():
     server = require_server(18)
     with pytest.raises(StudyError) as error:
-        resolve("9")
-    assert "no PostgreSQL 9 here" in str(error.value)
+        resolve("99")
+    assert "no PostgreSQL 99 here" in str(error.value)
     assert str(server.bin) in str(error.value)
-    assert "postgresql-9" in str(error.value)
+    assert "postgresql-99" in str(error.value)
 
 
 def test_a_directory_without_the_programs_is_refused_by_name(tmp_path):
@@ -57,6 +57,27 @@ def test_a_program_that_does_not_tell_its_version_is_refused(tmp_path):
         program.chmod(0o755)
     with pytest.raises(StudyError, match="does not tell its version"):
         resolve(str(tmp_path))
+
+
+def test_why_a_program_does_not_run_is_said_in_the_systems_words(tmp_path):
+    for name in ("postgres", "initdb"):
+        (tmp_path / name).write_text("#!/nowhere/else\n")
+        (tmp_path / name).chmod(0o755)
+    with pytest.raises(StudyError, match=r"says: .*not found; give an installation that runs on this machine"):
+        resolve(str(tmp_path))
+
+
+def test_a_version_older_than_10_is_left_to_the_user_to_start(tmp_path):
+    for name in ("postgres", "initdb"):
+        (tmp_path / name).write_text("#!/bin/sh\necho 'postgres (PostgreSQL) 9.6.24'\n")
+        (tmp_path / name).chmod(0o755)
+    for wanted, version in ((str(tmp_path), "9.6.24"), ("9.6", "9.6")):
+        with pytest.raises(StudyError) as error:
+            resolve(wanted)
+        assert str(error.value) == (
+            f"postgres = {wanted!r}: pgtrial starts servers of PostgreSQL 10 and later; "
+            f"start a server of {version} yourself and give its dsn, or choose a later version"
+        )
 
 
 def test_servers_on_path_are_found(tmp_path, monkeypatch):

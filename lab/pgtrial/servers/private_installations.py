@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ def reachable(server: ServerBinaries, account: Account, installs: Path, scratch:
     The copy keeps the place of the programs' libraries: programs in wheels look for them in `../lib` or in a directory
     `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
     """
-    if _runs(server.bin, account):
+    if _trouble(server.bin, account) is None:
         return server
     prefix = server.bin.parent
     package = prefix.parent
@@ -37,10 +38,11 @@ def reachable(server: ServerBinaries, account: Account, installs: Path, scratch:
         except OSError:  # another lab was faster
             shutil.rmtree(staged)
     copied = replace(server, bin=home / package.name / prefix.name / server.bin.name)
-    if not _runs(copied.bin, account):
+    trouble = _trouble(copied.bin, account)
+    if trouble is not None:
         raise ArmError(
             f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {account.name}, nor can "
-            f"its copy in {copied.bin}: install it where everyone can read it"
+            f"its copy in {copied.bin} ({trouble}): install it where everyone can read it"
         )
     return copied
 
@@ -54,16 +56,28 @@ def _digest_of_code(prefix: Path) -> str:
     return digest.hexdigest()
 
 
-def _runs(directory: Path, account: Account) -> bool:
-    """Whether the account can run the programs and read what they need at initdb."""
+_CATALOG = re.compile(r"^POSTGRES_BKI=(.+)$", re.MULTILINE)
+
+
+def _trouble(directory: Path, account: Account) -> str | None:
+    """Why the account cannot run the programs or read what they need at initdb; None if it can.
+
+    initdb itself says where that is: not every installation has pg_config.
+    """
     try:
-        share = account.run([directory / "pg_config", "--sharedir"]).stdout.strip()
-        initdb = account.run([directory / "initdb", "--version"])
+        shown = account.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])
         postgres = account.run([directory / "postgres", "--version"])
-        readable = account.run(["test", "-r", Path(share) / "postgres.bki"])
-    except OSError:
-        return False
-    return initdb.returncode == postgres.returncode == readable.returncode == 0
+    except OSError as error:
+        return f"{error.filename}: {error.strerror}"
+    for done in (postgres, shown):
+        if done.returncode != 0:
+            return " ".join(done.stderr.split()) or f"{done.args[0]} exits with status {done.returncode}"
+    catalog = _CATALOG.search(shown.stderr)
+    if catalog is None:
+        return f"{directory / 'initdb'} does not say where postgres.bki is"
+    if account.run(["test", "-r", catalog[1]]).returncode != 0:
+        return f"{catalog[1]} cannot be read"
+    return None
 
 
 def _copy_tree(source: Path, destination: Path) -> None:
