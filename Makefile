@@ -9,7 +9,7 @@ ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*
 PROCESSES := --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --no-loadscope-reorder
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*') pyproject.toml
 
-.PHONY: help build demo test test-engine test-lab quick record lint bench clean
+.PHONY: help build old-servers demo test test-engine test-lab quick record lint bench clean
 
 build: $(VENV)/.built
 
@@ -20,6 +20,7 @@ help:
 	@echo 'make test    everything: lint, the tests of the engine and of the lab; the original pgbench and sysbench'
 	@echo '             answer from tests/engine/recorded where a recording fits, with CI=true they are all run'
 	@echo 'make record  run the original pgbench and sysbench and write anew what they answer; look at the diff'
+	@echo 'make old-servers   the servers of PostgreSQL 9.6 to 14 for the tests, in .venv; make test does it too'
 	@echo 'make lint    formatting, lint, types and the order of the rooms'
 	@echo 'make bench   the measurements of the documentation'
 
@@ -39,6 +40,10 @@ $(VENV)/.dev: $(VENV)/.built
 	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[pg16,pg17,ray,dev]'
 	touch $@
 
+# Servers of old versions, by Maven; without it the tests of those are skipped.
+old-servers:
+	$(PYTHON) -m tests.old_servers
+
 demo: build
 	$(BIN)/pgtrial demo
 
@@ -47,7 +52,7 @@ test: lint test-engine test-lab
 test-engine:
 	cd engine && cargo test --locked --quiet
 
-test-lab: $(VENV)/.dev
+test-lab: $(VENV)/.dev old-servers
 	$(BIN)/python -m pytest $(PROCESSES)
 
 quick: $(VENV)/.dev

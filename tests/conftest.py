@@ -24,9 +24,10 @@ from pgtrial.loads.engine import engine_path
 from pgtrial.model.errors import StudyError
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.copy import copy_directory
-from pgtrial.servers.installations import ServerBinaries, find_servers
+from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
 from pgtrial.servers.processes import reserved_port
 from pgtrial.servers.workspace import Workspace
+from tests import old_servers
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
 # changed neither: every run draws the same examples, which follow from the property's own source, and no run is slow
@@ -52,6 +53,8 @@ for variable in [name for name in os.environ if name.startswith("PG") and not na
     del os.environ[variable]  # what leads whoever runs the tests to a server of theirs
 
 VERSIONS = (15, 16, 17, 18)
+OLD_VERSIONS = (10, 13)
+"""The first one that is supported, and the last one without WAL statistics."""
 
 _PLENTY = 8 << 30
 """Bytes; the tests of one process hold about one GB at once."""
@@ -176,7 +179,12 @@ def _absent(what: str) -> NoReturn:
 
 
 def require_server(major: int) -> ServerBinaries:
-    """The server of a major version, or skip."""
+    """The server of a major version, or skip. Those before 15 are programs of tests/old_servers.py."""
+    if major < VERSIONS[0]:
+        directory = old_servers.bin_directory(str(major))
+        if directory is None:
+            _absent(f"PostgreSQL {major} (make old-servers)")
+        return resolve(str(directory))
     found = next((server for server in _servers() if server.major == major), None)
     if found is None:
         _absent(f"PostgreSQL {major} (see README: the extras pg16 and pg17, or a system package)")
@@ -277,7 +285,7 @@ def running_clusters(workspace: Workspace, settings: dict[str, str]) -> Iterator
             _remove(cluster)
 
 
-@pytest.fixture(params=VERSIONS, ids=[f"pg{major}" for major in VERSIONS])
+@pytest.fixture(params=(*OLD_VERSIONS, *VERSIONS), ids=lambda major: f"pg{major}")
 def cluster(request: pytest.FixtureRequest, clusters: Callable[[int], Cluster]) -> Cluster:
     """A running cluster, once for every version."""
     return clusters(request.param)
