@@ -23,7 +23,7 @@ from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.observed import Observation, observed
 from pgtrial.conduct.outcome import PHASES, Outcome
 from pgtrial.conduct.progress import Listener, Preparing, Second
-from pgtrial.conduct.settle import NO_CHECKPOINT, Checkpoint, run_setup_sql, warm_relations
+from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import counters, server_log
 from pgtrial.evidence.observe.host import read_host
@@ -192,7 +192,7 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
             checkpoint.close()
             course.checkpoint_s = checkpoint.duration_s
             course.note(checkpoint.note(measured_since))
-            course.not_permitted += [] if checkpoint.permitted else [NO_CHECKPOINT]
+            course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
             try:
                 counters.wait_for_clients_to_leave(session, others)
                 if before is not None:

@@ -35,11 +35,12 @@ _KEYS = f"""SELECT c.relname, k.attname, o.attname FROM pg_class c
 """Tables with their key (table_a: its index) and a column outside it, so that an index scan has to visit the table."""
 
 NO_PREWARM = "warm the tables by pg_prewarm (index scans instead)"
-NO_CHECKPOINT = "issue a checkpoint before the measured part (grant pg_checkpoint)"
 """What an arm's server does not permit, after `may not`."""
 
-_BY_INDEX_ALONE = """SET LOCAL enable_seqscan = off; SET LOCAL enable_bitmapscan = off; SET LOCAL jit = off;
-    SET LOCAL max_parallel_workers_per_gather = 0"""
+_BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_seqscan', 'off'),
+        ('enable_bitmapscan', 'off'), ('jit', 'off'), ('max_parallel_workers_per_gather', '0')) AS wanted(name, value)
+    WHERE current_setting(name, true) IS NOT NULL"""
+"""PostgreSQL 10 has no jit."""
 
 
 def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
@@ -97,7 +98,7 @@ class Checkpoint:
         self.duration_s: float | None = None
         self.ended: float | None = None
         self.refusal: str | None = None
-        self.permitted = True
+        self.not_permitted: str | None = None
         self._session = target.connect()
         self._cancelled = threading.Event()
         self._thread: threading.Thread | None = None
@@ -137,8 +138,10 @@ class Checkpoint:
         try:
             self._session.execute("CHECKPOINT")
         except psycopg.errors.InsufficientPrivilege:
-            self.permitted = False
-            self.refusal = "no checkpoint before the measured part: the role may not issue one (grant pg_checkpoint)"
+            has_role = self._session.info.server_version >= 150000
+            cure = "grant pg_checkpoint" if has_role else "before PostgreSQL 15 a superuser alone may"
+            self.not_permitted = f"issue a checkpoint before the measured part ({cure})"
+            self.refusal = f"no checkpoint before the measured part: the role may not issue one ({cure})"
         except psycopg.Error as error:
             self.refusal = (
                 f"the checkpoint in the warm-up failed: {str(error).splitlines()[0] if str(error) else error!r}"

@@ -135,6 +135,11 @@ class Target:
         return connection
 
 
+def backend_type(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
+    """SQL of the kind of a session in pg_stat_activity; before PostgreSQL 10 that lists clients alone."""
+    return "backend_type" if connection.info.server_version >= 100000 else "'client backend'"
+
+
 def lift_time_limits(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
     """Let a session of the lab's take its time; RESET ALL brings the limits back. Raises psycopg.OperationalError."""
     for _ in range(_ATTEMPTS):

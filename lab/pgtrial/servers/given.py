@@ -27,6 +27,9 @@ from pgtrial.servers.workspace import Workspace
 
 _RELOAD_TIMEOUT_S = 60.0
 _RETRY_S = 0.2
+_OLDEST = 90600
+"""The first version with current_setting(name, missing_ok)."""
+
 _Connection = psycopg.Connection[tuple[Any, ...]]
 _T = TypeVar("_T")
 
@@ -181,6 +184,7 @@ class GivenArm:
         try:
             # the user's own PG* variables, service file and .pgpass may complete the connection string
             connection = psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+            self._check_version(connection)
             lift_time_limits(connection)
         except psycopg.ProgrammingError:
             # libpq's own words may repeat a part of it, and that part may be a password
@@ -191,6 +195,14 @@ class GivenArm:
         except psycopg.OperationalError as error:
             raise StudyError(self._unreachable(error)) from None
         return connection
+
+    def _check_version(self, connection: _Connection) -> None:
+        if connection.info.server_version < _OLDEST:
+            version = connection.info.parameter_status("server_version")
+            connection.close()
+            raise StudyError(
+                f"arms.{self.name}: the server is PostgreSQL {version}, and pgtrial needs 9.6 or later; name another"
+            )
 
     def _unreachable(self, error: psycopg.Error) -> str:
         said = _one_line(error)

@@ -13,7 +13,7 @@ import psycopg
 
 from pgtrial.loads.data.kinds import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Target, backend_type
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import SetUp
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
@@ -29,7 +29,7 @@ _USED = """SELECT
         (SELECT count(*) AS everywhere, count(*) FILTER (WHERE usename = current_user) AS of_role,
             count(*) FILTER (WHERE datname = current_database()) AS of_base
         FROM pg_stat_activity WHERE datid IS NOT NULL AND usesysid IS NOT NULL AND pid <> pg_backend_pid()
-            AND coalesce(backend_type, 'client backend') = 'client backend') used
+            AND coalesce({backend_type}, 'client backend') = 'client backend') used
     WHERE role.rolname = current_user AND base.datname = current_database()"""
 """Limits and what is taken of them. Without pg_read_all_stats the kind of others' sessions is null."""
 
@@ -60,7 +60,7 @@ class _Lack:
 
 def _lack_of_connections(wanted: int, connection: _Connection) -> _Lack | None:
     """Which limit so many more sessions would pass, and what could be done about it."""
-    row = connection.execute(_USED.encode()).fetchone()
+    row = connection.execute(_USED.format(backend_type=backend_type(connection)).encode()).fetchone()
     assert row is not None, "a session has a role and a database"
     of_server, is_superuser, of_role, of_base, *used = row
     limits = [(of_server, used[0], "max_connections less what is reserved", "raise max_connections there")]

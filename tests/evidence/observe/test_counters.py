@@ -11,7 +11,8 @@ def test_every_version_gives_the_same_core_of_counters(cluster):
     with cluster.target.connect() as session:
         read = counters.read_counters(session)
     assert {"xact_commit", "xact_rollback", "blks_read", "blks_hit", "deadlocks"} <= read["database"].keys()
-    assert {"wal_records", "wal_fpi", "wal_bytes", "wal_write", "wal_sync"} <= read["wal"].keys()
+    of_wal = {"wal_records", "wal_fpi", "wal_bytes", "wal_write", "wal_sync"}
+    assert of_wal <= read["wal"].keys() if cluster.server.major >= 14 else "wal" not in read
     assert {"num_timed", "num_requested", "write_time", "sync_time", "buffers_written"} <= read["checkpointer"].keys()
     assert {"buffers_clean", "buffers_alloc"} <= read["bgwriter"].keys()
     assert not any(name.startswith("checkpoint") for name in read["bgwriter"])
@@ -34,7 +35,8 @@ def test_a_delta_holds_the_work_done_in_between(cluster):
         relations = counters.read_relations(session)
         session.execute("DROP TABLE pgbench_work")
     assert changes["database"]["tup_inserted"] >= 1000
-    assert changes["wal"]["wal_bytes"] > 30_000
+    if cluster.server.major >= 14:
+        assert changes["wal"]["wal_bytes"] > 30_000
     assert relations["pgbench_work"]["bytes_table"] > 0
     assert relations["pgbench_work"]["live_tuples"] == 1000
 

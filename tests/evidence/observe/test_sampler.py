@@ -70,7 +70,7 @@ def often(monkeypatch):
 
 
 @pytest.mark.usefixtures("often")
-@pytest.mark.parametrize(("major", "machine"), [(15, LOCAL), (18, LOCAL), (18, ShellMachine())])
+@pytest.mark.parametrize(("major", "machine"), [(10, LOCAL), (15, LOCAL), (18, LOCAL), (18, ShellMachine())])
 def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, machine):
     require(Path("/proc/stat").exists(), "Linux")
     cluster = clusters(major)
@@ -84,7 +84,10 @@ def test_a_session_that_waits_is_seen_with_what_it_waits_for(clusters, major, ma
             worker.execute("SELECT count(*) FROM pg_class")
         until(lambda: expected <= set(watching.seen(ALL_S).observed["source"]))
     seen = watching.seen(ALL_S)
-    assert seen.notes == []
+    since = {"pg_stat_wal": 14, "pg_stat_slru": 13, "pg_stat_io": 16}
+    assert seen.notes == [
+        f"not observed: {name}, which PostgreSQL has from {first} on" for name, first in since.items() if major < first
+    ]
     waiting = seen.waits.filter(pl.col("wait_event") == "advisory")
     assert set(waiting["wait_event_type"]) == {"Lock"}
     assert set(waiting["state"]) == {"active"}
@@ -226,21 +229,29 @@ def test_every_version_reads_its_views_in_one_statement(cluster):
         version = session.info.server_version
         assert views.statements() == {}
     assert views.refused == []
-    assert {"pg_stat_wal", "pg_stat_bgwriter", "pg_stat_slru"} <= values.keys()
-    assert ("pg_stat_checkpointer" in values) == (version >= 170000)
+    assert {"pg_stat_database", "pg_stat_bgwriter"} <= values.keys()
+    since = {"pg_stat_wal": 14, "pg_stat_slru": 13, "pg_stat_io": 16, "pg_stat_checkpointer": 17}
+    for name, first in since.items():
+        assert (name in values) == (version >= first * 10000), name
+    assert views.lacking == {name: since[name] for name in list(since)[:3] if name not in values}
 
 
 @pytest.mark.usefixtures("often")
-def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_use(start_cluster):
-    cluster = start_cluster(15, settings={"shared_preload_libraries": "pg_stat_statements"})
+@pytest.mark.parametrize("major", [10, 15])
+def test_statements_are_counted_over_the_whole_load_where_the_extension_is_in_use(start_cluster, major):
+    cluster = start_cluster(major, settings={"shared_preload_libraries": "pg_stat_statements"})
     with cluster.target.connect() as worker:
         available = worker.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_stat_statements'").fetchone()
-        require(available, "pg_stat_statements for PostgreSQL 15")
+        require(available, f"pg_stat_statements for PostgreSQL {major}")
         worker.execute("CREATE EXTENSION pg_stat_statements")
         worker.execute("SELECT count(*) FROM pg_class")
         with Sampler(cluster.target.connect, None, None) as watching:
             begin(watching)
             until(lambda: len(watching._looks) >= 1)
             worker.execute("SELECT count(*) FROM pg_class")
-    told = watching.seen(ALL_S).observed.filter(pl.col("name") == "calls: SELECT count(*) FROM pg_class")
+    observed = watching.seen(ALL_S).observed
+    told = observed.filter(pl.col("name") == "calls: SELECT count(*) FROM pg_class")
     assert told.rows() == [(None, "pg_stat_statements", "calls: SELECT count(*) FROM pg_class", 1.0)]
+    kinds = {name.partition(": ")[0] for name in observed.filter(pl.col("source") == "pg_stat_statements")["name"]}
+    assert kinds - {"wal_bytes"} == {"calls", "exec_ms", "rows", "blks_hit", "blks_read"}
+    assert ("wal_bytes" in kinds) == (major >= 13)

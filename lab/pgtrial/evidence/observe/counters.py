@@ -1,8 +1,8 @@
-"""Counters of pg_stat_* over the measured part of a trial, named alike for PostgreSQL 15 to 18.
+"""Counters of pg_stat_* over the measured part of a trial, named alike for PostgreSQL 10 to 18.
 
 A server process reports its counters at most once a second and when it ends, so a delta that starts inside a load holds
 up to one second of warm-up besides the measured part. Ratios within one delta, such as WAL bytes per transaction, are
-not touched by that.
+not touched by that. Before PostgreSQL 14 there are none of WAL.
 """
 
 from __future__ import annotations
@@ -14,6 +14,8 @@ from typing import Any
 
 import psycopg
 
+from pgtrial.loads.target import backend_type
+
 Counters = dict[str, dict[str, float]]
 """View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""
 
@@ -21,11 +23,11 @@ Session = psycopg.Connection[tuple[Any, ...]]
 
 _QUERIES = {
     "database": "SELECT * FROM pg_stat_database WHERE datname = current_database()",
-    "wal": "SELECT * FROM pg_stat_wal",
     "bgwriter": "SELECT * FROM pg_stat_bgwriter",
     "maintenance": "SELECT coalesce(sum(autovacuum_count), 0) AS autovacuums, "
     "coalesce(sum(autoanalyze_count), 0) AS autoanalyzes FROM pg_stat_user_tables",
 }
+_WAL_14 = "SELECT * FROM pg_stat_wal"
 _CHECKPOINTER_17 = "SELECT * FROM pg_stat_checkpointer"
 _CHECKPOINTER_OLD = """SELECT checkpoints_timed AS num_timed, checkpoints_req AS num_requested,
     checkpoint_write_time AS write_time, checkpoint_sync_time AS sync_time, buffers_checkpoint AS buffers_written
@@ -48,7 +50,9 @@ _BROUGHT_TABLES = """SELECT regexp_replace(c.relname, '[0-9]+$', 'N'), sum(pg_ta
         AND pg_table_is_visible(c.oid)
     GROUP BY 1 ORDER BY 1"""
 _CLIENTS = """SELECT count(*) FROM pg_stat_activity
-    WHERE datname = current_database() AND backend_type = 'client backend' AND pid <> pg_backend_pid()"""
+    WHERE datname = current_database() AND {backend_type} = 'client backend' AND pid <> pg_backend_pid()"""
+_COLLECTOR_DELAY_S = 0.6
+"""Before PostgreSQL 15 what a session reads of the counters may be half a second old."""
 
 
 def read_counters(session: Session) -> Counters:
@@ -56,6 +60,8 @@ def read_counters(session: Session) -> Counters:
     session.execute("SELECT pg_stat_clear_snapshot()")
     queries = dict(_QUERIES)
     queries["checkpointer"] = _CHECKPOINTER_17 if session.info.server_version >= 170000 else _CHECKPOINTER_OLD
+    if session.info.server_version >= 140000:
+        queries["wal"] = _WAL_14
     counters = {view: _numbers(session, query) for view, query in queries.items()}
     if session.info.server_version >= 160000:
         counters["io"] = _numbers(session, _BUFFERS_16)
@@ -81,15 +87,20 @@ def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mappin
 
 def count_clients(session: Session) -> int:
     """Client processes of this database besides this session."""
-    row = session.execute(_CLIENTS).fetchone()
+    row = session.execute(_CLIENTS.format(backend_type=backend_type(session)).encode()).fetchone()
     return int(row[0]) if row else 0
 
 
 def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:
-    """Wait until at most `remaining` client processes are left: each reports its last counters when it ends."""
+    """Wait until at most `remaining` client processes are left: each reports its last counters when it ends.
+
+    From then on read_counters has them.
+    """
     deadline = time.monotonic() + timeout_s
     while count_clients(session) > remaining and time.monotonic() < deadline:
         time.sleep(0.02)
+    if session.info.server_version < 150000:
+        time.sleep(_COLLECTOR_DELAY_S)
 
 
 def read_relations(session: Session, *, brought: bool = False) -> Counters:

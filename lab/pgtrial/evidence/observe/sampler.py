@@ -153,6 +153,8 @@ class Sampler:
         views = Views(session)
         for name in views.refused:
             self._note(f"not observed: {name}, which the role may not read (grant pg_read_all_stats)")
+        for name, since in views.lacking.items():
+            self._note(f"not observed: {name}, which PostgreSQL has from {since} on")
         statements = views.statements()
         meter = _Meter(self._host)
         number = 0

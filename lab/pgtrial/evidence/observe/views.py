@@ -1,4 +1,4 @@
-"""The server's cumulative views in one statement, for PostgreSQL 15 to 18 and for any role."""
+"""The server's cumulative views in one statement, for any role; what a version lacks is left out."""
 
 from __future__ import annotations
 
@@ -11,45 +11,58 @@ import polars as pl
 import psycopg
 
 from pgtrial.evidence.observe.counters import Session
+from pgtrial.loads.target import backend_type
 from pgtrial.store.directory import WAITS_SCHEMA
 
 _SOURCES = (
     (
         "pg_stat_database",
-        150000,
+        9,
         "SELECT 'pg_stat_database', '', row_to_json(v) FROM pg_stat_database v WHERE datname = current_database()",
     ),
-    ("pg_stat_wal", 150000, "SELECT 'pg_stat_wal', '', row_to_json(v) FROM pg_stat_wal v"),
-    ("pg_stat_bgwriter", 150000, "SELECT 'pg_stat_bgwriter', '', row_to_json(v) FROM pg_stat_bgwriter v"),
-    ("pg_stat_checkpointer", 170000, "SELECT 'pg_stat_checkpointer', '', row_to_json(v) FROM pg_stat_checkpointer v"),
-    ("pg_stat_slru", 150000, "SELECT 'pg_stat_slru', name, row_to_json(v) FROM pg_stat_slru v"),
+    ("pg_stat_wal", 14, "SELECT 'pg_stat_wal', '', row_to_json(v) FROM pg_stat_wal v"),
+    ("pg_stat_bgwriter", 9, "SELECT 'pg_stat_bgwriter', '', row_to_json(v) FROM pg_stat_bgwriter v"),
+    ("pg_stat_checkpointer", 17, "SELECT 'pg_stat_checkpointer', '', row_to_json(v) FROM pg_stat_checkpointer v"),
+    ("pg_stat_slru", 13, "SELECT 'pg_stat_slru', name, row_to_json(v) FROM pg_stat_slru v"),
     (
         "pg_stat_io",
-        160000,
+        16,
         """SELECT 'pg_stat_io', backend_type || ' ' || object, json_build_object('reads', sum(reads),
         'writes', sum(writes), 'extends', sum(extends), 'hits', sum(hits), 'evictions', sum(evictions),
         'fsyncs', sum(fsyncs)) FROM pg_stat_io GROUP BY backend_type, object""",
     ),
     (
         "pg_locks",
-        150000,
+        9,
         """SELECT 'pg_locks', mode, json_build_object('granted', count(*) FILTER (WHERE granted),
         'waiting', count(*) FILTER (WHERE NOT granted)) FROM pg_locks WHERE pid <> pg_backend_pid() GROUP BY mode""",
     ),
 )
-"""Name, the version that has it, and its query: source, part, counters."""
+"""Name, the first version that has it, and its query: source, part, counters."""
+
+_MOVED = frozenset({"pg_stat_checkpointer"})
+"""Versions that lack it have its counters in another source."""
 
 GAUGES = frozenset({"pg_locks"})
 """Sources that tell a state, not what has happened since the start."""
 
 _NOT_COUNTERS = frozenset({"datid", "numbackends"})
 
-_STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100), sum(calls), sum(total_exec_time), sum(rows),
-        sum(shared_blks_hit), sum(shared_blks_read), sum(wal_bytes)
+_STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100), {sums}
     FROM pg_stat_statements WHERE queryid IS NOT NULL
         AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
     GROUP BY 1"""
-_OF_STATEMENTS = ("calls", "exec_ms", "rows", "blks_hit", "blks_read", "wal_bytes")
+_OF_STATEMENTS = {
+    "calls": ("calls",),
+    "exec_ms": ("total_exec_time", "total_time"),
+    "rows": ("rows",),
+    "blks_hit": ("shared_blks_hit",),
+    "blks_read": ("shared_blks_read",),
+    "wal_bytes": ("wal_bytes",),
+}
+"""Counter -> the names of its column, the newest first; the extension before 1.8 lacks the last one."""
+
+_COLUMNS = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('pg_stat_statements') AND attnum > 0"
 
 _MOST_STATEMENTS = 50
 
@@ -57,14 +70,20 @@ Values = dict[str, dict[str, float]]
 
 
 class Views:
-    """Reads what this role may read of this server; `refused` names the rest."""
+    """Reads what this role may read of this server; `refused` names the rest.
+
+    `lacking` is what this version does not have: names and the first version that does.
+    """
 
     def __init__(self, session: Session):
         self._session = session
         self.refused: list[str] = []
+        self.lacking: dict[str, int] = {}
         readable = []
+        version = session.info.server_version // 10000
         for name, since, query in _SOURCES:
-            if session.info.server_version < since:
+            if version < since:
+                self.lacking |= {} if name in _MOVED else {name: since}
                 continue
             try:
                 session.execute(query.encode())
@@ -73,7 +92,8 @@ class Views:
             else:
                 readable.append(query)
         self._query = " UNION ALL ".join(f"({query})" for query in readable).encode()
-        self._statements = self._has_statements()
+        self._of_statements: list[str] = []
+        self._statements = self._statements_query()
 
     def read(self) -> Values:
         """Source -> name -> value now, by one statement. Raises psycopg.Error."""
@@ -84,23 +104,26 @@ class Views:
 
     def statements(self) -> Values:
         """Statement -> counter -> value of this database; none without pg_stat_statements. Raises psycopg.Error."""
-        if not self._statements:
+        if self._statements is None:
             return {}
-        rows = self._session.execute(_STATEMENTS).fetchall()
-        return {row[0]: dict(zip(_OF_STATEMENTS, map(float, row[1:]), strict=True)) for row in rows}
+        rows = self._session.execute(self._statements).fetchall()
+        return {row[0]: dict(zip(self._of_statements, map(float, row[1:]), strict=True)) for row in rows}
 
-    def _has_statements(self) -> bool:
-        row = self._session.execute("SELECT to_regclass('pg_stat_statements') IS NOT NULL").fetchone()
-        if row != (True,):
-            return False
+    def _statements_query(self) -> bytes | None:
+        columns = {row[0] for row in self._session.execute(_COLUMNS).fetchall()}
+        known = [(counter, name) for counter, names in _OF_STATEMENTS.items() for name in names if name in columns]
+        if not known:
+            return None
+        self._of_statements = [counter for counter, _ in known]
+        query = _STATEMENTS.format(sums=", ".join(f"sum({name})" for _, name in known)).encode()
         try:
-            self._session.execute(_STATEMENTS)
+            self._session.execute(query)
         except psycopg.errors.ObjectNotInPrerequisiteState:  # made, but not among shared_preload_libraries
-            return False
+            return None
         except psycopg.errors.InsufficientPrivilege:
             self.refused.append("pg_stat_statements")
-            return False
-        return True
+            return None
+        return query
 
 
 def statement_gains(before: Values, after: Values) -> dict[str, float]:
@@ -132,7 +155,7 @@ Doings = dict[Doing, int]
 LAB_NAME = "pgtrial lab"
 """The application_name of the lab's own sessions, which are no part of the load."""
 
-_ACTIVITY = f"""SELECT backend_type, wait_event_type, wait_event, state, count(*) FROM pg_stat_activity
+_ACTIVITY = f"""SELECT {{backend_type}}, wait_event_type, wait_event, state, count(*) FROM pg_stat_activity
     WHERE pid <> pg_backend_pid() AND application_name IS DISTINCT FROM '{LAB_NAME}' GROUP BY 1, 2, 3, 4"""
 
 
@@ -141,7 +164,7 @@ def read_waits(session: Session) -> tuple[Doings, bool]:
 
     Of what a role may not see PostgreSQL tells the process, but neither its type nor its waits.
     """
-    rows = session.execute(_ACTIVITY).fetchall()
+    rows = session.execute(_ACTIVITY.format(backend_type=backend_type(session)).encode()).fetchall()
     seen = {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows if row[0] is not None}
     return seen, len(seen) < len(rows)
 

@@ -162,9 +162,9 @@ class Statement:
     all_ms: float
     """Time of all statements of the arm there."""
 
-    def each(self, name: str) -> float:
-        """A counter per call."""
-        return self.counters[name] / self.counters["calls"]
+    def each(self, name: str) -> float | None:
+        """A counter per call; None where the server has no such counter."""
+        return self.counters[name] / self.counters["calls"] if name in self.counters else None
 
 
 def statement_table(data: StudyData) -> Table[Statement]:
