@@ -7,8 +7,7 @@ import pytest
 from pgtrial.model.records.machines import ServerHost
 from pgtrial.model.records.study import Facts
 from pgtrial.statistics.analysis import analyse_study
-from pgtrial.statistics.fleet_machines import machine_parts
-from pgtrial.statistics.where_it_ran import where_it_ran
+from pgtrial.statistics.where_it_ran import machine_parts, where_it_ran
 
 from .fleets import LOST, by_fleet, share
 from .studies import make_plan, noisy, run

@@ -10,7 +10,7 @@ from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.records.study import Audit, Canary, Facts, Finding, Plan, Trial
 from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
-from pgtrial.statistics.changes import Changes, Seconds, steadiness
+from pgtrial.statistics.changes import Changes, Seconds
 from pgtrial.statistics.claims import Subject, make_claim
 from pgtrial.statistics.costs import costs
 from pgtrial.statistics.criteria import criteria
@@ -42,7 +42,6 @@ def analyse_study(
     spoilt = spoilt_cells(grid)
     block_s = _block_seconds(plan, grid)
     changes = Changes(grid, seconds)
-    checked = changes.seconds
 
     def withheld(arm: str, point: int | None = None) -> bool:
         by_audit = audit is not None and any(withholds(finding, arm, plan.baseline) for finding in audit.findings)
@@ -53,16 +52,7 @@ def analyse_study(
 
     primary = [claim(arm, None, primary_family) for arm in others]
     by_load_point = [claim(arm, point, secondary_family) for arm in others for point in points]
-    cost = costs(grid, primary, secondary_family)
     failures = [levels.failures(grid, arm) for arm in plan.arms]
-    leading = levels.leading_failures(grid, failures, primary_family)
-    regimes = changes.cells()
-    unchanged = (
-        {t.index: checked[t.index] for t in grid.trials if t.index in checked and not changes.changes(t)}
-        if checked is not None
-        else None
-    )
-    steady = [steadiness(grid, arm, unchanged) for arm in plan.arms] if unchanged is not None else []
     return StudyResult(
         name=plan.name,
         pgtrial=plan.pgtrial,
@@ -82,10 +72,10 @@ def analyse_study(
         by_load_point=by_load_point,
         levels=[levels.level(grid, changes.cell(arm, point)) for point in points for arm in plan.arms],
         failures=failures,
-        failures_lead=leading,
+        failures_lead=levels.leading_failures(grid, failures, primary_family),
         failed_trials=levels.failed_trials(grid),
-        steadiness=steady,
-        regimes=regimes,
+        steadiness=changes.steadiness(),
+        regimes=changes.cells(),
         looks=[
             PlannedLook(
                 blocks=look.blocks,
@@ -99,7 +89,7 @@ def analyse_study(
         deployments=plan.deployments,
         voids=disturbed(canaries, "void"),
         noisy_blocks=disturbed(canaries, "noisy"),
-        costs=cost,
+        costs=costs(grid, primary, secondary_family),
         criteria=criteria(grid, primary, {arm: withheld(arm) for arm in others}),
         where=where_it_ran(plan, grid.trials, facts or {}),
     )

@@ -60,13 +60,9 @@ class Changes:
         """Whether `arm` and the baseline have to be compared by regime: at a load point, or (None) at any of them."""
         if point is None:
             return any(self.between(arm, p) for p in range(len(self._grid.plan.load_points)))
-        pairs = [
-            (ours, theirs)
-            for block in self._grid.blocks
-            if (ours := self._grid.trial(block, point, arm)) is not None
-            and (theirs := self._grid.trial(block, point, self._grid.plan.baseline)) is not None
-        ]
-        return _many(sum(self.changes(ours) or self.changes(theirs) for ours, theirs in pairs), len(pairs))
+        pairs = [self._grid.pair(block, point, arm) for block in self._grid.blocks]
+        complete = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
+        return _many(sum(self.changes(ours) or self.changes(theirs) for ours, theirs in complete), len(complete))
 
     def ratios(self, arm: str, point: int | None, when: When) -> list[BlockRatio]:
         """The block log-ratios in one regime, at a load point or (None) as the mean over all.
@@ -128,6 +124,37 @@ class Changes:
         found = [[self.cell(arm, point) for arm in plan.arms] for point in range(len(plan.load_points))]
         return [cell for cells in found if any(cell.not_flat for cell in cells) for cell in cells]
 
+    def steadiness(self) -> list[Steadiness]:
+        """By arm, whether tps still moved within the trials whose regime does not change; empty without the seconds."""
+        return [self._steadiness(arm) for arm in self._grid.plan.arms] if self.seconds is not None else []
+
+    def _steadiness(self, arm: str) -> Steadiness:
+        """A sign test over blocks: do more than half of them rise, or fall, by more than 1%? 5% error, two-sided."""
+        trends = []
+        for block in self._grid.counted:
+            unchanged = [t for t in self._grid.of(arm) if t.block == block and not self.changes(t)]
+            slopes = [trend(trial, (self.seconds or {}).get(trial.index, ())) for trial in unchanged]
+            known = [slope for slope in slopes if slope is not None]
+            if known:
+                trends.append(math.fsum(known) / len(known))
+        rising = sum(value > math.log1p(_NEGLIGIBLE) for value in trends)
+        falling = sum(value < math.log1p(-_NEGLIGIBLE) for value in trends)
+        state: Literal["steady", "rising", "falling", "unknown"] = "unknown"
+        if _majority(rising, len(trends)):
+            state = "rising"
+        elif _majority(falling, len(trends)):
+            state = "falling"
+        elif len(trends) >= _FEWEST_BLOCKS:
+            state = "steady"
+        return Steadiness(
+            arm=arm,
+            state=state,
+            trend=math.expm1(float(np.median(trends))) if trends else None,
+            blocks=len(trends),
+            rising=rising,
+            falling=falling,
+        )
+
 
 def _regime(trial: Trial, seconds: Seconds) -> Regime | None:
     """The regime of a trial that delivered something. Only whole seconds count; one without a row had no commit."""
@@ -141,31 +168,6 @@ def _regime(trial: Trial, seconds: Seconds) -> Regime | None:
 
 def _many(blocks: int, of: int) -> bool:
     return blocks > TOLERATED_BLOCKS * of
-
-
-def steadiness(grid: Grid, arm: str, seconds: Seconds) -> Steadiness:
-    """A sign test over blocks: do more than half of all blocks rise, or fall, by more than 1%? 5% error, two-sided."""
-    trends = []
-    for block in grid.counted:
-        slopes = [trend(trial, seconds.get(trial.index, ())) for trial in grid.of(arm) if trial.block == block]
-        known = [slope for slope in slopes if slope is not None]
-        if known:
-            trends.append(math.fsum(known) / len(known))
-    rising = sum(value > math.log1p(_NEGLIGIBLE) for value in trends)
-    falling = sum(value < math.log1p(-_NEGLIGIBLE) for value in trends)
-    state: Literal["steady", "rising", "falling", "unknown"] = "steady" if len(trends) >= _FEWEST_BLOCKS else "unknown"
-    if _majority(rising, len(trends)):
-        state = "rising"
-    elif _majority(falling, len(trends)):
-        state = "falling"
-    return Steadiness(
-        arm=arm,
-        state=state,
-        trend=math.expm1(float(np.median(trends))) if trends else None,
-        blocks=len(trends),
-        rising=rising,
-        falling=falling,
-    )
 
 
 def trend(trial: Trial, committed: Sequence[int]) -> float | None:

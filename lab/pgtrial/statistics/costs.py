@@ -103,8 +103,7 @@ def _log_ratios(grid: Grid, kind: Kind, arm: str, points: list[int]) -> list[flo
     for block in grid.counted:
         logs = []
         for point in points:
-            trials = [grid.trial(block, point, name) for name in (arm, grid.plan.baseline)]
-            pair = [kind.of(t) for t in trials if t is not None and grid.goodput(t)]
+            pair = [kind.of(t) for t in grid.pair(block, point, arm) if t is not None and grid.goodput(t)]
             known = [value for value in pair if value is not None]
             if len(known) == 2 and any(known):
                 logs.append(_log_ratio(*known))

@@ -112,7 +112,7 @@ def _series(grid: Grid, kind: Kind, arm: str) -> Iterator[tuple[int, float]]:
     A failed trial is the worst there is, a pair of them says nothing.
     """
     for block in grid.counted:
-        pair = [grid.trial(block, 0, name) for name in (arm, grid.plan.baseline)]
+        pair = grid.pair(block, 0, arm)
         ours, theirs = (_of(kind, trial) if trial is not None else None for trial in pair)
         if ours is None and theirs is None:
             continue

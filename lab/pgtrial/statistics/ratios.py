@@ -49,6 +49,10 @@ class Grid:
         """The stored trial, if there is one."""
         return self._cells.get((block, point, arm))
 
+    def pair(self, block: int, point: int, arm: str) -> tuple[Trial | None, Trial | None]:
+        """The stored trials of an arm and of the baseline."""
+        return self.trial(block, point, arm), self.trial(block, point, self.plan.baseline)
+
     def of(self, arm: str, point: int | None = None) -> list[Trial]:
         """An arm's trials, at one load point or at all, in the order of execution."""
         return list(self._of.get((arm, point), []))
@@ -87,7 +91,7 @@ class Grid:
         counted = set(self.counted)
         found = []
         for block in self.blocks:
-            pairs = [(self.trial(block, p, arm), self.trial(block, p, self.plan.baseline)) for p in points]
+            pairs = [self.pair(block, p, arm) for p in points]
             present = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
             if len(present) < len(pairs):
                 continue

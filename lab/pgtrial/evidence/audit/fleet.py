@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
 from pgtrial.model.records.study import Trial
-from pgtrial.statistics.fleet_machines import lost_machines, machine_parts
-from pgtrial.statistics.where_it_ran import further_machines, machine_ways
+from pgtrial.statistics.where_it_ran import further_machines, lost_machines, machine_parts, machine_ways
 
 _UNEVEN = 0.01
 """Share of the measured part by which machines may begin apart."""

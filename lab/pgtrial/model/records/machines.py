@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 
 
 class ServerHost(Record):
@@ -18,10 +18,9 @@ class ServerHost(Record):
         None, description="Where the load reaches it, as far as the study says; of a socket its directory."
     )
     data: str | None = Field(None, description="By ssh: the folder on the host in which all of pgtrial is.")
-    looked_at: str | None = Field(
+    looked_at: str | None = added(
         None,
-        exclude_if=lambda login: login is None,
-        description="Of a given server: the login by which its host is looked at; nothing is made there.",
+        "Of a given server: the login by which its host is looked at; nothing is made there.",
     )
 
 
@@ -30,15 +29,13 @@ class MachineShare(Record):
 
     machine: str
     address: str = Field(description="Where the fleet reaches it.")
-    with_lab: bool | None = Field(
+    with_lab: bool | None = added(
         None,
-        exclude_if=lambda known: known is None,
-        description="Whether the lab's own machine has it, or it is that; None for trials older than this record.",
+        "Whether the lab's own machine has it, or it is that; None for trials older than this record.",
     )
-    round_trip_us: float | None = Field(
+    round_trip_us: float | None = added(
         None,
-        exclude_if=lambda time: time is None,
-        description="From it to the server, before the load: median of 7 TCP connects; None: a Unix socket, or older.",
+        "From it to the server, before the load: median of 7 TCP connects; None: a Unix socket, or older.",
     )
     clients: int | None = None
     transactions: int | None = None

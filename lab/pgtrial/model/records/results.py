@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 from pgtrial.model.records.study import FORMAT, Finding, LoadPoint
 from pgtrial.model.records.where_it_ran import WhereItRan
 
@@ -76,38 +76,40 @@ class Claim(Record):
         description="Blocks on which the interval rests: those of the last look that carries the verdict."
     )
     difference: Estimate | None = Field(
+        None,
         description="Hodges-Lehmann estimate and sequential interval, of four to seven pairs of deployments the mean "
-        "and its t interval; None before the first look."
+        "and its t interval; None before the first look.",
     )
     mean: Estimate | None = Field(
-        description="Mean log-ratio of the same blocks with its 95% t interval, as a difference."
+        None, description="Mean log-ratio of the same blocks with its 95% t interval, as a difference."
     )
-    totals: float | None = Field(description="Difference of the committed transactions in total over the same blocks.")
+    totals: float | None = Field(
+        None, description="Difference of the committed transactions in total over the same blocks."
+    )
     unstable: bool = Field(
-        description="Whether mean and estimate differ by more than half the interval: rare odd blocks."
+        False, description="Whether mean and estimate differ by more than half the interval: rare odd blocks."
     )
-    odd_blocks: list[int] = Field(description="Blocks far from the estimate (modified z-score above 3.5).")
-    changing: bool = Field(description="Whether a later look no longer carries the verdict.")
-    running: float | None = Field(description="Estimate from all blocks so far, provisional ones too; no guarantee.")
+    odd_blocks: list[int] = Field([], description="Blocks far from the estimate (modified z-score above 3.5).")
+    changing: bool = Field(False, description="Whether a later look no longer carries the verdict.")
+    running: float | None = Field(
+        None, description="Estimate from all blocks so far, provisional ones too; no guarantee."
+    )
     fewest_blocks: int = Field(description="Blocks below which nothing can be decided with so many claims.")
     more_blocks: int | None = Field(
-        description="When undecided: blocks more that would decide, as a forecast; None: unknown."
+        None, description="When undecided: blocks more that would decide, as a forecast; None: unknown."
     )
-    more_s: float | None = Field(description="About how long they take.")
-    established_margin: float | None = Field(description="The margin within which the arms are already equivalent.")
-    looks: list[LookReading]
-    ratios: list[BlockRatio]
-    unit: Unit = Field(
+    more_s: float | None = Field(None, description="About how long they take.")
+    established_margin: float | None = Field(
+        None, description="The margin within which the arms are already equivalent."
+    )
+    looks: list[LookReading] = Field([])
+    ratios: list[BlockRatio] = Field([])
+    unit: Unit = added(
         "block",
-        exclude_if=lambda unit: unit == "block",
-        description="What the numbers of blocks in this claim, its looks and ratios count.",
+        "What the numbers of blocks in this claim, its looks and ratios count.",
     )
-    regime: When | None = Field(
-        None, exclude_if=lambda when: when is None, description="Of which regime a part speaks; None: whole trials."
-    )
-    parts: list[Claim] = Field(
-        [], exclude_if=lambda parts: not parts, description="The claims by regime, if it changes."
-    )
+    regime: When | None = added(None, "Of which regime a part speaks; None: whole trials.")
+    parts: list[Claim] = added([], "The claims by regime, if it changes.")
 
     @property
     def read(self) -> list[Claim]:
@@ -135,14 +137,11 @@ class Level(Record):
         description="Interval of the median tps by order statistics, at least 95%; needs 6 blocks."
     )
     tps_high: float | None
-    tps_before: Spread | None = Field(
+    tps_before: Spread | None = added(
         None,
-        exclude_if=lambda spread: spread is None,
-        description="Where the regime changes: the level before. There is no tps then, for it would average across.",
+        "Where the regime changes: the level before. There is no tps then, for it would average across.",
     )
-    tps_after: Spread | None = Field(
-        None, exclude_if=lambda spread: spread is None, description="The level after it, where one was kept."
-    )
+    tps_after: Spread | None = added(None, "The level after it, where one was kept.")
     latency_us: dict[str, Spread | None] = Field(
         description="mean, p50, p90, p95, p99, p99.9 of each trial; None if a trial has under 100 slower transactions."
     )
@@ -349,38 +348,25 @@ class StudyResult(Record):
     )
     failed_trials: list[FailedTrial]
     steadiness: list[Steadiness] = Field(description="Slow trends in the trials whose regime does not change.")
-    regimes: list[CellRegimes] = Field(
+    regimes: list[CellRegimes] = added(
         [],
-        exclude_if=lambda cells: not cells,
-        description="Load points at which some trial did not keep one level; empty: none did, or none was long enough.",
+        "Load points at which some trial did not keep one level; empty: none did, or none was long enough.",
     )
     looks: list[PlannedLook]
-    deployments: int = Field(
-        1, exclude_if=lambda number: number == 1, description="Given servers of one product that each arm names."
-    )
-    voids: list[DisturbedBlock] = Field(
-        [], exclude_if=lambda blocks: not blocks, description="Blocks that the canary voided; set aside, and run again."
-    )
-    noisy_blocks: list[DisturbedBlock] = Field(
+    deployments: int = added(1, "Given servers of one product that each arm names.")
+    voids: list[DisturbedBlock] = added([], "Blocks that the canary voided; set aside, and run again.")
+    noisy_blocks: list[DisturbedBlock] = added(
         [],
-        exclude_if=lambda blocks: not blocks,
-        description="Blocks that count although the canary was off, since no more may be voided.",
+        "Blocks that count although the canary was off, since no more may be voided.",
     )
-    costs: list[Cost] = Field(
-        [], exclude_if=lambda costs: not costs, description="What a committed transaction cost; empty: not known."
-    )
-    moved: list[str] = Field(
-        [], exclude_if=lambda moved: not moved, description="Which costs moved with a decided difference, in words."
-    )
+    costs: list[Cost] = added([], "What a committed transaction cost; empty: not known.")
+    moved: list[str] = added([], "Which costs moved with a decided difference, in words.")
 
-    criteria: list[Criterion] = Field(
-        [], exclude_if=lambda rows: not rows, description="Of a study on tasks: the table of criteria."
-    )
+    criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
 
-    where: WhereItRan | None = Field(
+    where: WhereItRan | None = added(
         None,
-        exclude_if=lambda where: where is None,
-        description="Which machine did what; None: everything ran on the lab's machine.",
+        "Which machine did what; None: everything ran on the lab's machine.",
     )
 
     @property

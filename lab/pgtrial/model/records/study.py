@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from pgtrial.model.names import slug
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 from pgtrial.model.records.machines import MachineShare, ServerHost
 from pgtrial.model.records.tasks import TaskLoad, TaskSummary
 
@@ -21,21 +21,13 @@ class LoadPoint(Record):
 
     workload: str = Field(description="A built-in workload, or the file name of a script of the study's own.")
     scale: int = Field(description="Of pgbench's tables; 1 for tests of sysbench.")
-    sysbench: bool = Field(False, exclude_if=lambda is_it: not is_it, description="Whether it is a test of sysbench.")
-    tables: int | None = Field(
-        None, exclude_if=lambda tables: tables is None, description="Tables of a test of sysbench; None: its own."
-    )
-    table_size: int | None = Field(
-        None, exclude_if=lambda size: size is None, description="Rows of each of them; None: the test's own."
-    )
-    tasks: TaskLoad | None = Field(
-        None, exclude_if=lambda tasks: tasks is None, description="Of the workload app-tasks: what runs."
-    )
+    sysbench: bool = added(False, "Whether it is a test of sysbench.")
+    tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
+    table_size: int | None = added(None, "Rows of each of them; None: the test's own.")
+    tasks: TaskLoad | None = added(None, "Of the workload app-tasks: what runs.")
     clients: int = Field(description="Of tasks the connections that there may be.")
     protocol: str
-    rate: float | None = Field(
-        None, exclude_if=lambda rate: rate is None, description="Transactions per second; None: a closed loop."
-    )
+    rate: float | None = added(None, "Transactions per second; None: a closed loop.")
 
     @property
     def label(self) -> str:
@@ -123,16 +115,14 @@ class Plan(Record):
     trial_estimate_s: float = Field(description="Expected wall time of one trial, all phases.")
     declared: dict[str, list[str]] = Field(description="Per arm, the keys in which the study says that it differs.")
     scope: str = Field(description="What the verdict speaks of, e.g. `this host, data directory swapped every trial`.")
-    deployments: int = Field(
+    deployments: int = added(
         1,
-        exclude_if=lambda number: number == 1,
-        description="Given servers of one product that each arm names. With several, all trials of a block run on "
+        "Given servers of one product that each arm names. With several, all trials of a block run on "
         "those of one number, their place.",
     )
-    hosts: dict[str, list[ServerHost]] = Field(
+    hosts: dict[str, list[ServerHost]] = added(
         {},
-        exclude_if=lambda hosts: not hosts,
-        description="Per arm where its server is, one for each deployment; empty where all are on the lab's machine.",
+        "Per arm where its server is, one for each deployment; empty where all are on the lab's machine.",
     )
     scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
     trials: list[PlannedTrial]
@@ -175,10 +165,9 @@ class Phase(Record):
     failures: dict[str, int] = Field(description="Failed transactions by SQLSTATE or kind.")
     tps: float = Field(description="Committed transactions per second of the phase: the goodput.")
     latency_us: Latency | None = Field(description="None when nothing was committed.")
-    service_us: ServiceTime | None = Field(
+    service_us: ServiceTime | None = added(
         None,
-        exclude_if=lambda time: time is None,
-        description="With a rate, beside latency_us, which then is the response time; None for trials older than this.",
+        "With a rate, beside latency_us, which then is the response time; None for trials older than this.",
     )
 
 
@@ -233,13 +222,10 @@ class Trial(Record):
     checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
     warmup: Phase | None = None
     measured: Phase | None = None
-    tasks: TaskSummary | None = Field(
-        None, exclude_if=lambda tasks: tasks is None, description="Of the workload app-tasks."
-    )
-    table_created_s: float | None = Field(
+    tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
+    table_created_s: float | None = added(
         None,
-        exclude_if=lambda seconds: seconds is None,
-        description="How long the workload's table took to be made, once for all trials on the same data.",
+        "How long the workload's table took to be made, once for all trials on the same data.",
     )
     aborted_clients: int = 0
     client: ClientUse | None = None
@@ -254,32 +240,24 @@ class Trial(Record):
     relations: dict[str, dict[str, float]] = Field(
         {}, description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples."
     )
-    huge_pages: dict[str, dict[str, int]] = Field(
+    huge_pages: dict[str, dict[str, int]] = added(
         {},
-        exclude_if=lambda pages: not pages,
-        description="Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial.",
+        "Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial.",
     )
-    round_trip_us: float | None = Field(
+    round_trip_us: float | None = added(
         None,
-        exclude_if=lambda time: time is None,
-        description="Median of 20 round trips (SELECT 1) before the load; None for trials older than this record.",
+        "Median of 20 round trips (SELECT 1) before the load; None for trials older than this record.",
     )
-    not_permitted: list[str] = Field(
+    not_permitted: list[str] = added(
         [],
-        exclude_if=lambda things: not things,
-        description="What the arm's server does not permit the lab, and the trial did without.",
+        "What the arm's server does not permit the lab, and the trial did without.",
     )
     notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
-    machines: list[MachineShare] = Field(
-        [], exclude_if=lambda shares: not shares, description="Of a load made by a fleet: each machine's part."
-    )
-    failure_spans: list[FailureSpan] = Field(
-        [], exclude_if=lambda spans: not spans, description="When transactions failed, by kind, in the order of time."
-    )
-    server_log_tail: list[str] = Field(
+    machines: list[MachineShare] = added([], "Of a load made by a fleet: each machine's part.")
+    failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind, in the order of time.")
+    server_log_tail: list[str] = added(
         [],
-        exclude_if=lambda lines: not lines,
-        description="What the server's log said during the load of PANIC, FATAL and processes that ended: the last "
+        "What the server's log said during the load of PANIC, FATAL and processes that ended: the last "
         "lines, no statements.",
     )
 
@@ -303,10 +281,9 @@ class Facts(Record):
 
     format: int = FORMAT
     arm: str
-    deployment: int | None = Field(
+    deployment: int | None = added(
         None,
-        exclude_if=lambda number: number is None,
-        description="Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others.",
+        "Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others.",
     )
     collected: str
     facts: dict[str, dict[str, Any]] = Field(

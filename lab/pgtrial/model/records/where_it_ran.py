@@ -6,7 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 
 
 class ServerPlace(Record):
@@ -16,10 +16,9 @@ class ServerPlace(Record):
     host: str = Field(description="As the study names it; several deployments with commas.")
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
-    looked_at: str | None = Field(
+    looked_at: str | None = added(
         None,
-        exclude_if=lambda login: login is None,
-        description="Of a given server: the login by which its host was looked at.",
+        "Of a given server: the login by which its host was looked at.",
     )
     system: str | None = Field(description="Distribution and kernel.")
     with_lab: bool | None = Field(description="Whether it is the lab's own machine.")
@@ -41,9 +40,7 @@ class MachinePart(Record):
 
     machine: str
     address: str | None
-    with_lab: bool | None = Field(
-        None, exclude_if=lambda known: known is None, description="Whether the lab's own machine has it, or it is that."
-    )
+    with_lab: bool | None = added(None, "Whether the lab's own machine has it, or it is that.")
     trials: int
     lost: int = Field(description="Trials in which it was lost.")
     clients: int | None = Field(description="At most, at one time.")
@@ -83,8 +80,7 @@ class WhereItRan(Record):
     load: Literal["lab", "fleet"] = Field(description="What made the load.")
     servers: list[ServerPlace]
     machines: list[MachinePart] = Field([], description="Of the fleet, in the order in which they first took part.")
-    ways: list[MachineWay] = Field(
+    ways: list[MachineWay] = added(
         [],
-        exclude_if=lambda ways: not ways,
-        description="From each machine of the fleet to each server; empty: by Unix sockets, or not known.",
+        "From each machine of the fleet to each server; empty: by Unix sockets, or not known.",
     )
