@@ -318,17 +318,17 @@ def _roomy() -> Path:
 def _new_cluster(workspace: Workspace, major: int, settings: dict[str, str]) -> Cluster:
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"test-{major}")
-    copy_directory(_initialised(workspace, server), data, flush=False)
+    copy_directory(workspace, _initialised(workspace, server), data, flush=False)
     # else it would take pages that a test beside it has just reserved
     own = {"huge_pages": "off", **settings}
-    return Cluster(server, workspace.account, data, workspace.socket_directory(), own)
+    return Cluster(workspace, server, data, workspace.socket_directory(), own)
 
 
 def _initialised(workspace: Workspace, server: ServerBinaries) -> Path:
     """A cluster as initdb leaves it, made once a session."""
-    data = workspace.run / f"initialised-{server.major}"
+    data = workspace.root / f"initialised-{server.major}"
     if not data.exists():
-        create_cluster(server, workspace.account, data)
+        create_cluster(workspace, server, data)
     return data
 
 

@@ -165,11 +165,11 @@ def standby_of(cluster: Cluster, workspace: Workspace, folder: Path) -> Cluster:
     conninfo = f"host={cluster.socket_directory} port={cluster.port} user=postgres"
     data = workspace.directory("standby")
     cluster.stop()
-    copy_directory(cluster.data_directory, data, flush=False)
+    copy_directory(workspace, cluster.data_directory, data, flush=False)
     signal = data / "standby.signal"
     signal.touch()
-    cluster.account.own(signal)
+    cluster.room.own(signal)
     cluster.start(folder / "primary.log")
     sockets = workspace.socket_directory()
     settings = {**cluster.settings, "primary_conninfo": conninfo}
-    return Cluster(cluster.server, cluster.account, data, sockets, settings)
+    return Cluster(cluster.room, cluster.server, data, sockets, settings)

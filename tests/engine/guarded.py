@@ -30,12 +30,12 @@ def serving(
     """A new cluster on a free port of the loopback address, and on its socket; `prepare` is called before its start."""
     server = workspace.reachable(require_server(major))
     data = workspace.directory(f"guarded-{major}")
-    create_cluster(server, workspace.account, data)
+    create_cluster(workspace, server, data)
     log = data.with_suffix(".log")
     try:
         with reserved_port() as port:
             everything = {"listen_addresses": ADDRESS, "port": str(port), "fsync": "off", **settings}
-            cluster = Cluster(server, workspace.account, data, workspace.socket_directory(), everything)
+            cluster = Cluster(workspace, server, data, workspace.socket_directory(), everything)
             (data / "pg_hba.conf").write_text(f"local all postgres trust\n{hba}")
             prepare(cluster)
             with cluster.running(log, immediate=True):

@@ -199,8 +199,8 @@ def small_disk(clusters) -> Iterator[Path]:
     """A file system of 8 MB that the server may write on."""
     require_root()
     path = public_directory()
-    account = clusters(18).account
-    mount = ["mount", "-t", "tmpfs", "-o", f"size=8m,uid={account.uid},mode=700", "tmpfs", str(path)]
+    uid = clusters(18).data_directory.stat().st_uid
+    mount = ["mount", "-t", "tmpfs", "-o", f"size=8m,uid={uid},mode=700", "tmpfs", str(path)]
     mounted = subprocess.run(mount, capture_output=True, check=False).returncode == 0
     try:
         require(mounted, "the right to mount a tmpfs")

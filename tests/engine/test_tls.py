@@ -60,7 +60,7 @@ def sealed(workspace, authority):
     def install(cluster):
         for name in ("ca.crt", "server.crt", "server.key"):
             path = write_private(cluster.data_directory / name, (authority / name).read_text())
-            cluster.account.own(path)
+            cluster.room.own(path)
 
     settings = {"ssl": "on", "ssl_ca_file": "ca.crt"}
     with serving(workspace, 15, HBA, settings, install) as cluster:

@@ -38,7 +38,7 @@ def test_a_server_on_tcp_asks_for_a_password_that_is_new_each_time_and_nowhere_w
             written = repr(target) + repr(arm.__dict__) + log.read_text()
             written += "".join(
                 path.read_text(errors="replace")
-                for path in workspace.run.rglob("*")
+                for path in workspace.root.rglob("*")
                 if path.is_file() and path.suffix in (".conf", ".json", ".log", ".opts", ".pid")
             )
             assert "SCRAM-SHA-256" in log.read_text()

@@ -64,18 +64,18 @@ for line in sys.stdin:
 
 _VOLUMES = """
 storage = Storage(fs="ext4", size="64MB", wal={"fs": "tmpfs", "size": "16MB"})
-with volumes.Volumes("A", storage, workspace.changes()).made() as place:
+with volumes.Volumes("A", storage, workspace.changes).made() as place:
     place.data.mkdir()
 """
 
 _MEMORY = """
 setup = SetUp(huge_pages="2MB", thp="never", sysctl={"vm.swappiness": "7"})
-with MachineState("A", setup, workspace.changes()).in_force(Path("/"), 3):
+with MachineState("A", setup, workspace.changes).in_force(Path("/"), 3):
     assert Path("/proc/sys/vm/swappiness").read_text().strip() == "7"
 """
 
 _BEHIND_A_SHELL = """
-changes = journal.HostJournal(workspace.run, ShellMachine())
+changes = journal.HostJournal(workspace.root, ShellMachine())
 with volumes.Volumes("A", Storage(fs="tmpfs", size="16MB"), changes).made() as place:
     place.data.mkdir()
 """

@@ -42,7 +42,7 @@ def mounted_over(path):
 @pytest.fixture
 def changes(workspace, host):
     """The journal of the workspace's run, its changes made by either kind of machine."""
-    return HostJournal(workspace.run, host)
+    return HostJournal(workspace.root, host)
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ def test_a_volume_is_what_was_asked_for_and_gone_afterwards(workspace, changes, 
             mounted = mounted_over(place.data.parent)
             assert mounted is not None
             assert (mounted.filesystem, shown in mounted.options) == (kind, True)
-            assert workspace.account.run(["test", "-x", place.data.parent]).returncode == 0
+            assert workspace.run(["test", "-x", place.data.parent]).status == 0
             place.data.mkdir()
             (place.data / "x").write_bytes(b"x" * 4096)
         assert not place.data.exists()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import stat
 import subprocess
@@ -10,7 +9,6 @@ import subprocess
 import pytest
 
 from pgtrial.model.errors import ArmError
-from pgtrial.servers import copy
 from pgtrial.servers.copy import copy_directory
 from tests.conftest import require, require_root
 
@@ -37,45 +35,33 @@ def _modes(root):
     return {str(path.relative_to(root)): stat.S_IMODE(path.lstat().st_mode) for path in (root, *root.rglob("*"))}
 
 
-def test_a_copy_has_the_bytes_modes_and_links_of_its_source(tmp_path):
+def test_a_copy_has_the_bytes_modes_and_links_of_its_source(workspace, tmp_path):
     source = _tree(tmp_path / "a")
-    copy_directory(source, tmp_path / "b")
+    copy_directory(workspace, source, tmp_path / "b")
     assert _contents(tmp_path / "b") == _contents(source)
     assert _modes(tmp_path / "b") == _modes(source)
 
 
-def test_a_copy_is_independent_of_its_source(tmp_path):
+def test_a_copy_is_independent_of_its_source(workspace, tmp_path):
     source = _tree(tmp_path / "a")
     before = _contents(source)
-    copy_directory(source, tmp_path / "b")
+    copy_directory(workspace, source, tmp_path / "b")
     with (tmp_path / "b" / "base" / "1" / "large").open("r+b") as file:
         file.write(b"changed")
     assert _contents(source) == before
 
 
-def test_a_copy_made_by_root_belongs_to_the_owner_of_its_source(tmp_path):
+def test_a_copy_made_by_root_belongs_to_the_owner_of_its_source(workspace, tmp_path):
     require_root()
     source = _tree(tmp_path / "a")
     for path in (source, *source.rglob("*")):
         os.chown(path, 65534, 65534, follow_symlinks=False)
-    copy_directory(source, tmp_path / "b")
+    copy_directory(workspace, source, tmp_path / "b")
     copied = tmp_path / "b"
     assert {path.stat().st_uid for path in (copied, *copied.rglob("*"))} == {65534}
 
 
-@pytest.mark.parametrize("absent", ["_cloned", "copy_file_range"])
-def test_a_copy_is_complete_where_the_kernel_cannot_help(tmp_path, monkeypatch, absent):
-    if absent == "_cloned":
-        monkeypatch.setattr(copy, "_cloned", lambda reader, writer: False)
-    else:
-        monkeypatch.setattr(copy, "_cloned", lambda reader, writer: False)
-        monkeypatch.delattr(os, "copy_file_range")
-    source = _tree(tmp_path / "a")
-    copy_directory(source, tmp_path / "b")
-    assert _contents(tmp_path / "b") == _contents(source)
-
-
-def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(tmp_path):
+def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, tmp_path):
     require_root()
     small = tmp_path / "small"
     small.mkdir()
@@ -83,7 +69,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(tmp_path):
     require(mounted.returncode == 0, "the right to mount")
     try:
         with pytest.raises(ArmError, match=r"the disk is full.*MB free; free some space") as error:
-            copy_directory(_tree(tmp_path / "a"), small / "b")
+            copy_directory(workspace, _tree(tmp_path / "a"), small / "b")
         assert "\n" not in str(error.value)
         assert list(small.iterdir()) == []
     finally:
@@ -91,12 +77,7 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(tmp_path):
         subprocess.run(["umount", "--lazy", small], check=True)
 
 
-def test_a_source_that_is_not_there_is_told(tmp_path):
+def test_a_source_that_is_not_there_is_told(workspace, tmp_path):
     with pytest.raises(ArmError, match="No such file or directory"):
-        copy_directory(tmp_path / "absent", tmp_path / "b")
+        copy_directory(workspace, tmp_path / "absent", tmp_path / "b")
     assert not (tmp_path / "b").exists()
-
-
-def test_shared_blocks_are_refused_only_for_want_of_support():
-    """A full disk while cloning is an error, not a reason to try a plain copy."""
-    assert errno.ENOSPC not in copy._UNSUPPORTED

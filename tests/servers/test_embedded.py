@@ -186,10 +186,10 @@ def test_a_wrong_initdb_option_names_the_arm(arms_of):
 
 def test_a_server_that_cannot_start_for_a_trial_leaves_no_directory(arms_of, workspace, tmp_path, monkeypatch):
     arm = arms_of(_spec(a={"settings": {"shared_buffers": "900TB"}}))["A"]
-    before = set(workspace.run.iterdir())
+    before = set(workspace.root.iterdir())
     with pytest.raises(ArmError, match="does not start"), arm.serve(NO_TABLES, tmp_path / "log", {}):
         pass
-    assert set(workspace.run.iterdir()) == before
+    assert set(workspace.root.iterdir()) == before
 
 
 def test_an_arm_with_storage_is_served_from_filesystems_of_its_own(arms_of, tmp_path):

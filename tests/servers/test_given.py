@@ -28,7 +28,7 @@ def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_pat
     automatic = (given.data_directory / "postgresql.auto.conf").read_text()
     assert "work_mem = '3072'" in automatic
     assert "maintenance_work_mem" not in automatic
-    assert list(workspace.run.glob("given-settings-*")) == []
+    assert list(workspace.root.glob("given-settings-*")) == []
 
 
 def test_a_service_is_served_with_settings_that_need_no_restart(given, workspace, tmp_path, monkeypatch):
@@ -61,7 +61,7 @@ from pgtrial.servers.workspace import Workspace
 from pgtrial.model.study.spec import StudySpec
 workspace = Workspace(Path(sys.argv[1]))
 arm = make_arms(StudySpec.model_validate(json.loads(sys.argv[2])), workspace)["A"]
-with arm.serve(NO_TABLES, workspace.run / "log", {}):
+with arm.serve(NO_TABLES, workspace.root / "log", {}):
     os.kill(os.getpid(), signal.SIGKILL)
 """
     spec = spec_of(dsn_of(given), {"work_mem": "21MB"}).model_dump(exclude_none=True)

@@ -66,7 +66,7 @@ def test_a_standby_is_told_before_anything_is_loaded(given, workspace, tmp_path)
     given.stop()
     signal = given.data_directory / "standby.signal"
     signal.touch()
-    workspace.account.own(signal)
+    workspace.own(signal)
     given.start(tmp_path / "log")
     with pytest.raises(StudyError, match="the server is a read-only standby"):
         checked(spec_of(dsn_of(given)), workspace)

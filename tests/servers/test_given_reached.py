@@ -15,11 +15,11 @@ def test_the_password_comes_from_the_environment_and_stays_out_of_everything_wri
     arm = checked(spec_of(f"{guarded}?sslpassword=battery"), workspace)
     target = arm.target
     assert target.environment()["PGPASSWORD"] == PASSWORD
-    entry = workspace.journal().write("A", target, {"work_mem": None})
+    entry = workspace.settings_journal().write("A", target, {"work_mem": None})
     assert "battery" not in entry.read_text() + repr(target)
-    workspace.journal().done(entry)
-    written = repr(target) + repr(arm.__dict__) + arm.kind + target.label
-    written += "".join(path.read_text() for path in workspace.run.rglob("*.json"))
+    workspace.settings_journal().done(entry)
+    written = repr(target) + repr(arm.__dict__) + target.label
+    written += "".join(path.read_text() for path in workspace.root.rglob("*.json"))
     assert PASSWORD not in written
 
 

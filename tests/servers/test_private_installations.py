@@ -30,9 +30,9 @@ def test_a_wheel_below_a_closed_directory_serves_from_a_copy(major, fresh_state)
         assert copied.bin.is_relative_to(fresh_state / "state" / "installs")
         assert copied.digest == original.digest
         data = workspace.directory("data")
-        create_cluster(copied, workspace.account, data)
-        cluster = Cluster(copied, workspace.account, data, workspace.socket_directory())
-        with cluster.running(workspace.run / "log", immediate=True) as target, target.connect() as connection:
+        create_cluster(workspace, copied, data)
+        cluster = Cluster(workspace, copied, data, workspace.socket_directory())
+        with cluster.running(workspace.root / "log", immediate=True) as target, target.connect() as connection:
             assert connection.info.server_version // 10000 == major
         before = (copied.bin / "postgres").stat().st_ino
         assert (workspace.reachable(hidden).bin / "postgres").stat().st_ino == before, "copied once"
@@ -61,7 +61,7 @@ def write(path, text):
 
 def test_an_installation_that_everyone_can_run_stays_where_it_is(workspace):
     server = require_server(18)
-    if workspace.account.run(["test", "-x", server.bin / "postgres"]).returncode == 0:
+    if workspace.run(["test", "-x", server.bin / "postgres"]).status == 0:
         assert workspace.reachable(server) == server
 
 

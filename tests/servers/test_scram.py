@@ -5,7 +5,7 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from pgtrial.servers.remote_cluster import verifier
+from pgtrial.servers.access import verifier
 
 
 def test_the_password_of_a_verifier_logs_in_and_no_other(start_cluster):

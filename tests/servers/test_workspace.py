@@ -27,9 +27,9 @@ from pgtrial.servers.workspace import Workspace
 workspace = Workspace(Path(sys.argv[1]))
 server = workspace.reachable(resolve("18"))
 data = workspace.directory("data")
-create_cluster(server, workspace.account, data)
-cluster = Cluster(server, workspace.account, data, workspace.socket_directory())
-cluster.start(workspace.run / "log")
+create_cluster(workspace, server, data)
+cluster = Cluster(workspace, server, data, workspace.socket_directory())
+cluster.start(workspace.root / "log")
 print(cluster.socket_directory, flush=True)
 time.sleep(600)
 """
@@ -60,7 +60,7 @@ def test_the_servers_and_directories_of_a_killed_lab_are_gone_after_the_next_sta
     assert [leftover.path.parent.name for leftover in leftovers(fresh_state)] == ["runs"]
 
     with Workspace(fresh_state) as workspace:
-        assert [path.name for path in (fresh_state / "runs").iterdir()] == [workspace.run.name]
+        assert [path.name for path in (fresh_state / "runs").iterdir()] == [workspace.root.name]
         assert any("ended abruptly" in notice for notice in workspace.notices)
     assert not any(map(_lives, abandoned))
     assert not os.path.exists(sockets)
@@ -112,14 +112,14 @@ def test_a_lab_that_ends_is_never_seen_without_its_lock(fresh_state, monkeypatch
             except BlockingIOError:  # nobody can look for leftovers now
                 seen.append(path.name)
         rmtree(path, **options)
-        assert seen or (workspace.run / "lock").exists()
+        assert seen or (workspace.root / "lock").exists()
 
     with Workspace(fresh_state) as workspace:
         workspace.directory("data").mkdir()
         rmtree = shutil.rmtree
         monkeypatch.setattr(shutil, "rmtree", looked_at)
-    assert seen == [workspace.run.name]
-    assert not workspace.run.exists()
+    assert seen == [workspace.root.name]
+    assert not workspace.root.exists()
 
 
 def test_sockets_of_a_deep_state_directory_are_in_a_short_private_one(fresh_state):
@@ -128,7 +128,7 @@ def test_sockets_of_a_deep_state_directory_are_in_a_short_private_one(fresh_stat
         sockets = workspace.socket_directory()
         assert len(f"{sockets}/.s.PGSQL.65535") <= 107
         assert stat.S_IMODE(sockets.parent.stat().st_mode) == 0o700
-        assert sockets.parent.stat().st_uid == workspace.account.uid
+        assert sockets.parent.owner() == workspace.account or sockets.parent.stat().st_uid == os.geteuid() != 0
     assert not sockets.parent.exists()
 
 
@@ -164,6 +164,6 @@ def test_templates_are_kept_unless_asked_for_and_never_removed_under_a_running_l
 
 def test_the_private_directories_admit_the_account_alone(workspace):
     require(os.name == "posix", "POSIX permissions")
-    assert workspace.account.uid != 0
-    assert workspace.account.run(["test", "-x", workspace.run]).returncode == 0
-    assert stat.S_IMODE(workspace.run.stat().st_mode) == 0o711
+    assert workspace.account not in (None, "root")
+    assert workspace.run(["test", "-x", workspace.root]).status == 0
+    assert stat.S_IMODE(workspace.root.stat().st_mode) == 0o711

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import IO, Any, Protocol
 
 from pgtrial.model.errors import PgtrialError
 
@@ -100,6 +100,10 @@ class Machine(Protocol):
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
         """The files of these that are there and can be read, at once."""
+        ...
+
+    def read_from(self, path: Path, begin: int) -> bytes:
+        """What a file holds from a byte on; nothing if it cannot be read."""
         ...
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
@@ -190,6 +194,24 @@ class Local:
         status = done.returncode if done.returncode >= 0 else 128 - done.returncode
         return Done(status, done.stdout, done.stderr)
 
+    def begin(
+        self, command: Sequence[str | Path], output: IO[bytes] | int, user: str | None = None
+    ) -> subprocess.Popen[bytes]:
+        """Start a child that goes on, in a session of its own: Ctrl-C in the terminal is for the lab.
+
+        Raises OSError if it cannot be started, and HostError for a user that is not there.
+        """
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=output,
+            start_new_session=True,
+            env=_environment(),
+            cwd="/",
+            **_identity(user),
+        )
+
     def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
         return self.run(command, user=user)
 
@@ -207,6 +229,14 @@ class Local:
             except OSError:
                 continue
         return found
+
+    def read_from(self, path: Path, begin: int) -> bytes:
+        try:
+            with path.open("rb") as file:
+                file.seek(begin)
+                return file.read()
+        except OSError:
+            return b""
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
         target = path.with_name(f".{path.name}.new") if durable else path

@@ -49,41 +49,19 @@ class RunningServer(Change):
     user: str | None = None
     """The account that it runs as; None: the login's own."""
     runner: tuple[str, ...] = ()
-    """What pg_ctl is run by, such as `taskset -c 0-3`."""
-    environment: tuple[str, ...] = ()
-    """`NAME=VALUE`"""
+    """What pg_ctl is run by, such as `env NAME=VALUE taskset -c 0-3`."""
 
     def make(self, machine: Machine) -> None:
         """Start it and wait until it answers, or waits for nothing but its start to end."""
-        start: list[str | Path] = [
-            "env",
-            *self.environment,
-            *self.runner,
-            self.bin / "pg_ctl",
-            "-D",
-            self.data,
-            "-l",
-            self.log,
-        ]
-        done = machine.run([*start, "-s", "-w", "-t", str(START_TIMEOUT_S), "start"], user=self.user)
+        options = ["-D", str(self.data), "-l", str(self.log), "-s", "-w", "-t", str(START_TIMEOUT_S)]
+        done = machine.run([*self.runner, self.bin / "pg_ctl", *options, "start"], user=self.user)
         if done.status != 0:
             raise HostError(" ".join((done.stderr or done.stdout).split()) or f"pg_ctl ended with status {done.status}")
 
     def stop(self, machine: Machine, *, immediate: bool) -> None:
         """Stop it, fast (its data stays clean) or immediate; whatever becomes of that, `undo` ends it."""
         mode = "immediate" if immediate else "fast"
-        stop: list[str | Path] = [
-            self.bin / "pg_ctl",
-            "-D",
-            self.data,
-            "-s",
-            "-m",
-            mode,
-            "-w",
-            "-t",
-            str(STOP_TIMEOUT_S),
-            "stop",
-        ]
+        stop = [self.bin / "pg_ctl", "-D", self.data, "-s", "-m", mode, "-w", "-t", str(STOP_TIMEOUT_S), "stop"]
         script = _STOP.format(pid_file=self._pid_file, stop=shlex.join(str(word) for word in stop))
         machine.run(["sh", "-c", script], user=self.user)
 

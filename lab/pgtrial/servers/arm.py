@@ -53,7 +53,6 @@ class Arm(Protocol):
 
     name: str
     setup: SetUp
-    kind: str
     data_directory: Path | None
     """Of the server being served, on its machine; None between trials and for given servers."""
     host_seen: dict[str, dict[str, int]]

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from pgtrial.model.study.spec import SetUp, StudySpec
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.deployed import DeployedArm
-from pgtrial.servers.embedded import EmbeddedArm
 from pgtrial.servers.given import GivenArm
-from pgtrial.servers.ssh import SshArm
+from pgtrial.servers.made import MadeArm
 from pgtrial.servers.workspace import Workspace
 
 _Maker = Callable[[str, SetUp, Needs, Workspace], Arm]
@@ -24,4 +23,4 @@ def make_arms(spec: StudySpec, workspace: Workspace) -> dict[str, Arm]:
 def _kind(setup: SetUp) -> _Maker:
     if setup.dsn is not None:
         return GivenArm if len(setup.dsn) == 1 else DeployedArm
-    return EmbeddedArm if setup.ssh is None else SshArm
+    return MadeArm

@@ -26,7 +26,6 @@ class DeployedArm:
         self.machine: Machine | None = None
         self.data_directory: Path | None = None
         self._servers = [GivenArm(name, own, needs, workspace) for own in setup.deployments]
-        self.kind = f"{len(self._servers)} deployments: {'; '.join(server.kind for server in self._servers)}"
 
     @property
     def targets(self) -> list[Target]:

@@ -53,7 +53,6 @@ class GivenArm:
         self._workspace = workspace
         self._host = GivenHost(name, setup, needs.patience_s)
         self._target: Target | None = None
-        self.kind = f"given {without_password(setup.conninfo)}"
 
     def check(self, needs: Needs) -> None:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
@@ -234,7 +233,7 @@ class GivenArm:
         target = self.target
         with self._connect() as connection:
             previous = self._previous(connection)
-            journal = self._workspace.journal()
+            journal = self._workspace.settings_journal()
             entry = journal.write(self.name, target, previous)
 
             def undo() -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from pgtrial.machines.alone import alone_changing
 from pgtrial.machines.change import Change
-from pgtrial.machines.cpus import parse_cpus, usable_cpus
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.kernel import COUNTERPARTS, KernelValue, Parameter, sysctl_path
 from pgtrial.machines.machine import HostError, Machine
@@ -73,12 +72,10 @@ class MachineState:
         for name in {*page_settings(setup)} & {*setup.settings}:
             raise StudyError(f"{where}: {name} follows from huge_pages = {setup.huge_pages!r}; remove it from settings")
         try:
-            if setup.cpus is not None:
-                parse_cpus(setup.cpus, usable_cpus(self._machine))
             self._changes(Path("/"))
             if setup.huge_pages in KB:
                 reserved(self._machine, setup.huge_pages)
-        except (HostError, ValueError) as error:
+        except HostError as error:
             raise StudyError(f"{where}: {error}") from None
 
     @contextmanager

@@ -1,99 +1,129 @@
 """An arm whose server pgtrial makes: initdb, load once, then a fresh copy and a fresh server for every trial.
 
-The same on every machine. What differs is who owns the server's process, where templates are kept and how a tree is
-copied: `embedded` on this machine, `ssh` on another.
+The same on every machine: `_find` says which room the servers are made in, and how clients reach them.
 """
 
 from __future__ import annotations
 
-import abc
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
+
+import psycopg
 
 from pgtrial.loads.data.kinds import NO_TABLES, Data
 from pgtrial.loads.data.sizes import SEGMENT_MB, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.loads.target import Target
-from pgtrial.machines.machine import HostTrouble, Machine
+from pgtrial.machines.cpus import parse_cpus, usable_cpus
+from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.pages import KB, counters
+from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.spec import SetUp
+from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, timed
-from pgtrial.servers.cluster import Cluster
+from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.copy import copy_directory, move_wal
+from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.lab_settings import check_settings, loading_settings
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
-from pgtrial.servers.remote_cluster import RemoteCluster
-from pgtrial.servers.rooms import RoomTemplates
-from pgtrial.servers.templates import KeptCopy, TemplateKey, Templates
+from pgtrial.servers.rooms import HostRoom
+from pgtrial.servers.templates import KeptCopy, TemplateKey
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
 
-MadeCluster = Cluster | RemoteCluster
+PORT = 54321
+"""Where a server on another host listens unless the study says another: seldom taken, and one port to open in a
+firewall."""
+
+_RESERVED = ("listen_addresses", "port")
 
 
 @dataclass(frozen=True)
-class Site:
+class _Site:
     """Where the servers of an arm are made."""
 
-    machine: Machine
-    version: str
-    """Of PostgreSQL there."""
-    path: Callable[[str], Path]
-    """A fresh path, not yet made."""
-    templates: Templates | RoomTemplates
-    kept: dict[KeptCopy, Path]
+    room: Workspace | HostRoom
+    server: ServerBinaries
+    access: Access | None
+    launcher: tuple[str, ...]
     state: MachineState
     volumes: Volumes | None
-    space: tuple[Path, str, str]
-    """What holds templates and copies, how people call it, and what to do where it is too small."""
 
 
-class MadeArm(abc.ABC):
+class MadeArm:
     """One set-up. Its template depends on server and data, not on the settings, and is shared by arms of one kind."""
-
-    kind: str
 
     def __init__(self, name: str, setup: SetUp, needs: Needs, workspace: Workspace) -> None:
         check_settings(name, setup.settings)
+        if setup.ssh is not None:
+            for reserved in {item.lower() for item in setup.settings} & {*_RESERVED}:
+                raise StudyError(f"arms.{name}: {reserved} of a server on another host is set by address and port")
         self.name = name
         self.setup = setup
-        self.machine: Machine | None = None
+        self.machine: Machine | None = LOCAL if setup.ssh is None else None
         self.data_directory: Path | None = None
         self.host_seen: dict[str, dict[str, int]] = {}
         self.notes: list[str] = []
+        self.targets: Sequence[Target] | None = None if setup.ssh is None else ()
         self._needs = needs
         self._workspace = workspace
-        self._served: MadeCluster | None = None
+        self._served: Cluster | None = None
+        self._checked = 0
+        """How often the host was lost when it was checked last: disks may have other names since."""
+
+    @property
+    def kind(self) -> str:
+        """What arms with the same empty cluster have in common."""
+        server = self._site.server
+        initdb = " ".join(["initdb", *(self.setup.initdb or [])])
+        return f"PostgreSQL {server.version} {server.digest[:16]} {initdb}"
 
     def check(self, needs: Needs) -> None:
         """Start the server once with the arm's settings: what PostgreSQL refuses is refused here, in its words.
 
         Raises StudyError.
         """
-        self._check_space(
-            needs.largest, sum(self._site.templates.find(self._key(tables)) is None for tables in needs.data)
-        )
-        self._check_host()
-        with self._refusing(), tempfile.TemporaryDirectory() as logs, self._room("check", None) as room:
-            self._copy(NO_TABLES, room)
-            cluster = self._cluster(room.data)
-            with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
-                check_clients(self.name, needs, *connections_of(target))
+        with self._refusing():
+            templates = self._site.room.templates
+            self._check_space(needs.largest, sum(templates.find(self._key(tables)) is None for tables in needs.data))
+            self._check_host()
+            with tempfile.TemporaryDirectory() as logs, self._place("check", None) as directories:
+                self._copy(NO_TABLES, directories)
+                cluster = self._cluster(directories.data)
+                with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
+                    check_clients(self.name, needs, *connections_of(target))
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Make the template of this data unless it is there."""
-        self._template(tables, on_progress)
+        with self._complaining():
+            self._template(tables, on_progress)
 
     @contextmanager
     def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
-        """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before."""
+        """A server on a fresh copy of the template; with `reset` vacuum or none, on the copy of a trial before.
+
+        A host that is not there now raises ArmError: the trial has not begun. One that is lost from here on fails it.
+        """
+        log.touch()
+        with self._complaining():
+            room = self._site.room
+            self.notes = self._workspace.ready(room)
+            if room.settled != self._checked:
+                self._check_host()
+        with self._complaining(), self._trial(), self._serving(tables, log, timings, place) as target:
+            yield target
+
+    @contextmanager
+    def _serving(self, tables: Data, log: Path, timings: dict[str, float], place: int | None) -> Iterator[Target]:
         watches = self.setup.huge_pages in KB
         keep = self.setup.reset in ("vacuum", "none")
-        machine = self._site.machine
-        self.host_seen = {"before": counters(machine)} if watches else {}
+        room = self._site.room
+        self.host_seen = {"before": counters(room.machine)} if watches else {}
         with ExitStack() as stack:
             with timed(timings, "restore"):
                 data = self._data(tables, place, stack)
@@ -104,12 +134,12 @@ class MadeArm(abc.ABC):
                     cluster.start(log)
                 self.data_directory, self._served = data, cluster
                 if watches:
-                    self.host_seen["during"] = counters(machine)
+                    self.host_seen["during"] = counters(room.machine)
                 if keep and tables != NO_TABLES:
                     reset_data(cluster.target, tables, self.setup)
                 yield cluster.target
             except KeyboardInterrupt:
-                self._hurry()
+                room.hurry()
                 raise
             finally:
                 self.data_directory = self._served = None
@@ -118,7 +148,7 @@ class MadeArm(abc.ABC):
                     cluster.fetch_log(log)
                     stack.close()
                 if watches:
-                    self.host_seen["after"] = counters(machine)
+                    self.host_seen["after"] = counters(room.machine)
 
     def fetch_log(self, log: Path) -> None:
         """Append what the server being served has written since. Raises TrialError when its host cannot be reached."""
@@ -128,39 +158,53 @@ class MadeArm(abc.ABC):
             except HostTrouble as error:
                 raise TrialError(str(error)) from None
 
-    @property
-    @abc.abstractmethod
-    def _site(self) -> Site:
-        """Where it is made. Raises HostTrouble, ArmError and StudyError."""
+    def close(self) -> None:
+        """Remove the kept copies, those that it shares with other arms as well; of a host they go with its room."""
+        if self.machine is LOCAL and "_site" in vars(self):
+            kind, kept = self.kind, self._workspace.kept
+            for copy in [copy for copy in kept if copy.owner in (None, self.name) and copy.template.kind == kind]:
+                LOCAL.remove_tree(kept.pop(copy))
 
-    @property
-    @abc.abstractmethod
-    def _called(self) -> str:
-        """How progress names the server or its machine."""
+    @cached_property
+    def _site(self) -> _Site:
+        """Found on first use. Raises HostTrouble, ArmError and StudyError."""
+        setup, workspace = self.setup, self._workspace
+        room: Workspace | HostRoom = workspace
+        wanted = setup.postgres or "18"
+        try:
+            if setup.ssh is None:
+                server = workspace.reachable(resolve(wanted))
+                access = LOOPBACK_ACCESS if setup.connect == "tcp" else None
+            else:
+                patience = self._needs.patience_s or PATIENCE_S
+                room = workspace.rooms.room(setup.ssh, str(setup.data), sudo=bool(setup.sudo), patience_s=patience)
+                server = resolve(wanted, room.machine, room.account)
+                access = access_to(room.host, setup.address, setup.port or PORT)
+            launcher = _launcher(room.machine, setup)
+        except StudyError as error:
+            raise StudyError(f"arms.{self.name}: {error}") from None
+        self.machine = room.machine
+        volumes = None if setup.storage is None else Volumes(self.name, setup.storage, room.changes)
+        return _Site(room, server, access, launcher, MachineState(self.name, setup, room.changes), volumes)
 
-    @abc.abstractmethod
-    def _cluster(self, data: Path, loading: dict[str, str] | None = None) -> MadeCluster:
+    def _cluster(self, data: Path, loading: dict[str, str] | None = None) -> Cluster:
         """A cluster on a data directory, with the settings of the arm, or with those of `loading` alone."""
-
-    @abc.abstractmethod
-    def _initdb(self, data: Path, on_progress: Callable[[str], None]) -> None:
-        """Make an empty cluster. Raises ArmError."""
-
-    @abc.abstractmethod
-    def _copy_tree(self, source: Path, to: DataDirectories, *, flush: bool) -> None:
-        """Copy a data directory, its WAL to where that goes; with `flush` it is on disk when this returns.
-
-        Raises ArmError.
-        """
-
-    @abc.abstractmethod
-    def _hurry(self) -> None:
-        """The user has interrupted the lab, and waits for its end."""
+        site = self._site
+        access = site.access
+        if access is not None and self.setup.ssh is not None:
+            # open to all that make load now: a machine of the fleet may have taken another one's place
+            access = replace(access, clients=tuple(dict.fromkeys([*access.clients, *self._workspace.load_from()])))
+        elif loading is not None:
+            access = None
+        cluster = Cluster(site.room, site.server, data, site.room.socket_directory(), loading or {}, access)
+        if loading is None:
+            cluster.settings, cluster.launcher = self._settings(), site.launcher
+        return cluster
 
     @property
     def _maker(self) -> DataMaker:
         """Who makes data on its servers: nobody but an engine here reaches a private socket."""
-        return ENGINE_HERE
+        return ENGINE_HERE if self.setup.ssh is None else self._workspace.maker
 
     def _check_host(self) -> None:
         """Find out whether the host can be as asked for. Raises StudyError."""
@@ -168,85 +212,136 @@ class MadeArm(abc.ABC):
         site.state.check()
         if site.volumes is not None:
             site.volumes.check(*volume_bytes(self._needs.largest))
+        self._checked = site.room.settled
 
     @contextmanager
     def _refusing(self) -> Iterator[None]:
         """What goes wrong before the first trial is said of the study."""
         try:
             yield
-        except (ArmError, TrialError) as error:
+        except (ArmError, TrialError, HostTrouble) as error:
+            _heed_interrupt(error)
             raise StudyError(f"arms.{self.name}: {error}") from None
 
+    @contextmanager
+    def _complaining(self) -> Iterator[None]:
+        """What goes wrong with the host stops the study, in a sentence that names the arm."""
+        try:
+            yield
+        except HostTrouble as error:
+            _heed_interrupt(error)
+            raise ArmError(f"arms.{self.name}: {error}") from None
+
+    @contextmanager
+    def _trial(self) -> Iterator[None]:
+        """A host that is lost under a trial fails it: stopped and run again, the study would forget it."""
+        try:
+            yield
+        except HostLost as lost:
+            _heed_interrupt(lost)
+            raise TrialError(f"the server's host was lost in mid-trial: {lost}") from None
+        except psycopg.OperationalError as error:
+            raise TrialError(f"the server did not answer: {' '.join(str(error).split())}") from None
+
     def _check_space(self, data: Data, templates: int = 1) -> None:
-        directory, called, cure = self._site.space
-        check_free(self._site.machine.free_bytes(directory), called, cure, data, templates=templates)
+        room = self._site.room
+        check_free(room.machine.free_bytes(room.root), room.label, room.larger, data, templates=templates)
 
     def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
         """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""
         if self.setup.reset != "copy":
             return self._kept(tables, place)
-        room = stack.enter_context(self._room(tables.short_name, place))
-        self._copy(tables, room)
-        return room.data
+        directories = stack.enter_context(self._place(tables.short_name, place))
+        self._copy(tables, directories)
+        return directories.data
 
     def _kept(self, tables: Data, place: int | None) -> Path:
         """The copy with this number, which arms of one kind share, or without one the arm's own; made on first use."""
-        kept = self._site.kept
+        kept = self._site.room.kept
         copy = KeptCopy(self._key(tables), self.name if place is None else None, place)
         if copy not in kept:
-            data = self._site.path(tables.short_name)
+            data = self._site.room.directory(tables.short_name)
             self._copy(tables, DataDirectories(data))
             kept[copy] = data
         return kept[copy]
 
     @contextmanager
-    def _room(self, name: str, place: int | None) -> Iterator[DataDirectories]:
-        """Room for one copy, gone afterwards: on volumes of the arm's own, or in the run's directory."""
+    def _place(self, name: str, place: int | None) -> Iterator[DataDirectories]:
+        """The place of one copy, gone afterwards: on volumes of the arm's own, or in the run's directory."""
         site = self._site
         if site.volumes is not None:
-            with site.volumes.made(place) as room:
-                yield room
+            with site.volumes.made(place) as directories:
+                yield directories
             return
-        data = site.path(name)
+        data = site.room.directory(name)
         try:
             yield DataDirectories(data)
         finally:
-            site.machine.remove_tree(data)
+            site.room.machine.remove_tree(data)
 
-    def _copy(self, tables: Data, room: DataDirectories) -> None:
+    def _copy(self, tables: Data, to: DataDirectories) -> None:
         """A copy of the template, on disk when this returns: its write-back must not fall into the trial."""
-        self._copy_tree(self._template(tables, _silent), room, flush=tables != NO_TABLES)
+        room, flush = self._site.room, tables != NO_TABLES
+        copy_directory(room, self._template(tables, _silent), to.data, flush=flush and to.wal is None)
+        if to.wal is not None:
+            move_wal(room, to.data, to.wal, flush=flush)
 
     def _settings(self) -> dict[str, str]:
         return {**self.setup.settings, **page_settings(self.setup)}
 
     @contextmanager
-    def _host_ready(self, cluster: MadeCluster) -> Iterator[None]:
+    def _host_ready(self, cluster: Cluster) -> Iterator[None]:
         """The host as the arm asks for, with the huge pages that this very cluster needs."""
         pages = cluster.huge_pages_needed() if self.setup.huge_pages in KB else 0
         with self._site.state.in_force(cluster.data_directory, pages):
             yield
 
     def _key(self, tables: Data) -> TemplateKey:
-        return TemplateKey(self.kind, self._site.version, **tables.key)
+        return TemplateKey(self.kind, self._site.server.version, **tables.key)
 
     def _template(self, tables: Data, on_progress: Callable[[str], None]) -> Path:
         """The data directory that trials are copied from."""
-
         site = self._site
+        called = site.room.name_of(site.server)
 
         def build(data: Path) -> None:
             if tables == NO_TABLES:
-                self._initdb(data, on_progress)
+                on_progress(f"{called}: initdb")
+                create_cluster(site.room, site.server, data, self.setup.initdb or [])
                 return
-            self._copy_tree(self._template(NO_TABLES, on_progress), DataDirectories(data), flush=False)
+            copy_directory(site.room, self._template(NO_TABLES, on_progress), data, flush=False)
             self._check_space(tables)
-            on_progress(f"{self._called}: loading {tables.label}")
+            on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, loading_settings(tables))
             with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
                 load_data(target, tables, on_progress, self._maker)
 
-        return site.templates.ensure(self._key(tables), site.path(f"template-{tables.short_name}"), build)
+        staging = site.room.directory(f"template-{tables.short_name}")
+        return site.room.templates.ensure(self._key(tables), staging, build)
+
+
+def _launcher(machine: Machine, setup: SetUp) -> tuple[str, ...]:
+    """What starts a server with its environment on its CPUs. Raises StudyError."""
+    environment = ("env", *(f"{name}={value}" for name, value in setup.environment.items()))
+    if setup.cpus is None:
+        return environment
+    try:
+        parse_cpus(setup.cpus, usable_cpus(machine))
+    except (HostError, ValueError) as error:
+        raise StudyError(f"cpus = {setup.cpus!r} on {machine.label}: {error}") from None
+    for tool in (("taskset", "-c"), ("cpuset", "-l")):
+        if machine.looked(["sh", "-c", f"command -v {tool[0]}"]).status == 0:
+            return (*environment, *tool, setup.cpus)
+    raise StudyError(f"cpus = {setup.cpus!r}: {machine.label} has neither taskset nor cpuset; leave cpus out")
+
+
+def _heed_interrupt(error: BaseException) -> None:
+    """Raise the interrupt in the course of which the error came: nothing that fails on the way out hides that."""
+    behind = error.__context__
+    while behind is not None:
+        if isinstance(behind, KeyboardInterrupt):
+            raise behind from None
+        behind = behind.__context__
 
 
 def _silent(line: str) -> None:

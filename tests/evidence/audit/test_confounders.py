@@ -56,8 +56,8 @@ def test_a_debugging_setting_in_one_arm_is_named(start_cluster):
 def test_data_checksums_off_in_one_arm_are_named(start_cluster, workspace):
     server = workspace.reachable(require_server(18))
     data = workspace.directory("no-checksums")
-    create_cluster(server, workspace.account, data, ["--no-data-checksums"])
-    bare = Cluster(server, workspace.account, data, workspace.socket_directory(), {"huge_pages": "off"})
+    create_cluster(workspace, server, data, ["--no-data-checksums"])
+    bare = Cluster(workspace, server, data, workspace.socket_directory(), {"huge_pages": "off"})
     try:
         with bare.running(Path(f"{data}.log"), immediate=True):
             found = _above_the_verdict(start_cluster(), bare)

@@ -15,7 +15,7 @@ from pgtrial.machines.machine import HostError, HostTrouble
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.rooms import Room, pending_rooms, remove_rooms
+from pgtrial.servers.rooms import HostRoom, pending_rooms, remove_rooms
 from pgtrial.servers.workspace import Workspace, clean, leftovers
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import FAST, each_once, once, small_study
@@ -158,7 +158,7 @@ def test_a_folder_is_made_and_removed_and_no_password_and_no_open_door_is_in_it(
 
 def test_a_room_on_a_host_that_refuses_the_lab_is_remembered_until_it_is_removed(hosts, known_hosts, tmp_path):
     host = hosts[0]
-    room = Room.make(tmp_path, host.login, str(host.data), sudo=True)
+    room = HostRoom.make(tmp_path, host.login, str(host.data), sudo=True)
     room.machine.close()
     assert host.note_rooms() >= {room.root.name}
     keys = known_hosts.read_text()
@@ -201,9 +201,9 @@ class TestBadInput:
             (str(hosts[1].folder / "sshd_config"), "is no directory"),
         ):
             with pytest.raises(HostError, match=said):
-                Room.make(tmp_path, login, data, sudo=False)
+                HostRoom.make(tmp_path, login, data, sudo=False)
         with pytest.raises(HostError, match=f"sudo on {login} does not|sudo is not installed"):
-            Room.make(tmp_path, login, str(hosts[1].data), sudo=True)
+            HostRoom.make(tmp_path, login, str(hosts[1].data), sudo=True)
         assert pending_rooms(tmp_path) == []
 
     def test_what_needs_root_is_refused_without_it(self, hosts, one_study, fresh_state):

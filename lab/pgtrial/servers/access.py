@@ -1,0 +1,87 @@
+"""How clients reach a server over TCP: its address as they see it, theirs as it sees them, and the password."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import ipaddress
+import secrets
+import socket
+from base64 import b64encode
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pgtrial.model.errors import ArmError
+from pgtrial.servers.processes import LOOPBACK
+
+if TYPE_CHECKING:
+    from pgtrial.machines.ssh.machine import RemoteMachine
+
+HBA = (
+    "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\nlocal replication all trust\n"
+)
+"""pg_hba.conf of a server that is reached by its private socket alone."""
+
+_ITERATIONS = 4096
+
+
+@dataclass(frozen=True)
+class Access:
+    """The address that clients use, the one that the server listens on, and theirs as the server sees them."""
+
+    address: str
+    port: int
+    """0 for one that nobody has, reserved at each start."""
+    listen: str
+    clients: tuple[str, ...]
+
+    @property
+    def hba(self) -> str:
+        """pg_hba.conf: the private socket, and these clients with a password."""
+        networks = [ipaddress.ip_network(client) for client in self.clients]
+        return HBA + "".join(f"host all all {network} scram-sha-256\n" for network in networks)
+
+
+LOOPBACK_ACCESS = Access(LOOPBACK, 0, LOOPBACK, (LOOPBACK,))
+
+
+def access_to(machine: RemoteMachine, address: str | None, port: int) -> Access:
+    """How clients reach a server of a host; of clients the lab, as it is seen from there. Raises ArmError.
+
+    Without an address of its own it is where ssh goes, and the server listens where that connection arrives.
+    """
+    lab, arrives_at = machine.seen
+    used = address or machine.connection.where.host
+    source, numeric = _from_here(used, port)
+    listen = arrives_at if address is None and arrives_at else numeric if _has(machine, numeric) else "*"
+    clients = dict.fromkeys(client for client in (source, lab) if client)
+    return Access(used, port, listen, tuple(clients))
+
+
+def _from_here(host: str, port: int) -> tuple[str, str]:
+    """This machine's address towards a host, and that host's. Nothing is sent. Raises ArmError."""
+    try:
+        family, _, _, _, there = socket.getaddrinfo(host, port, type=socket.SOCK_DGRAM)[0]
+        with socket.socket(family, socket.SOCK_DGRAM) as probe:
+            probe.connect(there)
+            return str(probe.getsockname()[0]).partition("%")[0], str(there[0]).partition("%")[0]
+    except socket.gaierror:
+        raise ArmError(f"no address is known for {host}, where clients are to reach the server; set address") from None
+    except OSError as error:
+        raise ArmError(f"there is no way from here to {host} ({error.strerror}); set address") from None
+
+
+def _has(machine: RemoteMachine, address: str) -> bool:
+    """Whether the host itself has an address, and no translation in front of it."""
+    shown = machine.looked(["sh", "-c", "ip -o addr 2>/dev/null || ifconfig -a"]).stdout
+    return address in shown.replace("/", " ").split()
+
+
+def verifier(password: str, salt: bytes | None = None) -> str:
+    """The SCRAM-SHA-256 verifier of an ASCII password (RFC 5803, as in pg_authid), with a random salt of 16 bytes."""
+    salt = salt or secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, _ITERATIONS)
+    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
+    server = hmac.digest(salted, b"Server Key", "sha256")
+    encoded = [b64encode(part).decode() for part in (salt, stored, server)]
+    return f"SCRAM-SHA-256${_ITERATIONS}:{encoded[0]}${encoded[1]}:{encoded[2]}"

@@ -1,0 +1,212 @@
+"""The process of a server, by its owner: a child of the lab, or pg_ctl on another host, journalled there."""
+
+from __future__ import annotations
+
+import abc
+import re
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+
+import psycopg
+
+from pgtrial.loads.target import Target
+from pgtrial.machines.interrupt import held_off
+from pgtrial.machines.machine import LOCAL, HostError
+from pgtrial.machines.running_server import RunningServer
+from pgtrial.model.errors import ArmError
+from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.processes import stop_servers_below
+from pgtrial.servers.room import Room
+
+SUPERUSER = "postgres"
+DATABASE = "postgres"
+_START_TIMEOUT_S = 120.0
+_STOP_TIMEOUT_S = 120.0
+_HEIR_TIMEOUT_S = 60.0
+_POLL_S = 0.02
+_NOISE = re.compile(
+    r"starting PostgreSQL|listening on|database system (is|was) shut|configuration file .* contains errors"
+)
+_SPOKEN = re.compile(r"\b(?:LOG|FATAL|PANIC|ERROR|HINT|DETAIL|WARNING):\s+(.*)")
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What is started: the server of a data directory that is configured, by the words of `launcher`."""
+
+    room: Room
+    server: ServerBinaries
+    data: Path
+    sockets: Path
+    port: int
+    launcher: tuple[str, ...]
+
+
+class Postmaster(abc.ABC):
+    """The process of one start."""
+
+    def __init__(self, launch: Launch) -> None:
+        self._launch = launch
+
+    @abc.abstractmethod
+    def start(self, log: Path) -> None:
+        """Start it, and wait until it answers on its private socket. Raises ArmError with the server's own words."""
+
+    @abc.abstractmethod
+    def stop(self, *, immediate: bool) -> None:
+        """End it, if it was started: fast, or immediate."""
+
+    @abc.abstractmethod
+    def execute(self, statement: str) -> None:
+        """Execute a statement as the superuser, by the private socket."""
+
+    @abc.abstractmethod
+    def fetch_log(self, log: Path) -> None:
+        """Append to `log` here what it has written since the last time, unless it writes there itself."""
+
+    def _not_started(self, said: str) -> ArmError:
+        return ArmError(f"{self._launch.room.name_of(self._launch.server)} does not start: {said}")
+
+
+class Child(Postmaster):
+    """A process of the lab's own."""
+
+    _process: subprocess.Popen[bytes] | None = None
+
+    def start(self, log: Path) -> None:
+        begin = log.stat().st_size if log.exists() else 0
+        with log.open("ab") as output, held_off():
+            self._process = self._spawn(output)
+        deadline = time.monotonic() + _START_TIMEOUT_S
+        listening = self._launch.sockets / f".s.PGSQL.{self._launch.port}"
+        while not (listening.exists() and self._answers()):
+            if self._process.poll() is not None:
+                raise self._not_started(last_words(log, begin))
+            if time.monotonic() > deadline:
+                raise ArmError(
+                    f"PostgreSQL {self._launch.server.version} was not ready after {_START_TIMEOUT_S:.0f} s: "
+                    f"{last_words(log, begin)}"
+                )
+            time.sleep(_POLL_S)
+
+    def stop(self, *, immediate: bool) -> None:
+        process, self._process = self._process, None
+        if process is None:
+            return
+        if process.poll() is None:
+            process.send_signal(signal.SIGQUIT if immediate else signal.SIGINT)
+        _wait(process, _STOP_TIMEOUT_S)
+        # backends may outlive a postmaster that was killed, and would write into the directory while it is removed
+        stop_servers_below(self._launch.data)
+        if process.returncode < 0 and self._pid_file.exists():
+            self._release_shared_memory()
+
+    def execute(self, statement: str) -> None:
+        with self._connect() as connection:
+            connection.execute(statement.encode())
+
+    def fetch_log(self, log: Path) -> None:
+        """The server writes it there itself."""
+
+    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+        launch = self._launch
+        return Target(str(launch.sockets), launch.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"}).connect()
+
+    def _answers(self) -> bool:
+        """Whether this very server takes queries: on a socket in use it is another that answers."""
+        try:
+            with self._connect() as connection:
+                shown = connection.execute("SHOW data_directory").fetchone()
+        except psycopg.OperationalError:
+            return False  # starting up, or recovering
+        return shown is not None and Path(str(shown[0])) == self._launch.data
+
+    def _spawn(self, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
+        launch = self._launch
+        postgres = (launch.server.bin / "postgres", "-D", launch.data)
+        return LOCAL.begin([*launch.launcher, *map(str, postgres)], output, user=launch.room.account)
+
+    @property
+    def _pid_file(self) -> Path:
+        return self._launch.data / "postmaster.pid"
+
+    def _release_shared_memory(self) -> None:
+        """Free what a killed postmaster could not: the next one on the same directory does so before all else."""
+        heir = self._spawn(subprocess.DEVNULL)
+        deadline = time.monotonic() + _HEIR_TIMEOUT_S
+        while heir.poll() is None and time.monotonic() < deadline and not self._has_shared_memory(heir.pid):
+            time.sleep(_POLL_S)
+        heir.send_signal(signal.SIGQUIT)
+        _wait(heir, _HEIR_TIMEOUT_S)
+
+    def _has_shared_memory(self, pid: int) -> bool:
+        """Whether postmaster.pid is of that process and has the line that follows the one on shared memory."""
+        try:
+            lines = self._pid_file.read_text().splitlines()
+        except OSError:
+            return False
+        return len(lines) > 7 and lines[0] == str(pid)
+
+
+def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> None:
+    try:
+        process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+
+
+class Hosted(Postmaster):
+    """A process of another host: its start is in the journal of the room there."""
+
+    def __init__(self, launch: Launch) -> None:
+        super().__init__(launch)
+        self._running: tuple[RunningServer, Path] | None = None
+        self._log = launch.room.directory("server.log")
+        self._fetched = 0
+
+    def start(self, log: Path) -> None:
+        launch, room = self._launch, self._launch.room
+        room.write(self._log, "")
+        running = RunningServer(
+            bin=launch.server.bin, data=launch.data, log=self._log, user=room.account, runner=launch.launcher
+        )
+        try:
+            self._running = running, room.changes.make(running)
+        except HostError as error:
+            self.fetch_log(log)
+            raise self._not_started(last_words(log) if log.stat().st_size else str(error)) from None
+
+    def stop(self, *, immediate: bool) -> None:
+        running, self._running = self._running, None
+        if running is not None:
+            server, entry = running
+            server.stop(self._launch.room.machine, immediate=immediate)
+            self._launch.room.changes.undo(entry)
+
+    def execute(self, statement: str) -> None:
+        launch = self._launch
+        way = ("-h", launch.sockets, "-p", str(launch.port), "-U", SUPERUSER, "-d", DATABASE)
+        launch.room.shell(
+            'exec "$@"', launch.server.bin / "psql", "-XqAt", "-v", "ON_ERROR_STOP=1", *way, text_in=f"{statement};\n"
+        )
+
+    def fetch_log(self, log: Path) -> None:
+        content = self._launch.room.machine.read_from(self._log, self._fetched)
+        self._fetched += len(content)
+        with log.open("ab") as file:
+            file.write(content)
+
+
+def last_words(log: Path, begin: int = 0) -> str:
+    """What the server said last in its log from byte `begin` on, in one line."""
+    with log.open("rb") as file:
+        file.seek(max(begin, log.stat().st_size - 65536))
+        lines = file.read().decode(errors="replace").splitlines()
+    said = [found[1].strip() if (found := _SPOKEN.search(line)) else line.strip() for line in lines]
+    telling = [words for words in said if words and not _NOISE.search(words)]
+    return "; ".join(words.removesuffix(".") for words in telling[-5:]) or "it said nothing"

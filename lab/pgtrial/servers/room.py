@@ -1,0 +1,99 @@
+"""A room: where the servers of one run of the lab are made on a machine, be it this one or another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.machine import Done, HostError, Machine
+from pgtrial.model.errors import ArmError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pgtrial.servers.installations import ServerBinaries
+    from pgtrial.servers.templates import KeptCopy
+
+_ACCOUNTS = ("postgres", "nobody")
+
+
+class Room:
+    """Directories of one run, the journal of its changes, and the user that servers run as."""
+
+    larger: str
+    """What a user does where it is too small, for the end of a sentence."""
+
+    def __init__(self, machine: Machine, root: Path, account: str | None, sockets: Path) -> None:
+        self.machine = machine
+        self.root = root
+        self.account = account
+        """None: the user that the lab runs as, or logs in as."""
+        self.kept: dict[KeptCopy, Path] = {}
+        self.changes = HostJournal(root, machine)
+        """Where a change of the machine is written down before it is made."""
+        self.settled = 0
+        """How often the machine was lost and came back."""
+        self._sockets = sockets
+        self._count = 0
+
+    @property
+    def label(self) -> str:
+        """What messages about its space call it."""
+        return str(self.root)
+
+    def hurry(self) -> None:
+        """The user has interrupted the lab and waits for its end: a machine that does not answer is not waited for."""
+
+    def directory(self, name: str) -> Path:
+        """A fresh path, not yet made, on the file system of the templates."""
+        self._count += 1
+        return self.root / f"{self._count:03}-{name}"
+
+    def socket_directory(self) -> Path:
+        """A new directory for one server's Unix socket: short, and open to root and the servers' account alone."""
+        self._count += 1
+        return self._private(self._sockets / str(self._count))
+
+    def own(self, path: Path) -> None:
+        """Give a path to the servers' account."""
+        if self.account is not None:
+            self.machine.chown(path, self.account)
+
+    def run(self, command: Sequence[str | Path], text_in: str | None = None) -> Done:
+        """Run a command to its end as the servers' account. Raises HostTrouble."""
+        return self.machine.run(command, text_in=text_in, user=self.account)
+
+    def shell(self, script: str, *words: str | Path, text_in: str | None = None) -> str:
+        """What a script prints that the servers' account runs. Raises HostError with the words of what failed."""
+        done = self.run(["sh", "-c", script, "sh", *words], text_in)
+        if done.status != 0:
+            said = " ".join((done.stderr or done.stdout).split())[:400] or f"status {done.status}"
+            raise HostError(f"{self.machine.label}: {said}")
+        return done.stdout
+
+    def write(self, path: Path, text: str) -> None:
+        """Write a file that the servers' account alone can read."""
+        self.shell('umask 077; cat > "$1"', path, text_in=text)
+
+    def name_of(self, server: ServerBinaries) -> str:
+        """What messages call a server: `PostgreSQL 18.6`, elsewhere with its host."""
+        return f"PostgreSQL {server.version}"
+
+    def _private(self, path: Path) -> Path:
+        self.machine.mkdir(path, 0o700)
+        self.own(path)
+        return path
+
+
+def servers_account(machine: Machine) -> str | None:
+    """Where root would run servers, `postgres` or `nobody`; None: the own user. Raises ArmError if neither exists."""
+    if not machine.root:
+        return None
+    for name in _ACCOUNTS:
+        if machine.looked(["id", "-u", name]).status == 0:
+            return name
+    raise ArmError(
+        f"PostgreSQL refuses to run as root and {machine.label} has neither a user postgres nor nobody: "
+        "create one (useradd --system postgres) or use an ordinary user"
+    )
