@@ -71,5 +71,7 @@ def test_programs_that_do_not_run_even_as_a_copy_are_refused(workspace, fresh_st
     for name in ("postgres", "initdb"):
         (prefix / "bin" / name).write_text("no program")
     broken = replace(require_server(18), bin=prefix / "bin")
-    with pytest.raises(ArmError, match=r"initdb: Permission denied\): install it where everyone can read it"):
+    with pytest.raises(
+        ArmError, match=r"initdb cannot be run: Permission denied\): install it where everyone can read it"
+    ):
         workspace.reachable(broken)

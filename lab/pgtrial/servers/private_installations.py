@@ -41,8 +41,9 @@ def reachable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinar
     copied = replace(server, bin=home / package.name / prefix.name / server.bin.name)
     trouble = _trouble(copied.bin, room)
     if trouble is not None:
+        user = room.account or os.geteuid()
         raise ArmError(
-            f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {room.account}, nor can "
+            f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {user}, nor can "
             f"its copy in {copied.bin} ({trouble}): install it where everyone can read it"
         )
     return copied
