@@ -45,9 +45,7 @@ def command(
 
     Nothing is connected to: servers and machines need not exist yet.
     """
-    spec = read(study, profile)
-    if seed is not None:
-        spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
+    spec = read(study, profile, seed)
     spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     plan = plan_now(spec)
     found = warnings(spec, plan)

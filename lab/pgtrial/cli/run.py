@@ -57,9 +57,7 @@ def command(
         return conduct(there, _at(there, fleet, changed=machines is not None or pack), as_json=json)
     if study is None:
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
-    spec = read(study, profile)
-    if seed is not None:
-        spec = spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
+    spec = read(study, profile, seed)
     return start(study_options.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
 
 

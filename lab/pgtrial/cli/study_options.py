@@ -18,14 +18,15 @@ Profile = Annotated[
 Seed = Annotated[int | None, typer.Option(help="Seed of the order; default: the study's, else drawn.", min=0)]
 
 
-def read(study: str, profile: str | None) -> StudySpec:
-    """The spec of a study file or a bundled study (`@name`); says which profile it is where none was asked for."""
+def read(study: str, profile: str | None, seed: int | None = None) -> StudySpec:
+    """The spec of a study file or a bundled study (`@name`); prints which profile it is where none was asked for."""
     names = profiles_of(study)
     if profile is None and names:
         profile = names[0]
         others = " or ".join(f"--profile {name}" for name in names[1:]) or "it has no other"
         print(f"pgtrial: profile {profile} of {study}; {others}", file=sys.stderr)
-    return read_study(study, profile, builds_here)
+    spec = read_study(study, profile, builds_here)
+    return spec if seed is None else spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
 
 
 def builds_here() -> list[Build]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
+from hdrh.histogram import HdrHistogram
 
-from pgtrial.conduct.estimate_so_far import failure_spans, summary_so_far
 from pgtrial.loads.engine import Event
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import ClientUse, ClientWarning, FailureSpan, Latency, Phase, ServiceTime
@@ -18,6 +19,8 @@ PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""
 
 _WHOLE_SECOND = 0.9
+_LONGEST_US = 3_600_000_000
+_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
 
 class Outcome:
@@ -75,7 +78,7 @@ class Outcome:
     @property
     def failure_spans(self) -> list[FailureSpan]:
         """When transactions failed, by kind."""
-        return failure_spans(self.ticks)
+        return _failure_spans(self.ticks)
 
     @property
     def tasks(self) -> TaskSummary | None:
@@ -126,7 +129,7 @@ class Outcome:
         return measured.get("histogram") if measured else None
 
     def _summary(self, phase: str) -> Mapping[str, Any] | None:
-        return summary_so_far(self.ticks, phase) if self.done is None else self.done.get(phase)
+        return _summary_so_far(self.ticks, phase) if self.done is None else self.done.get(phase)
 
     def timeline(self) -> pl.DataFrame:
         """One row per whole second; the rest after the last whole second is left to the summaries."""
@@ -195,3 +198,58 @@ def _nothing_done(tasks: TaskSummary | None) -> str:
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())[:300]
+
+
+def _failure_spans(ticks: Sequence[Event]) -> list[FailureSpan]:
+    """First and last second of each kind of failure, and how many there were, by phase."""
+    seen: dict[tuple[Any, str], list[tuple[int, int]]] = {}
+    for tick in ticks:
+        for kind, failures in tick.get("failures", {}).items():
+            seen.setdefault((tick["phase"], kind), []).append((tick["second"], failures))
+    return [
+        FailureSpan(
+            phase=phase,
+            kind=kind,
+            first_s=found[0][0],
+            last_s=found[-1][0],
+            failures=sum(number for _, number in found),
+        )
+        for (phase, kind), found in seen.items()
+    ]
+
+
+def _summary_so_far(ticks: Sequence[Event], phase: str) -> Event | None:
+    """The summary of a phase from its seconds, in the engine's form, for an engine that could not report any more."""
+    own = [tick for tick in ticks if tick["phase"] == phase]
+    seconds = sum(tick.get("seconds", 1.0) for tick in own)
+    if not seconds:
+        return None
+    failures: Counter[str] = Counter()
+    for tick in own:
+        failures.update(tick.get("failures", {}))
+    transactions = sum(tick["transactions"] for tick in own)
+    merged = HdrHistogram(1, _LONGEST_US, 3)
+    for tick in own:
+        if tick.get("histogram"):
+            merged.decode_and_add(tick["histogram"])
+    return {
+        "duration_s": seconds,
+        "transactions": transactions,
+        "failures": dict(failures),
+        "tps": transactions / seconds,
+        "latency_us": _latency(merged),
+        "histogram": merged.encode().decode() if merged.get_total_count() else None,
+    }
+
+
+def _latency(merged: HdrHistogram) -> dict[str, float] | None:
+    if not merged.get_total_count():
+        return None
+    moments = {
+        "mean": merged.get_mean_value(),
+        "stddev": merged.get_stddev(),
+        "min": merged.get_min_value(),
+        "max": merged.get_max_value(),
+    }
+    at = {name: merged.get_value_at_percentile(share) for name, share in _PERCENTILES.items()}
+    return {name: float(value) for name, value in (moments | at).items()}

@@ -10,7 +10,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -19,23 +18,22 @@ from typing import Any
 import psycopg
 
 from pgtrial.conduct import leftovers
+from pgtrial.conduct.course import Course, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
-from pgtrial.conduct.observed import Observation, observed
 from pgtrial.conduct.outcome import PHASES, Outcome
 from pgtrial.conduct.progress import Listener, Preparing, Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import counters, server_log
 from pgtrial.evidence.observe.host import read_host
+from pgtrial.evidence.observe.sampler import Observation
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.load_makers import Load, LoadMaker, LoadOrder, OneEngine
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StudyError, TrialError
-from pgtrial.model.records.machines import MachineShare
-from pgtrial.model.records.study import LoadPoint, PlannedTrial, Trial
-from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.records.study import PlannedTrial, Trial
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm
 from pgtrial.store.directory import StudyDirectory
@@ -46,57 +44,6 @@ ENGINE_GRACE_S = 60.0
 
 WhileServed = Callable[[Arm, Target, int | None], None]
 """Arm, where its server is, and the place that the trial has."""
-
-
-@dataclass
-class _Course:
-    """What a trial is to do, and what is gathered while it runs."""
-
-    load: LoadSection
-    planned: PlannedTrial
-    point: LoadPoint
-    script: Path | None
-    directory: Path
-    listener: Listener
-    engine_grace_s: float
-    maker: LoadMaker
-    timings: dict[str, float] = field(default_factory=dict)
-    outcome: Outcome = field(default_factory=Outcome)
-    reason: str | None = None
-    notes: list[str] = field(default_factory=list)
-    deltas: counters.Counters = field(default_factory=dict)
-    relations_before: counters.Counters = field(default_factory=dict)
-    relations: counters.Counters = field(default_factory=dict)
-    checkpoint_s: float | None = None
-    observation: Observation | None = None
-    round_trip_us: float | None = None
-    not_permitted: list[str] = field(default_factory=list)
-    server_said: list[str] = field(default_factory=list)
-    lost: str | None = None
-    table_created_s: float | None = None
-    machines: list[MachineShare] = field(default_factory=list)
-
-    def lose(self, error: psycopg.Error) -> None:
-        """The lab's own session broke in mid-load: the engine is to tell all the same what it measured."""
-        self.lost = self.lost or _sentence(error)
-
-    def fail(self, reason: str) -> None:
-        """The first reason counts."""
-        self.reason = self.reason or reason
-
-    def fail_with(self, reason: str) -> None:
-        """What befell the server's host explains what came before, and is told with it."""
-        before = (self.reason or "").removesuffix(".")
-        self.reason = reason if before in reason else f"{before}; {reason}"
-
-    @property
-    def brought(self) -> bool:
-        """Whether the workload brings its own tables, in place of pgbench's."""
-        return self.point.sysbench or self.point.tasks is not None
-
-    def note(self, text: str | None) -> None:
-        if text is not None and text not in self.notes:
-            self.notes.append(text)
 
 
 def run_trial(
@@ -119,7 +66,7 @@ def run_trial(
     maker = maker or OneEngine()
     notes = maker.ready(lambda text: listener(Preparing(text)))
     directory = study.begin_trial(planned)
-    course = _Course(study.spec.load, planned, point, script, directory, listener, engine_grace_s, maker, notes=notes)
+    course = Course(study.spec.load, planned, point, script, directory, listener, engine_grace_s, maker, notes=notes)
     started = _now()
     has_ended = False
     must_stop: ArmError | HostTrouble | None = None
@@ -131,18 +78,18 @@ def run_trial(
             try:
                 _load_and_collect(course, arm, target)
             except (TrialError, psycopg.Error) as error:
-                course.fail(_sentence(error))
+                course.fail(sentence(error))
             has_ended = True
             try:
                 arm.fetch_log(log)
             except TrialError as error:
-                course.fail(_sentence(error))
+                course.fail(sentence(error))
             # what follows is the lab's own stop of the server
             course.server_said = server_log.last_lines(log, said_before)
             if course.reason is None and course.lost is None and while_served is not None:
                 while_served(arm, target, planned.place)
     except TrialError as error:
-        course.fail_with(_sentence(error))
+        course.fail_with(sentence(error))
     except (ArmError, HostTrouble) as error:
         if not has_ended:
             raise
@@ -156,7 +103,7 @@ def run_trial(
     return trial
 
 
-def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
+def _load_and_collect(course: Course, arm: Arm, target: Target) -> None:
     load = course.load
     warmup_s, _ = load.phases_s
     with ExitStack() as stack:
@@ -167,7 +114,7 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
         others = counters.count_clients(session)
         before: counters.Counters | None = None
         measured_since: float | None = None
-        with _timed(course, "load"), observed(course, arm, target) as sampler, _engine(course, target) as run:
+        with course.timed("load"), observed(course, arm, target) as sampler, _engine(course, target) as run:
             sampler.load_begins(run.pid)
             for event in run.events(time.monotonic() + load.longest_s + course.engine_grace_s):
                 course.outcome.add(event)
@@ -188,7 +135,7 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
             course.machines = run.machines(course.outcome.done)
             _check_script(course, run)
             course.reason = run.trouble or course.outcome.failure(status, run.last_words())
-        with _timed(course, "collect"):
+        with course.timed("collect"):
             checkpoint.close()
             course.checkpoint_s = checkpoint.duration_s
             course.note(checkpoint.note(measured_since))
@@ -203,11 +150,9 @@ def _load_and_collect(course: _Course, arm: Arm, target: Target) -> None:
         _settle_loss(course)
 
 
-def _make_ready(
-    course: _Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint
-) -> None:
+def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint) -> None:
     """All that comes before the load: the arm's SQL, warm relations, and what is looked at while nothing else runs."""
-    with _timed(course, "warm"):
+    with course.timed("warm"):
         run_setup_sql(session, arm.name, arm.setup)
         missed = warm_relations(session, arm.setup, brought=course.brought)
         course.not_permitted += [missed] if missed else []
@@ -219,7 +164,7 @@ def _make_ready(
     course.round_trip_us = median_round_trip(session)
 
 
-def _settle_loss(course: _Course) -> None:
+def _settle_loss(course: Course) -> None:
     """A lab session that broke is the end of the trial, unless the study waits for servers: then the load decides."""
     if course.lost is None:
         return
@@ -234,7 +179,7 @@ def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, targe
     return counters.read_counters(session) | read_host(arm.machine, arm.data_directory, session, network=by_network)
 
 
-def _check_script(course: _Course, run: Load) -> None:
+def _check_script(course: Course, run: Load) -> None:
     """Raise StudyError if the engine did not begin for an error in the script, which no repetition mends."""
     if course.script is None or course.outcome.begun:
         return
@@ -244,7 +189,7 @@ def _check_script(course: _Course, run: Load) -> None:
 
 
 @contextmanager
-def _engine(course: _Course, target: Target) -> Iterator[Load]:
+def _engine(course: Course, target: Target) -> Iterator[Load]:
     order = LoadOrder(
         front_end(course.point),
         partial(engine_options, course.load, course.point, course.planned.seed, course.script),
@@ -261,7 +206,7 @@ def _engine(course: _Course, target: Target) -> Iterator[Load]:
     leftovers.forget(course.directory)
 
 
-def _record(course: _Course, started: str, host_seen: dict[str, dict[str, int]]) -> Trial:
+def _record(course: Course, started: str, host_seen: dict[str, dict[str, int]]) -> Trial:
     planned, outcome = course.planned, course.outcome
     panic = server_log.panic(course.server_said)
     if course.reason is not None and panic is not None:
@@ -308,20 +253,6 @@ def _write_measurements(directory: Path, outcome: Outcome, observation: Observat
             (directory / "latency.hdr").write_text(outcome.histogram + "\n")
     except OSError as error:
         raise cannot_write(directory, error) from error
-
-
-def _sentence(error: Exception) -> str:
-    text = " ".join(str(error).split())
-    return f"the server did not answer: {text}" if isinstance(error, psycopg.Error) else text
-
-
-@contextmanager
-def _timed(course: _Course, phase: str) -> Iterator[None]:
-    start = time.monotonic()
-    try:
-        yield
-    finally:
-        course.timings[phase] = time.monotonic() - start
 
 
 def _now() -> str:

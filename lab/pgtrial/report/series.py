@@ -105,14 +105,10 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
     A mean and not a median, so that the events add up to the load, and rare ones are not lost.
     """
-    frames = [
-        data.waits[trial.index].with_columns(trial=pl.lit(trial.index))
-        for trial in data.trials
-        if (trial.load_point, trial.arm) == (point, arm) and trial.index in data.waits
-    ]
-    if not frames:
+    seen = _of(data, data.waits, point, arm)
+    if seen.is_empty():
         return pl.DataFrame(schema={"second": pl.Int64(), "event": pl.String(), "sessions": pl.Float64()})
-    seen = pl.concat(frames).with_columns(bin=pl.col("second").floordiv(step) * step)
+    seen = seen.with_columns(bin=pl.col("second").floordiv(step) * step)
     sampled = seen.select("trial", "bin", "second").unique().group_by("bin").len("samples")
     named = pl.concat_str(["wait_event_type", "wait_event"], separator=":")
     # one event has one name in all versions: 17 spelled those of I/O anew, WALSync became WalSync
@@ -130,12 +126,7 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
     """Event -> mean active sessions over the measured part; None where it was not observed."""
     span = max(1, math.ceil(data.measured_s))
-    frames = [
-        frame
-        for trial in data.trials
-        if (trial.load_point, trial.arm) == (point, arm) and (frame := data.waits.get(trial.index)) is not None
-    ]
-    if not any((frame["second"] >= 0).any() for frame in frames):
+    if not (_of(data, data.waits, point, arm)["second"] >= 0).any():
         return None
     seen = active_sessions(data, point, arm, span).filter(pl.col("second") == 0)
     return dict(zip(seen["event"], seen["sessions"], strict=True))

@@ -9,7 +9,7 @@ import altair as alt
 
 from pgtrial.model.records.results import BlockRatio, Claim
 from pgtrial.model.units import percent
-from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure
+from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, numbered
 from pgtrial.report.data import StudyData
 from pgtrial.report.words import in_regime
 
@@ -40,12 +40,7 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
         .transform_filter(of_chosen)
         .mark_point(size=90, opacity=1, color="--accent", fill="--accent")
         .encode(
-            x=alt.X(
-                "block:Q",
-                title=primary.unit,
-                axis=alt.Axis(grid=False, values=blocks, format="d", labelOverlap=True),
-                scale=alt.Scale(domain=[blocks[0] - 0.5, blocks[-1] + 0.5], nice=False),
-            ),
+            x=numbered("block:Q", primary.unit, blocks),
             y=y,
             shape=alt.Shape(
                 "order:N", title=None, sort=orders, legend=alt.Legend(symbolFillColor="transparent", labelLimit=320)

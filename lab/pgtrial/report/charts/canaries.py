@@ -7,7 +7,7 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.report.charts.parts import DASHES, SHAPES, ZERO_LABEL, Canvas, Figure
+from pgtrial.report.charts.parts import ZERO_LABEL, Canvas, Figure, arm_colour, arm_dash, arm_shape, numbered
 from pgtrial.report.data import StudyData
 from pgtrial.statistics.canaries import PROBES, judgements
 
@@ -30,20 +30,11 @@ def canary_chart(data: StudyData) -> list[Figure]:
     ]
     names = [NAMES[probe] for probe in PROBES if any(row["probe"] == NAMES[probe] for row in rows)]
     numbers = sorted({row["canary"] for row in rows})
-    x = alt.X(
-        "canary:Q",
-        title="canary",
-        axis=alt.Axis(grid=False, values=numbers, format="d", labelOverlap=True),
-        scale=alt.Scale(domain=[numbers[0] - 0.5, numbers[-1] + 0.5], nice=False),
-    )
     y = alt.Y("change:Q", title=None, axis=alt.Axis(format="+.0%", labelExpr=ZERO_LABEL), scale=alt.Scale(zero=True))
-    colour = alt.Color("probe:N", scale=alt.Scale(domain=names), title=None, sort=None)
-    shape = alt.Shape("probe:N", scale=alt.Scale(domain=names, range=SHAPES[: len(names)]), title=None, sort=None)
-    dash = alt.StrokeDash("probe:N", scale=alt.Scale(domain=names, range=DASHES[: len(names)]), title=None, sort=None)
     tooltip = ["canary:Q", "probe:N", "value:N", alt.Tooltip("change:Q", format="+.1%", title="against the median"),
                "taken:N"]  # fmt: skip
     canvas = Canvas()
-    base = canvas.chart(rows).encode(x=x, y=y, color=colour)
+    base = canvas.chart(rows).encode(x=numbered("canary:Q", "canary", numbers), y=y, color=arm_colour(names, "probe:N"))
     layers: list[Any] = [canvas.chart([{"zero": 0}]).mark_rule(color="--soft").encode(y="zero:Q")]
     if marked:
         spans = canvas.chart(marked)
@@ -54,8 +45,8 @@ def canary_chart(data: StudyData) -> list[Figure]:
             .encode(x=alt.X("middle:Q"), y=alt.value(0), text="label:N")
         )
     layers += [
-        base.mark_line(strokeWidth=1.5, opacity=0.6).encode(strokeDash=dash),
-        base.mark_point(filled=True, size=60, opacity=1).encode(shape=shape, tooltip=tooltip),
+        base.mark_line(strokeWidth=1.5, opacity=0.6).encode(strokeDash=arm_dash(names, "probe:N")),
+        base.mark_point(filled=True, size=60, opacity=1).encode(shape=arm_shape(names, "probe:N"), tooltip=tooltip),
     ]
     widest = max(rows, key=lambda row: abs(row["change"]))
     alt_text = (

@@ -70,18 +70,30 @@ class Canvas:
         return Figure(title, text, spec, unit, wide)
 
 
-def arm_colour(arms: list[str], **options: Any) -> alt.Color:
-    """Colour by arm, the same in all charts; the palette is the page's."""
-    return alt.Color("arm:N", scale=alt.Scale(domain=arms), title=None, sort=None, **options)
+def arm_colour(names: list[str], field: str = "arm:N", **options: Any) -> alt.Color:
+    """Colour by arm (or another field), the same in all charts; the palette is the page's."""
+    return alt.Color(field, scale=alt.Scale(domain=names), title=None, sort=None, **options)
 
 
-def arm_shape(arms: list[str], **options: Any) -> alt.Shape:
-    """Shape by arm, so that colour is never the only sign."""
-    shapes = [SHAPES[i % len(SHAPES)] for i in range(len(arms))]
-    return alt.Shape("arm:N", scale=alt.Scale(domain=arms, range=shapes), title=None, sort=None, **options)
+def arm_shape(names: list[str], field: str = "arm:N", **options: Any) -> alt.Shape:
+    """Shape by arm (or another field), so that colour is never the only sign."""
+    return alt.Shape(field, scale=_repeated(names, SHAPES), title=None, sort=None, **options)
 
 
-def arm_dash(arms: list[str]) -> alt.StrokeDash:
-    """Line pattern by arm."""
-    dashes = [DASHES[i % len(DASHES)] for i in range(len(arms))]
-    return alt.StrokeDash("arm:N", scale=alt.Scale(domain=arms, range=dashes), title=None, sort=None)
+def arm_dash(names: list[str], field: str = "arm:N") -> alt.StrokeDash:
+    """Line pattern by arm (or another field)."""
+    return alt.StrokeDash(field, scale=_repeated(names, DASHES), title=None, sort=None)
+
+
+def _repeated(names: list[str], values: Sequence[Any]) -> alt.Scale:
+    return alt.Scale(domain=names, range=[values[place % len(values)] for place in range(len(names))])
+
+
+def numbered(field: str, title: str, numbers: Sequence[int]) -> alt.X:
+    """A horizontal axis of whole numbers, such as those of blocks, in ascending order."""
+    return alt.X(
+        field,
+        title=title,
+        axis=alt.Axis(grid=False, values=list(numbers), format="d", labelOverlap=True),
+        scale=alt.Scale(domain=[numbers[0] - 0.5, numbers[-1] + 0.5], nice=False),
+    )

@@ -11,7 +11,9 @@ import altair as alt
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.data import StudyData
 
-_TITLE = "second of the measured part"
+SECONDS = "second of the measured part"
+"""Title of the axis."""
+
 _MOST_BINS = 60
 """Bins of one chart, which keeps the page small."""
 
@@ -30,7 +32,7 @@ def seconds_axis(first: int, last: int) -> alt.X:
     """The seconds, in a field `s`; the warm-up lies left of zero."""
     return alt.X(
         "s:Q",
-        title=_TITLE,
+        title=SECONDS,
         scale=alt.Scale(domain=[first, max(last, first + 1)], nice=False),
         axis=alt.Axis(grid=False, tickMinStep=1),
     )
@@ -41,7 +43,7 @@ def start_of_measuring(canvas: Canvas, first: int, last: int) -> list[Any]:
     if not first < 0 < last:
         return []
     rule = canvas.chart([{"at": 0}]).mark_rule(color="--soft", strokeDash=[3, 3])
-    return [rule.encode(x=alt.X("at:Q", title=_TITLE))]
+    return [rule.encode(x=alt.X("at:Q", title=SECONDS))]
 
 
 def stacked(

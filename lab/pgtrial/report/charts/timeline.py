@@ -8,6 +8,7 @@ from typing import Any
 import altair as alt
 
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
+from pgtrial.report.charts.seconds import SECONDS, seconds_axis
 from pgtrial.report.data import StudyData, whole_seconds
 
 _MOST_POINTS = 150
@@ -39,12 +40,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         ),
     )
     first, last = min(row["s"][0] for row in rows), max(row["s"][-1] for row in rows)
-    x = alt.X(
-        "s:Q",
-        title="second of the measured part",
-        scale=alt.Scale(domain=[first, last], nice=False),
-        axis=alt.Axis(grid=False, tickMinStep=1),
-    )
+    x = seconds_axis(first, last)
     y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
     canvas = Canvas()
     base = (
@@ -54,7 +50,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     layers: list[Any] = []
     if first < 0:
         warmup = canvas.chart([{"from": first, "to": 0}]).mark_rect(color="--band", opacity=0.7)
-        layers.append(warmup.encode(x=alt.X("from:Q", title="second of the measured part"), x2="to:Q"))
+        layers.append(warmup.encode(x=alt.X("from:Q", title=SECONDS), x2="to:Q"))
     layers.append(
         base.mark_line(strokeWidth=1, opacity=0.35)
         .encode(x=x, y=y, color=arm_colour(arms), detail="trial:N", tooltip=tooltip)

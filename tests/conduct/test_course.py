@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 from typing import Any
 
-from pgtrial.conduct.observed import observed
+from pgtrial.conduct.course import observed
 from pgtrial.model.study.load_section import LoadSection
 
 

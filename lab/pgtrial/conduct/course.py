@@ -1,0 +1,124 @@
+"""The course of one trial: what it is to do, what is gathered while it runs, and the sampler around its load."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import psycopg
+
+from pgtrial.conduct.outcome import Outcome
+from pgtrial.conduct.progress import Listener
+from pgtrial.evidence.observe.counters import Counters
+from pgtrial.evidence.observe.sampler import Observation, Sampler
+from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.loads.target import Target
+from pgtrial.model.records.machines import MachineShare
+from pgtrial.model.records.study import LoadPoint, PlannedTrial
+from pgtrial.model.study.load_section import LoadSection
+from pgtrial.servers.arm import Arm
+
+
+@dataclass
+class Course:
+    """What a trial is to do, and what is gathered while it runs."""
+
+    load: LoadSection
+    planned: PlannedTrial
+    point: LoadPoint
+    script: Path | None
+    directory: Path
+    listener: Listener
+    engine_grace_s: float
+    maker: LoadMaker
+    timings: dict[str, float] = field(default_factory=dict)
+    outcome: Outcome = field(default_factory=Outcome)
+    reason: str | None = None
+    notes: list[str] = field(default_factory=list)
+    deltas: Counters = field(default_factory=dict)
+    relations_before: Counters = field(default_factory=dict)
+    relations: Counters = field(default_factory=dict)
+    checkpoint_s: float | None = None
+    observation: Observation | None = None
+    round_trip_us: float | None = None
+    not_permitted: list[str] = field(default_factory=list)
+    server_said: list[str] = field(default_factory=list)
+    lost: str | None = None
+    table_created_s: float | None = None
+    machines: list[MachineShare] = field(default_factory=list)
+
+    def lose(self, error: psycopg.Error) -> None:
+        """Note that the lab's own session broke during the load; the engine still reports what it measured."""
+        self.lost = self.lost or sentence(error)
+
+    def fail(self, reason: str) -> None:
+        """Note why the trial failed; the first reason counts."""
+        self.reason = self.reason or reason
+
+    def fail_with(self, reason: str) -> None:
+        """Note a failure of the server's host, which explains the reason that was noted before."""
+        before = (self.reason or "").removesuffix(".")
+        self.reason = reason if before in reason else f"{before}; {reason}"
+
+    @property
+    def brought(self) -> bool:
+        """Whether the workload has tables of its own, not pgbench's."""
+        return self.point.sysbench or self.point.tasks is not None
+
+    def note(self, text: str | None) -> None:
+        """Keep a sentence for the reader of the trial, once."""
+        if text is not None and text not in self.notes:
+            self.notes.append(text)
+
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
+        """Note how long a phase of the trial takes."""
+        start = time.monotonic()
+        try:
+            yield
+        finally:
+            self.timings[phase] = time.monotonic() - start
+
+
+def sentence(error: Exception) -> str:
+    """An error as one line; an error of the session names the server."""
+    text = " ".join(str(error).split())
+    return f"the server did not answer: {text}" if isinstance(error, psycopg.Error) else text
+
+
+class _NotWatching:
+    def load_begins(self, engine: int | None) -> None:
+        """Do nothing."""
+
+    def measure_begins(self) -> None:
+        """Do nothing."""
+
+
+@contextmanager
+def observed(course: Course, arm: Arm, target: Target) -> Iterator[Sampler | _NotWatching]:
+    """Sample server and host during the load; the observation is kept in the course, also after an error."""
+    if not course.load.observe:
+        yield _NotWatching()
+        return
+    sampler = Sampler(target.connect, arm.machine, arm.data_directory)
+    try:
+        with sampler:
+            yield sampler
+    finally:
+        found = sampler.seen(_measured_s(course))
+        course.observation = found
+        if found.cost:
+            course.deltas["sampler"] = found.cost
+        for note in found.notes:
+            course.note(note)
+
+
+def _measured_s(course: Course) -> float:
+    """Length of the measured part: as planned, or for tasks as measured."""
+    if not course.load.runs_tasks:
+        return course.load.duration
+    measured = course.outcome.measured
+    return measured.duration_s if measured else course.load.longest_s
