@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pgtrial.loads.fleet.distances import ROUND_TRIPS, Offset, check_offset, measure
+from pgtrial.loads.fleet.members import ROUND_TRIPS, Offset, check_offset, measure
 from pgtrial.model.errors import ArmError
 
 

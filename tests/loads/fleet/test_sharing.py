@@ -10,7 +10,7 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable, creation_s
 from pgtrial.loads.data_makers import tables_order
-from pgtrial.loads.fleet import sharing
+from pgtrial.loads.fleet import remote_engine
 from pgtrial.loads.fleet.fleet import Fleet
 from pgtrial.model.errors import ArmError
 from pgtrial.model.study.fleet import FleetSection
@@ -39,7 +39,7 @@ def machines():
 
 @pytest.fixture
 def fleet(machines, monkeypatch):
-    monkeypatch.setattr(sharing, "_LINES_S", 0.2)
+    monkeypatch.setattr(remote_engine, "_LINES_S", 0.2)
     fleet = Fleet(FleetSection(), machines, range(2))
     fleet.gather()
     return fleet

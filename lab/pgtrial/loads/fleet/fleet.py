@@ -13,8 +13,17 @@ from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
 from pgtrial.loads.engine import engine_path
 from pgtrial.loads.fleet.agent import identity, kind_of_machine
 from pgtrial.loads.fleet.cluster import joined
-from pgtrial.loads.fleet.distances import Offset, check_offset, measure, round_trips_us
-from pgtrial.loads.fleet.members import ANSWER_S, Hiring, MachineLost, Member, name_all
+from pgtrial.loads.fleet.members import (
+    ANSWER_S,
+    Hiring,
+    MachineLost,
+    Member,
+    Offset,
+    check_offset,
+    measure,
+    name_all,
+    round_trips_us,
+)
 from pgtrial.loads.fleet.run import FleetRun
 from pgtrial.loads.fleet.scratch import clean
 from pgtrial.loads.fleet.sharing import make_shared

@@ -1,0 +1,88 @@
+"""One engine on a machine of the fleet, from its start to its end, and what travels there with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pgtrial.loads.fleet.members import ANSWER_S, Member
+from pgtrial.machines.cpus import cpu_numbers
+
+HERE = "."
+"""The folder that the files lie in: the engine works there, so that it has the same name on all machines."""
+
+_CERTIFICATES = ("PGSSLROOTCERT", "PGSSLCERT", "PGSSLKEY", "PGSSLCRL")
+
+_LINES_S = 2.0
+"""How long an agent waits for the next line before it answers that there is none."""
+
+END_S = 5.0
+"""Time limit for the end of an engine that has nothing more to do."""
+
+
+@dataclass(frozen=True)
+class Packed:
+    """Arguments, variables and files of an engine; the first two refer to the files in HERE."""
+
+    arguments: Sequence[str]
+    environment: Mapping[str, str] = field(repr=False)
+    files: Mapping[str, bytes] = field(repr=False)
+    cpus: Sequence[int] | None = None
+
+    def order(self, *more: str, one_output: bool = False) -> dict[str, Any]:
+        """As an agent takes it, with further arguments behind the front end's name."""
+        front_end, *rest = self.arguments
+        return {
+            "arguments": [front_end, *more, *rest],
+            "environment": dict(self.environment),
+            "files": dict(self.files),
+            "cpus": self.cpus,
+            "one_output": one_output,
+        }
+
+
+def pack(
+    arguments: Sequence[str], variables: Mapping[str, str], folder: Path | None, cpus: str | None = None
+) -> Packed:
+    """Take along the certificates, and the files of a folder that arguments and variables refer to."""
+    files: dict[str, bytes] = {}
+    if folder is not None:
+        files |= {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+        arguments = [argument.replace(str(folder), HERE) for argument in arguments]
+        variables = {name: value.replace(str(folder), HERE) for name, value in variables.items()}
+    for name in _CERTIFICATES:
+        path = Path(variables.get(name, ""))
+        if path.is_file():
+            files[name] = path.read_bytes()
+            variables = {**variables, name: f"{HERE}/{name}"}
+    return Packed(arguments, variables, files, sorted(cpu_numbers(cpus)) if cpus is not None else None)
+
+
+@dataclass(frozen=True)
+class RemoteEngine:
+    """The engine of one member. Where it waits for an answer, it raises MachineLost."""
+
+    member: Member
+
+    def begin(self, order: Mapping[str, Any]) -> Future[Any]:
+        """Start it; the answer is why that is not possible, or None."""
+        return self.member.call("begin", order)
+
+    def lines(self) -> Iterator[list[str]]:
+        """Its lines in batches, some of them empty, until its output ends."""
+        last = False
+        while not last:
+            lines, last = self.member.ask("lines", _LINES_S, patience_s=_LINES_S + ANSWER_S)
+            yield lines
+
+    def interrupt(self) -> None:
+        """Ask it to stop; it still reports what it measured."""
+        self.member.call("interrupt")
+
+    def end(self) -> tuple[int | None, list[str]]:
+        """Wait for its end, which is forced after END_S: the exit status, negative for a signal, and last messages."""
+        ended = self.member.ask("end", END_S, patience_s=END_S + ANSWER_S)
+        return ended["status"], ended["messages"]
