@@ -39,6 +39,8 @@ def test_help_names_every_command_without_importing_them():
         "plan",
         "verdict",
         "report",
+        "bundle",
+        "verify",
         "facts",
         "studies",
         "list",
@@ -51,7 +53,8 @@ def test_help_names_every_command_without_importing_them():
 
 
 @pytest.mark.parametrize(
-    "command", ["demo", "run", "compare", "plan", "verdict", "report", "facts", "studies", "list", "cleanup"]
+    "command",
+    ["demo", "run", "compare", "plan", "verdict", "report", "bundle", "verify", "facts", "studies", "list", "cleanup"],
 )
 def test_every_command_explains_itself(command):
     code = (

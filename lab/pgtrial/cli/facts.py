@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import tempfile
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -27,6 +28,7 @@ from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace, state_root
+from pgtrial.store.bundle import is_bundle, open_study
 
 _NOT_SHOWN = ("defaults", "sources")
 
@@ -34,7 +36,10 @@ _NOT_SHOWN = ("defaults", "sources")
 def command(
     study: Annotated[
         str | None,
-        typer.Argument(help="A study file or @NAME: its arms are started and looked at; default: this machine."),
+        typer.Argument(
+            help="A study file or @NAME: its arms are started and looked at. A study directory or a bundle: what is "
+            "stored of them. Default: this machine."
+        ),
     ] = None,
     profile: Profile = None,
     fleet: study_options.Fleet = None,
@@ -48,6 +53,13 @@ def command(
         if profile is not None or fleet is not None:
             raise StudyError("--profile and --fleet are of a study; name one")
         found, audited = {"this machine": collect_machine(_existing(state_root()), measure=True)}, None
+    elif Path(study).is_dir() or is_bundle(Path(study)):
+        if profile is not None or fleet is not None:
+            raise StudyError("--profile and --fleet are of a study that is to run; the facts of this one are stored")
+        with open_study(Path(study)) as stored:
+            found, audited = _titled(stored.deployment_facts().values()), stored.audit()
+        if not found:
+            raise StudyError(f"{study} has no facts yet; `pgtrial run {study}` collects them")
     else:
         spec = study_options.by_fleet(read(study, profile), fleet, None, pack=False)
         try:
@@ -77,7 +89,11 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
                 found.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))
     plan = make_plan(spec, spec.study.seed or 0, datetime.now(UTC).isoformat(timespec="seconds"))
     audited = audit(plan, {arm: known[0] for arm, known in found.items()}, spec, found)
-    return {_title(facts): facts for known in found.values() for facts in known}, audited
+    return _titled(found.values()), audited
+
+
+def _titled(deployments: Iterable[list[Facts]]) -> dict[str, Facts]:
+    return {_title(facts): facts for known in deployments for facts in known}
 
 
 def _title(facts: Facts) -> str:

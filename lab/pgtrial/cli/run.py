@@ -12,6 +12,7 @@ from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.store.bundle import is_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import with_fleet
 
@@ -57,6 +58,8 @@ def command(
         return conduct(there, _at(there, fleet, changed=machines is not None or pack), as_json=json)
     if study is None:
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
+    if is_bundle(Path(study)):
+        raise StudyError(f"{study} is a bundle; unpack it with `tar -xf`, and run its folder to go on with the study")
     spec = read(study, profile, seed)
     return start(study_options.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
 

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 from pgtrial.model.records.results import StudyResult
 from pgtrial.report import html, markdown
 from pgtrial.report.data import read_data
 from pgtrial.report.published import beside
 from pgtrial.report.sections import sections
 from pgtrial.store.directory import StudyDirectory
+
+
+def render(directory: StudyDirectory, form: Literal["md", "html"]) -> str:
+    """The report of a study as one text, Markdown or a page; writes nothing. Raises StoreError."""
+    data = read_data(directory)
+    return {"md": markdown.render, "html": html.render}[form](data, sections(data))
 
 
 def build_report(directory: StudyDirectory) -> StudyResult:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import filecmp
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from pgtrial.model.errors import StoreError
@@ -47,3 +50,24 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"cannot write {path}: {error.strerror or error}; choose a writable place with --results, or free some space"
     )
+
+
+@contextlib.contextmanager
+def new_file(path: Path) -> Iterator[Path]:
+    """Yields a hidden path to write to, which becomes `path` at the end. Raises StoreError if `path` is another file.
+
+    A file with the same bytes may be there already. Nothing is left behind by an error.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb") as file:
+            os.fsync(file.fileno())
+        if path.exists() and not filecmp.cmp(temporary, path, shallow=False):
+            raise StoreError(f"{path} exists and is another file; remove it, or name another with -o")
+        temporary.replace(path)
+        sync_directory(path.parent)
+    except OSError as error:
+        raise StoreError(f"cannot write {path}: {error.strerror or error}; name another place with -o") from error
+    finally:
+        temporary.unlink(missing_ok=True)

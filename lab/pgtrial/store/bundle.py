@@ -1,0 +1,347 @@
+"""A bundle: one study in one compressed file, with the digest of every part.
+
+The file is a tar archive (POSIX ustar) in xz, which any tar unpacks. Its first member is the manifest; the parts follow
+in the manifest's order. Owner, time and mode of the members are constants: the same study gives the same bytes. The
+reader accepts the one header that is possible for a part, so that links, devices and extended headers are rejected
+without being interpreted.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import io
+import lzma
+import os
+import re
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Annotated, BinaryIO, NoReturn
+
+from pydantic import AfterValidator, BaseModel, Field, ValidationError
+
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records import Record
+from pgtrial.store.directory import StudyDirectory
+
+SUFFIX = ".tar.xz"
+FORMAT = 1
+"""Version of the bundle's format; a reader refuses a higher one."""
+
+MANIFEST = "bundle.json"
+_FOLDER = "study"
+"""The folder that the archive holds, whatever the study's directory is called."""
+
+_MAGIC = b"\xfd7zXZ\0"
+_BLOCK = 512
+_CHUNK = 1 << 20
+_MEMORY = 1 << 27
+"""Most memory for decompression, bytes: what we write needs 9 MB."""
+_LARGEST_MANIFEST = 1 << 26
+_LARGEST_PART = (1 << 33) - 1
+_LARGEST_STUDY = 1 << 32
+"""Most bytes that are unpacked."""
+
+_TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
+_STUDY = tuple(
+    re.compile(pattern)
+    for pattern in (
+        r"(study\.toml|plan\.json|verdict\.json|published\.json|report\.md|report\.html)",
+        r"scripts/[^/]+",
+        r"facts/[^/]+(/\d+)?\.json",
+        r"canaries/\d+\.json",
+        r"voided/[^/]+/void\.json",
+        rf"{_TRIAL}/trial\.json",
+        rf"{_TRIAL}/timeline\.parquet",
+        rf"{_TRIAL}/waits\.parquet",
+        rf"{_TRIAL}/observed\.parquet",
+        rf"{_TRIAL}/provider\.parquet",
+        rf"{_TRIAL}/latency\.hdr",
+    )
+)
+"""The files that a report and a verdict are made of. Files of one kind stand together: they compress better."""
+
+
+def _safe(name: str) -> str:
+    """A relative path below the study, on every system. Raises ValueError."""
+    windows = PureWindowsPath(name)
+    plain = name.isprintable() and "\\" not in name and not windows.drive
+    if not plain or PurePosixPath(name).is_absolute() or {"", ".", ".."} & set(name.split("/")):
+        raise ValueError(f"{name!r} is not the name of a part")
+    _header(name, 0)
+    return name
+
+
+class Part(Record):
+    """One file of the study."""
+
+    name: Annotated[str, AfterValidator(_safe)] = Field(description="Path below the study's directory, with slashes.")
+    size: int = Field(ge=0, le=_LARGEST_PART, description="Bytes.")
+    sha256: str = Field(pattern="^[0-9a-f]{64}$")
+
+
+class Manifest(Record):
+    """bundle.json: the parts in their order."""
+
+    format: int = Field(FORMAT, ge=1)
+    parts: list[Part]
+
+
+class _AnyFormat(BaseModel):
+    """What every format of a manifest has."""
+
+    format: int
+
+
+# ---- writing
+
+
+def write_bundle(study: StudyDirectory, path: Path, *, everything: bool) -> Manifest:
+    """Write a study's bundle; without `everything` only what reports and verdicts are made of.
+
+    Raises StoreError for a file that cannot be a part, OSError where `path` cannot be written.
+    """
+    names = sorted(name for name in files_of(study.path) if everything or _kind(name) < len(_STUDY))
+    parts = [_part(study.path / name, name) for name in sorted(names, key=_kind)]
+    manifest = Manifest(parts=parts)
+    text = manifest.model_dump_json(indent=1).encode()
+    with lzma.open(path, "wb") as file:
+        _add(file, MANIFEST, len(text), io.BytesIO(text))
+        for part in parts:
+            with (study.path / part.name).open("rb") as source:
+                _add(file, part.name, part.size, source)
+        file.write(bytes(2 * _BLOCK))
+    return manifest
+
+
+def files_of(directory: Path) -> list[str]:
+    """Names of a study's files, as a bundle has them; hidden files are the lab's own and not the study's."""
+    found = []
+    for folder, folders, files in os.walk(directory):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [Path(folder, name).relative_to(directory).as_posix() for name in files if not name.startswith(".")]
+    return [name for name in found if name != MANIFEST]
+
+
+def _kind(name: str) -> int:
+    """Position of the name's pattern in _STUDY; its length for any other file."""
+    return next((i for i, pattern in enumerate(_STUDY) if pattern.fullmatch(name)), len(_STUDY))
+
+
+def _part(path: Path, name: str) -> Part:
+    size, sha256 = _measure(path)
+    try:
+        return Part(name=name, size=size, sha256=sha256)
+    except ValidationError as error:
+        raise StoreError(
+            f"{str(path)!r} cannot be bundled: its name is too long or not portable, or it has 8 GB or more; "
+            "move it out of the study's directory"
+        ) from error
+
+
+def _measure(path: Path) -> tuple[int, str]:
+    """Size and SHA-256 of a file. Raises StoreError."""
+    try:
+        with path.open("rb") as file:
+            sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            return file.tell(), sha256
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _add(file: BinaryIO | lzma.LZMAFile, name: str, size: int, source: BinaryIO) -> None:
+    file.write(_header(name, size))
+    shutil.copyfileobj(source, file, _CHUNK)
+    file.write(_padding(size))
+
+
+def _header(name: str, size: int) -> bytes:
+    """The one header of a part; raises ValueError for a name that is too long."""
+    info = tarfile.TarInfo(f"{_FOLDER}/{name}")
+    info.size = size
+    return info.tobuf(tarfile.USTAR_FORMAT, "utf-8", "strict")
+
+
+def _padding(size: int) -> bytes:
+    return bytes(-size % _BLOCK)
+
+
+# ---- reading
+
+
+def is_bundle(path: Path) -> bool:
+    """Whether the file looks like a bundle; its content decides when it is read."""
+    try:
+        with path.open("rb") as file:
+            return file.read(len(_MAGIC)) == _MAGIC
+    except OSError:
+        return False
+
+
+@contextlib.contextmanager
+def open_study(path: Path) -> Iterator[StudyDirectory]:
+    """The study of a directory or of a bundle. Raises StoreError.
+
+    All digests of a bundle are checked. Its study is unpacked into a private directory, which is removed at the end;
+    files that are not needed for a report are not unpacked.
+    """
+    if not path.is_file():
+        yield StudyDirectory.open(path)
+        return
+    with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
+        try:
+            _unpack(path, Path(folder))
+            yield StudyDirectory.open(Path(folder))
+        except StoreError as error:
+            # the user knows the bundle, not its copy
+            raise StoreError(str(error).replace(folder, str(path))) from error
+
+
+def manifest_of(study: StudyDirectory) -> Manifest | None:
+    """The manifest of a study that was unpacked; None for one that was never bundled. Raises StoreError."""
+    path = study.path / MANIFEST
+    try:
+        return _manifest(path.read_bytes(), path)
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def check_parts(directory: Path, manifest: Manifest) -> None:
+    """Compare the files of an unpacked bundle with the manifest. Raises StoreError for the first that differs."""
+    for part in manifest.parts:
+        path = directory / part.name
+        if not path.exists():
+            raise StoreError(f"{path} is missing; unpack the bundle again")
+        if _measure(path) != (part.size, part.sha256):
+            raise StoreError(f"{path} is not as it was bundled: its SHA-256 is another; unpack the bundle again")
+
+
+def _unpack(path: Path, folder: Path) -> None:
+    """Check a bundle and write the study that it holds. Raises StoreError."""
+    try:
+        with path.open("rb") as file:
+            reader = _Reader(path, file)
+            manifest = reader.manifest()
+            if sum(part.size for part in manifest.parts if _kind(part.name) < len(_STUDY)) > _LARGEST_STUDY:
+                raise StoreError(f"{path} holds more than {_LARGEST_STUDY >> 30} GB; unpack it with tar -xf")
+            for part in manifest.parts:
+                reader.copy(part, folder / part.name if _kind(part.name) < len(_STUDY) else None)
+            reader.finish()
+            (folder / MANIFEST).write_text(manifest.model_dump_json())
+    except OSError as error:
+        raise StoreError(
+            f"{path} cannot be read or unpacked: {error.strerror or error}; TMPDIR names another place to unpack it"
+        ) from error
+
+
+def _manifest(text: bytes, path: Path) -> Manifest:
+    try:
+        version = _AnyFormat.model_validate_json(text).format
+        if version > FORMAT:
+            raise StoreError(f"{path} was written by a newer pgtrial (format {version} of bundles); upgrade")
+        manifest = Manifest.model_validate_json(text)
+    except ValidationError as error:
+        what = error.errors(include_url=False, include_input=False)[0]["msg"]
+        raise StoreError(f"{path} is damaged: its manifest is invalid ({what}); get it again") from error
+    if len({part.name for part in manifest.parts}) < len(manifest.parts):
+        raise StoreError(f"{path} is damaged: its manifest names a part twice; get it again")
+    return manifest
+
+
+class _Reader:
+    """Reads a bundle from its beginning to its end, once. Methods raise StoreError."""
+
+    def __init__(self, path: Path, file: BinaryIO):
+        self._path = path
+        self._file = file
+        self._xz = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=_MEMORY)
+        self._at = "its manifest"
+
+    def manifest(self) -> Manifest:
+        head = self._file.read(len(_MAGIC))
+        if not _MAGIC.startswith(head):
+            self._not_a_bundle()
+        self._file.seek(0)
+        try:
+            header = self._read(_BLOCK)
+            size = tarfile.TarInfo.frombuf(header, "utf-8", "strict").size
+            ours = header == _header(MANIFEST, size)
+        except (tarfile.TarError, ValueError):
+            ours = False
+        if not ours or size > _LARGEST_MANIFEST:
+            self._not_a_bundle()
+        text = self._read(size)
+        self._pad(size)
+        return _manifest(text, self._path)
+
+    def copy(self, part: Part, target: Path | None) -> None:
+        """Check the next part, and write it to `target`."""
+        self._at = f"part {part.name}"
+        header = self._read(_BLOCK)
+        if header != _header(part.name, part.size):
+            try:
+                there = tarfile.TarInfo.frombuf(header, "utf-8", "replace").name == f"{_FOLDER}/{part.name}"
+            except tarfile.TarError:
+                there = False
+            self._fail(f"{self._at} is {'altered: its header is another' if there else 'missing'}")
+        sha256 = hashlib.sha256()
+        with contextlib.ExitStack() as stack:
+            file = None
+            if target is not None:
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(target.open("xb"))
+            for piece in self._pieces(part.size):
+                sha256.update(piece)
+                if file is not None:
+                    file.write(piece)
+        self._pad(part.size)
+        if sha256.hexdigest() != part.sha256:
+            self._fail(f"{self._at} is altered: its SHA-256 is not that of the manifest")
+
+    def finish(self) -> None:
+        """Check that nothing follows the last part."""
+        self._at = "its end"
+        if any(self._read(2 * _BLOCK)):
+            self._fail("something follows its last part")
+        while not self._xz.eof:
+            if self._decompress(1):
+                self._fail("something follows its last part")
+        if self._xz.unused_data or self._file.read(1):
+            self._fail("something follows its last part")
+
+    def _read(self, size: int) -> bytes:
+        return b"".join(self._pieces(size))
+
+    def _pad(self, size: int) -> None:
+        padding = _padding(size)
+        if self._read(len(padding)) != padding:
+            self._fail(f"{self._at} is altered: it is longer than the manifest says")
+
+    def _pieces(self, size: int) -> Iterator[bytes]:
+        while size:
+            if self._xz.eof:
+                self._fail(f"it ends before {self._at}: parts are missing")
+            piece = self._decompress(min(size, _CHUNK))
+            size -= len(piece)
+            yield piece
+
+    def _decompress(self, most: int) -> bytes:
+        """Some of the next bytes; none where more of the file has to be read first."""
+        compressed = b""
+        if self._xz.needs_input and not (compressed := self._file.read(_CHUNK)):
+            raise StoreError(f"{self._path} is cut short, at {self._at}; get it again")
+        try:
+            return self._xz.decompress(compressed, most)
+        except lzma.LZMAError as error:
+            raise StoreError(f"{self._path} is damaged, at {self._at} ({error}); get it again") from error
+
+    def _fail(self, what: str) -> NoReturn:
+        raise StoreError(f"{self._path} is not as it was bundled: {what}; get it again")
+
+    def _not_a_bundle(self) -> NoReturn:
+        raise StoreError(f"{self._path} is not a bundle; `pgtrial bundle DIRECTORY` makes one of a study")
