@@ -9,7 +9,7 @@ ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*
 PROCESSES := --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --no-loadscope-reorder
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*') pyproject.toml
 
-.PHONY: help build old-servers demo test test-engine test-lab quick record lint bench clean
+.PHONY: help build old-servers demo test test-engine test-lab quick record examples lint bench clean
 
 build: $(VENV)/.built
 
@@ -21,6 +21,7 @@ help:
 	@echo '             answer from tests/engine/recorded where a recording fits, with CI=true they are all run'
 	@echo 'make record  run the original pgbench and sysbench and write anew what they answer; look at the diff'
 	@echo 'make old-servers   the servers of PostgreSQL 9.6 to 14 for the tests, in .venv; make test does it too'
+	@echo 'make examples  write the bundles and reports of docs/examples anew from their trials; look at the diff'
 	@echo 'make lint    formatting, lint, types and the order of the rooms'
 	@echo 'make bench   the measurements of the documentation'
 
@@ -61,6 +62,17 @@ quick: $(VENV)/.dev
 record: $(VENV)/.dev
 	rm -rf tests/engine/recorded
 	CI=true PGTRIAL_RECORD=1 $(BIN)/python -m pytest $(PROCESSES) -m like_pgbench tests/engine
+
+examples: build
+	set -e; for bundle in docs/examples/*.tar.xz; do \
+	    folder=$$(mktemp -d); \
+	    tar -xf $$bundle -C $$folder; \
+	    $(BIN)/pgtrial report $$folder/study; \
+	    $(BIN)/pgtrial bundle $$folder/study -o $$folder/anew; \
+	    cp $$folder/anew $$bundle; \
+	    cp $$folder/study/report.md $${bundle%.tar.xz}.md; \
+	    rm -r $$folder; \
+	done
 
 lint: $(VENV)/.dev
 	cd engine && cargo fmt --check && cargo clippy --locked --all-targets --quiet -- -D warnings

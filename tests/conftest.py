@@ -8,7 +8,7 @@ import shutil
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NoReturn
 
@@ -27,6 +27,8 @@ from pgtrial.servers.copy import copy_directory
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
 from pgtrial.servers.processes import reserved_port
 from pgtrial.servers.workspace import Workspace
+from pgtrial.store.bundle import open_study
+from pgtrial.store.directory import StudyDirectory
 from tests import old_servers
 
 # A counter-example belongs on the desk of whoever changes a property or what it is about, not into a later run that
@@ -207,6 +209,19 @@ def require_engine() -> Path:
 def require_root() -> None:
     """Root, for tests of what root does, or skip."""
     require(os.geteuid() == 0, "root")
+
+
+EXAMPLES = Path(__file__).parents[1] / "docs" / "examples"
+"""Real studies: the bundle and the report of each."""
+
+Example = Callable[[str], StudyDirectory]
+
+
+@pytest.fixture(scope="session")
+def example() -> Iterator[Example]:
+    """The committed studies by name, each unpacked when it is asked for first. Leave them as they are."""
+    with ExitStack() as opened:
+        yield functools.cache(lambda name: opened.enter_context(open_study(EXAMPLES / f"{name}.tar.xz")))
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +11,6 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.storage import Storage
 from pgtrial.statistics import p8
-from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 
 NOW = "2026-11-20T14:12:00+00:00"
@@ -85,8 +83,8 @@ def test_a_better_place_makes_a_verdict_on_equal_arms_when_it_is_fixed_and_not_w
     assert false["fixed"] >= 0.5 * studies
 
 
-def test_the_committed_studys_order_is_drawn_as_it_was():
-    stored = StudyDirectory.open(Path(__file__).parents[2] / "docs/examples/postgres-versions")
+def test_the_committed_studys_order_is_drawn_as_it_was(example):
+    stored = example("postgres-versions")
     assert make_plan(stored.spec, stored.plan.seed, stored.plan.created).trials == stored.plan.trials
 
 

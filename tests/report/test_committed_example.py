@@ -12,7 +12,8 @@ from pgtrial.report.build import build_report
 from pgtrial.report.words import interval_text
 from pgtrial.store.directory import StudyDirectory
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+from ..conftest import EXAMPLES, Example
+
 NAMES = (
     "app-tasks",
     "filesystem-durability",
@@ -23,36 +24,46 @@ NAMES = (
     "postgres-versions",
 )
 
-WRITTEN = ("verdict.json", "published.json", "report.md")
-"""What the lab computes from a study; report.html says the same, with the code that draws it."""
+COMPUTED = ("verdict.json", "published.json")
 
 
-def test_these_are_all_examples() -> None:
-    assert sorted(path.parent.name for path in EXAMPLES.glob("*/study.toml")) == list(NAMES)
+def test_these_are_all_examples_and_they_are_small() -> None:
+    found = sorted(EXAMPLES.iterdir())
+    assert [path.name for path in found if path.suffix != ".html"] == sorted(
+        f"{name}{suffix}" for name in NAMES for suffix in (".md", ".tar.xz")
+    )
+    assert sum(path.stat().st_size for path in found) < 12_000_000
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_committed_verdict_is_reproduced_from_the_committed_trials(tmp_path: Path, name: str) -> None:
-    example, copy = EXAMPLES / name, tmp_path / "study"
-    shutil.copytree(example, copy)
-    committed = {file: (copy / file).read_bytes() for file in WRITTEN if (copy / file).exists()}
-    for file in committed:
-        (copy / file).unlink()
+def test_the_committed_verdict_is_reproduced_from_the_committed_trials(
+    tmp_path: Path, name: str, example: Example
+) -> None:
+    stored, copy = example(name).path, tmp_path / "study"
+    shutil.copytree(stored, copy)
+    for file in COMPUTED:
+        (copy / file).unlink(missing_ok=True)
     result = build_report(StudyDirectory.open(copy))
-    assert committed == {file: (copy / file).read_bytes() for file in WRITTEN if (copy / file).exists()}
-    assert result.trials_stored == len(list((example / "trials").iterdir()))
+    for file in COMPUTED:
+        assert (copy / file).exists() == (stored / file).exists()
+        if (stored / file).exists():
+            assert (copy / file).read_text() == (stored / file).read_text()
+    assert (copy / "report.md").read_text() == (EXAMPLES / f"{name}.md").read_text()
+    assert result.trials_stored == len(list((stored / "trials").iterdir()))
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_no_committed_study_tells_where_it_was_made(name: str) -> None:
-    for file in (EXAMPLES / name).rglob("*"):
+def test_no_committed_study_tells_where_it_was_made(name: str, example: Example) -> None:
+    files = [EXAMPLES / f"{name}.md", *example(name).path.rglob("*")]
+    for file in files:
         if file.suffix in (".json", ".toml", ".md", ".html"):
             assert "/work/" not in file.read_text(), file
 
 
-def test_the_readme_tells_the_result_of_the_example() -> None:
+def test_the_readme_tells_the_result_of_the_example(example: Example) -> None:
     readme = (Path(__file__).parents[2] / "README.md").read_text()
-    result = StudyResult.model_validate_json((EXAMPLES / "postgres-versions" / "verdict.json").read_text())
+    stored = example("postgres-versions").path / "verdict.json"
+    result = StudyResult.model_validate_json(stored.read_text())
     for claim in result.primary:
         assert claim.difference is not None
         assert f"| {claim.arm} |" in readme

@@ -1,0 +1,142 @@
+"""`pgtrial bundle`, `verify` and the commands that read a bundle, from the command line."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.forked import forked_commands
+from tests.conftest import EXAMPLES
+
+NAME = "huge-pages-1gb"
+BUNDLE = EXAMPLES / f"{NAME}.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def pgtrial(tmp_path_factory):
+    environment = {**os.environ, "COLUMNS": "200"}
+    with forked_commands(tmp_path_factory.mktemp("commands")) as commands:
+        yield lambda *arguments, cwd: commands.run([*map(str, arguments)], Path(cwd), environment)
+
+
+@pytest.fixture
+def study(tmp_path, example):
+    """A study directory `s`, as it was before it was bundled."""
+    shutil.copytree(example(NAME).path, tmp_path / "s")
+    (tmp_path / "s" / "bundle.json").unlink()
+    return tmp_path / "s"
+
+
+def changed(path, key, value):
+    content = json.loads(path.read_text())
+    content[key] = value
+    path.write_text(json.dumps(content))
+
+
+def refusal(done, status):
+    assert done.returncode == status
+    assert done.stdout == ""
+    assert done.stderr.startswith("pgtrial: error: ")
+    assert done.stderr.count("\n") == 1
+    return done.stderr
+
+
+def test_a_study_is_bundled_and_verified(pgtrial, study, tmp_path, example):
+    trial = next((study / "trials").iterdir())
+    (trial / "engine.jsonl").write_text("{}\n")
+    done = pgtrial("bundle", "s/", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "s.tar.xz\n"
+    assert "left out: 1 files of 0.00 MB (engine.jsonl), which --all keeps" in done.stderr
+    done = pgtrial("verify", "s.tar.xz", cwd=tmp_path)
+    parts = len([path for path in example(NAME).path.rglob("*") if path.is_file() and path.name != "bundle.json"])
+    assert done.stdout == (
+        f"s.tar.xz: {parts} parts are as they were bundled, and the verdict follows from the 12 trials\n"
+    )
+    assert done.returncode == 0
+    assert pgtrial("bundle", "s", "--all", "-o", "all.tar.xz", cwd=tmp_path).returncode == 0
+    assert f"{parts + 1} parts" in pgtrial("verify", "all.tar.xz", cwd=tmp_path).stdout
+
+
+def test_a_bundle_is_read_as_its_directory_is(pgtrial, study, tmp_path):
+    for command in (["verdict"], ["verdict", "--json"], ["facts"], ["facts", "--json"]):
+        done, same = (pgtrial(*command, path, cwd=tmp_path) for path in (BUNDLE, study))
+        assert (done.returncode, done.stdout, done.stderr) == (same.returncode, same.stdout, "")
+        assert done.stdout
+    assert json.loads(done.stdout)["facts"].keys() == {"4kB", "2MB", "1GB"}
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["s"], "reading writes nothing"
+
+
+def test_the_page_of_a_bundle_is_written_beside_it_or_where_it_is_asked_for(pgtrial, study, tmp_path):
+    shutil.copy(BUNDLE, tmp_path / "b.tar.xz")
+    for _ in range(2):
+        done = pgtrial("report", "b.tar.xz", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (0, "b.html\n")
+    assert pgtrial("report", "b.tar.xz", "-o", "b.md", cwd=tmp_path).stdout == "b.md\n"
+    assert pgtrial("report", "s", cwd=tmp_path).stdout == "s/report.html\n"
+    assert (tmp_path / "b.html").read_text() == (study / "report.html").read_text()
+    assert (tmp_path / "b.md").read_text() == (study / "report.md").read_text()
+
+
+def test_no_file_is_overwritten_by_another(pgtrial, study, tmp_path):
+    (tmp_path / "mine").write_text("precious")
+    for command in (["bundle", "s"], ["report", BUNDLE]):
+        said = refusal(pgtrial(*command, "-o", "mine", cwd=tmp_path), 3)
+        assert "mine exists and is another file; remove it, or name another with -o" in said
+    assert (tmp_path / "mine").read_text() == "precious"
+    said = refusal(pgtrial("bundle", "s", "-o", "absent/b", cwd=tmp_path), 3)
+    assert "cannot write absent/b: No such file or directory; name another place with -o" in said
+    assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0
+    assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0, "the same bytes are no other file"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "s", "s.tar.xz"]
+
+
+def test_verify_says_what_is_wrong_in_one_sentence(pgtrial, study, tmp_path):
+    def said(name):
+        return refusal(pgtrial("verify", name, cwd=tmp_path), 1)
+
+    whole = BUNDLE.read_bytes()
+    (tmp_path / "cut").write_bytes(whole[:20_000])
+    assert "cut is cut short, at part" in said("cut")
+    (tmp_path / "bent").write_bytes(whole[:20_000] + b"!!!" + whole[20_003:])
+    assert "bent is damaged, at part" in said("bent")
+    (tmp_path / "text").write_text("no bundle")
+    assert "text is not a bundle; `pgtrial bundle DIRECTORY` makes one" in said("text")
+    assert "absent is not a study directory" in said("absent")
+    refusal(pgtrial("verdict", "cut", cwd=tmp_path), 3)
+
+
+def test_a_verdict_that_does_not_follow_is_said_with_the_difference(pgtrial, study, tmp_path):
+    assert pgtrial("verify", "s", cwd=tmp_path).stdout == "s: the verdict follows from the 12 trials\n"
+    changed(study / "verdict.json", "trials_stored", 13)
+    told = "trials_stored is 13 in verdict.json and 12 by the trials"
+    assert f"the verdict of s does not follow from its trials: {told}\n" in refusal(
+        pgtrial("verify", "s", cwd=tmp_path), 1
+    )
+    assert f"{told}; `pgtrial report s` writes it anew" in refusal(pgtrial("bundle", "s", cwd=tmp_path), 3)
+    changed(study / "verdict.json", "invented", {"a": [1]})
+    assert f"{told} (and 1 more)" in refusal(pgtrial("verify", "s", cwd=tmp_path), 1)
+    (study / "verdict.json").write_text("[" * 100_000)
+    assert "verdict.json is damaged; `pgtrial report" in refusal(pgtrial("verify", "s", cwd=tmp_path), 1)
+    (study / "verdict.json").unlink()
+    assert "s has no verdict.json; `pgtrial report" in refusal(pgtrial("bundle", "s", cwd=tmp_path), 3)
+    assert pgtrial("report", "s", cwd=tmp_path).returncode == 0
+    assert pgtrial("bundle", "s", cwd=tmp_path).returncode == 0
+
+
+def test_a_study_with_a_trial_less_than_its_verdict_counts_does_not_verify(pgtrial, study, tmp_path):
+    shutil.rmtree(min((study / "trials").iterdir()))
+    assert "does not follow from its trials: " in refusal(pgtrial("verify", "s", cwd=tmp_path), 1)
+
+
+def test_links_to_folders_are_not_bundled_as_nothing(pgtrial, study, tmp_path):
+    (study / "trials").rename(tmp_path / "elsewhere")
+    (study / "trials").symlink_to(tmp_path / "elsewhere")
+    assert "or holds links to folders" in refusal(pgtrial("bundle", "s", cwd=tmp_path), 3)
+
+
+def test_a_study_goes_on_in_its_folder_only(pgtrial, tmp_path):
+    assert "is a bundle; unpack it with `tar -xf`" in refusal(pgtrial("run", BUNDLE, cwd=tmp_path), 1)
+    assert "the facts of this one are stored" in refusal(pgtrial("facts", BUNDLE, "--fleet", "auto", cwd=tmp_path), 1)
