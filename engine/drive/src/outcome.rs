@@ -85,15 +85,17 @@ pub struct Began {
 /// Watches a run. All methods are called in the main thread, in the order of events.
 pub trait Observer {
     /// All clients are connected, `seconds` after the first began to.
-    fn connected(&mut self, clients: usize, seconds: f64);
+    fn connected(&mut self, _clients: usize, _seconds: f64) {}
     /// All clients are connected and wait for the planned start.
-    fn ready(&mut self, clients: usize, seconds: f64);
+    fn ready(&mut self, _clients: usize, _seconds: f64) {}
     /// A phase begins; `began` comes with the first one.
-    fn phase(&mut self, phase: Phase, began: Option<&Began>);
-    fn tick(&mut self, tick: &Tick);
-    fn aborted(&mut self, abortion: &Abortion);
+    fn phase(&mut self, _phase: Phase, _began: Option<&Began>) {}
+    /// A second is over.
+    fn tick(&mut self, _tick: &Tick) {}
+    /// A client is given up.
+    fn aborted(&mut self, _abortion: &Abortion) {}
     /// A note that [`crate::plan::Notes`] asks for, or the first failure of its kind.
-    fn note(&mut self, text: &str);
+    fn note(&mut self, _text: &str) {}
 }
 
 /// The results of a run.

@@ -4,6 +4,9 @@
 //! to add a row.
 
 use std::fmt::Write;
+use std::process::ExitCode;
+
+use crate::output::{print_stderr, print_stdout};
 
 /// An option. `T` is the struct that the options fill, `E` the front end's error, `G` says where the help lists the option.
 #[derive(Debug)]
@@ -47,6 +50,20 @@ impl<E> From<E> for Stop<E> {
     fn from(error: E) -> Self {
         Self::Error(error)
     }
+}
+
+/// Prints why reading has ended, or an error as `describe` words it. Returns the exit status, 1 for an error.
+pub fn exit_status<E>(done: Result<u8, Stop<E>>, describe: impl FnOnce(&E) -> String) -> ExitCode {
+    match done {
+        Ok(status) => return ExitCode::from(status),
+        Err(Stop::Print(text)) => print_stdout(text),
+        Err(Stop::List(text)) => print_stderr(text),
+        Err(Stop::Error(error)) => {
+            print_stderr(format_args!("{}\n", describe(&error)));
+            return ExitCode::FAILURE;
+        }
+    }
+    ExitCode::SUCCESS
 }
 
 /// The value of an option.

@@ -23,8 +23,7 @@ use std::sync::mpsc::channel;
 use std::thread;
 
 use ground::interrupt;
-use ground::options::Stop;
-use ground::output::{print_stderr, print_stdout};
+use ground::options::exit_status;
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use listening::{Door, Listener};
@@ -39,21 +38,8 @@ const FILES_PER_THREAD: u64 = 2;
 
 /// Runs the server with `args` (without the program's name). The status is 0 after a signal, 1 after an error.
 pub fn main(args: Vec<String>) -> ExitCode {
-    match options::parse(args).and_then(|options| Ok(serve(&options)?)) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(Stop::Print(text)) => {
-            print_stdout(text);
-            ExitCode::SUCCESS
-        }
-        Err(Stop::List(text)) => {
-            print_stderr(text);
-            ExitCode::SUCCESS
-        }
-        Err(Stop::Error(error)) => {
-            print_stderr(format_args!("null-server: {error}\n"));
-            ExitCode::from(1)
-        }
-    }
+    let served = options::parse(args).and_then(|options| Ok(serve(&options)?));
+    exit_status(served.map(|()| 0), |error| format!("null-server: {error}"))
 }
 
 /// Serves until a signal arrives. The error is one sentence.

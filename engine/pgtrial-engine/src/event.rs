@@ -1,22 +1,25 @@
-//! Writes the events of a run: what the event loop counted, as the types of the crate `events`.
+//! The events of a run: what the event loop reports and counts, written as the types of the crate `events`.
 
-use std::io;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use drive::ledger::tasks::{Task, Tasks};
 use drive::ledger::{Counts, Failures, Tally};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
-use drive::{Abortion, Began, Outcome, Tick};
-use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning};
+use drive::{Abortion, Began, Observer, Outcome, Tick};
+use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning, Writer};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
+use ground::output::plain_io_message;
 use ground::shard::ClientShare;
 use workload::statistics::Queries;
 
-/// Writes the events of one engine.
-pub struct EventWriter {
-    out: events::Writer,
-    sections: Sections,
+/// Where the engine writes the events: the option's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Events {
+    Stdout,
+    File(PathBuf),
 }
 
 /// Which keys ticks and summaries have beside those of every load.
@@ -41,9 +44,20 @@ pub struct RunDescription<'a> {
     pub server: Option<&'a str>,
 }
 
-impl EventWriter {
-    /// Writes the first event, and returns the writer of the others.
-    pub fn new(mut out: events::Writer, clock: Clock, hello: &RunDescription<'_>) -> io::Result<Self> {
+impl Events {
+    /// The option's value: a file, or `-` for standard output.
+    pub fn named(name: &str) -> Self {
+        if name == "-" { Self::Stdout } else { Self::File(name.into()) }
+    }
+
+    /// Opens the file, and writes the first event. The error is a sentence.
+    pub fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, String> {
+        let out = match self {
+            Self::Stdout => Writer::stdout(),
+            Self::File(path) => Writer::file(path).map_err(|error| {
+                format!("could not open events file \"{}\": {}", path.display(), plain_io_message(&error))
+            })?,
+        };
         let plan = hello.plan;
         let sections = Sections {
             pace: plan.interval().is_some(),
@@ -60,48 +74,52 @@ impl EventWriter {
             plan: plan_event(hello).to_map(),
             machines: None,
         };
-        out.write(&Line { t: seconds(clock.now()), event: Event::Hello(Box::new(hello)) })?;
-        Ok(Self { out, sections })
+        let mut writer = EventWriter { out, sections, clock, is_only_output: *self == Self::Stdout };
+        writer.write(Event::Hello(Box::new(hello)))?;
+        Ok(writer)
+    }
+}
+
+/// The open file of the events.
+pub struct EventWriter {
+    out: Writer,
+    sections: Sections,
+    clock: Clock,
+    /// Whether nothing else is written.
+    is_only_output: bool,
+}
+
+impl EventWriter {
+    fn write(&mut self, event: Event) -> Result<(), String> {
+        let written = self.out.write(&Line { t: seconds(self.clock.now()), event });
+        written.map_err(|error| format!("could not write events: {}", plain_io_message(&error)))
+    }
+}
+
+/// The events of a run, if they are asked for. An event that cannot be written is reported once, and no later one is tried.
+pub struct RunEvents<'a> {
+    writer: Option<EventWriter>,
+    sections: Sections,
+    is_lost: bool,
+    /// Ends the run if the events are the only output and one cannot be written.
+    stop: &'a AtomicBool,
+    /// Prints the error, a sentence.
+    complain: Box<dyn FnMut(&str) + 'a>,
+}
+
+impl<'a> RunEvents<'a> {
+    pub fn new(writer: Option<EventWriter>, stop: &'a AtomicBool, complain: impl FnMut(&str) + 'a) -> Self {
+        let sections = writer.as_ref().map_or_else(Sections::default, |writer| writer.sections);
+        Self { writer, sections, is_lost: false, stop, complain: Box::new(complain) }
     }
 
-    /// All clients are connected, `connect_s` seconds after the first began to connect.
-    pub fn connected(&mut self, clock: Clock, clients: usize, connect_s: f64) -> io::Result<()> {
-        self.write(clock, Event::Connected(Connected { clients: (clients as u64).into(), connect_s }))
-    }
-
-    /// The same for clients that wait for a planned start.
-    pub fn ready(&mut self, clock: Clock, clients: usize, connect_s: f64) -> io::Result<()> {
-        self.write(clock, Event::Ready(Connected { clients: (clients as u64).into(), connect_s }))
-    }
-
-    /// A phase begins. `began` is the moment of the first phase.
-    pub fn phase(&mut self, clock: Clock, phase: Phase, began: Option<&Began>) -> io::Result<()> {
-        let at = began.map(|began| unix_seconds(began.at));
-        let planned_at = began.and_then(|began| began.planned).map(unix_seconds);
-        self.write(clock, Event::Phase(events::PhaseStart { phase, at, planned_at }))
-    }
-
-    /// A second is over. The tasks that failed in it come first.
-    pub fn tick(&mut self, clock: Clock, tick: &Tick) -> io::Result<()> {
-        let tasks = tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks);
-        for task in tasks.filter(|task| task.failure.is_some()) {
-            self.write(clock, Event::Task(task_event(task)))?;
-        }
-        let event = measurement(&tick.tally, self.sections).tick(tick.phase, tick.second, tick.seconds);
-        self.write(clock, Event::Tick(Box::new(event)))
-    }
-
-    /// A client is given up.
-    pub fn aborted(&mut self, clock: Clock, abortion: &Abortion) -> io::Result<()> {
-        let Abortion { client, script, command, ref cause } = *abortion;
-        let sqlstate = cause.sqlstate().map(str::to_owned);
-        let error =
-            events::ClientError { client, script, command, kind: cause.kind(), sqlstate, message: cause.to_string() };
-        self.write(clock, Event::Error(error))
+    /// Whether an event could not be written.
+    pub fn is_lost(&self) -> bool {
+        self.is_lost
     }
 
     /// The run is over.
-    pub fn done(&mut self, clock: Clock, outcome: &Outcome, status: u8, warnings: &[Warning]) -> io::Result<()> {
+    pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) {
         let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, self.sections).summary(seconds));
         let drained = &outcome.drain.counts;
         // With a single script the summaries are the script's.
@@ -129,11 +147,53 @@ impl EventWriter {
             tasks: outcome.tasks.as_ref().map(tasks_event),
             machines: None,
         };
-        self.write(clock, Event::Done(Box::new(done)))
+        self.write(Event::Done(Box::new(done)));
     }
 
-    fn write(&mut self, clock: Clock, event: Event) -> io::Result<()> {
-        self.out.write(&Line { t: seconds(clock.now()), event })
+    fn write(&mut self, event: Event) {
+        let Some(writer) = &mut self.writer else { return };
+        let Err(problem) = writer.write(event) else { return };
+        if writer.is_only_output {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.writer = None;
+        self.is_lost = true;
+        (self.complain)(&problem);
+    }
+}
+
+impl Observer for RunEvents<'_> {
+    fn connected(&mut self, clients: usize, connect_s: f64) {
+        self.write(Event::Connected(Connected { clients: (clients as u64).into(), connect_s }));
+    }
+
+    fn ready(&mut self, clients: usize, connect_s: f64) {
+        self.write(Event::Ready(Connected { clients: (clients as u64).into(), connect_s }));
+    }
+
+    fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        let at = began.map(|began| unix_seconds(began.at));
+        let planned_at = began.and_then(|began| began.planned).map(unix_seconds);
+        self.write(Event::Phase(events::PhaseStart { phase, at, planned_at }));
+    }
+
+    /// The tasks that failed in the second come first.
+    fn tick(&mut self, tick: &Tick) {
+        if self.writer.is_none() {
+            return;
+        }
+        let tasks = tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks);
+        tasks.filter(|task| task.failure.is_some()).for_each(|task| self.write(Event::Task(task_event(task))));
+        let event = measurement(&tick.tally, self.sections).tick(tick.phase, tick.second, tick.seconds);
+        self.write(Event::Tick(Box::new(event)));
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        let Abortion { client, script, command, ref cause } = *abortion;
+        let sqlstate = cause.sqlstate().map(str::to_owned);
+        let error =
+            events::ClientError { client, script, command, kind: cause.kind(), sqlstate, message: cause.to_string() };
+        self.write(Event::Error(error));
     }
 }
 

@@ -1,4 +1,5 @@
-//! Makes tables: pgbench's (`-i`) and those of sysbench's tests (`prepare`), with the same contents as the originals.
+//! Makes tables: pgbench's (`-i`), those of sysbench's tests (`prepare`), and the one of the published tasks, with the same
+//! contents as the originals.
 //!
 //! Several engines can fill the same tables; each generates its share of the rows or tables.
 
@@ -7,6 +8,7 @@ mod pgbench;
 mod progress;
 mod session;
 pub mod sysbench;
+pub mod tasks;
 
 pub use pgbench::loader::{InitOptions, PartitionMethod};
 pub use pgbench::{Step, initialize};

@@ -1,11 +1,8 @@
 //! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. What several of them need stands
 //! beside them.
 
-pub mod events;
-pub mod exit;
 pub mod merge;
 pub mod pgbench;
-pub mod run_events;
 pub mod self_check;
 pub mod sharing;
 pub mod sysbench;

@@ -13,12 +13,11 @@ mod tests;
 use std::io;
 use std::process::ExitCode;
 
-use crate::frontend::exit;
 use events::{Event, Line, Lost, Writer};
-use ground::options::Stop;
-use ground::output::{plain_io_message, print_stderr, print_stdout};
+use ground::options::exit_status;
+use ground::output::{plain_io_message, print_stderr};
 use merger::Merger;
-use options::MergeCommand;
+use options::Inputs;
 use stream::phase_name;
 
 /// The name of this front end in messages.
@@ -27,20 +26,17 @@ const NAME: &str = "pgtrial-engine merge";
 /// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine was
 /// lost; 1 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let merged = match options::parse(args) {
-        Ok(MergeCommand::Print(text)) => {
-            print_stdout(text);
-            return ExitCode::SUCCESS;
-        }
-        Ok(MergeCommand::Live { machines }) => {
-            merge(machines, |merger, write| source::merge_live(merger, io::stdin(), write))
-        }
-        Ok(MergeCommand::Files { machines, paths }) => {
-            merge(machines, |merger, write| source::merge_files(merger, &paths, write))
-        }
-        Err(message) => Err(message),
-    };
-    exit::status(merged.map_err(Stop::Error), |message| format!("{NAME}: error: {message}"))
+    let merged = options::parse(args).and_then(|Inputs { machines, files }| {
+        let read = |merger: &mut Merger, write: WriteLines<'_>| {
+            if files.is_empty() {
+                source::merge_live(merger, io::stdin(), write)
+            } else {
+                source::merge_files(merger, &files, write)
+            }
+        };
+        Ok(merge(machines, read)?)
+    });
+    exit_status(merged, |message| format!("{NAME}: error: {message}"))
 }
 
 type WriteLines<'a> = &'a mut dyn FnMut(&mut Merger) -> Result<(), String>;

@@ -6,30 +6,21 @@ use super::NAME;
 use ground::getopt;
 use ground::options::{OptionRow, Stop, help_line};
 
-/// What the command line asks for.
-#[derive(Debug, PartialEq, Eq)]
-pub enum MergeCommand {
-    /// Print this text on standard output and stop.
-    Print(String),
-    /// Merge the lines of standard input, each with its machine's number.
-    Live { machines: Vec<String> },
-    /// Merge files, one for each machine.
-    Files { machines: Vec<String>, paths: Vec<PathBuf> },
+/// Whose events are merged.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Inputs {
+    pub machines: Vec<String>,
+    /// A file for each machine; none if the lines of all come from standard input, each with its machine's number.
+    pub files: Vec<PathBuf>,
 }
 
-/// The values of the options.
-#[derive(Default)]
-struct Options {
-    machines: Option<Vec<String>>,
-}
-
-type Row = OptionRow<Options, String, ()>;
+type Row = OptionRow<Inputs, String, ()>;
 
 #[rustfmt::skip]
 const OPTIONS: &[Row] = &[
     Row::value("--machines=NAME,NAME...", (), "names of the machines (default: of the files)",
-        |options, value| {
-            options.machines = Some(value.text.split(',').map(str::to_owned).collect());
+        |inputs, value| {
+            inputs.machines = value.text.split(',').map(str::to_owned).collect();
             Ok(())
         }),
     Row::action("-V, --version", (), "output version information, then exit",
@@ -67,35 +58,30 @@ fn help() -> String {
     format!("{INTRODUCTION}{}\n{}{EXIT_STATUS}", rows[0], rows[1..].concat())
 }
 
-/// Reads the command line (without the program's name). The error is a sentence.
-pub fn parse(args: Vec<String>) -> Result<MergeCommand, String> {
-    let mut options = Options::default();
-    let positional = match getopt::read(OPTIONS, args, &mut options) {
-        Ok(positional) => positional,
-        Err(Stop::Print(text) | Stop::List(text)) => return Ok(MergeCommand::Print(text)),
-        Err(Stop::Error(message)) => return Err(hinted(&message)),
-    };
-    let paths: Vec<_> = positional.into_iter().map(PathBuf::from).collect();
-    let named = options.machines;
-    let machines = match named {
-        None if paths.is_empty() => {
-            return Err(hinted("name the files of the machines, or with --machines=... those of standard input"));
-        }
-        None => names_of(&paths),
-        Some(named) => named,
-    };
-    check_names(&machines)?;
-    if paths.is_empty() {
-        return Ok(MergeCommand::Live { machines });
+/// Reads the command line (without the program's name). An error is a sentence.
+pub fn parse(args: Vec<String>) -> Result<Inputs, Stop<String>> {
+    let mut inputs = Inputs::default();
+    let positional = getopt::read(OPTIONS, args, &mut inputs).map_err(|stop| match stop {
+        Stop::Error(message) => Stop::Error(hinted(&message)),
+        stop => stop,
+    })?;
+    inputs.files = positional.into_iter().map(PathBuf::from).collect();
+    let (machines, files) = (&mut inputs.machines, &inputs.files);
+    if machines.is_empty() && files.is_empty() {
+        let message = hinted("name the files of the machines, or with --machines=... those of standard input");
+        return Err(Stop::Error(message));
     }
-    if machines.len() != paths.len() {
-        return Err(format!(
-            "--machines names {}, and there are {} files: give a name for each",
-            machines.len(),
-            paths.len()
-        ));
+    if machines.is_empty() {
+        *machines = names_of(files);
     }
-    Ok(MergeCommand::Files { machines, paths })
+    check_names(machines)?;
+    if !files.is_empty() && machines.len() != files.len() {
+        let (names, files) = (machines.len(), files.len());
+        return Err(Stop::Error(format!(
+            "--machines names {names}, and there are {files} files: give a name for each"
+        )));
+    }
+    Ok(inputs)
 }
 
 /// Names machines after their files: without directory and extension, if the names differ without them.
@@ -128,15 +114,12 @@ fn hinted(message: &str) -> String {
 mod tests {
     use super::*;
 
-    fn read(line: &str) -> Result<MergeCommand, String> {
+    fn read(line: &str) -> Result<Inputs, Stop<String>> {
         parse(line.split_whitespace().map(str::to_owned).collect())
     }
 
     fn names(line: &str) -> Vec<String> {
-        match read(line) {
-            Ok(MergeCommand::Live { machines } | MergeCommand::Files { machines, .. }) => machines,
-            other => panic!("{line}: {other:?}"),
-        }
+        read(line).unwrap().machines
     }
 
     #[test]
@@ -145,8 +128,8 @@ mod tests {
         assert_eq!(names("--machines a,b x.jsonl y.jsonl"), ["a", "b"]);
         assert_eq!(names("runs/x.jsonl runs/y.jsonl"), ["x", "y"]);
         assert_eq!(names("x/events.jsonl y/events.jsonl"), ["x/events.jsonl", "y/events.jsonl"]);
-        assert!(matches!(read("--machines=a"), Ok(MergeCommand::Live { .. })));
-        assert!(matches!(read("a"), Ok(MergeCommand::Files { .. })));
+        assert!(read("--machines=a").unwrap().files.is_empty());
+        assert_eq!(read("a").unwrap().files, [PathBuf::from("a")]);
     }
 
     #[test]
@@ -162,7 +145,7 @@ mod tests {
             ("--machines=a b c", "--machines names 1, and there are 2 files: give a name for each"),
             ("--bogus", "unrecognized option '--bogus'; try \"pgtrial-engine merge --help\""),
         ] {
-            let found = read(line).unwrap_err();
+            let Err(Stop::Error(found)) = read(line) else { panic!("{line} is accepted") };
             assert!(found.starts_with(message) && !found.contains('\n'), "{line}: {found}");
         }
     }

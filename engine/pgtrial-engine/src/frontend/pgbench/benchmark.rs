@@ -5,14 +5,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use super::histogram::HistogramFile;
 use super::messages;
 use super::messages::Failure;
-use super::options::chosen::Options;
 use super::options::pooling;
+use super::options::table::Options;
 use super::plan::{DEFAULT_TRANSACTIONS, link, plan, seeds};
 use super::progress::Progress;
 use super::report::report;
 use super::server::{Facts, Purpose, print_version, session, survey, target, vacuum};
-use crate::event::RunDescription;
-use crate::frontend::run_events::RunEvents;
+use crate::event::{RunDescription, RunEvents};
 use crate::frontend::self_check;
 use drive::plan::Plan;
 use drive::{Outcome, RunError};
@@ -67,7 +66,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     drop(session);
 
     let interrupt = interrupt::catch().map_err(Failure::error)?;
-    let events = RunEvents::new(events, clock, options.output.has_only_events(), &interrupt);
+    let events = RunEvents::new(events, &interrupt, |problem| messages::error(problem));
     let mut progress = Progress::new(&options.output, &plan, clock, origin, events);
     let outcome = drive::run(&plan, clock, &interrupt, &mut progress).map_err(describe_run_error)?;
     Ok(finish(&options, &plan, &facts, &outcome, &mut progress, histogram))
@@ -98,8 +97,8 @@ fn finish(
         status = OUTPUT_LOST;
     }
     let warnings = if options.uses_additions { self_check::warnings(outcome, "-j") } else { Vec::new() };
-    progress.done(outcome, status, &warnings);
-    if progress.has_lost_events() {
+    progress.events.done(outcome, status, &warnings);
+    if progress.events.is_lost() {
         status = OUTPUT_LOST;
     }
     if let Some(thread) = outcome.ended_by_thread {

@@ -13,7 +13,7 @@ pub mod server;
 
 use std::process::ExitCode;
 
-use crate::frontend::exit;
+use ground::options::exit_status;
 use options::reader::{PgbenchCommand, parse};
 
 /// Runs pgbench with `args` (without the program's name); the exit status is pgbench's: 0, 1 for what it rejects, 2 when
@@ -23,5 +23,5 @@ pub fn main(args: Vec<String>) -> ExitCode {
         PgbenchCommand::Initialize(options) => Ok(initialize::run(&options)?),
         PgbenchCommand::Benchmark(options) => Ok(benchmark::run(*options)?),
     });
-    exit::status(status, |failure| failure.to_string())
+    exit_status(status, |failure| failure.to_string())
 }

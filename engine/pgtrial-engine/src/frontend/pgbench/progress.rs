@@ -4,13 +4,11 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::messages;
-use super::options::chosen::OutputOptions;
-use crate::event::EventWriter;
-use crate::frontend::run_events::RunEvents;
-use crate::frontend::self_check::Warning;
+use super::options::table::OutputOptions;
+use crate::event::RunEvents;
 use drive::ledger::Tally;
 use drive::plan::{Plan, ScriptOptions};
-use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
+use drive::{Abortion, Began, Cause, Observer, Tick};
 use ground::clock::{Clock, Phase};
 use ground::output;
 use wire::error::ConnectionError;
@@ -19,7 +17,7 @@ use workload::AbortReason;
 /// Observes a run for pgbench.
 pub struct Progress<'a> {
     clock: Clock,
-    events: RunEvents<'a>,
+    pub events: RunEvents<'a>,
     /// With `--exit-on-abort` only the first client that is given up is reported: with it the run ends.
     only_first_abortion: bool,
     abortions: usize,
@@ -63,22 +61,6 @@ impl<'a> Progress<'a> {
         }
     }
 
-    /// Writes the last event.
-    pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) {
-        self.emit(|events, clock| events.done(clock, outcome, status, warnings));
-    }
-
-    /// Whether an event could not be written.
-    pub fn has_lost_events(&self) -> bool {
-        self.events.is_lost()
-    }
-
-    fn emit(&mut self, write: impl FnOnce(&mut EventWriter, Clock) -> std::io::Result<()>) {
-        if let Err(error) = self.events.write(write) {
-            messages::error(error);
-        }
-    }
-
     fn forget(&mut self) {
         self.since = Tally::default();
         self.since_s = 0.0;
@@ -87,15 +69,15 @@ impl<'a> Progress<'a> {
 
 impl Observer for Progress<'_> {
     fn connected(&mut self, clients: usize, seconds: f64) {
-        self.emit(|events, clock| events.connected(clock, clients, seconds));
+        self.events.connected(clients, seconds);
     }
 
     fn ready(&mut self, clients: usize, seconds: f64) {
-        self.emit(|events, clock| events.ready(clock, clients, seconds));
+        self.events.ready(clients, seconds);
     }
 
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
-        self.emit(|events, clock| events.phase(clock, phase, began));
+        self.events.phase(phase, began);
         if phase == Phase::Measure {
             self.forget();
         }
@@ -103,7 +85,7 @@ impl Observer for Progress<'_> {
 
     /// Prints a progress line when an interval is full. An incomplete interval at the end of a run has no line.
     fn tick(&mut self, tick: &Tick) {
-        self.emit(|events, clock| events.tick(clock, tick));
+        self.events.tick(tick);
         let Some(every) = self.every else { return };
         if tick.phase == Phase::Warmup {
             return;
@@ -124,7 +106,7 @@ impl Observer for Progress<'_> {
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
-        self.emit(|events, clock| events.aborted(clock, abortion));
+        self.events.aborted(abortion);
         self.abortions += 1;
         if self.abortions == 1 || !self.only_first_abortion {
             messages::error(describe(abortion));

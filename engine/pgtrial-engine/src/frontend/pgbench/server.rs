@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::messages;
 use super::messages::{Failure, VERSION};
-use super::options::chosen::Options;
+use super::options::table::Options;
 use ground::output;
 use wire::error::ConnectionError;
 use wire::params;

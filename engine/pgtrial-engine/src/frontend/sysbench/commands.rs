@@ -10,8 +10,8 @@ use super::report::hooks::Run;
 use super::report::run::run_test;
 use super::test::{Test, TestProgram, is_modern};
 use drive;
-use drive::{Abortion, Began, Observer, RunError, Tick};
-use ground::clock::{Clock, Phase};
+use drive::{Abortion, Observer, RunError};
+use ground::clock::Clock;
 use ground::output::{print_stderr, print_stdout};
 use ground::shard::ClientShare;
 use tables::sysbench::{cleanup, prepare, prewarm};
@@ -205,14 +205,6 @@ struct Failures<'a> {
 }
 
 impl Observer for Failures<'_> {
-    fn connected(&mut self, _clients: usize, _seconds: f64) {}
-
-    fn ready(&mut self, _clients: usize, _seconds: f64) {}
-
-    fn phase(&mut self, _phase: Phase, _began: Option<&Began>) {}
-
-    fn tick(&mut self, _tick: &Tick) {}
-
     fn aborted(&mut self, abortion: &Abortion) {
         match &abortion.cause {
             drive::Cause::Program(AbortReason::Fatal(lines)) => {
@@ -221,6 +213,4 @@ impl Observer for Failures<'_> {
             cause => self.log.text(Level::Fatal, cause),
         }
     }
-
-    fn note(&mut self, _text: &str) {}
 }

@@ -45,7 +45,14 @@ impl Log {
 
     /// The output of scripts, in whichever thread they run.
     pub fn voice(&self) -> Arc<dyn Voice> {
-        Arc::new(Log { lines: Arc::clone(&self.lines) })
+        Arc::new(self.clone())
+    }
+}
+
+/// Writes to the same lines.
+impl<W: Write> Clone for Log<W> {
+    fn clone(&self) -> Self {
+        Self { lines: Arc::clone(&self.lines) }
     }
 }
 

@@ -7,15 +7,14 @@ mod lines;
 mod options;
 mod run;
 mod summary;
-mod table;
 
 use std::process::ExitCode;
 
-use crate::frontend::exit;
+use ground::options::exit_status;
 
 /// Runs the tasks with `args` (without the program's name). The exit status is 0 when the run is complete, whatever became
 /// of the tasks; 1 for what is rejected, and when something that was asked for could not be written; 130 after an interrupt.
 pub fn main(args: Vec<String>) -> ExitCode {
     let status = options::parse(args).and_then(|options| Ok(run::run(options)?));
-    exit::status(status, options::describe)
+    exit_status(status, options::describe)
 }

@@ -1,17 +1,17 @@
 //! The command line of the tasks front end: pgbench's options of pools with preset values, and options of its own for the
 //! table and for what is written.
 
-use super::table::{NAME, Shape, Steps};
 use crate::frontend::pgbench::messages::Failure;
-use crate::frontend::pgbench::options::chosen::Options;
 use crate::frontend::pgbench::options::pooling::{MAX_CONNECTIONS, Pooling, count, invalid};
 use crate::frontend::pgbench::options::settle::{settle_database, settle_share};
 use crate::frontend::pgbench::options::shared::*;
+use crate::frontend::pgbench::options::table::Options;
 use crate::frontend::pgbench::options::values::{named_mode, seed_of_time};
 use crate::frontend::sharing;
 use ground::getopt;
 use ground::options::{OptionRow, Stop, set};
 use ground::shard::Shard;
+use tables::tasks::{NAME, Shape, Steps};
 
 /// The published application's numbers: three applications of 5000 tasks, and the default pool size of its driver.
 const PUBLISHED: Pooling =
@@ -205,7 +205,7 @@ fn check_initialization(options: &TasksOptions) -> Result<(), Failure> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::frontend::events::Events;
+    use crate::event::Events;
     use drive::plan::{Arrival, PoolPlan};
 
     fn options(line: &str) -> TasksOptions {

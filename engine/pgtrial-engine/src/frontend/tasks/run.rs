@@ -1,24 +1,22 @@
 //! The run: from the options to the exit status.
 
-use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use super::lines::{LineFormat, Lines};
 use super::options::TasksOptions;
 use super::summary::summary;
-use super::table;
-use super::table::NAME;
-use crate::event::{EventWriter, RunDescription};
+use crate::event::{RunDescription, RunEvents};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::options::pooling;
 use crate::frontend::pgbench::plan::{link, plan, seeds};
 use crate::frontend::pgbench::server::{session, target};
-use crate::frontend::run_events::RunEvents;
 use crate::frontend::self_check;
 use drive::{Abortion, Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::output::{print_stderr, print_stdout};
+use tables::tasks;
+use tables::tasks::NAME;
 use workload::pgbench::parse;
 
 /// Exit status when something that was asked for could not be written.
@@ -42,15 +40,15 @@ UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value =
 pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let target = target(&options.load.server, "pgtrial tasks", "setup")?;
     let mut session = session(&target, "setup")?;
-    table::refuse_read_only(&mut session)?;
+    tasks::refuse_read_only(&mut session)?;
     if options.initialize || options.initialize_only {
         let (shape, steps, shard) = (options.shape(), options.init_steps, options.table_shard);
-        table::make(&mut session, shape, steps, shard, &target.params.dbname)?;
+        tasks::make(&mut session, shape, steps, shard, &target.params.dbname)?;
         if options.initialize_only {
             return Ok(0);
         }
     }
-    let shape = table::find(&mut session, options.threads_in_table, options.rows, &target.params.dbname)?;
+    let shape = tasks::find(&mut session, options.threads_in_table, options.rows, &target.params.dbname)?;
 
     let (clock, origin) = (Clock::start(), SystemTime::now());
     let Some(pools) = options.load.pools else { unreachable!("tasks have preset pools") };
@@ -68,7 +66,7 @@ pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let only_events = options.load.output.has_only_events();
     let events = options.load.output.events.as_ref().map(|events| events.open(clock, &hello)).transpose()?;
     drop(session);
-    let events = RunEvents::new(events, clock, only_events, &interrupt);
+    let events = RunEvents::new(events, &interrupt, report_error);
     let mut writer = TaskWriter { lines, events, has_lost_lines: false };
     writer.each_lines(Lines::begin);
     let outcome = drive::run(&plan, clock, &interrupt, &mut writer).map_err(Failure::error)?;
@@ -80,7 +78,7 @@ fn finish(outcome: &Outcome, writer: &mut TaskWriter<'_>, only_events: bool) -> 
     let warnings = self_check::warnings(outcome, "-j");
     let status = if outcome.interrupted { interrupt::STATUS } else { 0 };
     let status = if writer.has_lost() { OUTPUT_LOST } else { status };
-    writer.emit(|events, clock| events.done(clock, outcome, status, &warnings));
+    writer.events.done(outcome, status, &warnings);
     if !only_events {
         print_stdout(summary(outcome));
     }
@@ -118,19 +116,13 @@ impl TaskWriter<'_> {
         self.has_lost_lines || self.events.is_lost()
     }
 
-    fn emit(&mut self, write: impl FnOnce(&mut EventWriter, Clock) -> io::Result<()>) {
-        if let Err(error) = self.events.write(write) {
-            print_stderr(format_args!("{NAME}: error: {error}\n"));
-        }
-    }
-
     /// Writes to all files of lines. One that cannot be written to is reported once and given up.
     fn each_lines(&mut self, write: impl Fn(&mut Lines) -> Result<(), String>) {
         let before = self.lines.len();
         self.lines.retain_mut(|lines| {
             let written = write(lines);
             if let Err(message) = &written {
-                print_stderr(format_args!("{NAME}: error: {message}\n"));
+                report_error(message);
             }
             written.is_ok()
         });
@@ -140,29 +132,33 @@ impl TaskWriter<'_> {
 
 impl Observer for TaskWriter<'_> {
     fn connected(&mut self, clients: usize, seconds: f64) {
-        self.emit(|events, clock| events.connected(clock, clients, seconds));
+        self.events.connected(clients, seconds);
     }
 
     fn ready(&mut self, clients: usize, seconds: f64) {
-        self.emit(|events, clock| events.ready(clock, clients, seconds));
+        self.events.ready(clients, seconds);
     }
 
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
-        self.emit(|events, clock| events.phase(clock, phase, began));
+        self.events.phase(phase, began);
     }
 
     fn tick(&mut self, tick: &Tick) {
         if let Some(pooled) = &tick.tally.pooled {
             self.each_lines(|lines| lines.write(&pooled.tasks));
         }
-        self.emit(|events, clock| events.tick(clock, tick));
+        self.events.tick(tick);
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
-        self.emit(|events, clock| events.aborted(clock, abortion));
+        self.events.aborted(abortion);
     }
 
     fn note(&mut self, text: &str) {
         print_stderr(format_args!("{NAME}: {text}\n"));
     }
+}
+
+fn report_error(message: &str) {
+    print_stderr(format_args!("{NAME}: error: {message}\n"));
 }

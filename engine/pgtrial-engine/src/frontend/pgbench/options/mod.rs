@@ -1,9 +1,9 @@
-//! pgbench's command line. To add an option: a row in `table.rs`, its field in `chosen.rs`.
+//! pgbench's command line. To add an option: a field and a row in `table.rs`.
 
-pub mod chosen;
 pub mod pooling;
 pub mod reader;
+mod sections;
 pub mod settle;
 pub mod shared;
-mod table;
+pub mod table;
 pub mod values;

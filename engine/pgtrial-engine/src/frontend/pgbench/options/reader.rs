@@ -1,12 +1,24 @@
-//! Reads pgbench's command line. The first mistake is reported, in the order of the options.
+//! Reads pgbench's command line, and prints its help. The first mistake is reported, in the order of the options.
 
-use super::chosen::Options;
+use super::sections::HelpSection;
 use super::settle::settle;
-use super::table::{HelpSection, OPTIONS, ORIGINALS, help, version};
+use super::table::{OPTIONS, Options};
 use super::values::{is_number, random_seed, seed_of_time};
-use crate::frontend::pgbench::messages::Failure;
+use crate::frontend::pgbench::messages::{Failure, VERSION};
 use ground::getopt::Getopt;
-use ground::options::Stop;
+use ground::options::{Stop, help, help_line};
+
+/// The original's long options in the order of `long_options` in pgbench.c, in which the possibilities of an ambiguous
+/// abbreviation are listed.
+#[rustfmt::skip]
+const ORIGINALS: &[&str] = &[
+    "builtin", "client", "connect", "dbname", "define", "file", "fillfactor", "host", "initialize", "init-steps", "jobs",
+    "log", "latency-limit", "no-vacuum", "port", "progress", "protocol", "quiet", "report-per-command", "rate", "scale",
+    "select-only", "skip-some-updates", "time", "transactions", "username", "vacuum-all", "unlogged-tables", "tablespace",
+    "index-tablespace", "sampling-rate", "aggregate-interval", "progress-timestamp", "log-prefix", "foreign-keys",
+    "random-seed", "show-script", "partitions", "partition-method", "failures-detailed", "max-tries", "verbose-errors",
+    "exit-on-abort", "debug",
+];
 
 /// What the command line asks for.
 #[derive(Debug)]
@@ -19,7 +31,7 @@ pub enum PgbenchCommand {
 /// in pgbench.
 pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     match args.first().map(String::as_str) {
-        Some("--help" | "-?") => return Err(Stop::Print(help())),
+        Some("--help" | "-?") => return Err(Stop::Print(help_text())),
         Some("--version" | "-V") => return Err(Stop::Print(version())),
         _ => {}
     }
@@ -42,4 +54,35 @@ pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
     settle(&mut options, &given, getopt.into_positional())?;
     let options = Box::new(options);
     Ok(if options.init.is_asked_for { PgbenchCommand::Initialize(options) } else { PgbenchCommand::Benchmark(options) })
+}
+
+/// pgbench's help, with the options that pgtrial adds in a section of their own.
+fn help_text() -> String {
+    let mut text =
+        "pgbench is a benchmarking tool for PostgreSQL.\n\nUsage:\n  pgbench [OPTION]... [DBNAME]\n".to_owned();
+    text += &help(OPTIONS, |group| group.title());
+    // pgbench takes these two as the first argument only.
+    text += &help_line("-V, --version", "output version information, then exit");
+    text += &help_line("-?, --help", "show this help, then exit");
+    text + "\nThis is pgbench as pgtrial has it.\n"
+}
+
+/// What `--version` prints.
+fn version() -> String {
+    format!("pgbench (PostgreSQL) {VERSION} (pgtrial {})\n", env!("CARGO_PKG_VERSION"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_originals_are_all_options_but_the_added_ones() {
+        for row in OPTIONS {
+            let is_added = matches!(row.group, HelpSection::Added(_));
+            assert_eq!(ORIGINALS.contains(&row.long()), !is_added, "{}", row.long());
+            assert_eq!(row.takes_value(), row.spec.contains('='), "{}", row.spec);
+        }
+        assert!(ORIGINALS.iter().all(|long| OPTIONS.iter().any(|row| row.long() == *long)));
+    }
 }

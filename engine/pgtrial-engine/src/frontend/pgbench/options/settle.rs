@@ -2,8 +2,8 @@
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
-use super::chosen::{Initialization, Options};
-use super::table::{Mode, Row, is_for};
+use super::sections::Mode;
+use super::table::{Initialization, OPTIONS, Options, Row};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::sharing::{check_enough, needs_seed};
@@ -50,6 +50,11 @@ pub fn settle(options: &mut Options, given: &[&Row], positional: Vec<String>) ->
     } else {
         contradiction(options).map_or(Ok(()), |message| Err(Failure::error(message)))
     }
+}
+
+/// Whether pgbench takes an option in this mode.
+fn is_for(option: &Row, mode: Mode) -> bool {
+    OPTIONS.iter().any(|row| row.long() == option.long() && row.group.is_for(mode))
 }
 
 /// The database may be named by an argument beside the options; no other argument is allowed.

@@ -1,76 +1,173 @@
-//! pgbench's options, one row each, in the order of its help; `-n` and `-s` are listed twice there, so they have two rows.
+//! pgbench's options: their values as a struct, and one row each, which checks the value and stores it. To add an option is
+//! to add a field and a row.
 
-use super::chosen::Options;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use super::pooling::Pooling;
+use super::sections::HelpSection::{self, Added, Benchmarking, Common, Initialization as Init, Scripts};
+use super::sections::Mode;
 use super::shared::*;
 use super::values::*;
-use crate::frontend::pgbench::messages::{Failure, VERSION};
+use crate::event::Events;
+use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
-use ground::options::{OptionRow, Stop, help_line, set};
-use workload::pgbench::builtin;
+use drive::plan::{PoolPlan, ScriptOptions, StartAt};
+use ground::options::{OptionRow, Stop, set};
+use ground::shard::{ClientShare, Shard};
+use tables::{InitOptions, PartitionMethod};
+use wire::params::Given;
+use wire::statement::QueryMode;
+use workload::pgbench::{Parsed, builtin};
+
+/// All options; counts are in pgbench's range 1..2147483647 unless said otherwise.
+#[derive(Debug)]
+pub struct Options {
+    pub server: Given,
+    pub scale: Option<u32>,
+    pub no_vacuum: bool,
+    pub init: Initialization,
+
+    pub scripts: Vec<Parsed>,
+    /// Whether a built-in script is among them, which needs pgbench's tables.
+    pub needs_tables: bool,
+    /// Whether a script is read from standard input.
+    pub reads_stdin: bool,
+    /// Variables by name, each once.
+    pub variables: Vec<(String, String)>,
+    pub mode: QueryMode,
+    pub script: ScriptOptions,
+
+    /// Clients of the whole run.
+    pub clients: usize,
+    pub jobs: usize,
+    pub transactions: Option<u32>,
+    /// Seconds.
+    pub duration: Option<u32>,
+    pub warmup: Duration,
+    pub reconnect: bool,
+    pub vacuum_all: bool,
+    /// Mean time between the starts of two transactions.
+    pub interval: Option<Duration>,
+    /// How long clients that lost their connection try to get another one.
+    pub wait_for_server: Option<Duration>,
+    pub exit_on_abort: bool,
+    pub seed: u64,
+    /// Whether the seed is a number that was given: all engines of a run then have the same one.
+    pub is_seeded: bool,
+    pub shard: Shard,
+    pub start: Option<StartAt>,
+    pub pooling: Pooling,
+
+    pub log: LogOptions,
+    pub output: OutputOptions,
+    pub uses_additions: bool,
+
+    /// Which of the whole run's clients this engine has; for pools, which of their connections. Follows from the options.
+    pub part: ClientShare,
+    /// Follows from `pooling` and the shard.
+    pub pools: Option<PoolPlan>,
+}
+
+/// What `-i` does.
+#[derive(Debug)]
+pub struct Initialization {
+    /// Whether the tables are to be made; otherwise a benchmark runs.
+    pub is_asked_for: bool,
+    /// The letters of `--init-steps`.
+    pub steps: String,
+    pub foreign_keys: bool,
+    pub partition_method: Option<PartitionMethod>,
+    pub tables: InitOptions,
+}
+
+/// The transaction log.
+#[derive(Debug, Default)]
+pub struct LogOptions {
+    pub is_on: bool,
+    pub prefix: Option<String>,
+    /// Above 0 to 1.
+    pub sampling_rate: Option<f64>,
+    /// Seconds.
+    pub aggregate_interval: Option<u32>,
+}
+
+/// What the run writes beside the log.
+#[derive(Debug, Default)]
+pub struct OutputOptions {
+    pub failures_detailed: bool,
+    /// Seconds between progress lines.
+    pub progress: Option<u32>,
+    pub progress_timestamp: bool,
+    pub percentiles: bool,
+    pub histogram: Option<PathBuf>,
+    pub events: Option<Events>,
+}
+
+impl OutputOptions {
+    /// Whether standard output belongs to the events: nothing else is written there.
+    pub fn has_only_events(&self) -> bool {
+        self.events == Some(Events::Stdout)
+    }
+}
+
+impl Default for Initialization {
+    fn default() -> Self {
+        Self {
+            is_asked_for: false,
+            steps: "dtgvp".to_owned(),
+            foreign_keys: false,
+            partition_method: None,
+            tables: InitOptions::default(),
+        }
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            server: Given::default(),
+            scale: None,
+            no_vacuum: false,
+            init: Initialization::default(),
+            scripts: Vec::new(),
+            needs_tables: false,
+            reads_stdin: false,
+            variables: Vec::new(),
+            mode: QueryMode::Simple,
+            script: ScriptOptions::default(),
+            clients: 1,
+            jobs: 1,
+            transactions: None,
+            duration: None,
+            warmup: Duration::ZERO,
+            reconnect: false,
+            vacuum_all: false,
+            interval: None,
+            wait_for_server: None,
+            exit_on_abort: false,
+            seed: 0,
+            is_seeded: false,
+            shard: Shard::WHOLE,
+            start: None,
+            pooling: Pooling::default(),
+            log: LogOptions::default(),
+            output: OutputOptions::default(),
+            uses_additions: false,
+            part: ClientShare::whole(1),
+            pools: None,
+        }
+    }
+}
+
+impl AsMut<Options> for Options {
+    fn as_mut(&mut self) -> &mut Options {
+        self
+    }
+}
 
 /// An option of pgbench.
 pub type Row = OptionRow<Options, Failure, HelpSection>;
-
-/// Where the help lists an option.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum HelpSection {
-    Initialization,
-    Scripts,
-    Benchmarking,
-    /// The original has no such option.
-    Added(Mode),
-    Common,
-}
-
-/// The mode of pgbench that an option of ours is for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    Initialization,
-    Benchmarking,
-    Both,
-}
-
-impl HelpSection {
-    fn title(self) -> &'static str {
-        match self {
-            Self::Initialization => "Initialization options:",
-            Self::Scripts => "Options to select what to run:",
-            Self::Benchmarking => "Benchmarking options:",
-            Self::Added(_) => "Options that pgtrial adds:",
-            Self::Common => "Common options:",
-        }
-    }
-
-    /// Whether its options are for this mode, which is `Initialization` or `Benchmarking`.
-    fn is_for(self, wanted: Mode) -> bool {
-        let mode = match self {
-            Self::Initialization => Mode::Initialization,
-            Self::Scripts | Self::Benchmarking => Mode::Benchmarking,
-            Self::Added(mode) => mode,
-            Self::Common => Mode::Both,
-        };
-        mode == wanted || mode == Mode::Both
-    }
-}
-
-/// Whether pgbench takes an option in this mode.
-pub fn is_for(option: &Row, mode: Mode) -> bool {
-    OPTIONS.iter().any(|row| row.long() == option.long() && row.group.is_for(mode))
-}
-
-/// The original's long options in the order of `long_options` in pgbench.c, in which the possibilities of an ambiguous
-/// abbreviation are listed.
-#[rustfmt::skip]
-pub const ORIGINALS: &[&str] = &[
-    "builtin", "client", "connect", "dbname", "define", "file", "fillfactor", "host", "initialize", "init-steps", "jobs",
-    "log", "latency-limit", "no-vacuum", "port", "progress", "protocol", "quiet", "report-per-command", "rate", "scale",
-    "select-only", "skip-some-updates", "time", "transactions", "username", "vacuum-all", "unlogged-tables", "tablespace",
-    "index-tablespace", "sampling-rate", "aggregate-interval", "progress-timestamp", "log-prefix", "foreign-keys",
-    "random-seed", "show-script", "partitions", "partition-method", "failures-detailed", "max-tries", "verbose-errors",
-    "exit-on-abort", "debug",
-];
-
-use HelpSection::{Added, Benchmarking, Common, Initialization, Scripts};
 
 const fn no_vacuum(group: HelpSection, help: &'static str) -> Row {
     Row::switch("-n, --no-vacuum", group, help, |o| &mut o.no_vacuum)
@@ -80,12 +177,12 @@ const fn scale(group: HelpSection, help: &'static str) -> Row {
     Row::value("-s, --scale=NUM", group, help, |o, v| set(&mut o.scale, count(v)))
 }
 
-/// All options.
+/// The rows in the order of the help. `-n` and `-s` are listed twice there, so they have two rows.
 #[rustfmt::skip]
 pub const OPTIONS: &[Row] = &[
-    Row::switch("-i, --initialize", Initialization, "invokes initialization mode",
+    Row::switch("-i, --initialize", Init, "invokes initialization mode",
         |o| &mut o.init.is_asked_for),
-    Row::value("-I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")", Initialization,
+    Row::value("-I, --init-steps=[dtgGvpf]+ (default \"dtgvp\")", Init,
         "run selected initialization steps, in the specified order\n\
          d: drop any existing pgbench tables\n\
          t: create the tables used by the standard pgbench scenario\n\
@@ -95,24 +192,24 @@ pub const OPTIONS: &[Row] = &[
          p: create primary key indexes on the standard tables\n\
          f: create foreign keys between the standard tables",
         |o, v| set(&mut o.init.steps, init_steps(v.text))),
-    Row::value("-F, --fillfactor=NUM", Initialization, "set fill factor",
+    Row::value("-F, --fillfactor=NUM", Init, "set fill factor",
         |o, v| set(&mut o.init.tables.fillfactor, integer(v, 10, 100))),
-    no_vacuum(Initialization, "do not run VACUUM during initialization"),
-    Row::switch("-q, --quiet", Initialization, "quiet logging (one message each 5 seconds)",
+    no_vacuum(Init, "do not run VACUUM during initialization"),
+    Row::switch("-q, --quiet", Init, "quiet logging (one message each 5 seconds)",
         |o| &mut o.init.tables.quiet),
-    scale(Initialization, "scaling factor"),
-    Row::switch("--foreign-keys", Initialization, "create foreign key constraints between tables",
+    scale(Init, "scaling factor"),
+    Row::switch("--foreign-keys", Init, "create foreign key constraints between tables",
         |o| &mut o.init.foreign_keys),
-    Row::text("--index-tablespace=TABLESPACE", Initialization, "create indexes in the specified tablespace",
+    Row::text("--index-tablespace=TABLESPACE", Init, "create indexes in the specified tablespace",
         |o| &mut o.init.tables.index_tablespace),
-    Row::value("--partition-method=(range|hash)", Initialization,
+    Row::value("--partition-method=(range|hash)", Init,
         "partition pgbench_accounts with this method (default: range)",
         |o, v| set(&mut o.init.partition_method, partition_method(v.text))),
-    Row::value("--partitions=NUM", Initialization, "partition pgbench_accounts into NUM parts (default: 0)",
+    Row::value("--partitions=NUM", Init, "partition pgbench_accounts into NUM parts (default: 0)",
         |o, v| set(&mut o.init.tables.partitions, integer(v, 0, i32::MAX as u32))),
-    Row::text("--tablespace=TABLESPACE", Initialization, "create tables in the specified tablespace",
+    Row::text("--tablespace=TABLESPACE", Init, "create tables in the specified tablespace",
         |o| &mut o.init.tables.tablespace),
-    Row::switch("--unlogged-tables", Initialization, "create tables as unlogged tables",
+    Row::switch("--unlogged-tables", Init, "create tables as unlogged tables",
         |o| &mut o.init.tables.unlogged),
 
     Row::value("-b, --builtin=NAME[@W]", Scripts,
@@ -244,34 +341,3 @@ pub const OPTIONS: &[Row] = &[
     port(Common, "database server port number"),
     username(Common, "connect as specified database user"),
 ];
-
-/// pgbench's help, with the options that pgtrial adds in a section of their own.
-pub fn help() -> String {
-    let mut text =
-        "pgbench is a benchmarking tool for PostgreSQL.\n\nUsage:\n  pgbench [OPTION]... [DBNAME]\n".to_owned();
-    text += &ground::options::help(OPTIONS, |group| group.title());
-    // pgbench takes these two as the first argument only.
-    text += &help_line("-V, --version", "output version information, then exit");
-    text += &help_line("-?, --help", "show this help, then exit");
-    text + "\nThis is pgbench as pgtrial has it.\n"
-}
-
-/// What `--version` prints.
-pub fn version() -> String {
-    format!("pgbench (PostgreSQL) {VERSION} (pgtrial {})\n", env!("CARGO_PKG_VERSION"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_originals_are_all_options_but_the_added_ones() {
-        for row in OPTIONS {
-            let is_added = matches!(row.group, Added(_));
-            assert_eq!(ORIGINALS.contains(&row.long()), !is_added, "{}", row.long());
-            assert_eq!(row.takes_value(), row.spec.contains('='), "{}", row.spec);
-        }
-        assert!(ORIGINALS.iter().all(|long| OPTIONS.iter().any(|row| row.long() == *long)));
-    }
-}

@@ -9,13 +9,12 @@ use super::options::ReportOptions;
 use super::statistics::statistics;
 use super::texts::ReportedPeriod;
 use super::{histogram, texts};
-use crate::event::EventWriter;
-use crate::frontend::run_events::RunEvents;
+use crate::event::RunEvents;
 use crate::frontend::self_check::Warning;
 use crate::frontend::sysbench::log::Level;
 use drive::ledger::Tally;
 use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
-use ground::clock::{Clock, Phase};
+use ground::clock::Phase;
 use ground::interrupt;
 use workload::statistics::Statistics;
 use workload::{AbortReason, Fatal};
@@ -96,7 +95,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
 
     /// Writes the last event; the exit status, which is another one if events were lost.
     pub fn end(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
-        self.emit(|events, clock| events.done(clock, outcome, status, warnings));
+        self.events.done(outcome, status, warnings);
         if self.events.is_lost() { FAILED } else { status }
     }
 
@@ -162,12 +161,6 @@ impl<'a, W: Write> RunObserver<'a, W> {
         fatal.lines.iter().for_each(|line| self.run.log.text(Level::Fatal, line));
     }
 
-    fn emit(&mut self, write: impl FnOnce(&mut EventWriter, Clock) -> std::io::Result<()>) {
-        if let Err(error) = self.events.write(write) {
-            self.run.log.text(Level::Fatal, error);
-        }
-    }
-
     /// Ends the run if its end is more than the grace ago.
     fn force_end(&mut self) {
         if self.options.grace.is_some_and(|grace| self.drained_s >= grace) && !self.stop.swap(true, Ordering::Relaxed) {
@@ -182,7 +175,7 @@ impl<W: Write> Observer for RunObserver<'_, W> {
             // They are ready too late: the run is already being stopped.
             return;
         }
-        self.emit(|events, clock| events.connected(clock, clients, seconds));
+        self.events.connected(clients, seconds);
         for thread in self.run.plan.part.number(0)..self.run.plan.part.number(0) + clients {
             self.run.log.text(Level::Debug, format_args!("Worker thread (#{thread}) initialized"));
         }
@@ -191,11 +184,11 @@ impl<W: Write> Observer for RunObserver<'_, W> {
     }
 
     fn ready(&mut self, clients: usize, seconds: f64) {
-        self.emit(|events, clock| events.ready(clock, clients, seconds));
+        self.events.ready(clients, seconds);
     }
 
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
-        self.emit(|events, clock| events.phase(clock, phase, began));
+        self.events.phase(phase, began);
         match phase {
             Phase::Warmup => {
                 self.run.log.text(
@@ -210,7 +203,7 @@ impl<W: Write> Observer for RunObserver<'_, W> {
 
     /// Reports when an interval or the way to a checkpoint is full; for the rest of an interval at the end there is no line.
     fn tick(&mut self, tick: &Tick) {
-        self.emit(|events, clock| events.tick(clock, tick));
+        self.events.tick(tick);
         if tick.phase == Phase::Warmup {
             return;
         }
@@ -237,7 +230,7 @@ impl<W: Write> Observer for RunObserver<'_, W> {
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
-        self.emit(|events, clock| events.aborted(clock, abortion));
+        self.events.aborted(abortion);
         self.aborted += 1;
         let client = abortion.client;
         match &abortion.cause {

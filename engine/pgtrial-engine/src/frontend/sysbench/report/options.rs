@@ -1,6 +1,6 @@
 //! The options of the reports.
 
-use crate::frontend::events::Events;
+use crate::event::Events;
 use workload::settings::{OptionValue, Settings};
 
 /// The options of the reports. Times are in seconds.

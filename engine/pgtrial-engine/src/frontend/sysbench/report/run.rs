@@ -9,9 +9,7 @@ use super::init_timeout::InitTimeout;
 use super::observer::RunObserver;
 use super::options::ReportOptions;
 use super::texts;
-use crate::event::{EventWriter, RunDescription};
-use crate::frontend::events::Events;
-use crate::frontend::run_events::RunEvents;
+use crate::event::{EventWriter, Events, RunDescription, RunEvents};
 use crate::frontend::self_check;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::plan::{Load, Plan};
@@ -36,7 +34,10 @@ fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     let (plan, clock, test) = (run.plan, run.clock, run.test);
     let options = ReportOptions::read(run.settings);
     let events = match open_events(&run, &options) {
-        Ok(events) => RunEvents::new(events, clock, options.events == Some(Events::Stdout), interrupt),
+        Ok(events) => {
+            let mut log = run.log.clone();
+            RunEvents::new(events, interrupt, move |problem| log.text(Level::Fatal, problem))
+        }
         Err(error) => {
             run.log.text(Level::Fatal, error);
             return FAILED;

@@ -1,4 +1,4 @@
-//! table_a: made as published, by one engine or by several, and found again.
+//! table_a of the published tasks: made by one engine or by several, and found again.
 
 use std::time::Instant;
 
@@ -7,7 +7,7 @@ use ground::shard::Shard;
 use wire::error::ConnectionError;
 use wire::session::Session;
 
-/// What the tasks front end is called in messages.
+/// The program whose options messages name.
 pub const NAME: &str = "pgtrial-engine tasks";
 
 /// How many rows the table has.
@@ -25,8 +25,8 @@ impl Shape {
 
     /// The published shape with what the options change.
     pub fn published_but(threads: Option<u32>, rows: Option<u32>) -> Self {
-        let Self { threads: published_threads, rows: published_rows } = Self::PUBLISHED;
-        Self { threads: threads.unwrap_or(published_threads), rows: rows.unwrap_or(published_rows) }
+        let Self { threads: published, rows: published_rows } = Self::PUBLISHED;
+        Self { threads: threads.unwrap_or(published), rows: rows.unwrap_or(published_rows) }
     }
 
     /// A comment by which a table is known as one of ours.
@@ -130,8 +130,7 @@ fn create(session: &mut Session, shape: Shape, dbname: &str) -> Result<(), Strin
     let before = present(session)?;
     if before == Present::Other {
         return Err(format!(
-            "database \"{dbname}\" has a table_a that was not made by {}; rename it, or name another database",
-            NAME
+            "database \"{dbname}\" has a table_a that was not made by {NAME}; rename it, or name another database"
         ));
     }
     execute(session, "begin")?;
@@ -165,15 +164,11 @@ fn since(start: Instant) -> f64 {
 pub fn find(session: &mut Session, threads: Option<u32>, rows: Option<u32>, dbname: &str) -> Result<Shape, String> {
     let shape = match present(session)? {
         Present::No => {
-            return Err(format!(
-                "there is no table_a in database \"{dbname}\"; make it with \"{} --initialize\"",
-                NAME
-            ));
+            return Err(format!("there is no table_a in database \"{dbname}\"; make it with \"{NAME} --initialize\""));
         }
         Present::Unfinished(_) => {
             return Err(format!(
-                "table_a in database \"{dbname}\" was not finished; make it anew with \"{} --initialize\"",
-                NAME
+                "table_a in database \"{dbname}\" was not finished; make it anew with \"{NAME} --initialize\""
             ));
         }
         Present::Other => return Ok(Shape::published_but(threads, rows)),
