@@ -21,7 +21,7 @@ COMMANDS = {
     "run": "Run a study, or go on with one that was interrupted.",
     "compare": "Compare set-ups named on the command line, without a study file.",
     "plan": "Show what a study would do and how long it takes, without running it.",
-    "verdict": "Print the verdict of a study; the exit status tells a regression.",
+    "verdict": "Print the verdict of a study; the exit status is 1 after a regression.",
     "report": "Write the report of a study anew from its stored trials.",
     "bundle": "Make one compressed file of a study.",
     "verify": "Check that a bundle is whole and that its verdict follows from its trials.",

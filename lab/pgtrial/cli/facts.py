@@ -83,7 +83,7 @@ def _of_study(spec: StudySpec) -> tuple[dict[str, Facts], Audit]:
         for arm in arms.values():
             arm.check(Needs.of(spec))
             for place in places:
-                # an empty cluster tells as much as a loaded one, and at once
+                # an empty cluster has the same facts as a loaded one, and starts at once
                 with arm.serve(NO_TABLES, Path(logs) / "server.log", {}, place) as target:
                     facts = collect(arm.name, target, arm.data_directory, machine=arm.machine, measure=True)
                 found.setdefault(arm.name, []).append(facts.model_copy(update={"deployment": place}))

@@ -44,7 +44,7 @@ def command(
     trial is run exactly once. --new starts another one instead. With the directory of a study as the argument, or with
     --resume, that very study goes on, whatever has become of its file.
 
-    The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` tells the verdict.
+    The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` prints the verdict.
     """
     directory = resume or (Path(study) if study and (Path(study) / "study.toml").is_file() else None)
     if directory is not None:

@@ -15,7 +15,7 @@ from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 def command() -> None:
     """List the bundled studies with their profiles and the time that each takes at most.
 
-    Run one with `pgtrial run @NAME`, or `pgtrial run @NAME --profile PROFILE`; `pgtrial plan` tells more.
+    Run one with `pgtrial run @NAME`, or `pgtrial run @NAME --profile PROFILE`; `pgtrial plan` shows the details.
     """
     rows = [
         ("" if place else f"@{name}", "" if place else question, profile or "", _time(f"@{name}", profile))

@@ -1,4 +1,4 @@
-"""What a study says that an arm differs in, as the keys of facts: the audit tells of everything else."""
+"""The differences that a study declares for an arm, as keys of facts; the audit reports all others."""
 
 from __future__ import annotations
 

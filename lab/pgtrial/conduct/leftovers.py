@@ -59,7 +59,7 @@ def _end_engine(file: Path) -> None:
 def _born(process: psutil.Process) -> tuple[float, float]:
     """When a process began, Unix seconds and seconds since this machine was booted.
 
-    A clock that is set anew changes what is told of the first on Linux, and of the second elsewhere; not of both.
+    Setting the clock changes the first value on Linux and the second one elsewhere, never both.
     """
     created = process.create_time()
     return created, created - psutil.boot_time()

@@ -24,7 +24,7 @@ _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.
 
 
 class Outcome:
-    """Gathers events as they arrive. The rules that call a trial failed are not told which arm it is."""
+    """Gathers events as they arrive. The rules by which a trial has failed do not know its arm."""
 
     def __init__(self) -> None:
         self.ticks: list[Event] = []
@@ -83,17 +83,17 @@ class Outcome:
     @property
     def tasks(self) -> TaskSummary | None:
         """What became of the tasks; None of a load without."""
-        told = self.done and self.done.get("tasks")
+        summary = self.done and self.done.get("tasks")
         measured = self.done and self.done.get("measure")
-        if not told or not measured:
+        if not summary or not measured:
             return None
         after = self.failed_after_s
         return TaskSummary(
-            **{name: told[name] for name in _EXACT},
-            response_us=_times(told["response_us"], measured.get("latency_us"), median=told["response_us"]),
-            queue_us=_times(told["queue_us"], measured.get("queue_us")),
-            service_us=_times(told["service_us"], measured.get("service_us")),
-            timeout_waited_us=_times(told["timeout_waited_us"], None),
+            **{name: summary[name] for name in _EXACT},
+            response_us=_times(summary["response_us"], measured.get("latency_us"), median=summary["response_us"]),
+            queue_us=_times(summary["queue_us"], measured.get("queue_us")),
+            service_us=_times(summary["service_us"], measured.get("service_us")),
+            timeout_waited_us=_times(summary["timeout_waited_us"], None),
             failed_after_us=1e6 * sum(after) / len(after) if after else None,
         )
 

@@ -1,4 +1,4 @@
-"""What a running study tells whoever watches it: a handful of events, shown by the command line as it likes."""
+"""The events of a running study, which the command line shows."""
 
 from __future__ import annotations
 

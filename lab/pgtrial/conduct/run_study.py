@@ -148,7 +148,7 @@ def _run_trials(
         )
         trials.append(trial)
         listener(TrialEnds(trial))
-        # the first trial on another deployment may tell more
+        # the first trial on another deployment may add facts
         if audited != known and {arm for arm, _ in known} >= set(plan.arms):
             study.write_audit(audit(plan, study.facts(), spec, study.deployment_facts()))
             audited = set(known)

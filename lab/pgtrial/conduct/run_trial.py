@@ -2,7 +2,7 @@
 
 A trial that goes wrong is a result: it is stored as failed, with one sentence, and the study goes on. What is wrong
 with the lab itself (a full disk, an arm that does not start, SQL of the study that PostgreSQL refuses) stops the study,
-with nothing stored for this trial unless its load had ended. Neither decision is told which arm is running.
+with nothing stored for this trial unless its load had ended. Neither decision depends on the arm.
 """
 
 from __future__ import annotations

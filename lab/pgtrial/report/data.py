@@ -21,7 +21,7 @@ from pgtrial.store.timelines import committed_per_second
 
 @dataclass(frozen=True)
 class StudyData:
-    """A study's files as types, and what the analysis makes of them."""
+    """A study's files as types, and its result."""
 
     spec: StudySpec
     plan: Plan
@@ -59,7 +59,7 @@ class StudyData:
 
 
 _OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
-"""The sources in observed.parquet that the report tells of: a small part of it."""
+"""The sources in observed.parquet that the report shows: a small part of the file."""
 
 
 def read_data(directory: StudyDirectory) -> StudyData:
@@ -90,7 +90,7 @@ def read_data(directory: StudyDirectory) -> StudyData:
 
 
 def _by_trial(trials: list[Trial], read: Callable[[Trial], pl.DataFrame]) -> dict[int, pl.DataFrame]:
-    """What is there of each trial, by its index; trials without any are left out."""
+    """The frames that are not empty, by index of the trial."""
     return {trial.index: frame for trial in trials if not (frame := read(trial)).is_empty()}
 
 

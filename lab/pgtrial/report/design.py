@@ -70,14 +70,14 @@ def _round_trips(data: StudyData) -> list[tuple[str, str]]:
         arm: [t.round_trip_us for t in data.trials if t.arm == arm and t.round_trip_us is not None]
         for arm in data.plan.arms
     }
-    told = [
+    texts = [
         f"{arm} {median(all_of_arm):,.0f} us ({min(all_of_arm):,.0f} to {max(all_of_arm):,.0f})"
         for arm, all_of_arm in times.items()
         if all_of_arm
     ]
-    words = f"before each trial, median (lowest to highest): {'; '.join(told)}"
+    words = f"before each trial, median (lowest to highest): {'; '.join(texts)}"
     name = "round trip from the lab to the server" if _by_fleet(data) else "round trip to the server"
-    return [(name, words)] if told else []
+    return [(name, words)] if texts else []
 
 
 def _by_fleet(data: StudyData) -> bool:

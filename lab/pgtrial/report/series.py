@@ -20,10 +20,10 @@ CPU_MODES = {
     "waiting for I/O": ("iowait_s",),
     "stolen": ("steal_s",),
 }
-"""What CPUs of the host were doing when they were not idle, and the counters that tell it."""
+"""What the host's CPUs did when they were not idle, and the counters of each."""
 
 _SHOWN = {"bytes": (1e-9, "GB"), "bytes/s": (MB, "MB/s"), "s": (1e3, "ms")}
-"""Units of the provider that people read in others: a factor, and the unit."""
+"""Units of the provider that are shown in another unit: the factor, and that unit."""
 
 _SERIES = {"second": pl.Int64(), "name": pl.String(), "value": pl.Float64()}
 
@@ -95,7 +95,7 @@ CPU = "CPU"
 
 OTHER = "other"
 SHOWN = 8
-"""Wait events that are told by name, the largest of the study."""
+"""Number of wait events with a name of their own: the largest of the study."""
 
 _AT_WORK = ("client backend", "parallel worker")
 

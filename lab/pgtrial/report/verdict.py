@@ -1,4 +1,4 @@
-"""What verdict.json holds: the result of the measurements, and beside it all that is said of it in sentences."""
+"""The contents of verdict.json: the result of the statistics with its findings, sentences and notes."""
 
 from __future__ import annotations
 
@@ -170,7 +170,7 @@ def _list(found: Sequence[Cost]) -> str:
 
 
 def disturbance_notes(plan: Plan, canaries: Sequence[Canary]) -> list[str]:
-    """What a reader has to know of voided and noisy blocks, one sentence each."""
+    """Notes on voided and noisy blocks, one sentence each."""
     voids, noisy = disturbed(canaries, "void"), disturbed(canaries, "noisy")
     notes = []
     if voids:

@@ -8,17 +8,17 @@ from pgtrial.model.units import as_written, decimals_for, format_duration, perce
 from pgtrial.statistics.deployments import is_fixed
 
 _NOT_EVEN = {"block": 300, "deployment": 60}
-"""Units beyond which the forecasts do not look."""
+"""The largest number of units for which a forecast is made."""
 
 _NEXT_TO_NONE = 200.0
 """How many times more a cost must be for one arm, so that the other is said to have next to none of it."""
 
 _TELLING_MARGIN = 0.5
-"""An established margin beyond this share says nothing that a reader could use."""
+"""An established margin above this share is not mentioned: it is of no use."""
 
 
 def interval_text(difference: Estimate, *, sign: bool = False) -> str:
-    """`35..48%`, `-0.3..1.9%`, or a sentence's worth when nothing is bounded."""
+    """`35..48%`, `-0.3..1.9%`, or that nothing is bounded yet."""
     if difference.low is None or difference.high is None:
         return "not bounded yet"
     places = decimals_for([difference.low, difference.value, difference.high])
@@ -36,7 +36,7 @@ def interval_name(plan: Plan) -> str:
 
 
 def where(claim: Claim, plan: Plan) -> str:
-    """What a claim speaks of: a load point, or the mean over all."""
+    """What a claim is about: a load point, or the mean over all of them."""
     regime = in_regime(claim)
     if claim.load_point is not None:
         return plan.load_points[claim.load_point].label + regime
@@ -109,17 +109,17 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
 
 
 def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
-    """What each regime says: `before the change off is 12% faster than on (...); after it ...`."""
+    """The claims by regime: `before the change off is 12% faster than on (...); after it ...`."""
     pair = [cell for cell in regimes if cell.changes and cell.arm in (claim.arm, claim.baseline)]
     falls = any("collapse" in cell.shapes or "slow-down" in cell.shapes for cell in pair)
     before, after = (
         ("before the change (burst)", "after it (sustained)") if falls else ("before the change", "after it")
     )
-    told = []
+    parts = []
     for part in claim.parts:
         place = before if part.regime == "before" else after
         if part.difference is None:
-            told.append(f"{place} undecided; {outlook(part)}")
+            parts.append(f"{place} undecided; {outlook(part)}")
             continue
         figures = f"{interval_name(plan)} {interval_text(part.difference)}"
         if part.verdict in ("equivalent", "undecided"):
@@ -128,10 +128,10 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
         if part.verdict in ("equivalent", "undecided"):
             said = said[0].lower() + said[1:]
         more = f"; {outlook(part)}" if part.verdict == "undecided" else ""
-        told.append(f"{place} {said} ({figures}{more})")
+        parts.append(f"{place} {said} ({figures}{more})")
     if len(claim.parts) == 1:
-        told.append(f"{after} nothing is known, for {_unsettled(claim, plan, regimes)}")
-    return "; ".join(told)
+        parts.append(f"{after} nothing is known, for {_unsettled(claim, plan, regimes)}")
+    return "; ".join(parts)
 
 
 def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
@@ -163,7 +163,7 @@ def measured_text(claim: Claim, plan: Plan) -> str:
 
 
 def outlook(claim: Claim) -> str:
-    """What an undecided claim needs, and what it has established already."""
+    """What an undecided claim needs for a decision, and the margin that it has established."""
     if claim.blocks < claim.fewest_blocks:
         start = f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s"
     elif claim.more_blocks is None:
@@ -200,15 +200,15 @@ def failures_text(counts: Failures, what: str = "transaction") -> str:
 
 
 def regime(steady: list[Steadiness], cells: list[CellRegimes], plan: Plan) -> str:
-    """Whether the arms kept one level and had settled on it, and if not, what the verdict is about."""
+    """Whether the arms kept one level, had settled on it, and if not, what the verdict is about."""
     changing = [cell for cell in cells if cell.changes]
     cyclic = list(dict.fromkeys(cell.arm for cell in cells if 2 * cell.shapes.get("cyclic", 0) > cell.trials))
-    told = [_trend(steady, plan)] if not changing or _moving(steady) else []
+    parts = [_trend(steady, plan)] if not changing or _moving(steady) else []
     if cyclic:
-        told.insert(0, f"cyclic ({' and '.join(cyclic)}: levels come and go within a trial)")
+        parts.insert(0, f"cyclic ({' and '.join(cyclic)}: levels come and go within a trial)")
     if changing:
-        told.insert(0, f"changes ({'; '.join(_change(arm, changing, plan) for arm in _arms(changing))})")
-    return ", ".join(told)
+        parts.insert(0, f"changes ({'; '.join(_change(arm, changing, plan) for arm in _arms(changing))})")
+    return ", ".join(parts)
 
 
 def _arms(cells: list[CellRegimes]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Whether a block was disturbed: a rule that sees canaries and nothing of any trial or arm. Pure functions."""
+"""Whether a block was disturbed: a rule that reads canaries only, no trial and no arm."""
 
 from __future__ import annotations
 

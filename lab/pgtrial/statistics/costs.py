@@ -1,7 +1,7 @@
 """What a committed transaction cost: CPU, WAL, pages, flushes, switches, bytes; and which of it moved with the effect.
 
 Each cost is a ratio within one trial. Arms are compared as their speeds are: by the log-ratio within a block and the
-rule P8, each cost a family of its own. This explains a verdict and is none.
+rule P8, each cost a family of its own. Costs explain the verdict; they are not part of it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ONE_EACH = frozenset({"tpcb-like", "simple-update", "select-only"})
 
 @dataclass(frozen=True)
 class Kind:
-    """A cost: its name, its unit, and how a trial tells it (None: it does not)."""
+    """A cost: its name, its unit, and its value in a trial (None: not known)."""
 
     name: str
     unit: str
@@ -35,7 +35,7 @@ class Kind:
 
 
 def costs(grid: Grid, claims: Sequence[Claim], family: int) -> list[Cost]:
-    """Every cost that the trials tell, by arm and load point; with several load points also the mean of the ratios.
+    """Every known cost by arm and load point; with several load points also the mean of the ratios.
 
     `claims` are the study's primary claims; `family` is the number of claims per load point that share an error.
     """
@@ -43,18 +43,18 @@ def costs(grid: Grid, claims: Sequence[Claim], family: int) -> list[Cost]:
     means: list[int | None] = [None] if len(points) > 1 else []
     found = []
     for kind in KINDS:
-        told = [point for point in points if _is_told(grid, kind, point)]
-        for point in [*told, *(means if told else [])]:
+        known = [point for point in points if _is_notable(grid, kind, point)]
+        for point in [*known, *(means if known else [])]:
             for arm in grid.plan.arms:
-                over = told if point is None else [point]
+                over = known if point is None else [point]
                 cost = _cost(grid, kind, arm, point, over, family=len(claims) if point is None else family)
                 if cost is not None:
                     found.append(cost)
     return found
 
 
-def _is_told(grid: Grid, kind: Kind, point: int) -> bool:
-    """Whether any arm has more than next to none of it at a load point."""
+def _is_notable(grid: Grid, kind: Kind, point: int) -> bool:
+    """Whether any arm has more of a cost than the negligible value at a load point."""
     of_arms = (_values(grid, kind, arm, point) for arm in grid.plan.arms)
     return any(values and float(np.median(values)) > kind.negligible for values in of_arms)
 
@@ -65,7 +65,7 @@ def _values(grid: Grid, kind: Kind, arm: str, point: int | None) -> list[float]:
 
 
 def clearly(cost: Cost, margin: float) -> bool:
-    """Whether the whole interval lies beyond the margin, on one side of it."""
+    """Whether the whole interval lies outside the margin, on one side."""
     found = cost.difference
     if found is None or found.low is None or found.high is None:
         return False

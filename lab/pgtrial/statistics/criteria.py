@@ -29,7 +29,7 @@ FAILURES = "failures"
 
 @dataclass(frozen=True)
 class Kind:
-    """A criterion: its name, its unit, which of two values is better, and how a trial's tasks tell it."""
+    """A criterion: its name, its unit, which of two values is better, and its value in a trial's tasks."""
 
     name: str
     unit: Literal["s", "tasks"]
@@ -61,16 +61,14 @@ KINDS = (
 SECONDARY = len(KINDS) - 1
 
 
-def criteria(grid: Grid, primary: Sequence[Claim], withheld: Mapping[str, object]) -> list[Criterion]:
+def criteria(grid: Grid, primary: Sequence[Claim], withheld: Mapping[str, bool]) -> list[Criterion]:
     """The rows of the table for each comparison, in its order; none of a study without tasks.
 
-    `withheld` has the arms as keys; what it says of one is why its comparison is withheld, or empty.
+    `withheld` says by arm whether its comparison is withheld.
     """
     if not any(trial.tasks is not None for trial in grid.trials):
         return []
-    return [
-        _criterion(grid, kind, claim, withheld=bool(withheld.get(claim.arm))) for claim in primary for kind in KINDS
-    ]
+    return [_criterion(grid, kind, claim, withheld=withheld.get(claim.arm, False)) for claim in primary for kind in KINDS]
 
 
 def _criterion(grid: Grid, kind: Kind, claim: Claim, *, withheld: bool) -> Criterion:
@@ -94,7 +92,7 @@ def _criterion(grid: Grid, kind: Kind, claim: Claim, *, withheld: bool) -> Crite
 
 
 def _value(grid: Grid, kind: Kind, arm: str) -> float | None:
-    """Of the median trial; of failures the sum over all trials, of which a median would hide the rare ones."""
+    """The median over the trials; for failures the sum, since a median would hide rare ones."""
     known = [value for trial in grid.of(arm) if (value := _of(kind, trial)) is not None]
     if not known:
         return None
@@ -102,7 +100,7 @@ def _value(grid: Grid, kind: Kind, arm: str) -> float | None:
 
 
 def _of(kind: Kind, trial: Trial) -> float | None:
-    """What a trial says; None for a failed one, and for times where no task was completed."""
+    """The criterion's value in a trial; None if the trial failed, or for a time if no task was completed."""
     return kind.of(trial.tasks) if trial.tasks is not None and trial.status == "completed" else None
 
 

@@ -1,7 +1,7 @@
 """The unit of analysis: the block, or where an arm is several deployments of one product, the pair of deployments.
 
 A deployment keeps its peculiarities for as long as it lives: the machine it was put on, its neighbours, its storage.
-More blocks on the same two servers only tell of these two more exactly. So where every arm names several, block b runs
+More blocks on the same two servers describe only these two more exactly. So where every arm names several, block b runs
 on deployment k of each arm, and what is compared is the mean log-ratio over the blocks of a pair: one number for each
 pair, and pairs are independent draws. With eight pairs or more the rule P8 takes them for blocks; with four to seven,
 for which its exact interval cannot reach the level, there is one look, fixed at the end, by the paired t test on the

@@ -107,7 +107,7 @@ def failures(grid: Grid, arm: str) -> Failures:
 
 
 def leading_failures(grid: Grid, counts: list[Failures], family: int) -> list[str]:
-    """The arms whose failures have to be told before the verdict: many, a whole trial, or other than the baseline's."""
+    """The arms whose failures come before the verdict: many, a whole trial, or unlike the baseline's."""
     return [
         arm.arm
         for arm in counts

@@ -162,7 +162,7 @@ def _shape(batches: Floats, bounds: list[int], shortest: float) -> tuple[Shape, 
 
 
 def _ramp(batches: Floats, bounds: list[int]) -> int | None:
-    """The batch at which a gradual change ends, where that tells a trial clearly better than steps do, else None."""
+    """The batch at which a gradual change ends; None unless a ramp describes the trial clearly better than steps do."""
     n = len(batches)
     rest = batches - np.repeat([np.mean(batches[a:b]) for a, b in pairwise(bounds)], np.diff(bounds))
     end, rest_of_ramp = _best_ramp(batches)

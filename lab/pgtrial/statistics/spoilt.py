@@ -49,18 +49,18 @@ class SpoiltCell:
 def spoilt_cells(grid: Grid) -> list[SpoiltCell]:
     """Where trials are spoilt, in the order of the arms and load points; every stored trial counts."""
     found = []
-    for rule, told in (("busy_client", _busy), ("schedule_lag", _late), ("rate_not_kept", _behind)):
+    for rule, reason_of in (("busy_client", _busy), ("schedule_lag", _late), ("rate_not_kept", _behind)):
         for arm in grid.plan.arms:
             for point in range(len(grid.plan.load_points)):
                 trials = grid.of(arm, point)
-                reasons = [reason for trial in trials if (reason := told(trial)) is not None]
+                reasons = [reason for trial in trials if (reason := reason_of(trial)) is not None]
                 if len(reasons) > TOLERATED * len(trials):
                     found.append(SpoiltCell(rule, arm, point, len(reasons), len(trials), reasons[0]))
     return found
 
 
 def _busy(trial: Trial) -> str | None:
-    """The engine's first warning of itself, whatever it is about save its schedule."""
+    """The engine's first warning about itself, except those about its schedule."""
     warnings = trial.client.warnings if trial.client else []
     return next((each.message.rstrip(".") for each in warnings if each.kind != _LAG), None)
 
@@ -72,7 +72,7 @@ def _late(trial: Trial) -> str | None:
 
 
 def _behind(trial: Trial) -> str | None:
-    """How far a trial with a rate stayed behind it; failed transactions were served, too."""
+    """Served of asked transactions, if a trial did not keep its rate; failed transactions were served, too."""
     rate, measured = trial.load_point.rate, trial.measured
     if rate is None or measured is None or trial.status == "failed":
         return None

@@ -101,8 +101,8 @@ def further_machines(ways: Sequence[MachineWay], arm: str) -> dict[str, float]:
 
 
 def loads_round_trip(trial: Trial) -> float | None:
-    """From those who made the load to the server, microseconds: the mean over a fleet's machines, which have even parts
-    of the clients; None where no machine told it."""
+    """Round trip from the load to the server, microseconds: the mean over a fleet's machines, which have equal parts
+    of the clients; None if no machine reported one."""
     known = [share.round_trip_us for share in trial.machines if share.round_trip_us is not None]
     return fmean(known) if known else None
 
@@ -169,12 +169,12 @@ def _relative_speeds(trials: Iterable[Trial], machine: str) -> list[float]:
 def _part(machine: str, trials: Sequence[Trial], logs: Mapping[str, float]) -> MachinePart:
     took_part = [trial for trial in trials if any(share.machine == machine for share in trial.machines)]
     own = [share for trial in took_part for share in trial.machines if share.machine == machine]
-    told = [share for share in own if share.status is not None]
+    ended = [share for share in own if share.status is not None]
     transactions = sum(_known(share.transactions for share in own))
     of_all = sum(_known(share.transactions for trial in took_part for share in trial.machines))
-    of_told = sum(_known(share.transactions for share in told))
-    cpu_s = sum(_known(time for share in told for time in (share.cpu_user_s, share.cpu_system_s)))
-    speeds = _known(share.tps for share in told)
+    of_ended = sum(_known(share.transactions for share in ended))
+    cpu_s = sum(_known(time for share in ended for time in (share.cpu_user_s, share.cpu_system_s)))
+    speeds = _known(share.tps for share in ended)
     offsets = _known(share.clock_offset_us for share in own)
     return MachinePart(
         machine=machine,
@@ -188,9 +188,9 @@ def _part(machine: str, trials: Sequence[Trial], logs: Mapping[str, float]) -> M
         tps=median(speeds) if speeds else None,
         speed=math.exp(logs[machine]) if machine in logs else None,
         slower_by=slower_by(logs, machine),
-        cpu_per_transaction_us=1e6 * cpu_s / of_told if of_told and cpu_s else None,
-        busiest_thread_share=max(_known(share.busiest_thread_share for share in told), default=None),
-        lag_p99_us=max(_known(share.lag_p99_us for share in told), default=None),
+        cpu_per_transaction_us=1e6 * cpu_s / of_ended if of_ended and cpu_s else None,
+        busiest_thread_share=max(_known(share.busiest_thread_share for share in ended), default=None),
+        lag_p99_us=max(_known(share.lag_p99_us for share in ended), default=None),
         start_skew_us=max(_known(share.start_skew_us for share in own), key=abs, default=None),
         clock_offset_us=median(offsets) if offsets else None,
         offset_error_us=max(_known(share.offset_error_us for share in own), default=None),

@@ -207,7 +207,7 @@ class CellRegimes(Record):
 
     arm: str
     load_point: int
-    trials: int = Field(description="Trials long enough to tell.")
+    trials: int = Field(description="Trials long enough for a regime to be detected.")
     shapes: dict[Shape, int] = Field(description="Trials of each class.")
     changes: bool = Field(description="Whether so many trials change that no average across the change is given.")
     before: Spread | None = Field(description="Level before the first change, tps, of the trials that change.")

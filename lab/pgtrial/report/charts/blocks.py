@@ -57,9 +57,9 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
         base = canvas.chart(intervals).transform_filter(of_chosen)
         layers.insert(0, base.mark_rect(color="--band", opacity=1).encode(y=alt.Y("low:Q", title=None), y2="high:Q"))
         layers.append(base.mark_rule(color="--accent", opacity=0.55, strokeWidth=1.5).encode(y="value:Q"))
-    told = ", ".join(row["text"] for row in rows if row["claim"] == names[0])
+    shown = ", ".join(row["text"] for row in rows if row["claim"] == names[0])
     alt_text = (
-        f"Difference of {primary.arm} against {primary.baseline} {primary.unit} by {primary.unit}, {names[0]}: {told}."
+        f"Difference of {primary.arm} against {primary.baseline} {primary.unit} by {primary.unit}, {names[0]}: {shown}."
     )
     title = f"{primary.arm} against {primary.baseline}"
     return canvas.figure(title, [*layers, dot], 240, alt_text, "difference")

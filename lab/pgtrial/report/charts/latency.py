@@ -57,8 +57,8 @@ def _figure(data: StudyData, point: int) -> Figure | None:
     whisker = base.mark_rule(strokeWidth=2).encode(y=alt.Y("lowest:Q", title=None), y2="highest:Q")
     line = base.mark_line(strokeWidth=1, opacity=0.5).encode(y=y, strokeDash=arm_dash(arms))
     dot = base.mark_point(filled=True, size=80, opacity=1).encode(y=y, shape=arm_shape(arms), tooltip=tooltip)
-    told = "; ".join(f"{row['arm']} {row['percentile']} {row['median']:.3g} ms" for row in rows)
-    alt_text = f"Latency percentiles, {label}: {told}."
+    summary = "; ".join(f"{row['arm']} {row['percentile']} {row['median']:.3g} ms" for row in rows)
+    alt_text = f"Latency percentiles, {label}: {summary}."
     return canvas.figure(label, [line, whisker, dot], 240, alt_text, "ms")
 
 

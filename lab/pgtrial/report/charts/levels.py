@@ -40,7 +40,7 @@ class Readings:
         """Where there is something to draw, in order."""
         return sorted({level["place"] for level in self.levels})
 
-    def told(self) -> str:
+    def in_words(self) -> str:
         """The medians in words, for those who cannot see the chart."""
         return "; ".join(
             f"{level['arm']} at {level['where']} {level['tps']:,.0f}"

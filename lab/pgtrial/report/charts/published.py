@@ -20,7 +20,7 @@ _THEIRS, _OURS = "published", "this study"
 _SHAPES = {_THEIRS: "diamond", _OURS: "circle"}
 _TICKS = [step * 10.0**power for power in range(-3, 4) for step in (1, 2, 5)]
 _LABEL = "slice(split(datum.label, '|'), 1)"
-"""Lines of a row's label; what stands before the first bar only tells rows of the same words apart."""
+"""Lines of a row's label; what stands before the first bar keeps rows with equal labels apart."""
 
 _NARROW = 1.5
 """Ratios within such a factor have an axis with ticks of its own choice."""
@@ -81,8 +81,8 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
             canvas.chart(ours).mark_point(size=120, opacity=1, filled=True, color="--accent").encode(**encoded)
         )
     layers.append(canvas.chart(rows).mark_text(dy=-13, fontSize=11, color="--soft").encode(x=x, y=y, text="label:N"))
-    told = "; ".join(f"{row['what']}: {row['who']} {row['text']}" for row in rows)
-    alt_text = f"How many times as fast one arm is as another, published and in this study. {told}."
+    summary = "; ".join(f"{row['what']}: {row['who']} {row['text']}" for row in rows)
+    alt_text = f"How many times as fast one arm is as another, published and in this study. {summary}."
     height = _ROW * len(rows) + 20
     return canvas.figure("How far the arms are apart", layers, height, alt_text, wide=True)
 
@@ -155,8 +155,8 @@ def _levels(data: StudyData, published: PublishedFigure, title: str, inside: lis
         point = canvas.chart(somewhere).encode(x=horizontal(CLIENTS, places), y=y, tooltip=tooltip)
         layers.append(point.mark_point(shape="diamond", size=110, strokeWidth=2, color="--soft", opacity=1))
         layers.append(point.mark_text(color="--soft", align="right", dx=-11, fontSize=11).encode(text="series:N"))
-    told = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in drawn)
-    alt_text = f"{title}, transactions per second. Published: {told}. This study: {found.told()}."
+    summary = "; ".join(f"{row['series']} {row['tps']:,.0f}" for row in drawn)
+    alt_text = f"{title}, transactions per second. Published: {summary}. This study: {found.in_words()}."
     return [canvas.figure(title, layers, 280, alt_text, "tps, two machines")]
 
 
@@ -181,6 +181,6 @@ def _over_minutes(published: PublishedFigure) -> Figure:
         base.mark_line(color="--soft", strokeWidth=1.5, strokeDash=[5, 4]),
         base.mark_point(shape="diamond", size=80, strokeWidth=2, color="--soft", opacity=1).encode(tooltip=tooltip),
     ]
-    told = ", ".join(f"{row['value']:,.10g}" for row in rows)
-    alt_text = f"{published.title}, {published.unit}, as published: {told}. {published.note}"
+    summary = ", ".join(f"{row['value']:,.10g}" for row in rows)
+    alt_text = f"{published.title}, {published.unit}, as published: {summary}. {published.note}"
     return canvas.figure(published.title, layers, 220, alt_text, f"{published.unit}, as published")

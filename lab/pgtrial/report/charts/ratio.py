@@ -68,8 +68,10 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
     if bounded:
         whisker = canvas.chart(bounded).mark_rule(strokeWidth=4, strokeCap="round", color="--accent", opacity=0.45)
         layers.append(whisker.encode(x=alt.X("low:Q", scale=x_scale, axis=axis, title=title), x2="high:Q", y=y))
-    told = "; ".join(f"{row['claim']}: {row['text']}, {row['verdict']}" for row in rows)
-    alt_text = f"Difference of {primary.arm} against {primary.baseline}, margin {as_written(data.plan.margin)}. {told}."
+    shown = "; ".join(f"{row['claim']}: {row['text']}, {row['verdict']}" for row in rows)
+    alt_text = (
+        f"Difference of {primary.arm} against {primary.baseline}, margin {as_written(data.plan.margin)}. {shown}."
+    )
     layers += [point, words]
     height = _ROW * len(rows) + 20
     return canvas.figure(f"{primary.arm} against {primary.baseline}", layers, height, alt_text, wide=True)

@@ -115,6 +115,6 @@ def small_lines(
         )
     )
     layers: list[Any] = [drawn, *start_of_measuring(canvas, first, last)]
-    told = ", ".join(f"{arm} {sum(v for _, v in line) / len(line):.4g}" for arm, line in lines.items())
-    text = f"{title}, {unit}, by second; on average {told}."
+    summary = ", ".join(f"{arm} {sum(v for _, v in line) / len(line):.4g}" for arm, line in lines.items())
+    text = f"{title}, {unit}, by second; on average {summary}."
     return canvas.figure(title, layers, _LINES_HEIGHT, text, unit)

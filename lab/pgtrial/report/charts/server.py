@@ -56,9 +56,9 @@ def _wait_chart(arm: str, point: LoadPoint, load: pl.DataFrame, events: list[str
     canvas = Canvas()
     layers = stacked(canvas, seconds, parts, _colours(events), most, unit="active sessions", columns=_LEGEND_COLUMNS)
     largest = sorted(parts, key=lambda event: -sum(parts[event]))[:3]
-    told = ", ".join(f"{event} {sum(parts[event]) / len(seconds):.1f}" for event in largest)
+    summary = ", ".join(f"{event} {sum(parts[event]) / len(seconds):.1f}" for event in largest)
     title = f"{arm}: {point.label}"
-    text = f"Active sessions by wait event, {title}; on average {told}."
+    text = f"Active sessions by wait event, {title}; on average {summary}."
     return canvas.figure(title, layers, 180, text, "active sessions")
 
 
@@ -141,9 +141,9 @@ def _cpu_chart(arm: str, point: LoadPoint, seconds: list[int], modes: dict[str, 
     colours = {mode: f"--wait-{place + 1}" for place, mode in enumerate(modes)}
     canvas = Canvas()
     layers = stacked(canvas, seconds, parts, colours, most, unit="CPUs")
-    told = ", ".join(f"{mode} {sum(values) / len(seconds):.2f}" for mode, values in parts.items())
+    summary = ", ".join(f"{mode} {sum(values) / len(seconds):.2f}" for mode, values in parts.items())
     title = f"CPU, {arm}: {point.label}"
-    text = f"CPUs of the host by what they did, {title}; on average {told}."
+    text = f"CPUs of the host by what they did, {title}; on average {summary}."
     return canvas.figure(title, layers, 130, text, "CPUs at work")
 
 

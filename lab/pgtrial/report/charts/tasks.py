@@ -48,9 +48,9 @@ def _distribution(data: StudyData) -> Figure | None:
         .mark_line(interpolate="step-after", strokeWidth=2)
         .encode(x=x, y=y, color=arm_colour(data.plan.arms), strokeDash=arm_dash(data.plan.arms), tooltip=tooltip),
     ]
-    told = "; ".join(f"{arm} {_half(curve)}" for arm, curve in curves.items() if curve)
+    summary = "; ".join(f"{arm} {_half(curve)}" for arm, curve in curves.items() if curve)
     text = (
-        f"Share of all tasks that were done within a time, all trials of an arm together; half of them: {told}. "
+        f"Share of all tasks that were done within a time, all trials of an arm together; half of them: {summary}. "
         "The broken lines are at 0.1, 1 and 10 s."
     )
     return canvas.figure("How soon tasks are done", layers, 260, text, "share of all tasks")
@@ -112,8 +112,8 @@ def _parts(data: StudyData) -> Figure | None:
             tooltip=["arm:N", "part:N", alt.Tooltip("s:Q", format=".3~g")],
         )
     )
-    told = "; ".join(f"{row['arm']} {row['s']:.3g} s {row['part']}" for row in rows)
-    text = f"Mean time of completed tasks by where it went: {told}."
+    summary = "; ".join(f"{row['arm']} {row['s']:.3g} s {row['part']}" for row in rows)
+    text = f"Mean time of completed tasks by where it went: {summary}."
     return canvas.figure("Queue and server", [bars], 40 + 48 * len(data.plan.arms), text, "s")
 
 

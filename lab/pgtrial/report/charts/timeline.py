@@ -79,10 +79,10 @@ def _figure(data: StudyData, point: int) -> Figure | None:
         f"tps by second of {len(rows)} trials, {load_point.label}, from second {first} (warm-up) to {last}; "
         "the same numbers are in each trial's timeline.parquet."
     )
-    told = [row for row in levels if row["block"] is None]
-    if told:
+    medians = [row for row in levels if row["block"] is None]
+    if medians:
         alt_text += " Levels: " + "; ".join(
-            f"{row['arm']} {row['tps']:,.0f} from second {row['from']:.0f} to {row['to']:.0f}" for row in told
+            f"{row['arm']} {row['tps']:,.0f} from second {row['from']:.0f} to {row['to']:.0f}" for row in medians
         )
     return canvas.figure(load_point.label, layers, 220, alt_text, "tps")
 

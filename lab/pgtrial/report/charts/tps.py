@@ -33,7 +33,7 @@ def _figure(data: StudyData, title: str, inside: list[int]) -> Figure:
     several = len(found.places) > 1
     layers = lines(medians, dots, arms, CLIENTS, found.places) if several else _side_by_side(medians, dots, arms)
     height = 260 if several else 40 + 48 * len(arms)
-    alt_text = f"Throughput in transactions per second, {title}: {found.told()}."
+    alt_text = f"Throughput in transactions per second, {title}: {found.in_words()}."
     return canvas.figure(title, layers, height, alt_text, "tps")
 
 
@@ -88,7 +88,7 @@ def _over_size(data: StudyData, title: str, inside: list[int]) -> list[Figure]:
     canvas = Canvas()
     medians, dots = canvas.chart(found.levels), canvas.chart(found.trials)
     layers: list[Any] = lines(medians, dots, data.plan.arms, over, found.places)
-    alt_text = f"Throughput in transactions per second, {title}: {found.told()}."
+    alt_text = f"Throughput in transactions per second, {title}: {found.in_words()}."
     cache = _shared_buffers(data)
     if cache is not None and found.places[0] / _NEAR <= cache["place"] <= found.places[-1] * _NEAR:
         # the words stand on the side where there is more room
@@ -110,11 +110,11 @@ def _words(megabytes: int) -> str:
 
 
 def _shared_buffers(data: StudyData) -> dict[str, Any] | None:
-    """The cache that all arms have, in megabytes; None where one is unknown or another."""
-    told = {facts.facts.get("settings", {}).get("shared_buffers") for facts in data.facts.values()}
-    size = setting_bytes(told.pop()) if len(told) == 1 and len(data.facts) == len(data.plan.arms) else None
+    """The shared_buffers of all arms, in megabytes; None if one is unknown or the arms differ."""
+    sizes = {facts.facts.get("settings", {}).get("shared_buffers") for facts in data.facts.values()}
+    size = setting_bytes(sizes.pop()) if len(sizes) == 1 and len(data.facts) == len(data.plan.arms) else None
     if size is None:
         return None
-    told_gb = size / 2**30
-    words = f"{told_gb:.3g} GB" if told_gb >= 1 else f"{size / 2**20:.3g} MB"
+    gigabytes = size / 2**30
+    words = f"{gigabytes:.3g} GB" if gigabytes >= 1 else f"{size / 2**20:.3g} MB"
     return {"place": size / 1e6, "text": f"shared_buffers {words}"}

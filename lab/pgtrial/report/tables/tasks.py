@@ -58,8 +58,8 @@ def _criteria(data: StudyData, rows: Sequence[Criterion]) -> Table[Sequence[str]
     ]
     created = [_created(data, each) for each in (baseline, arm)]
     if any(seconds is not None for seconds in created):
-        told = [NONE if seconds is None else f"{seconds:.4g} s" for seconds in created]
-        table.append([CREATION, *told, NONE, _ONCE, *(_published(published, each, CREATION) for each in series)])
+        times = [NONE if seconds is None else f"{seconds:.4g} s" for seconds in created]
+        table.append([CREATION, *times, NONE, _ONCE, *(_published(published, each, CREATION) for each in series)])
     caption = (
         f"{arm} against {baseline}. A winner is a verdict over {units.unit}s, and so is no difference: within "
         f"{as_written(data.plan.margin)} of a time, {as_written(data.plan.margin)} of all tasks, or for failures "
@@ -103,7 +103,7 @@ def difference_text(data: StudyData, row: Criterion) -> str:
     if row.by == "ratio":
         return f"{percent(found.value, sign=True)} ({interval_text(found, sign=True)})"
     planned = next((trial.tasks.planned for trial in data.trials if trial.tasks is not None), 0)
-    # positive is better, and more tasks are told as more
+    # a positive difference is the better one; it is written as the number of tasks
     shares = [found.low, found.value, found.high] if row.better == "more" else [found.high, found.value, found.low]
     sign = 1 if row.better == "more" else -1
     low, value, high = (None if share is None else round(sign * share * planned) for share in shares)
