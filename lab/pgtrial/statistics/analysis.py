@@ -90,7 +90,7 @@ def analyse_study(
         voids=disturbed(canaries, "void"),
         noisy_blocks=disturbed(canaries, "noisy"),
         costs=costs(grid, primary, secondary_family),
-        criteria=criteria(grid, primary, {arm: withheld(arm) for arm in others}),
+        criteria=criteria(grid, primary, {arm for arm in others if withheld(arm)}),
         where=where_it_ran(plan, grid.trials, facts or {}),
     )
 

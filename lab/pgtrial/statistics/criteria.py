@@ -9,7 +9,7 @@ tasks: under the coin its sign is as random as a log-ratio's, and the rule P8 is
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -61,14 +61,14 @@ KINDS = (
 SECONDARY = len(KINDS) - 1
 
 
-def criteria(grid: Grid, primary: Sequence[Claim], withheld: Mapping[str, bool]) -> list[Criterion]:
+def criteria(grid: Grid, primary: Sequence[Claim], withheld: Collection[str]) -> list[Criterion]:
     """The rows of the table for each comparison, in its order; none of a study without tasks.
 
-    `withheld` says by arm whether its comparison is withheld.
+    `withheld` holds the arms whose comparison is withheld.
     """
     if not any(trial.tasks is not None for trial in grid.trials):
         return []
-    return [_criterion(grid, kind, claim, withheld=withheld.get(claim.arm, False)) for claim in primary for kind in KINDS]
+    return [_criterion(grid, kind, claim, withheld=claim.arm in withheld) for claim in primary for kind in KINDS]
 
 
 def _criterion(grid: Grid, kind: Kind, claim: Claim, *, withheld: bool) -> Criterion:
