@@ -35,7 +35,7 @@ def test_after_warming_no_page_of_the_accounts_is_read_again(major: int, tmp_pat
         arm = make_arms(spec, workspace)["one"]
         arm.prepare(PgbenchTables(1), lambda line: None)
         with arm.serve(PgbenchTables(1), tmp_path / "server.log", {}) as target, target.connect() as session:
-            warm_relations(session, arm.setup)
+            warm_relations(session, arm.setup, PgbenchTables(1))
             session.execute(FLUSH)
             before = _count(session)
             session.execute("SET enable_seqscan = off")

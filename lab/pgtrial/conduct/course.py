@@ -14,6 +14,7 @@ from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
 from pgtrial.evidence.observe.counters import Counters
 from pgtrial.evidence.observe.sampler import Observation, Sampler
+from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.model.records.machines import MachineShare
@@ -29,6 +30,7 @@ class Course:
     load: LoadSection
     planned: PlannedTrial
     point: LoadPoint
+    data: Data
     script: Path | None
     directory: Path
     listener: Listener
@@ -62,11 +64,6 @@ class Course:
         """Note a failure of the server's host, which explains the reason that was noted before."""
         before = (self.reason or "").removesuffix(".")
         self.reason = reason if before in reason else f"{before}; {reason}"
-
-    @property
-    def brought(self) -> bool:
-        """Whether the workload has tables of its own, not pgbench's."""
-        return self.point.sysbench or self.point.tasks is not None
 
     def note(self, text: str | None) -> None:
         """Keep a sentence for the reader of the trial, once."""

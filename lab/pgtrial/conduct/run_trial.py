@@ -66,14 +66,16 @@ def run_trial(
     maker = maker or OneEngine()
     notes = maker.ready(lambda text: listener(Preparing(text)))
     directory = study.begin_trial(planned)
-    course = Course(study.spec.load, planned, point, script, directory, listener, engine_grace_s, maker, notes=notes)
+    data = data_of(study.spec, point)
+    course = Course(
+        study.spec.load, planned, point, data, script, directory, listener, engine_grace_s, maker, notes=notes
+    )
     started = _now()
     has_ended = False
     must_stop: ArmError | HostTrouble | None = None
     try:
-        tables = data_of(study.spec, point)
         log = course.directory / "server.log"
-        with arm.serve(tables, log, course.timings, planned.place) as target:
+        with arm.serve(data, log, course.timings, planned.place) as target:
             said_before = log.stat().st_size
             try:
                 _load_and_collect(course, arm, target)
@@ -144,7 +146,7 @@ def _load_and_collect(course: Course, arm: Arm, target: Target) -> None:
                 counters.wait_for_clients_to_leave(session, others)
                 if before is not None:
                     course.deltas |= counters.deltas(before, _read_counters(session, arm, target))
-                course.relations = counters.read_relations(session, brought=course.brought)
+                course.relations = counters.read_relations(session, course.data.relations)
             except psycopg.OperationalError as error:
                 course.lose(error)
         _settle_loss(course)
@@ -154,11 +156,11 @@ def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], ar
     """All that comes before the load: the arm's SQL, warm relations, and what is looked at while nothing else runs."""
     with course.timed("warm"):
         run_setup_sql(session, arm.name, arm.setup)
-        missed = warm_relations(session, arm.setup, brought=course.brought)
+        missed = warm_relations(session, arm.setup, course.data)
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0:
             checkpoint.issue_now()
-    course.relations_before = counters.read_relations(session, brought=course.brought)
+    course.relations_before = counters.read_relations(session, course.data.relations)
     if course.point.tasks is not None:
         course.table_created_s = creation_s(session)
     course.round_trip_us = median_round_trip(session)

@@ -9,6 +9,7 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
+from pgtrial.loads.data.data import Data
 from pgtrial.loads.target import Target
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import StudyError
@@ -16,23 +17,21 @@ from pgtrial.model.study.spec import SetUp
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
-_PGBENCH = "c.relname LIKE 'pgbench\\_%' AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"
-_TABLE_A = "obj_description(c.oid, 'pg_class') LIKE 'pgtrial tasks: %'"
-_BROUGHT = f"""(obj_description(c.oid, 'pg_class') LIKE 'prepared by pgtrial: %' OR {_TABLE_A})
-        AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"""
+_TABLES = "{relations} AND c.relkind = 'r' AND pg_table_is_visible(c.oid)"
 
 _PREWARM = """SELECT sum(pg_prewarm(relation)) FROM (
     SELECT c.oid::regclass FROM pg_class c WHERE {tables}
     UNION ALL SELECT i.indexrelid::regclass FROM pg_index i JOIN pg_class c ON c.oid = i.indrelid
         WHERE {tables}) AS warm(relation)"""
 
-_KEYS = f"""SELECT c.relname, k.attname, o.attname FROM pg_class c
-    JOIN pg_index i ON i.indrelid = c.oid AND (i.indisprimary OR {_TABLE_A})
+_KEYS = """SELECT c.relname, k.attname, o.attname FROM pg_class c
+    JOIN pg_index i ON i.indexrelid = (SELECT indexrelid FROM pg_index WHERE indrelid = c.oid
+        ORDER BY NOT indisprimary, indexrelid LIMIT 1)
     JOIN pg_attribute k ON k.attrelid = c.oid AND k.attnum = i.indkey[0]
     JOIN LATERAL (SELECT attname FROM pg_attribute a WHERE a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped
         AND NOT a.attnum = ANY (i.indkey) ORDER BY a.attnum LIMIT 1) o ON true
-    WHERE {{tables}} ORDER BY c.relname"""
-"""Tables with their key (table_a: its index) and a column outside it, so that an index scan has to visit the table."""
+    WHERE {tables} ORDER BY c.relname"""
+"""Tables with their primary key, else their first index, and a column outside it: the scan has to visit the table."""
 
 NO_PREWARM = "warm the tables by pg_prewarm (index scans instead)"
 """What an arm's server does not permit, after `may not`."""
@@ -53,14 +52,14 @@ def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
             raise StudyError(f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed: {said}") from None
 
 
-def warm_relations(session: Session, setup: SetUp, *, brought: bool = False) -> str | None:
+def warm_relations(session: Session, setup: SetUp, data: Data) -> str | None:
     """Read tables and indexes into shared buffers, by pg_prewarm where it is to be had; what could not be had, or None.
 
     Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
     buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
-    there the extension is used only if it is installed already. `brought`: the workload's own tables, not pgbench's.
+    there the extension is used only if it is installed already.
     """
-    tables = _BROUGHT if brought else _PGBENCH
+    tables = _TABLES.format(relations=data.relations)
     if _has_prewarm(session, setup):
         try:
             session.execute(_PREWARM.format(tables=tables).encode())

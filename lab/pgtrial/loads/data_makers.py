@@ -14,13 +14,10 @@ from typing import Any, Literal, Protocol
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.engine import TAIL_LINES, engine_path, environment, last_words, lines_of, server_options
+from pgtrial.loads.engine import TAIL_LINES, engine_path, environment, last_words, lines_of
 from pgtrial.loads.target import KEEPALIVES
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import ArmError
-
-_CONNECTIONS = 8
-"""As many as engines that share the rows of one table have together, or one each."""
 
 _UNANSWERED_MS = 300_000
 """So long may rows be under way: a server may well stop reading for a while when its disk is slow."""
@@ -103,33 +100,7 @@ def is_told(line: str) -> bool:
     return not line.startswith("NOTICE:")
 
 
-def tables_order(
-    env: Mapping[str, str], scale: int, steps: str, *, fillfactor: int = 100, engines: int = 1
-) -> DataOrder:
-    """Some of pgbench's `steps` for its tables; several `engines` can share the step `g` alone."""
-    command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
-    if engines > 1:
-        command.append(f"--load-jobs={max(1, _CONNECTIONS // engines)}")
-    return DataOrder(f"loading the tables at scale {scale}", command, _noticing(env), engines)
-
-
-def sysbench_order(
-    env: Mapping[str, str], test: str, options: Sequence[str], *, most_parts: int = 1, folder: Path | None = None
-) -> DataOrder:
-    """What a test of sysbench prepares; `test` is a script's path if it is one, in `folder`."""
-    env = _noticing(env)
-    command = ["sysbench", test, *server_options(env), *options, "prepare"]
-    return DataOrder(f"preparing the tables of {os.path.basename(test)}", command, env, most_parts, folder)
-
-
-def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
-    """Some of the `steps` of the table of the tasks, `tgv`; engines can share the step `g` alone."""
-    shape = [f"--threads-in-table={threads}", f"--rows={rows}"]
-    command = ["tasks", "--initialize-only", f"--init-steps={steps}", *shape]
-    return DataOrder("making table_a", command, _noticing(env), most_parts)
-
-
-def _noticing(env: Mapping[str, str]) -> Mapping[str, str]:
+def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
     """The same server, with sessions that end some minutes after it has fallen silent: an order has no deadline.
 
     libpq has no variables for that, but takes a database's name that is a connection string for one.

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from pgtrial.loads.data.kinds import Data, data_of
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine

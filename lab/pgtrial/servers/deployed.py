@@ -6,7 +6,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.data import Data
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import Machine
 from pgtrial.model.study.spec import SetUp

@@ -12,7 +12,8 @@ from typing import Any, TypeVar
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
-from pgtrial.loads.data.kinds import NO_TABLES, Data
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Target, lift_time_limits
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import ArmError, StudyError

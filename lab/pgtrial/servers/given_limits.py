@@ -11,7 +11,7 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Target, backend_type
 from pgtrial.model.errors import StudyError

@@ -33,7 +33,7 @@ class TemplateKey:
     @property
     def name(self) -> str:
         """Directory name for people and machines: `pg18.6-s20-1a2b3c4d`."""
-        brought = "table_a" if self.prepared.startswith("table_a") else "sysbench"
+        brought = self.prepared.partition(" ")[0] if " " in self.prepared else "sysbench"
         what = brought if self.prepared else f"s{self.scale}" if self.scale else "empty"
         return f"pg{self.version}-{what}-{hashlib.sha256(self._text().encode()).hexdigest()[:8]}"
 

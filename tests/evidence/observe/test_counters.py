@@ -3,6 +3,7 @@
 import time
 
 from pgtrial.evidence.observe import counters
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
 
 PATIENCE_S = 120.0
 
@@ -32,7 +33,7 @@ def test_a_delta_holds_the_work_done_in_between(cluster):
         ]:
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        relations = counters.read_relations(session)
+        relations = counters.read_relations(session, PgbenchTables.relations)
         session.execute("DROP TABLE pgbench_work")
     assert changes["database"]["tup_inserted"] >= 1000
     if cluster.server.major >= 14:

@@ -6,10 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables
+from pgtrial.loads.data.pgbench_tables import PgbenchTables, find_tables, tables_order
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable, creation_s
-from pgtrial.loads.data_makers import tables_order
 from pgtrial.loads.fleet import remote_engine
 from pgtrial.loads.fleet.fleet import Fleet
 from pgtrial.model.errors import ArmError

@@ -39,15 +39,11 @@ _BUFFERS_16 = """SELECT coalesce(sum(writes) FILTER (WHERE object = 'relation'),
 _NOT_COUNTERS = {"datid", "numbackends"}
 _MOVED = {"checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint"}
 
-_TABLES = """SELECT c.relname, pg_table_size(c.oid), pg_indexes_size(c.oid), s.n_live_tup, s.n_dead_tup
+_TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
+            ELSE regexp_replace(c.relname, '[0-9]+$', 'N') END,
+        sum(pg_table_size(c.oid)), sum(pg_indexes_size(c.oid)), sum(s.n_live_tup), sum(s.n_dead_tup)
     FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
-    WHERE c.relkind IN ('r', 'p') AND c.relname LIKE 'pgbench\\_%' AND pg_table_is_visible(c.oid)
-    ORDER BY c.relname"""
-_BROUGHT_TABLES = """SELECT regexp_replace(c.relname, '[0-9]+$', 'N'), sum(pg_table_size(c.oid)),
-        sum(pg_indexes_size(c.oid)), sum(s.n_live_tup), sum(s.n_dead_tup)
-    FROM pg_class c JOIN pg_stat_all_tables s ON s.relid = c.oid
-    WHERE c.relkind IN ('r', 'p') AND obj_description(c.oid, 'pg_class') ~ '^(prepared by pgtrial|pgtrial tasks): '
-        AND pg_table_is_visible(c.oid)
+    WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) AND {relations}
     GROUP BY 1 ORDER BY 1"""
 _CLIENTS = """SELECT count(*) FROM pg_stat_activity
     WHERE datname = current_database() AND {backend_type} = 'client backend' AND pid <> pg_backend_pid()"""
@@ -103,14 +99,14 @@ def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float
         time.sleep(_COLLECTOR_DELAY_S)
 
 
-def read_relations(session: Session, *, brought: bool = False) -> Counters:
-    """Size and estimated tuples of every pgbench table: bytes_table, bytes_indexes, live_tuples, dead_tuples.
+def read_relations(session: Session, relations: str) -> Counters:
+    """Size and estimated tuples of tables: bytes_table, bytes_indexes, live_tuples, dead_tuples.
 
-    With `brought` of those that the workload brought with it, numbered tables added up: `sbtestN`.
+    `relations` is an SQL condition, of which pg_class is named `c`. Numbered tables are added up: `sbtestN`.
     """
     session.execute("SELECT pg_stat_clear_snapshot()")
     names = ("bytes_table", "bytes_indexes", "live_tuples", "dead_tuples")
-    rows = session.execute(_BROUGHT_TABLES if brought else _TABLES).fetchall()
+    rows = session.execute(_TABLES.format(relations=relations).encode()).fetchall()
     return {row[0]: {name: float(value) for name, value in zip(names, row[1:], strict=True)} for row in rows}
 
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar, Self
 
 from psycopg import sql
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, tables_order, vacuum
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Reset, Server, noticing, vacuum
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.spec import StudySpec
 
 MB_PER_SCALE = 15
 """Tables and indexes of one scale unit (100,000 accounts), as pgbench's documentation gives it, at fill factor 100."""
@@ -22,14 +25,24 @@ _ROWS = "g"
 _PHASES = ("dt", _ROWS, "v", "p", "f")
 """pgbench's steps: the tables, their rows, vacuum, primary keys, foreign keys."""
 
+_CONNECTIONS = 8
+"""Of all engines together that share the rows of one table; more engines have one each."""
+
 
 @dataclass(frozen=True)
-class PgbenchTables:
+class PgbenchTables(Data):
     """pgbench's tables at a scale; `fillfactor` in percent."""
+
+    relations: ClassVar[str] = "c.relname LIKE 'pgbench\\_%'"
 
     scale: int
     fillfactor: int = 100
     foreign_keys: bool = False
+
+    @classmethod
+    def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
+        """For every workload that brings no data of its own."""
+        return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
 
     @property
     def label(self) -> str:
@@ -37,13 +50,16 @@ class PgbenchTables:
 
     @property
     def short_name(self) -> str:
-        """For directories: `s20`."""
         return f"s{self.scale}"
 
     @property
     def mb(self) -> int:
         """Megabytes of tables and indexes; a lower fill factor leaves room in proportion."""
         return round(MB_PER_SCALE * self.scale * 100 / self.fillfactor)
+
+    @property
+    def digest(self) -> str:
+        return json.dumps(asdict(self))
 
     @property
     def key(self) -> dict[str, Any]:
@@ -63,7 +79,7 @@ class PgbenchTables:
         return found.contents == self and not found.missing
 
     def clear(self, connection: Connection) -> bool:
-        """Leave what is there to the load, which replaces it; whether it will go on with a load that broke off."""
+        """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
         return bool(_missing(connection, self))
 
     def make(
@@ -76,7 +92,7 @@ class PgbenchTables:
     ) -> None:
         """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
 
-        With `in_steps` each phase is marked when it is done: a load that broke off goes on with the phase it was in.
+        With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
         """
         if in_steps:
             _make_in_steps(server, self, on_progress, maker)
@@ -91,7 +107,7 @@ class PgbenchTables:
         """Bring the tables near their first state: an empty history, no dead rows; or leave them as they are."""
         if how == "vacuum":
             connection.execute("TRUNCATE pgbench_history")
-            vacuum(connection, TABLES)
+        super().reset(connection, how)
 
 
 @dataclass(frozen=True)
@@ -121,9 +137,9 @@ def find_tables(connection: Connection) -> Found | None:
         )
     comment = str(_value(connection, "SELECT obj_description(to_regclass('pgbench_accounts'), 'pg_class')") or "")
     if comment.startswith(_UNFINISHED):
-        told = json.loads(comment.removeprefix(_UNFINISHED))
-        left = tuple(told.pop("missing"))
-        return Found(PgbenchTables(**told), ours=True, where=f"database {database}", missing=left)
+        unfinished = json.loads(comment.removeprefix(_UNFINISHED))
+        left = tuple(unfinished.pop("missing"))
+        return Found(PgbenchTables(**unfinished), ours=True, where=f"database {database}", missing=left)
     options = _value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
     fillfactor = next((int(item.split("=")[1]) for item in options if item.startswith("fillfactor=")), 100)
     keys = _value(
@@ -169,6 +185,16 @@ def _carry_out(
     environment = server.environment()
     order = tables_order(environment, tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
     maker.make(order, on_progress)
+
+
+def tables_order(
+    env: Mapping[str, str], scale: int, steps: str, *, fillfactor: int = 100, engines: int = 1
+) -> DataOrder:
+    """Some of pgbench's `steps` for its tables; several `engines` can share the step `g` alone."""
+    command = ["pgbench", "-i", "-q", "-I", steps, "-s", str(scale), "-F", str(fillfactor)]
+    if engines > 1:
+        command.append(f"--load-jobs={max(1, _CONNECTIONS // engines)}")
+    return DataOrder(f"loading the tables at scale {scale}", command, noticing(env), engines)
 
 
 def _undo_constraints(server: Server, kinds: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.loads.data.kinds import Data
+from pgtrial.loads.data.data import Data
 from pgtrial.model.errors import StudyError
 
 CLUSTER_MB = 50

@@ -8,26 +8,22 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import ClassVar, Self
 
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data_makers import (
-    ENGINE_HERE,
-    Connection,
-    DataMaker,
-    DataOrder,
-    Reset,
-    Server,
-    sysbench_order,
-    vacuum,
-)
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Server, noticing, vacuum
+from pgtrial.loads.engine import server_options
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares
 from pgtrial.model.units import format_duration
 
 _BYTES_PER_ROW = 275
@@ -45,11 +41,13 @@ _CREATING = re.compile(r"\bCreating table '?([^'.]+)'?")
 
 
 @dataclass(frozen=True)
-class SysbenchTables:
+class SysbenchTables(Data):
     """What `prepare` of a test makes. Two tests that make the same are equal here, and share their tables."""
 
+    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{_MARK}%'"
+
     test: str
-    """What the engine is told to prepare: one of its own tests, or the name of a script among `scripts`."""
+    """What the engine is to prepare: one of its own tests, or the name of a script among `scripts`."""
     options: tuple[str, ...]
     """Those that concern the tables."""
     threads: int
@@ -58,32 +56,42 @@ class SysbenchTables:
     scripts: tuple[tuple[str, str], ...] = field(default=(), repr=False)
     """Name and text of a script of the study's own and of what it requires."""
 
+    @classmethod
+    def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
+        """Sysbench's own tests share their tables, all but bulk_insert."""
+        if not is_sysbench(point.workload):
+            return None
+        native = point.workload in SYSBENCH_TESTS
+        test = "oltp_read_write" if native and point.workload != _FOR_EACH_THREAD else point.workload
+        section = spec.load.sysbench
+        if native:
+            chosen = {name: value for name, value in section.options.items() if prepares(name)}
+            section = section.model_copy(update={"options": chosen})
+        # bulk_insert has a table for each client, the others have what the CPUs can do
+        threads = point.clients if test == _FOR_EACH_THREAD else min(4, os.cpu_count() or 1)
+        scripts = () if native else tuple(sorted(item for item in spec.scripts.items() if item[0].endswith(".lua")))
+        return cls(test, tuple(section.arguments(test)), threads, *section.sizes(test), scripts)
+
     @property
     def label(self) -> str:
-        """For people: `sysbench, 250 x 450,000 rows`, or the script's name."""
+        """With the size of the tables where it is known; of a script its name."""
         sized = self.tables is not None and self.table_size is not None
         rows = f", {self.tables:,} x {self.table_size:,} rows" if sized else ""
         return f"sysbench{rows}" if not self.scripts and rows else f"{self.test}{rows}"
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all that the tables depend on."""
         text = json.dumps([self.test, self.options, self.threads, self.scripts])
         return hashlib.sha256(text.encode()).hexdigest()
 
     @property
     def mb(self) -> int:
-        """Megabytes of tables and indexes, roughly; 0 where only the script knows."""
+        """Of a script 0: only the script knows."""
         return round((self.tables or 0) * (self.table_size or 0) * _BYTES_PER_ROW / 1e6)
 
     @property
     def short_name(self) -> str:
-        """For directories: `sysbench-1a2b3c4d`."""
         return f"sysbench-{self.digest[:8]}"
-
-    @property
-    def key(self) -> dict[str, Any]:
-        return {"scale": 0, "prepared": self.digest}
 
     def make(
         self,
@@ -134,12 +142,6 @@ class SysbenchTables:
             connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(listed))
         return False
 
-    def reset(self, connection: Connection, how: Reset) -> None:
-        """Leave no dead rows, or all as it is. What trials wrote stays: the tables keep their size, not their rows."""
-        made = [name for name, mark in _tables(connection) if mark == _MARK + self.digest]
-        if how == "vacuum":
-            vacuum(connection, made)
-
 
 def _order(server: Server, data: SysbenchTables, folder: Path, engines: int) -> DataOrder:
     """Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
@@ -152,17 +154,21 @@ def _order(server: Server, data: SysbenchTables, folder: Path, engines: int) -> 
     return sysbench_order({**server.environment(), **environment}, test, options, most_parts=most_parts, folder=folder)
 
 
-def preparing_threads(test: str, clients: int) -> int:
-    """How many clients prepare: bulk_insert has a table for each client, the others have what the CPUs can do."""
-    return clients if test == _FOR_EACH_THREAD else min(4, os.cpu_count() or 1)
+def sysbench_order(
+    env: Mapping[str, str], test: str, options: Sequence[str], *, most_parts: int = 1, folder: Path | None = None
+) -> DataOrder:
+    """What a test of sysbench prepares; `test` is a script's path if it is one, in `folder`."""
+    env = noticing(env)
+    command = ["sysbench", test, *server_options(env), *options, "prepare"]
+    return DataOrder(f"preparing the tables of {os.path.basename(test)}", command, env, most_parts, folder)
 
 
 class _Progress:
-    """sysbench tells of each table; what is left of the time is told for all of them."""
+    """The engine reports each table; the progress has the time that is left for all of them."""
 
-    def __init__(self, data: SysbenchTables, tell: Callable[[str], None]) -> None:
+    def __init__(self, data: SysbenchTables, report: Callable[[str], None]) -> None:
         self._data = data
-        self._tell = tell
+        self._report = report
         self._begun = time.monotonic()
         self._count = 0
 
@@ -176,7 +182,7 @@ class _Progress:
         if self._data.tables and done:
             remaining = elapsed / done * max(0, self._data.tables - done)
             left = f" (elapsed {format_duration(elapsed)}, remaining {format_duration(remaining)})"
-        self._tell(f"table {self._count:,}{of}{left}")
+        self._report(f"table {self._count:,}{of}{left}")
 
 
 def _written(data: SysbenchTables, folder: Path) -> tuple[str, dict[str, str]]:

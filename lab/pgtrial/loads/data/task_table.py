@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import ClassVar, Self
 
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, table_a_order, vacuum
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Server, noticing, vacuum
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.spec import StudySpec
 
 _TABLE = "table_a"
 _INDEX = "table_a_thread_id"
@@ -29,35 +32,33 @@ _BYTES_PER_ROW = 50
 
 
 @dataclass(frozen=True)
-class TaskTable:
-    """The shape of the table: values of thread_id, and rows of each."""
+class TaskTable(Data):
+    """The shape of the table: values of thread_id, and rows of each. Writing tasks keep the number and the values."""
+
+    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{_MADE}%'"
 
     threads: int
     rows: int
 
+    @classmethod
+    def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
+        return None if point.tasks is None else cls(point.tasks.threads_in_table, point.tasks.rows)
+
     @property
     def label(self) -> str:
-        """For people: `table_a, 10 x 100,000 rows`."""
         return f"{_TABLE}, {self.threads:,} x {self.rows:,} rows"
 
     @property
     def digest(self) -> str:
-        """All that the table depends on."""
         return f"{_TABLE} {self.threads} x {self.rows}"
 
     @property
     def mb(self) -> int:
-        """Megabytes of table and index, roughly."""
         return round(self.threads * self.rows * _BYTES_PER_ROW / 1e6)
 
     @property
     def short_name(self) -> str:
-        """For directories: `table_a-10x100000`."""
         return f"{_TABLE}-{self.threads}x{self.rows}"
-
-    @property
-    def key(self) -> dict[str, Any]:
-        return {"scale": 0, "prepared": self.digest}
 
     def make(
         self,
@@ -69,8 +70,8 @@ class TaskTable:
     ) -> None:
         """Have the engine make the table as published, freeze its rows, and note how long it took.
 
-        How long it takes several engines is not noted: published is the time of one connection. What breaks off is
-        dropped. Raises ArmError, and StudyError for somebody else's table.
+        With several engines the time is not noted: the published time is that of one connection. An incomplete table is
+        dropped. Raises ArmError, and StudyError for a table of others.
         """
         created: list[str] = []
 
@@ -108,15 +109,12 @@ class TaskTable:
             )
         return comment == f"{_MADE}{self.threads} x {self.rows}"
 
-    def clear(self, connection: Connection) -> bool:
-        """Leave what is there to the engine, which replaces a table of its own."""
-        del connection
-        return False
 
-    def reset(self, connection: Connection, how: Reset) -> None:
-        """Leave no dead rows, or all as it is. What is written stays as many rows, of the same values."""
-        if how == "vacuum":
-            vacuum(connection, [_TABLE])
+def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *, most_parts: int = 1) -> DataOrder:
+    """Some of the `steps` of the table of the tasks, `tgv`; engines can share the step `g` alone."""
+    shape = [f"--threads-in-table={threads}", f"--rows={rows}"]
+    command = ["tasks", "--initialize-only", f"--init-steps={steps}", *shape]
+    return DataOrder("making table_a", command, noticing(env), most_parts)
 
 
 def _drop_unfinished(server: Server) -> None:
