@@ -89,6 +89,7 @@ _WITH_SERVERS = (
     "tests/conduct/test_crashes.py",
     "tests/conduct/test_provider_metrics.py",
     "tests/conduct/test_network_loss.py",
+    "tests/conduct/test_old_versions.py",
     "tests/conduct/test_run_",
     "tests/conduct/test_server_loss.py",
     "tests/conduct/test_settle.py",

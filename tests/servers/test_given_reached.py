@@ -127,3 +127,12 @@ def test_connection_strings_are_shown_without_secrets():
     assert "geheim" not in shown
     assert "host=db.example" in shown
     assert "geheim" not in without_password("nonsense geheim")
+
+
+def test_a_version_that_is_too_old_is_named(given, workspace, monkeypatch):
+    monkeypatch.setattr("pgtrial.servers.given._OLDEST", 990000)
+    with pytest.raises(StudyError) as error:
+        checked(spec_of(dsn_of(given)), workspace)
+    assert str(error.value) == (
+        f"arms.A: the server is PostgreSQL {given.server.version}, and pgtrial needs 9.6 or later; name another"
+    )

@@ -25,6 +25,14 @@ pub struct ServerInfo {
     pub version: String,
 }
 
+impl ServerInfo {
+    /// Returns whether the server has partitioned tables, which came with PostgreSQL 10.
+    pub fn has_partitions(&self) -> bool {
+        let major = self.version.split(|c: char| !c.is_ascii_digit()).next();
+        major.and_then(|major| major.parse::<u32>().ok()).is_none_or(|major| major >= 10)
+    }
+}
+
 /// The state of one session's start.
 pub struct Startup {
     target: Arc<Target>,
@@ -302,5 +310,18 @@ fn handshake_error(error: io::Error) -> ConnectionError {
             ConnectionError::Tls(format!("SSL SYSCALL error: {}", ground::output::plain_io_message(&error)))
         }
         other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::ServerInfo;
+
+    #[test]
+    fn servers_before_10_have_no_partitions() {
+        for (version, has) in [("9.6.24", false), ("10.23", true), ("15.20 (Debian 15.20-0)", true), ("19beta1", true)]
+        {
+            assert_eq!(ServerInfo { version: version.to_owned() }.has_partitions(), has, "{version}");
+        }
     }
 }

@@ -20,8 +20,9 @@ from pgtrial.servers.postmaster import DATABASE, SUPERUSER, Child, Hosted, Launc
 from pgtrial.servers.processes import reserved_port
 from pgtrial.servers.room import Room
 
-_INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "--no-sync")
-"""C is the one locale that every host has, the same on all; the study's own initdb options come later and win."""
+_INITDB = ("--username", SUPERUSER, "--auth", "trust", "--encoding", "UTF8", "--locale", "C", "-N")
+"""C is the one locale that every host has, the same on all; the study's own initdb options come later and win.
+-N is --no-sync, whose long name is another one before PostgreSQL 10."""
 
 
 @dataclass

@@ -22,10 +22,12 @@ pub struct AccountsTable {
     pub is_bigint: bool,
 }
 
+/// Bounds and key of a partition or a partitioned table.
+const PARTITION: &str = "pg_catalog.pg_get_expr(c.relpartbound, c.oid), pg_catalog.pg_get_partkeydef(c.oid)";
+
 /// Returns a row for pgbench_accounts, then one for each table that inherits from it, in the order of their creation.
 const SURVEY: &str = "\
-select c.oid::pg_catalog.regclass, c.relkind, pg_catalog.pg_get_expr(c.relpartbound, c.oid), \
-  pg_catalog.pg_get_partkeydef(c.oid), \
+select c.oid::pg_catalog.regclass, c.relkind, {partition}, \
   (select pg_catalog.string_agg(a.attname || ' ' || pg_catalog.format_type(a.atttypid, a.atttypmod), ',' \
       order by a.attname) \
     from pg_catalog.pg_attribute a where a.attrelid = c.oid and a.attnum > 0 and not a.attisdropped), \
@@ -43,7 +45,8 @@ order by c.oid <> root.oid, c.oid";
 /// exactly as pgbench makes them, without triggers (so without foreign keys) or anything else that would notice. Returns
 /// `None` for other tables: they are filled as pgbench does.
 pub fn find(session: &mut Session, options: &InitOptions) -> Result<Option<Vec<AccountsTable>>, LoadError> {
-    let tables = divide(&query(session, SURVEY)?, options.all_accounts());
+    let partition = if session.server.has_partitions() { PARTITION } else { "null, null" };
+    let tables = divide(&query(session, &SURVEY.replace("{partition}", partition))?, options.all_accounts());
     if !options.shard.is_part() {
         return Ok(tables);
     }

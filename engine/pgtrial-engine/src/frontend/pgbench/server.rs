@@ -80,11 +80,15 @@ pub fn survey(session: &mut Session, options: &Options, target: &Target) -> Resu
 }
 
 fn partitions(session: &mut Session, dbname: &str) -> Result<Option<(String, u32)>, Failure> {
-    let sql = "select p.partstrat, pg_catalog.count(i.inhparent) \
-               from pg_catalog.pg_class as c \
-               left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) \
-               left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent) \
-               where c.oid = pg_catalog.to_regclass('pgbench_accounts') group by 1";
+    let sql = if session.server.has_partitions() {
+        "select p.partstrat, pg_catalog.count(i.inhparent) \
+         from pg_catalog.pg_class as c \
+         left join pg_catalog.pg_partitioned_table as p on (p.partrelid = c.oid) \
+         left join pg_catalog.pg_inherits as i on (c.oid = i.inhparent) \
+         where c.oid = pg_catalog.to_regclass('pgbench_accounts') group by 1"
+    } else {
+        "select null, 0 from pg_catalog.pg_class where oid = pg_catalog.to_regclass('pgbench_accounts')"
+    };
     let rows = session.query(sql).map_err(Failure::error)?;
     let Some([strategy, count]) = rows.first().map(Vec::as_slice) else {
         return Err(Failure::error("no pgbench_accounts table found in \"search_path\"")
