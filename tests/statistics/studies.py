@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from pgtrial.conduct.deployments import planned_looks, share_out
+from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import ClientUse, Latency, LoadPoint, Phase, Plan, PlannedTrial, Trial
 from pgtrial.statistics import p8
 
@@ -132,3 +133,10 @@ def peculiar(plan: Plan, effect: float = 0.0, *, own: float = 0.03, noise: float
         return 2000.0 * math.exp(true + of_server + noise * float(rng.standard_normal()))
 
     return tps
+
+
+def is_decided(result: StudyResult) -> bool:
+    """Whether every primary claim has been decided by the measurements, withheld or not."""
+    return bool(result.primary) and all(
+        any(reading.verdict != "undecided" for reading in part.looks) for claim in result.primary for part in claim.read
+    )

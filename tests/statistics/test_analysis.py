@@ -14,7 +14,7 @@ from pgtrial.model.records.study import Audit, Finding, LoadPoint, Plan, Trial
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import levels, p8
 
-from .studies import POINT, make_plan, make_trial, noisy, run
+from .studies import POINT, is_decided, make_plan, make_trial, noisy, run
 
 POINTS = [POINT, *(POINT.model_copy(update={"clients": clients}) for clients in (1, 32))]
 
@@ -43,7 +43,7 @@ def test_a_faster_arm_is_better_and_the_sentence_says_by_how_much_and_how_sure()
     trials = run(plan, noisy({"off": 1.41}))
     result = verdict_of(plan, trials, None, seconds_of(trials))
     assert [claim.verdict for claim in result.primary] == ["better"]
-    assert result.decided
+    assert is_decided(result)
     assert result.exit_status == 0
     assert re.fullmatch(
         r"off is 4\d(\.\d)?% faster than on \(goodput, tpcb-like, scale 10, 8 clients\), 95% sequential interval "
@@ -84,7 +84,7 @@ def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
     claim = result.primary[0]
     assert claim.verdict == "undecided"
     assert result.exit_status == 2
-    assert not result.decided
+    assert not is_decided(result)
     assert claim.more_blocks is not None
     assert 12 + claim.more_blocks in p8.LOOKS
     assert claim.more_s == pytest.approx(claim.more_blocks * 22)
@@ -152,7 +152,7 @@ class TestWhatCounts:
 
     def test_a_study_without_any_trial_is_undecided(self):
         result = verdict_of(make_plan(), [])
-        assert (result.primary[0].verdict, result.exit_status, result.decided) == ("undecided", 2, False)
+        assert (result.primary[0].verdict, result.exit_status, is_decided(result)) == ("undecided", 2, False)
         assert result.primary[0].more_blocks == 8
 
     def test_blocks_after_the_last_look_reached_are_provisional_and_said_so(self):
@@ -293,13 +293,13 @@ class TestSeveralArms:
         assert [(claim.arm, claim.family) for claim in result.primary] == [("16", 3), ("17", 3), ("18", 3)]
         assert [claim.verdict for claim in result.primary][:2] == ["better", "worse"]
         assert result.exit_status == 1
-        assert not verdict_of(plan, [trial for trial in trials if trial.block < 8]).decided
+        assert not is_decided(verdict_of(plan, [trial for trial in trials if trial.block < 8]))
 
     def test_a_withheld_arm_does_not_withhold_the_others(self):
         plan = make_plan(("15", "16", "17"), blocks=12)
         result = verdict_of(plan, run(plan, noisy({"16": 1.2, "17": 1.2})), withhold("15", "17"))
         assert [claim.verdict for claim in result.primary] == ["better", "withheld"]
-        assert result.decided
+        assert is_decided(result)
         assert result.exit_status == 2
 
 

@@ -13,7 +13,7 @@ from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
 
-from .studies import POINT, make_plan, noisy, run
+from .studies import POINT, is_decided, make_plan, noisy, run
 
 Levels = Callable[[PlannedTrial], np.ndarray]
 """tps of each second of a planned trial."""
@@ -56,7 +56,7 @@ class TestBothArmsChange:
         assert after.difference.value == pytest.approx(-0.5, abs=0.03)
         assert (claim.difference, claim.mean, claim.totals, claim.running, claim.looks) == (None, None, None, None, [])
         assert claim.verdict == "undecided"
-        assert result.decided
+        assert is_decided(result)
         assert result.exit_status == 1
 
     def test_the_two_share_the_error_of_one(self):

@@ -58,10 +58,6 @@ class Interval:
     estimate: float
     high: float
 
-    def verdict(self, margin: float) -> Verdict:
-        """What the interval says when differences below `margin` (a share) count as equivalent."""
-        return self.word(ratio_limits(margin))
-
     def within(self, margin: float) -> bool:
         """Whether the whole interval lies inside (1 - margin, 1 + margin), as ratios."""
         return self.between(ratio_limits(margin))
@@ -170,12 +166,6 @@ def null_distribution(blocks: int) -> Floats:
 def rejection_threshold(blocks: int, alpha: float) -> int:
     """The largest w with P(min(W+, W-) <= w) <= alpha, two-sided; -1 if not even w = 0 is rare enough."""
     return int(np.searchsorted(null_distribution(blocks), alpha / 2 + _ROUNDING, side="right")) - 1
-
-
-def attained_level(blocks: int, alpha: float) -> float:
-    """The two-sided error really spent at nominal `alpha`; the statistic is discrete, so at most alpha."""
-    threshold = rejection_threshold(blocks, alpha)
-    return 2 * float(null_distribution(blocks)[threshold]) if threshold >= 0 else 0.0
 
 
 def walsh_averages(log_ratios: Sequence[float] | Floats) -> Floats:

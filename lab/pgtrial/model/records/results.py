@@ -370,15 +370,6 @@ class StudyResult(Record):
     )
 
     @property
-    def decided(self) -> bool:
-        """Whether every primary claim has been decided by the measurements, withheld or not."""
-        return bool(self.primary) and all(
-            any(reading.verdict != "undecided" for reading in part.looks)
-            for claim in self.primary
-            for part in claim.read
-        )
-
-    @property
     def exit_status(self) -> int:
         """0: no regression; 1: an arm is worse than the baseline by more than the margin excludes; 2: no verdict.
 
