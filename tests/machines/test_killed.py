@@ -19,7 +19,8 @@ from pgtrial.servers.machine_state import MachineState
 from pgtrial.servers.workspace import Workspace
 from pgtrial.machines import journal, kernel, pages
 from pgtrial.machines import volumes as kinds
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import server_of
+from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.storage import Storage
 from tests.machines.shell import ShellMachine
 
@@ -69,7 +70,7 @@ with volumes.Volumes("A", storage, workspace.changes).made() as place:
 """
 
 _MEMORY = """
-setup = SetUp(huge_pages="2MB", thp="never", sysctl={"vm.swappiness": "7"})
+setup = server_of(SetUp(), SetUp(huge_pages="2MB", thp="never", sysctl={"vm.swappiness": "7"}))
 with MachineState("A", setup, workspace.changes).in_force(Path("/"), 3):
     assert Path("/proc/sys/vm/swappiness").read_text().strip() == "7"
 """

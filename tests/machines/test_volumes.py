@@ -17,7 +17,8 @@ from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.mounts import mount_of, mounted_at, mountinfo, mounts
 from pgtrial.machines.volumes import LoopDevice, Pool, Signature
 from pgtrial.model.errors import ArmError, StudyError, TrialError
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import server_of
+from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.storage import Storage
 from pgtrial.servers.machine_state import MachineState
 from pgtrial.servers.volumes import Volumes
@@ -234,7 +235,7 @@ def test_a_value_that_stands_in_place_of_another_is_put_back_by_that_one(host):
 def test_a_value_that_has_no_way_back_is_not_changed_and_leaves_nothing_to_undo(changes):
     require_root()
     before = pending(changes.run, changes.machine)
-    state = MachineState("A", SetUp(sysctl={"kernel.osrelease": "1"}), changes)
+    state = MachineState("A", server_of(SetUp(), SetUp(sysctl={"kernel.osrelease": "1"})), changes)
     with (
         pytest.raises(TrialError, match=r"kernel\.osrelease cannot be changed and put back"),
         state.in_force(Path("/"), 0),
@@ -249,7 +250,7 @@ def test_without_files_of_the_kernel_its_parameters_are_set_by_sysctl_and_put_ba
     monkeypatch.setattr("pgtrial.servers.machine_state._PARAMETERS", Path("/absent"))
     path = sysctl_path("vm.swappiness")
     before = read_value(LOCAL, "vm.swappiness", path)
-    state = MachineState("A", SetUp(sysctl={"vm.swappiness": "17"}), changes)
+    state = MachineState("A", server_of(SetUp(), SetUp(sysctl={"vm.swappiness": "17"})), changes)
     state.check()
     with state.in_force(Path("/"), 0):
         latest = max((changes.run / "changes").glob("*.json"))
@@ -257,7 +258,7 @@ def test_without_files_of_the_kernel_its_parameters_are_set_by_sysctl_and_put_ba
         assert read_value(LOCAL, "vm.swappiness", path) == "17"
     assert read_value(LOCAL, "vm.swappiness", path) == before
     with pytest.raises(StudyError, match=r"arms\.A: `sysctl -n vm\.nonsense` failed"):
-        MachineState("A", SetUp(sysctl={"vm.nonsense": "1"}), changes).check()
+        MachineState("A", server_of(SetUp(), SetUp(sysctl={"vm.nonsense": "1"})), changes).check()
 
 
 def test_a_value_that_the_kernel_refuses_is_an_error_in_its_words(host):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.reference import markdown
-from pgtrial.model.study.spec import SetUp, StudySection, VerdictSection
+from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.spec import StudySection, VerdictSection
 
 PAGE = Path(__file__).parents[2] / "docs" / "study-file.md"
 

@@ -13,7 +13,8 @@ import pytest
 
 from pgtrial.model.records.study import Audit, Canary, CanaryReading, ClientWarning, Facts, Finding, Plan, Trial
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.spec import SetUp, StudySection, StudySpec
+from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.report.build import build_report
 from pgtrial.statistics.canaries import judge
 from pgtrial.store.directory import OBSERVED_SCHEMA, PROVIDER_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, StudyDirectory

@@ -13,7 +13,8 @@ from pgtrial.evidence.observe.counters import deltas, read_counters
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.workspace import clean, leftovers
-from tests.servers.given import arm_of, checked, dsn_of, spec_of
+from pgtrial.store.study_file import build_study
+from tests.servers.given import checked, dsn_of, spec_of
 
 
 def test_settings_hold_during_a_trial_and_are_put_back(given, workspace, tmp_path):
@@ -109,9 +110,9 @@ def test_a_value_overridden_for_the_role_is_told(given, workspace, tmp_path):
         pass
 
 
-def test_a_fresh_copy_of_a_given_server_is_refused(given, workspace):
+def test_a_fresh_copy_of_a_given_server_is_refused(given):
     with pytest.raises(StudyError, match='use "vacuum" or "none"'):
-        arm_of(spec_of(dsn_of(given), reset="copy"), workspace)
+        build_study({"arms": {"A": {"dsn": dsn_of(given), "reset": "copy"}, "B": {}}}, "test")
 
 
 def test_how_the_server_writes_moments_and_numbers_does_not_matter(given, workspace, tmp_path):

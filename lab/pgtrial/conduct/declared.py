@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pgtrial.machines.kernel import COUNTERPARTS
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import Server
 from pgtrial.model.study.storage import Storage, Volume
 
 _KEYS = {
@@ -24,6 +26,9 @@ _KEYS = {
     "environment": ("server.environment",),
 }
 
+_ABSENT = {"connect": "socket", "environment": {}, "sysctl": {}}
+"""What a key stands for in servers of a kind that does not have it."""
+
 _SYSCTL_FACTS = {
     "vm.swappiness": "memory.swappiness",
     "vm.overcommit_memory": "memory.overcommit",
@@ -41,18 +46,23 @@ _SYSCTL_FACTS = {
 """The facts that show a kernel parameter; the others are declared under their own names."""
 
 
-def declared(own: SetUp, base: SetUp) -> list[str]:
+def declared(own: Server, base: Server) -> list[str]:
     """The keys in which one resolved set-up differs from another, e.g. `settings.synchronous_commit`."""
     names = sorted(own.settings.keys() | base.settings.keys())
     keys = [f"settings.{name}" for name in names if own.settings.get(name) != base.settings.get(name)]
     for field, facts in _KEYS.items():
-        if getattr(own, field) != getattr(base, field):
+        if _value(own, field) != _value(base, field):
             keys.extend(facts)
-    for name in sorted(own.sysctl.keys() | base.sysctl.keys()):
-        if own.sysctl.get(name) != base.sysctl.get(name):
+    mine, theirs = _value(own, "sysctl"), _value(base, "sysctl")
+    for name in sorted(mine.keys() | theirs.keys()):
+        if mine.get(name) != theirs.get(name):
             both = [name, *([COUNTERPARTS[name]] if name in COUNTERPARTS else [])]
             keys.extend(_SYSCTL_FACTS.get(each, f"os.{each}") for each in both)
-    return list(dict.fromkeys([*keys, *_storage(own.storage, base.storage)]))
+    return list(dict.fromkeys([*keys, *_storage(_value(own, "storage"), _value(base, "storage"))]))
+
+
+def _value(server: Server, key: str) -> Any:
+    return getattr(server, key, _ABSENT.get(key))
 
 
 def _storage(own: Storage | None, base: Storage | None) -> list[str]:

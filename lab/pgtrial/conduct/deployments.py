@@ -14,6 +14,7 @@ import numpy as np
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import PlannedTrial
+from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration
 from pgtrial.statistics import p8
@@ -28,7 +29,8 @@ _STREAM = 2
 
 def deployments_of(spec: StudySpec) -> int:
     """How many deployments each arm names; 1 for all others. Raises StudyError where arms differ in that."""
-    counts = {arm: len(spec.resolved(arm).dsn or [""]) for arm in spec.arms}
+    servers = {arm: spec.resolved(arm) for arm in spec.arms}
+    counts = {arm: len(server.dsn) if isinstance(server, Given) else 1 for arm, server in servers.items()}
     first, *others = counts.items()
     for other in others:
         if other[1] != first[1]:

@@ -12,7 +12,8 @@ import polars as pl
 
 from pgtrial.evidence.observe.cloudwatch import SOURCE, CloudWatch, MetricsError
 from pgtrial.model.records.study import Trial
-from pgtrial.model.study.spec import ProviderMetrics
+from pgtrial.model.study.servers import Given
+from pgtrial.model.study.setup import ProviderMetrics
 from pgtrial.model.units import plural
 from pgtrial.store.directory import PROVIDER_SCHEMA, StudyDirectory
 
@@ -26,8 +27,9 @@ _TOLD_EVERY = 25
 
 def measured_arms(study: StudyDirectory) -> dict[str, ProviderMetrics]:
     """The arms whose providers' metrics the study wants."""
-    wanted = {arm: study.spec.resolved(arm).metrics for arm in study.spec.arms}
-    return {arm: metrics for arm, metrics in wanted.items() if metrics is not None}
+    servers = {arm: study.spec.resolved(arm) for arm in study.spec.arms}
+    given = {arm: server.metrics for arm, server in servers.items() if isinstance(server, Given)}
+    return {arm: metrics for arm, metrics in given.items() if metrics is not None}
 
 
 def import_metrics(study: StudyDirectory, on_progress: Callable[[str], None], now: datetime | None = None) -> list[str]:

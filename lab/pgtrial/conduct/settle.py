@@ -13,7 +13,7 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.target import Target
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import Given, Server
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
@@ -42,9 +42,9 @@ _BY_INDEX_ALONE = """SELECT set_config(name, value, true) FROM (VALUES ('enable_
 """PostgreSQL 10 has no jit."""
 
 
-def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
+def run_setup_sql(session: Session, arm: str, server: Server) -> None:
     """Run the arm's own SQL on its fresh copy. Raises StudyError naming the statement that PostgreSQL refuses."""
-    for statement in setup.setup_sql:
+    for statement in server.setup_sql:
         try:
             session.execute(statement.encode())
         except psycopg.Error as error:
@@ -52,7 +52,7 @@ def run_setup_sql(session: Session, arm: str, setup: SetUp) -> None:
             raise StudyError(f"[arms.{arm}] setup_sql {statement.strip()[:60]!r} failed: {said}") from None
 
 
-def warm_relations(session: Session, setup: SetUp, data: Data) -> str | None:
+def warm_relations(session: Session, server: Server, data: Data) -> str | None:
     """Read tables and indexes into shared buffers, by pg_prewarm where it is to be had; what could not be had, or None.
 
     Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
@@ -60,7 +60,7 @@ def warm_relations(session: Session, setup: SetUp, data: Data) -> str | None:
     there the extension is used only if it is installed already.
     """
     tables = _TABLES.format(relations=data.relations)
-    if _has_prewarm(session, setup):
+    if _has_prewarm(session, server):
         try:
             session.execute(_PREWARM.format(tables=tables).encode())
         except psycopg.errors.InsufficientPrivilege:
@@ -69,14 +69,14 @@ def warm_relations(session: Session, setup: SetUp, data: Data) -> str | None:
             return None
     else:
         _read_by_key(session, tables)
-    return NO_PREWARM if setup.dsn is not None else None
+    return NO_PREWARM if isinstance(server, Given) else None
 
 
-def _has_prewarm(session: Session, setup: SetUp) -> bool:
+def _has_prewarm(session: Session, server: Server) -> bool:
     if session.execute("SELECT 1 FROM pg_extension WHERE extname = 'pg_prewarm'").fetchone():
         return True
     available = session.execute("SELECT 1 FROM pg_available_extensions WHERE name = 'pg_prewarm'").fetchone()
-    if setup.dsn is not None or available is None:
+    if isinstance(server, Given) or available is None:
         return False
     session.execute("CREATE EXTENSION pg_prewarm")
     return True

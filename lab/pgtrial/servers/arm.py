@@ -17,7 +17,8 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.load_points import load_points
-from pgtrial.model.study.spec import SetUp, StudySpec
+from pgtrial.model.study.servers import Server
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import patience_s
 
 LAB_CONNECTIONS = 4
@@ -53,13 +54,17 @@ class Arm(Protocol):
     """One set-up under comparison, to be served for one trial at a time."""
 
     name: str
-    setup: SetUp
     data_directory: Path | None
     """Of the server being served, on its machine; None between trials and for given servers."""
     host_seen: dict[str, dict[str, int]]
     """Counters of the host around the last trial, where the arm asks for something of it."""
     notes: list[str]
     """What happened to the host before the last trial began, for whoever reads that one."""
+
+    @property
+    def setup(self) -> Server:
+        """What the study says of its server."""
+        ...
 
     @property
     def machine(self) -> AnyMachine | None:

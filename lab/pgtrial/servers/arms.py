@@ -1,26 +1,26 @@
-"""The arms of a study: every kind of arm, listed here, and which of them serves a set-up."""
+"""The arms of a study: every kind of arm, listed here by the kind of server that it serves."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
-from pgtrial.model.study.spec import SetUp, StudySpec
+from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
-from pgtrial.servers.deployed import DeployedArm
-from pgtrial.servers.given import GivenArm
+from pgtrial.servers.deployed import given_arm
 from pgtrial.servers.made import MadeArm
 from pgtrial.servers.workspace import Workspace
 
-_Maker = Callable[[str, SetUp, Needs, Workspace], Arm]
+_KINDS: dict[type[Server], Callable[[str, Any, Needs, Workspace], Arm]] = {
+    Given: given_arm,
+    MadeHere: MadeArm,
+    MadeBySsh: MadeArm,
+}
 
 
 def make_arms(spec: StudySpec, workspace: Workspace) -> dict[str, Arm]:
     """The study's arms by name, in its order; nothing is started yet. Raises StudyError."""
     needs = Needs.of(spec)
-    return {name: _kind(spec.resolved(name))(name, spec.resolved(name), needs, workspace) for name in spec.arms}
-
-
-def _kind(setup: SetUp) -> _Maker:
-    if setup.dsn is not None:
-        return GivenArm if len(setup.dsn) == 1 else DeployedArm
-    return MadeArm
+    servers = {name: spec.resolved(name) for name in spec.arms}
+    return {name: _KINDS[type(server)](name, server, needs, workspace) for name, server in servers.items()}

@@ -9,8 +9,8 @@ from pathlib import Path
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import Machine
-from pgtrial.model.study.spec import SetUp
-from pgtrial.servers.arm import Needs
+from pgtrial.model.study.servers import Given
+from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.given import GivenArm
 from pgtrial.servers.workspace import Workspace
 
@@ -18,7 +18,7 @@ from pgtrial.servers.workspace import Workspace
 class DeployedArm:
     """Its deployments, each a given server of its own, with the same settings."""
 
-    def __init__(self, name: str, setup: SetUp, needs: Needs, workspace: Workspace) -> None:
+    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace) -> None:
         self.name = name
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}
@@ -53,3 +53,8 @@ class DeployedArm:
 
     def close(self) -> None:
         """Nothing outlives a trial."""
+
+
+def given_arm(name: str, setup: Given, needs: Needs, workspace: Workspace) -> Arm:
+    """The arm of one given server, or of several."""
+    return (GivenArm if len(setup.dsn) == 1 else DeployedArm)(name, setup, needs, workspace)

@@ -18,7 +18,7 @@ from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Target, lift_ti
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.frozen import SECRETS
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, timed
 from pgtrial.servers.given_host import GivenHost
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
@@ -38,13 +38,8 @@ _T = TypeVar("_T")
 class GivenArm:
     """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
 
-    def __init__(self, name: str, setup: SetUp, needs: Needs, workspace: Workspace) -> None:
+    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace) -> None:
         check_settings(name, setup.settings)
-        if setup.reset == "copy":
-            raise StudyError(
-                f'arms.{name}: reset = "copy" is for embedded servers, a given server\'s data directory is not '
-                'ours to replace; use "vacuum" or "none"'
-            )
         self.name = name
         self.setup = setup
         self.host_seen: dict[str, dict[str, int]] = {}

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import Given
 
 if TYPE_CHECKING:
     from pgtrial.machines.ssh.machine import RemoteMachine
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 class GivenHost:
     """Reached by `look` and let go of by `close`; what there is between the two is an ssh connection."""
 
-    def __init__(self, name: str, setup: SetUp, patience_s: float) -> None:
+    def __init__(self, name: str, setup: Given, patience_s: float) -> None:
         self._name = name
         self._setup = setup
         self._patience_s = patience_s or PATIENCE_S
@@ -30,9 +30,7 @@ class GivenHost:
             from pgtrial.machines.ssh.windows import machine_to_look_at  # noqa: PLC0415
 
             try:
-                self.machine = machine_to_look_at(
-                    self._setup.ssh, sudo=bool(self._setup.sudo), patience_s=self._patience_s
-                )
+                self.machine = machine_to_look_at(self._setup.ssh, sudo=self._setup.sudo, patience_s=self._patience_s)
             except HostTrouble as error:
                 raise StudyError(f"arms.{self._name}: {error}") from None
 

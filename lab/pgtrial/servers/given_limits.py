@@ -15,7 +15,7 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Target, backend_type
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
 
 _Connection = psycopg.Connection[tuple[Any, ...]]
@@ -111,7 +111,7 @@ def check_may_create(arm: str, connection: _Connection) -> None:
 
 
 def check_room(
-    arm: str, setup: SetUp, reached: tuple[Target, _Connection], missing: Sequence[Data], needs: Needs
+    arm: str, setup: Given, reached: tuple[Target, _Connection], missing: Sequence[Data], needs: Needs
 ) -> None:
     """Raise StudyError where the largest data would not fit beside what is there, as far as the size is known.
 
@@ -144,7 +144,7 @@ def _megabytes(data: Sequence[Data]) -> int:
     )
 
 
-def _free_mb(setup: SetUp, connection: _Connection, target: Target) -> tuple[float | None, str]:
+def _free_mb(setup: Given, connection: _Connection, target: Target) -> tuple[float | None, str]:
     """Free megabytes and how they are known; None where nothing tells."""
     if setup.storage_limit is not None:
         # of databases that the role may not connect to, the size is unknown

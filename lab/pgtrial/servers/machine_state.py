@@ -14,7 +14,7 @@ from pgtrial.machines.machine import HostError, Machine
 from pgtrial.machines.mounts import mount_of, mountinfo
 from pgtrial.machines.pages import KB, HugePages, reserved
 from pgtrial.model.errors import ArmError, StudyError, TrialError
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import Made
 
 _THP = Path("/sys/kernel/mm/transparent_hugepage/enabled")
 _CPUS = Path("/sys/devices/system/cpu")
@@ -23,7 +23,7 @@ _TAKEN = "huge pages"
 """PostgreSQL's hint where there is no memory of the kind that it asks for speaks of them."""
 
 
-def page_settings(setup: SetUp) -> dict[str, str]:
+def page_settings(setup: Made) -> dict[str, str]:
     """PostgreSQL's settings that follow from the pages asked for; without an answer none."""
     if setup.huge_pages is None:
         return {}
@@ -33,7 +33,7 @@ def page_settings(setup: SetUp) -> dict[str, str]:
 
 
 @contextmanager
-def taking_pages(setup: SetUp) -> Iterator[None]:
+def taking_pages(setup: Made) -> Iterator[None]:
     """While a server starts: one that finds the huge pages taken that were reserved for it fails its trial.
 
     They are anybody's who asks for some meanwhile; the next trial may get its own. Raises TrialError.
@@ -49,7 +49,7 @@ def taking_pages(setup: SetUp) -> Iterator[None]:
 class MachineState:
     """What one arm asks of the machine whose changes the journal has."""
 
-    def __init__(self, arm: str, setup: SetUp, changes: HostJournal) -> None:
+    def __init__(self, arm: str, setup: Made, changes: HostJournal) -> None:
         self._arm = arm
         self._setup = setup
         self._journal = changes

@@ -24,7 +24,7 @@ from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Ma
 from pgtrial.machines.pages import KB, counters
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError, TrialError
-from pgtrial.model.study.spec import SetUp
+from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, timed
 from pgtrial.servers.cluster import Cluster, create_cluster
@@ -36,10 +36,6 @@ from pgtrial.servers.rooms import HostRoom
 from pgtrial.servers.templates import KeptCopy, TemplateKey
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
-
-PORT = 54321
-"""Where a server on another host listens unless the study says another: seldom taken, and one port to open in a
-firewall."""
 
 _RESERVED = ("listen_addresses", "port")
 
@@ -59,18 +55,18 @@ class _Site:
 class MadeArm:
     """One set-up. Its template depends on server and data, not on the settings, and is shared by arms of one kind."""
 
-    def __init__(self, name: str, setup: SetUp, needs: Needs, workspace: Workspace) -> None:
+    def __init__(self, name: str, setup: MadeHere | MadeBySsh, needs: Needs, workspace: Workspace) -> None:
         check_settings(name, setup.settings)
-        if setup.ssh is not None:
+        if isinstance(setup, MadeBySsh):
             for reserved in {item.lower() for item in setup.settings} & {*_RESERVED}:
                 raise StudyError(f"arms.{name}: {reserved} of a server on another host is set by address and port")
         self.name = name
         self.setup = setup
-        self.machine: Machine | None = LOCAL if setup.ssh is None else None
+        self.machine: Machine | None = None if isinstance(setup, MadeBySsh) else LOCAL
         self.data_directory: Path | None = None
         self.host_seen: dict[str, dict[str, int]] = {}
         self.notes: list[str] = []
-        self.targets: Sequence[Target] | None = None if setup.ssh is None else ()
+        self.targets: Sequence[Target] | None = () if isinstance(setup, MadeBySsh) else None
         self._needs = needs
         self._workspace = workspace
         self._served: Cluster | None = None
@@ -81,7 +77,7 @@ class MadeArm:
     def kind(self) -> str:
         """What arms with the same empty cluster have in common."""
         server = self._site.server
-        initdb = " ".join(["initdb", *(self.setup.initdb or [])])
+        initdb = " ".join(["initdb", *(self.setup.initdb)])
         return f"PostgreSQL {server.version} {server.digest[:16]} {initdb}"
 
     def check(self, needs: Needs) -> None:
@@ -170,17 +166,17 @@ class MadeArm:
     def _site(self) -> _Site:
         """Found on first use. Raises HostTrouble, ArmError and StudyError."""
         setup, workspace = self.setup, self._workspace
-        room: Workspace | HostRoom = workspace
-        wanted = setup.postgres or "18"
         try:
-            if setup.ssh is None:
-                server = workspace.reachable(resolve(wanted))
-                access = LOOPBACK_ACCESS if setup.connect == "tcp" else None
-            else:
-                patience = self._needs.patience_s or PATIENCE_S
-                room = workspace.rooms.room(setup.ssh, str(setup.data), sudo=bool(setup.sudo), patience_s=patience)
-                server = resolve(wanted, room.machine, room.account)
-                access = access_to(room.host, setup.address, setup.port or PORT)
+            match setup:
+                case MadeBySsh():
+                    patience = self._needs.patience_s or PATIENCE_S
+                    host = workspace.rooms.room(setup.ssh, setup.data, sudo=setup.sudo, patience_s=patience)
+                    server = resolve(setup.postgres, host.machine, host.account)
+                    access: Access | None = access_to(host.host, setup.address, setup.port)
+                    room: Workspace | HostRoom = host
+                case MadeHere(connect=connect):
+                    room, server = workspace, workspace.reachable(resolve(setup.postgres))
+                    access = LOOPBACK_ACCESS if connect == "tcp" else None
             launcher = _launcher(room.machine, setup)
         except StudyError as error:
             raise StudyError(f"arms.{self.name}: {error}") from None
@@ -192,7 +188,7 @@ class MadeArm:
         """A cluster on a data directory, with the settings of the arm, or with those of `loading` alone."""
         site = self._site
         access = site.access
-        if access is not None and self.setup.ssh is not None:
+        if access is not None and isinstance(self.setup, MadeBySsh):
             # open to all that make load now: a machine of the fleet may have taken another one's place
             access = replace(access, clients=tuple(dict.fromkeys([*access.clients, *self._workspace.load_from()])))
         elif loading is not None:
@@ -205,7 +201,7 @@ class MadeArm:
     @property
     def _maker(self) -> DataMaker:
         """Who makes data on its servers: nobody but an engine here reaches a private socket."""
-        return ENGINE_HERE if self.setup.ssh is None else self._workspace.maker
+        return self._workspace.maker if isinstance(self.setup, MadeBySsh) else ENGINE_HERE
 
     def _check_host(self) -> None:
         """Find out whether the host can be as asked for. Raises StudyError."""
@@ -308,7 +304,7 @@ class MadeArm:
         def build(data: Path) -> None:
             if tables == NO_TABLES:
                 on_progress(f"{called}: initdb")
-                create_cluster(site.room, site.server, data, self.setup.initdb or [])
+                create_cluster(site.room, site.server, data, self.setup.initdb)
                 return
             copy_directory(site.room, self._template(NO_TABLES, on_progress), data, flush=False)
             self._check_space(tables)
@@ -321,7 +317,7 @@ class MadeArm:
         return site.room.templates.ensure(self._key(tables), staging, build)
 
 
-def _launcher(machine: Machine, setup: SetUp) -> tuple[str, ...]:
+def _launcher(machine: Machine, setup: Made) -> tuple[str, ...]:
     """What starts a server with its environment on its CPUs. Raises StudyError."""
     environment = ("env", *(f"{name}={value}" for name, value in setup.environment.items()))
     if setup.cpus is None:
@@ -355,7 +351,7 @@ def load_data(target: Target, data: Data, on_progress: Callable[[str], None], ma
     _prefill_wal(target, data)
 
 
-def reset_data(target: Target, data: Data, setup: SetUp) -> None:
+def reset_data(target: Target, data: Data, setup: Made) -> None:
     """Bring the data of a trial before near its first state, as the set-up says."""
     with target.connect() as connection:
         data.reset(connection, "none" if setup.reset == "none" else "vacuum")

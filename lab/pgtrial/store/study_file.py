@@ -14,11 +14,13 @@ from pydantic import BaseModel, ValidationError
 from pgtrial.model.errors import StudyError
 from pgtrial.model.names import nearest
 from pgtrial.model.study import profiles
-from pgtrial.model.study.builds import EVERY, Build, expanded
+from pgtrial.model.study.builds import Build, expanded
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.spec import ProviderMetrics, SetUp, StudySection, StudySpec, VerdictSection
+from pgtrial.model.study.servers import objection_to_arm, objection_to_table
+from pgtrial.model.study.setup import ProviderMetrics, SetUp
+from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
 from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
@@ -41,20 +43,6 @@ _NESTED: dict[str, type[BaseModel]] = {
     "metrics": ProviderMetrics,
 }
 """Tables within others."""
-
-_OF_MADE_SERVERS = (
-    "initdb",
-    "storage",
-    "huge_pages",
-    "thp",
-    "sysctl",
-    "governor",
-    "io_scheduler",
-    "cpus",
-    "connect",
-    "environment",
-)
-"""What only a server that pgtrial makes can have."""
 
 
 def read_study(
@@ -165,86 +153,13 @@ def _text(path: Path) -> str:
 
 def _check_arms(spec: StudySpec, source: str) -> None:
     for name, own in [("server", spec.server), *((f"arms.{arm}", own) for arm, own in spec.arms.items())]:
-        _check_way(own, f"{source}: [{name}]")
-    for arm in spec.arms:
+        if (objection := objection_to_table(own)) is not None:
+            raise StudyError(f"{source}: [{name}] {objection}")
+    for arm, own in spec.arms.items():
         if not arm.strip() or len(arm) > 60 or not arm.isprintable():
             raise StudyError(f"{source}: [arms.{arm!r}] is no name for an arm; use 1 to 60 printable characters")
-        setup = spec.resolved(arm)
-        if setup.setup_sql and setup.reset != "copy":
-            raise StudyError(
-                f"{source}: [arms.{arm}] has setup_sql, which needs a fresh copy for every trial: "
-                'use an embedded server (no dsn) with reset = "copy"'
-            )
-        if setup.storage is not None and setup.reset != "copy":
-            raise StudyError(f"{source}: [arms.{arm}] has storage, which is made anew for every trial; leave reset out")
-        if setup.dsn is not None:
-            _check_given(spec.arms[arm], f"{source}: [arms.{arm}]")
-        if spec.arms[arm].storage_limit is not None and setup.dsn is None:
-            raise StudyError(
-                f"{source}: [arms.{arm}] has storage_limit, which is for given servers; remove it, or give a dsn"
-            )
-        if spec.arms[arm].metrics is not None and setup.dsn is None:
-            raise StudyError(
-                f"{source}: [arms.{arm}] has metrics, which are of given servers; remove it, or give a dsn"
-            )
-        if setup.metrics is not None and len(setup.metrics.cloudwatch) != len(setup.dsn or []):
-            raise StudyError(
-                f"{source}: [arms.{arm}] metrics.cloudwatch names {len(setup.metrics.cloudwatch)} instances and dsn "
-                f"{len(setup.dsn or [])}; name the instance of each deployment, in the same order"
-            )
-        _check_ssh(spec.arms[arm], setup, f"{source}: [arms.{arm}]")
-        if setup.dsn is not None and setup.reset == "copy":
-            raise StudyError(f'{source}: [arms.{arm}] reset = "copy" needs an embedded server; use "vacuum" or "none"')
-
-
-def _check_way(own: SetUp, where: str) -> None:
-    """Raise StudyError for a table that says in two ways how its servers come to be."""
-    if own.dsn is not None and own.postgres is not None:
-        raise StudyError(f"{where} has both dsn and postgres; a given server brings its own version")
-    if own.dsn is not None and own.ssh is not None and len(own.dsn) > 1:
-        raise StudyError(
-            f"{where} has ssh, and dsn names {len(own.dsn)} servers; only the host of a single given server can be "
-            "looked at: leave ssh out"
-        )
-    if own.dsn is not None:
-        _check_given(own, where)
-    if own.postgres == EVERY:
-        raise StudyError(f'{where} postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]')
-
-
-def _check_ssh(own: SetUp, setup: SetUp, where: str) -> None:
-    """Raise StudyError for what does not go together with a host reached by ssh, or only with one."""
-    if setup.ssh is None:
-        if alone := [key for key in ("data", "address", "port", "sudo") if getattr(own, key) is not None]:
-            raise StudyError(
-                f"{where} has {' and '.join(alone)}, which is for a server on another host; "
-                'remove it, or add ssh = "user@host"'
-            )
-        return
-    if setup.dsn is not None:
-        if alone := [key for key in ("data", "address", "port") if getattr(own, key) is not None]:
-            raise StudyError(
-                f"{where} has dsn, ssh and {' and '.join(alone)}; on the host of a given server nothing is made, and "
-                f"its dsn says where clients reach it: remove {' and '.join(alone)}"
-            )
-        return
-    if setup.data is None:
-        raise StudyError(
-            f'{where} has ssh and no data; name the folder there that everything is made in, data = "/var/db/pgtrial"'
-        )
-    if setup.connect is not None:
-        raise StudyError(f"{where} has connect, and a server on another host is reached by TCP; leave connect out")
-    if setup.postgres is not None and setup.postgres.startswith("~"):
-        raise StudyError(f"{where} postgres = {setup.postgres!r}: write a directory of another host from / on")
-
-
-def _check_given(own: SetUp, where: str) -> None:
-    """Raise StudyError for what only a server that pgtrial makes can have; of a given one it would be ignored."""
-    if asked := [key for key in _OF_MADE_SERVERS if getattr(own, key) not in (None, {})]:
-        raise StudyError(
-            f"{where} has {' and '.join(asked)}, and its server is a given one, of which pgtrial changes settings "
-            f"only; remove {'it' if len(asked) == 1 else 'them'}, or have pgtrial make the server (postgres and no dsn)"
-        )
+        if (objection := objection_to_arm(own, spec.resolved(arm))) is not None:
+            raise StudyError(f"{source}: [arms.{arm}] {objection}")
 
 
 def _explain(error: ValidationError, *within: str) -> str:

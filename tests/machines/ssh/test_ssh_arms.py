@@ -188,7 +188,7 @@ class TestBadInput:
         assert hosts[0].left_in_the_end() == []
 
     def test_a_version_that_the_host_does_not_have(self, one_study, fresh_state):
-        assert "there is no PostgreSQL 9" in refusal(one_study(postgres="9"), fresh_state)
+        assert "there is no PostgreSQL 99" in refusal(one_study(postgres="99"), fresh_state)
 
     def test_no_rights_on_the_folder(self, one_study, fresh_state):
         assert "nothing can be made there" in refusal(one_study(data="/proc/pgtrial"), fresh_state)

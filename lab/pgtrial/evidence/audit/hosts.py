@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from pgtrial.evidence.audit.case import Case, Concern, listed, rule, unlike
 from pgtrial.model.records.machines import MachineShare
+from pgtrial.model.study.servers import Given
 
 _SAME = (("cpu", "model", "CPU"), ("cpu", "logical", "logical CPUs"), ("storage", "device_model", "disk"))
 _MEMORY = 1.1
@@ -46,9 +47,11 @@ def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
 def another_host(case: Case) -> Iterator[Concern]:
     """Facts and counters of the wrong host mislead."""
     for arm in case.where("server", "process_seen", False):
+        server = case.spec.resolved(arm)
+        login = server.ssh if isinstance(server, Given) else None
         yield Concern(
             [arm],
-            f"{case.spec.resolved(arm).ssh}, which the study names as the host of {arm}, has no process of PostgreSQL "
+            f"{login}, which the study names as the host of {arm}, has no process of PostgreSQL "
             "that serves pgtrial's connection: its facts and counters may be those of another machine.",
             "Name the host that the server runs on. One in a container, or behind a pool of connections, is "
             "not recognised; and the login has to see the processes of others.",

@@ -12,7 +12,9 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.spec import SetUp, StudySpec
+from pgtrial.model.study.servers import conninfo_of
+from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.spec import StudySpec
 
 _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 SECRETS = ("password", "sslpassword", "oauth_client_secret")
@@ -55,17 +57,13 @@ def has_secrets(spec: StudySpec) -> bool:
 def _strip(setup: SetUp, where: str) -> SetUp:
     if setup.dsn is None:
         return setup
-    return setup.model_copy(
-        update={
-            "dsn": [_public(own.conninfo, dsn, where) for own, dsn in zip(setup.deployments, setup.dsn, strict=True)]
-        }
-    )
+    return setup.model_copy(update={"dsn": [_public(dsn, where) for dsn in setup.dsn]})
 
 
-def _public(conninfo: str, dsn: str, where: str) -> str:
+def _public(dsn: str, where: str) -> str:
     """A dsn without secrets, as it was written if it has none."""
     try:
-        parts = conninfo_to_dict(conninfo)
+        parts = conninfo_to_dict(conninfo_of(dsn))
     except ProgrammingError:
         # libpq's message may quote the string with its password
         raise StudyError(

@@ -10,7 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.model.records.study import PlannedTrial
-from pgtrial.model.study.spec import SetUp, StudySpec
+from pgtrial.model.study.servers import Made, MadeBySsh
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.storage import Storage
 
 _STREAM = 1
 """Spawn key of the stream: the order of the trials has the seed itself, and is the same with places and without."""
@@ -35,11 +37,10 @@ def shared_places(spec: StudySpec) -> list[Shared]:
     groups: dict[Hashable, list[str]] = defaultdict(list)
     names: dict[Hashable, tuple[str, ...]] = {}
     for arm in spec.arms:
-        setup = spec.resolved(arm)
-        key = _places_key(setup) or _copies_key(setup)
-        if key is not None:
+        server = spec.resolved(arm)
+        if isinstance(server, Made) and (key := _key(server)) is not None:
             groups[key].append(arm)
-            names[key] = tuple(setup.storage.on) if setup.storage is not None else ()
+            names[key] = tuple(server.storage.on) if server.storage is not None else ()
     return [Shared(tuple(arms), names[key]) for key, arms in groups.items() if names[key] or len(arms) > 1]
 
 
@@ -73,14 +74,15 @@ def _draw(shared: list[Shared], generator: np.random.Generator) -> Iterator[tupl
             yield group.arms[int(arm)], int(places[turn % group.count])
 
 
-def _places_key(setup: SetUp) -> Hashable | None:
-    """The list of places of a storage that names more than one."""
-    storage = setup.storage
-    return None if storage is None or len(storage.on) == 1 else (setup.ssh, tuple(storage.on))
+def _key(server: Made) -> Hashable | None:
+    """What arms that take turns have in common: the list of places of their storage, or what their copies depend on.
 
-
-def _copies_key(setup: SetUp) -> Hashable | None:
-    """What arms have in common that can serve each other's kept copy: it is put back by vacuum, and of one kind."""
-    if setup.dsn is not None or setup.reset != "vacuum":
-        return None
-    return ("copies", setup.ssh, setup.data, setup.postgres, *(setup.initdb or []))
+    A kept copy is put back by vacuum; arms whose copies are of one kind can serve each other's.
+    """
+    host = (server.ssh, server.data) if isinstance(server, MadeBySsh) else ("", "")
+    match server:
+        case Made(storage=Storage(on=places)) if len(places) > 1:
+            return (host[0], tuple(places))
+        case Made(reset="vacuum", postgres=postgres, initdb=initdb):
+            return ("copies", *host, postgres, *initdb)
+    return None

@@ -11,7 +11,8 @@ from pydantic_core import PydanticUndefined
 
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
-from pgtrial.model.study.spec import ProviderMetrics, SetUp, StudySection, VerdictSection
+from pgtrial.model.study.setup import ProviderMetrics, SetUp
+from pgtrial.model.study.spec import StudySection, VerdictSection
 from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection

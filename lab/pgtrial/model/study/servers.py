@@ -1,0 +1,214 @@
+"""The kinds of servers that an arm may have, each with its keys and rules; which one it is the study file says once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+from pgtrial.model.study.builds import EVERY
+from pgtrial.model.study.setup import ENVIRONMENT, ProviderMetrics, SetUp
+from pgtrial.model.study.storage import Storage
+
+PORT = 54321
+"""Where a server on another host listens unless the study says another: seldom taken, and one port to open in a
+firewall."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Server:
+    """What servers of all kinds have."""
+
+    settings: dict[str, str]
+    setup_sql: list[str]
+    reset: Literal["copy", "vacuum", "none"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given(Server):
+    """A server that somebody else runs, or several of one product."""
+
+    dsn: list[str]
+    ssh: str | None
+    """The login of its host, which is only looked at."""
+    sudo: bool
+    storage_limit: int | None
+    metrics: ProviderMetrics | None
+
+    @property
+    def conninfo(self) -> str:
+        """The connection string of the (first) server as libpq takes it; what it leaves open is the environment's."""
+        return conninfo_of(self.dsn[0])
+
+    @property
+    def deployments(self) -> list[Given]:
+        """Each of several as a server of its own."""
+        return [replace(self, dsn=[dsn]) for dsn in self.dsn]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made(Server):
+    """A server that pgtrial makes."""
+
+    postgres: str
+    initdb: list[str]
+    storage: Storage | None
+    huge_pages: Literal["off", "2MB", "1GB"] | None
+    thp: str | None
+    sysctl: dict[str, str]
+    governor: str | None
+    io_scheduler: str | None
+    cpus: str | None
+    environment: dict[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeHere(Made):
+    """On the machine that the lab runs on."""
+
+    connect: Literal["socket", "tcp"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MadeBySsh(Made):
+    """On another host, in a folder there."""
+
+    ssh: str
+    data: str
+    address: str | None
+    port: int
+    sudo: bool
+
+
+def server_of(shared: SetUp, own: SetUp) -> Server:
+    """The server of an arm: its own keys go before those that all arms share, or are added to them."""
+
+    def first(key: str) -> Any:
+        mine = getattr(own, key)
+        return mine if mine is not None else getattr(shared, key)
+
+    common: dict[str, Any] = {
+        "settings": {**shared.settings, **own.settings},
+        "setup_sql": [*shared.setup_sql, *own.setup_sql],
+        "sudo": bool(first("sudo")),
+    }
+    if own.dsn is not None or (shared.dsn is not None and own.postgres is None and own.ssh is None):
+        # a host stands beside the dsn of its server, in the same table
+        ssh = (own if own.dsn is not None else shared).ssh
+        keys = {key: first(key) for key in ("dsn", "storage_limit", "metrics")}
+        return Given(**common, **keys, ssh=ssh, reset=first("reset") or "vacuum")
+    sudo = common.pop("sudo")
+    common |= {key: first(key) for key in ("storage", "huge_pages", "thp", "governor", "io_scheduler", "cpus")}
+    common |= {
+        "postgres": first("postgres") or "18",
+        "initdb": first("initdb") or [],
+        "sysctl": {**shared.sysctl, **own.sysctl},
+        "environment": {**shared.environment, **own.environment},
+        "reset": first("reset") or "copy",
+    }
+    ssh = first("ssh")
+    if ssh is None:
+        return MadeHere(**common, connect=first("connect") or "socket")
+    # another host has another address
+    address = own.address or (shared.address if own.ssh is None else None)
+    data, port = first("data") or "", first("port") or PORT
+    return MadeBySsh(**common, ssh=ssh, data=data, address=address, port=port, sudo=sudo)
+
+
+def _keys(kind: type[Server], *others: type[Server]) -> list[str]:
+    known = {field.name for other in others for field in fields(other)}
+    return [field.name for field in fields(kind) if field.name not in known]
+
+
+_OF_GIVEN = _keys(Given, MadeBySsh)
+_OF_SSH = [key for key in _keys(MadeBySsh, Made) if key != "ssh"]
+_OF_MADE = [key for key in _keys(MadeHere, Server) if key != "postgres"]
+
+
+def objection_to_table(own: SetUp) -> str | None:
+    """What is wrong with a table that says in two ways how its servers come to be: the rest of a sentence about it."""
+    if own.dsn is not None and own.postgres is not None:
+        return "has both dsn and postgres; a given server brings its own version"
+    if own.dsn is not None and own.ssh is not None and len(own.dsn) > 1:
+        return (
+            f"has ssh, and dsn names {len(own.dsn)} servers; only the host of a single given server can be "
+            "looked at: leave ssh out"
+        )
+    if own.postgres == EVERY:
+        return f'postgres = "{EVERY}" belongs into an arm of a study file, [arms.NAME]'
+    return _made_alone(own) if own.dsn is not None else None
+
+
+def objection_to_arm(own: SetUp, server: Server) -> str | None:
+    """What in the table of an arm does not go together with its kind of server: the rest of a sentence about it."""
+    return next(_objections(own, server), None)
+
+
+def _objections(own: SetUp, server: Server) -> Iterator[str]:
+    if server.setup_sql and server.reset != "copy":
+        yield (
+            "has setup_sql, which needs a fresh copy for every trial: "
+            'use an embedded server (no dsn) with reset = "copy"'
+        )
+    match server:
+        case Given():
+            if (wrong := _made_alone(own)) is not None:
+                yield wrong
+            if server.metrics is not None and len(server.metrics.cloudwatch) != len(server.dsn):
+                yield (
+                    f"metrics.cloudwatch names {len(server.metrics.cloudwatch)} instances and dsn {len(server.dsn)}; "
+                    "name the instance of each deployment, in the same order"
+                )
+            if server.ssh is None:
+                yield from _without_host(own)
+            elif alone := _present(own, [key for key in _OF_SSH if key != "sudo"]):
+                yield (
+                    f"has dsn, ssh and {alone}; on the host of a given server nothing is made, and "
+                    f"its dsn says where clients reach it: remove {alone}"
+                )
+            if server.reset == "copy":
+                yield 'reset = "copy" needs an embedded server; use "vacuum" or "none"'
+        case Made():
+            if server.storage is not None and server.reset != "copy":
+                yield "has storage, which is made anew for every trial; leave reset out"
+            for key in _OF_GIVEN:
+                if _present(own, [key]):
+                    which = "are of" if key == "metrics" else "is for"
+                    yield f"has {key}, which {which} given servers; remove it, or give a dsn"
+            yield from _of_place(own, server)
+
+
+def _of_place(own: SetUp, server: Made) -> Iterator[str]:
+    match server:
+        case MadeBySsh(data=""):
+            yield 'has ssh and no data; name the folder there that everything is made in, data = "/var/db/pgtrial"'
+        case MadeBySsh() if own.connect is not None:
+            yield "has connect, and a server on another host is reached by TCP; leave connect out"
+        case MadeBySsh(postgres=postgres) if postgres.startswith("~"):
+            yield f"postgres = {postgres!r}: write a directory of another host from / on"
+        case MadeHere():
+            yield from _without_host(own)
+
+
+def _without_host(own: SetUp) -> Iterator[str]:
+    if alone := _present(own, _OF_SSH):
+        yield f'has {alone}, which is for a server on another host; remove it, or add ssh = "user@host"'
+
+
+def _made_alone(own: SetUp) -> str | None:
+    """What only a server that pgtrial makes can have; of a given one it would be ignored."""
+    asked = _present(own, _OF_MADE)
+    them = "them" if " and " in asked else "it"
+    return (asked or None) and (
+        f"has {asked}, and its server is a given one, of which pgtrial changes settings only; remove {them}, "
+        "or have pgtrial make the server (postgres and no dsn)"
+    )
+
+
+def _present(own: SetUp, keys: Sequence[str]) -> str:
+    return " and ".join(key for key in keys if getattr(own, key) not in (None, {}))
+
+
+def conninfo_of(dsn: str) -> str:
+    """A connection string as libpq takes it."""
+    return "" if dsn == ENVIRONMENT else dsn

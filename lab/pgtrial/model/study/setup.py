@@ -1,0 +1,187 @@
+"""A server as a study file describes it, in `[server]` or `[arms.NAME]`: the keys of all kinds, each optional."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+
+from pgtrial.model.study.load_section import Section
+from pgtrial.model.study.storage import Storage
+from pgtrial.model.units import Bytes, as_list
+
+ENVIRONMENT = "env"
+"""The dsn of the server that libpq finds by its environment variables alone."""
+
+
+class ProviderMetrics(BaseModel):
+    """What to import beside the lab's own observation."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
+        min_length=1,
+        description="The DB instance identifier under which Amazon CloudWatch has the server (AWS/RDS); of several "
+        "deployments a list, in the order of `dsn`.",
+    )
+    region: str | None = Field(
+        None, description="Its AWS region, `eu-west-1`; default: that of the AWS environment (AWS_REGION, profile)."
+    )
+
+
+def _as_setting(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, int | float) else value
+
+
+def _as_texts(value: Any) -> Any:
+    return None if value is None else as_list(value)
+
+
+def _login(text: str) -> str:
+    user, at, host = text.rpartition("@")
+    if (
+        not host
+        or (at and not user)
+        or text.startswith("-")
+        or any(letter.isspace() or letter == "/" for letter in text)
+    ):
+        raise ValueError(f"{text!r} is no login; write user@host, or a name of ~/.ssh/config (a port belongs there)")
+    return text
+
+
+def _parameters(values: dict[str, str]) -> dict[str, str]:
+    for name in values:
+        # a name becomes a path below /proc/sys, and a word of sysctl's command line
+        if not _PARAMETER.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a kernel parameter; write it as sysctl does, vm.swappiness")
+    return values
+
+
+def _variables(values: dict[str, str]) -> dict[str, str]:
+    for name in values:
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
+    return values
+
+
+def _folder(text: str) -> str:
+    if not text.startswith("/") or text.strip("/") == "" or not text.isprintable():
+        raise ValueError(f"{text!r} is no folder; write it from / on, such as /var/db/pgtrial")
+    return text
+
+
+Setting = Annotated[str, BeforeValidator(_as_setting)]
+"""A value of postgresql.conf; TOML booleans and numbers are accepted and kept as PostgreSQL would write them."""
+
+_PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+class SetUp(Section):
+    """How a server comes to be; `[server]` says what all arms share, an arm overrides key by key."""
+
+    postgres: Setting | None = Field(
+        None,
+        description='A major version ("15" to "18") or a bin directory; default: "18", the embedded server. In an arm '
+        'also "every": one arm for each server build that this machine has, named after it, the oldest first.',
+    )
+    dsn: Annotated[list[str] | None, BeforeValidator(_as_texts)] = Field(
+        None,
+        min_length=1,
+        description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
+        "`env` for what PGHOST, PGSERVICE and the like say; excludes postgres and initdb. A list names several "
+        "[deployments](given-servers.md) of one product, as many in each arm.",
+    )
+    ssh: Annotated[str, AfterValidator(_login)] | None = Field(
+        None,
+        description="Another host that the server runs on, `user@host` or a name of ssh's configuration: pgtrial "
+        "makes, starts and removes it there, with your keys, agent and known_hosts ([hosts](ssh-hosts.md)). "
+        "`postgres` is then a bin directory there, or a major version looked for in the usual places. In the same "
+        "table as `dsn`: the host of that given server, which is [only looked at](given-servers.md#its-host).",
+    )
+    data: Annotated[str, AfterValidator(_folder)] | None = Field(
+        None,
+        description="With ssh: the folder there, `/var/db/pgtrial`, in which everything is made, in a room of its own.",
+    )
+    address: str | None = Field(
+        None,
+        min_length=1,
+        description="With ssh: where clients reach the server, if that is not where ssh goes: the address in the "
+        "network that the load is to take.",
+    )
+    port: int | None = Field(
+        None, ge=1024, le=65535, description="With ssh: the server's port, open to the clients; default: 54321."
+    )
+    sudo: bool | None = Field(
+        None,
+        description="With ssh: whether commands there are run as root, by a sudo that asks for no password. Needed "
+        "for what needs root, unless the login is root. Beside `dsn`: whether root does the looking.",
+    )
+    storage_limit: Bytes | None = Field(
+        None,
+        description="Of a given server: the size of its storage, `20GB`. Data that would not fit, with its WAL, is "
+        "refused before it is loaded; default: what is known of the server.",
+    )
+    metrics: ProviderMetrics | None = Field(
+        None,
+        description="Of a given server: what its provider's monitoring is asked for, "
+        '`{ cloudwatch = "my-db", region = "eu-west-1" }`; [imported](observation.md) beside each trial.',
+    )
+    settings: dict[str, Setting] = Field(
+        {}, description="postgresql.conf settings; an arm's are added to the server's."
+    )
+    initdb: Annotated[list[str] | None, BeforeValidator(_as_texts)] = Field(
+        None, description="Extra initdb options; an arm's replace the server's."
+    )
+    setup_sql: Annotated[list[str], BeforeValidator(_as_texts)] = Field(
+        [],
+        description="SQL run on a fresh copy before each trial's load, e.g. an index or a trigger; an arm's follows "
+        "the server's. Not for given servers.",
+    )
+    storage: Storage | None = Field(
+        None,
+        description="Where the data is: a filesystem made for it. An arm's replaces the server's. Needs root, "
+        "unless it is a directory. Not for given servers.",
+    )
+    huge_pages: Literal["off", "2MB", "1GB"] | None = Field(
+        None,
+        description="Pages of shared memory: huge ones are reserved for each trial, as many as the settings need; "
+        "a trial that does not get them fails. Sets huge_pages and huge_page_size. Needs root, unless off.",
+    )
+    thp: Literal["never", "madvise", "always"] | None = Field(
+        None, description="Transparent huge pages of the host during a trial. Needs root."
+    )
+    sysctl: Annotated[dict[str, Setting], AfterValidator(_parameters)] = Field(
+        {}, description="Kernel parameters during a trial; an arm's are added to the server's. Needs root."
+    )
+    governor: str | None = Field(None, description="CPU frequency governor of all CPUs during a trial. Needs root.")
+    io_scheduler: str | None = Field(
+        None, description="I/O scheduler of the block device that holds the data, during a trial. Needs root."
+    )
+    cpus: str | None = Field(None, description="CPUs that the server may run on: `0-3,6`.")
+    connect: Literal["socket", "tcp"] | None = Field(
+        None,
+        description="How an embedded server, one on this machine, is reached: by its private socket (default), or "
+        "`tcp`: the loopback address, with a random password for each trial and SCRAM, as a server elsewhere would be.",
+    )
+    environment: Annotated[dict[str, str], AfterValidator(_variables)] = Field(
+        {}, description="Environment variables of the server; an arm's are added to the server's."
+    )
+    reset: Literal["copy", "vacuum", "none"] | None = Field(
+        None,
+        description="State before each trial: a fresh copy of the template (default), "
+        "VACUUM of the tables after emptying the history (given servers' default), or none.",
+    )
+
+    @field_validator("dsn")
+    @classmethod
+    def _not_empty(cls, dsn: list[str] | None) -> list[str] | None:
+        if dsn is not None and not all(each.strip() for each in dsn):
+            raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST and the like name')
+        if dsn is not None and len(set(dsn)) < len(dsn):
+            raise ValueError("it names a server twice; every deployment is another server")
+        return dsn
