@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.evidence.collect import collect, flush, network, place
-from pgtrial.evidence.collect.fetched import FetchedFiles
-from pgtrial.evidence.collect.files import LocalFiles
+from pgtrial.evidence.collect.files import MachineFiles
 from pgtrial.evidence.collect.flush import parse_dd
 from pgtrial.evidence.collect.network import streamed_mb_s
 from pgtrial.evidence.collect.subject import Subject
@@ -48,8 +47,8 @@ def test_what_another_host_has_and_has_not_is_seen_as_here(tmp_path):
     (tmp_path / "a b/one").write_text("1\n")
     (tmp_path / "a b/two").write_text("  \n")
     (tmp_path / "link").symlink_to("a b")
-    near = LocalFiles()
-    far = FetchedFiles(ShellMachine(), [f"{tmp_path}/*", f"{tmp_path}/*/one"], [("echo", "x y"), ("false",)])
+    near = MachineFiles(LOCAL)
+    far = MachineFiles(ShellMachine(), [f"{tmp_path}/*", f"{tmp_path}/*/one"], [("echo", "x y"), ("false",)])
     for name in ("a b/one", "a b/two", "link/one", "none", "a b", "a b/one/none"):
         path = tmp_path / name
         assert (name, far.read(path), far.exists(path)) == (name, near.read(path), near.exists(path))
@@ -71,7 +70,7 @@ def test_what_was_announced_costs_no_further_round_trip(tmp_path):
     require(Path("/bin/sh").exists(), "a POSIX shell")
     (tmp_path / "one").write_text("1")
     machine = ShellMachine()
-    files = FetchedFiles(machine, [f"{tmp_path}/*"], [("echo", "x")])
+    files = MachineFiles(machine, [f"{tmp_path}/*"], [("echo", "x")])
     assert files.uname.system
     trips = machine.round_trips
     assert (files.read(tmp_path / "one"), files.read(tmp_path / "two"), files.output("echo", "x")) == ("1", None, "x")

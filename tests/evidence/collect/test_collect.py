@@ -10,7 +10,7 @@ import pytest
 
 from pgtrial.evidence.collect.collect import GROUPS, collect, collect_machine
 from pgtrial.evidence.collect.cpu import cpu
-from pgtrial.evidence.collect.files import LocalFiles
+from pgtrial.evidence.collect.files import MachineFiles
 from pgtrial.evidence.collect.operating_system import operating_system
 from pgtrial.evidence.collect.storage import describe
 from pgtrial.evidence.collect.subject import Subject
@@ -117,7 +117,7 @@ def test_the_mount_of_a_path_is_the_deepest_and_the_last_mounted_there(path, fil
 
 def test_storage_of_a_path_has_its_mount_options():
     require(Path("/proc/self/mountinfo").exists(), "Linux")
-    found = describe(LocalFiles(), Path("/proc"))
+    found = describe(MachineFiles(LOCAL), Path("/proc"))
     assert found["filesystem"] == "proc"
     assert found["mount_options"].split(",")[-1] == "rw"
     assert found["device"] is None

@@ -7,12 +7,13 @@ from pathlib import Path
 import pytest
 
 from pgtrial.evidence.collect.cpu import governor, linux_hardware
-from pgtrial.evidence.collect.files import LocalFiles
+from pgtrial.evidence.collect.files import MachineFiles
 from pgtrial.evidence.collect.limits import limits_of
 from pgtrial.evidence.collect.memory import huge_page_pools
 from pgtrial.evidence.collect.operating_system import container_of
+from pgtrial.machines.machine import LOCAL
 
-FILES = LocalFiles()
+FILES = MachineFiles(LOCAL)
 
 
 def _tree(root: Path, files: dict[str, str]) -> Path:

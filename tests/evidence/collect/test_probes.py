@@ -22,11 +22,11 @@ from .recordings import recorded
 RATES = {"flushes_per_s", "flush_us", "flush_tool"}
 
 
-def test_the_own_probe_measures_and_leaves_nothing(tmp_path):
+def test_dd_measures_where_there_is_no_tool_of_the_server_and_leaves_nothing(tmp_path):
     found = flush.flush_rate(LOCAL, tmp_path)
     assert set(found) == RATES
     assert rate_fits_time(found)
-    assert found["flush_tool"].startswith("own probe")
+    assert found["flush_tool"] == "dd, dsync"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -36,7 +36,7 @@ def test_the_line_of_pg_test_fsync_is_read():
 
 
 def test_a_device_that_stalls_has_a_rate_and_one_without_a_flush_has_none():
-    assert rates_of(2.5, "own probe") == {"flushes_per_s": 0.4, "flush_us": 2.5e6, "flush_tool": "own probe"}
+    assert rates_of(2.5, "a tool") == {"flushes_per_s": 0.4, "flush_us": 2.5e6, "flush_tool": "a tool"}
     assert parse_pg_test_fsync("        fdatasync               0.250 ops/sec  4000000 usecs/op") == {
         **{"flushes_per_s": 0.25, "flush_us": 4e6, "flush_tool": "pg_test_fsync, fdatasync"}
     }
@@ -48,7 +48,7 @@ def test_a_pg_test_fsync_that_does_not_work_is_replaced(tmp_path):
     program.write_text("#!/bin/sh\nexit 1\n")
     program.chmod(0o755)
     (tmp_path / "data").mkdir()
-    assert flush.flush_rate(LOCAL, tmp_path / "data", program)["flush_tool"].startswith("own probe")
+    assert flush.flush_rate(LOCAL, tmp_path / "data", program)["flush_tool"] == "dd, dsync"
 
 
 def test_a_volume_that_nobody_may_write_to_is_unknown(tmp_path):
@@ -60,7 +60,7 @@ def test_probes_are_made_only_when_asked_for(clusters):
     assert collect("A", one.target, one.data_directory).facts["probes"] == {}
     probes = collect("A", one.target, one.data_directory, measure=True).facts["probes"]
     assert probes["flushes_per_s"] > 0
-    assert probes["flush_tool"].startswith(("pg_test_fsync", "own probe"))
+    assert probes["flush_tool"].startswith(("pg_test_fsync", "dd"))
     assert 0 < probes["round_trip_min_us"] <= probes["round_trip_median_us"]
     assert not list(one.data_directory.glob("pgtrial-*"))
 

@@ -7,11 +7,12 @@ from pathlib import Path
 import pytest
 
 from pgtrial.evidence.collect import block, filesystem
-from pgtrial.evidence.collect.files import LocalFiles
+from pgtrial.evidence.collect.files import MachineFiles
+from pgtrial.machines.machine import LOCAL
 
 from .recordings import recorded
 
-FILES = LocalFiles()
+FILES = MachineFiles(LOCAL)
 
 
 def _write(path: Path, text: str) -> None:

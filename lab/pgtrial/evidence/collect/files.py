@@ -1,21 +1,57 @@
-"""What collectors read: the small files of a machine's kernel and the words of its tools; what is not there is None."""
+"""What collectors read: the small files of a machine's kernel and the words of its tools; what is not there is None.
+
+Of a machine that is far they come in few round trips: what collectors announce is fetched at once.
+"""
 
 from __future__ import annotations
 
-import abc
-import glob
-import os
-import platform
 import re
+import shlex
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
 from pgtrial.machines.kernel import in_force
-from pgtrial.machines.machine import LOCAL, HostError
+from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.machines.windows import WindowsHost
 
-TOOL_TIMEOUT_S = 60.0
+Command = tuple[str, ...]
+
+_TOOL_TIMEOUT_S = 60.0
+_RECORD = "\x1e"
+_FIELD = "\x1f"
+"""What parts records, and the fields of one: no path of a kernel's and no tool's output holds them."""
+
+_UNAME = r"""
+printf '\036uname\n'
+for letter in s r v m p; do uname -$letter 2>/dev/null || echo; done
+"""
+_TOOL = r"""
+said=$({command} 2>/dev/null </dev/null) && printf '\036{number}\n%s\n' "$said"
+"""
+_PATHS = r"""
+unset CDPATH
+IFS=
+printf '\036paths\n'
+for pattern do
+  for path in $pattern; do
+    if [ -d "$path" ]; then
+      real=$(cd -P "$path" 2>/dev/null && pwd -P) || real=$path
+      printf 'd\037%s\037%s\n' "$path" "$real"
+    elif [ -e "$path" ]; then
+      printf 'f\037%s\037\n' "$path"
+    fi
+  done
+done
+"""
+"""Without IFS a pattern stays one word, and is still expanded."""
+
+_IN_TIME = f"""
+command -v timeout >/dev/null 2>&1 && exec timeout {_TOOL_TIMEOUT_S:.0f} "$@"
+exec "$@"
+"""
+"""Ended on the host itself where it has a tool for that; macOS has none."""
 
 
 @dataclass(frozen=True)
@@ -29,43 +65,46 @@ class Uname:
     processor: str = ""
 
 
-class Files(abc.ABC):
-    """The files and tools of one machine. No method raises for what is absent, or not for us."""
+class Files:
+    """The files and tools of one machine: here of one that has neither. No method raises for what is absent."""
 
-    local: bool
+    local = False
     """Whether it is the machine that the lab runs on."""
 
     def __init__(self) -> None:
-        self._said: dict[tuple[str, ...], str | None] = {}
+        self._said: dict[Command, str | None] = {}
 
     @property
-    @abc.abstractmethod
     def uname(self) -> Uname:
         """The system."""
+        return Uname()
 
-    @abc.abstractmethod
     def read(self, path: str | Path) -> str | None:
         """The text without surrounding space, or None."""
+        del path
+        return None
 
-    @abc.abstractmethod
     def exists(self, path: str | Path) -> bool:
         """Whether there is a file or directory, as far as can be seen."""
+        del path
+        return False
 
-    @abc.abstractmethod
     def glob(self, pattern: str | Path) -> list[Path]:
         """What matches an absolute pattern, as the shell understands it, in order."""
+        del pattern
+        return []
 
-    @abc.abstractmethod
     def resolve(self, path: str | Path) -> Path:
         """The path without links, as far as can be seen."""
+        return Path(path)
 
-    @abc.abstractmethod
     def fetch(self, *patterns: str | Path) -> None:
-        """Have what matches at hand, in one go; where files are near, nothing."""
+        """Have what matches at hand, in one go."""
 
-    @abc.abstractmethod
-    def _run(self, command: tuple[str, ...]) -> str | None:
+    def _run(self, command: Command) -> str | None:
         """What a tool prints, or None."""
+        del command
+        return None
 
     def chosen(self, path: str | Path) -> str | None:
         """What is in force of a kernel switch, or None."""
@@ -84,44 +123,103 @@ class Files(abc.ABC):
         return self._said[words]
 
 
-class LocalFiles(Files):
-    """Those of the machine that the lab runs on."""
+class MachineFiles(Files):
+    """Raises HostTrouble where the machine is gone or refuses.
 
-    local = True
+    The first look fetches what matches `patterns` and what `tools` say; what else is asked for costs a round trip.
+    """
+
+    def __init__(self, machine: Machine, patterns: Collection[str] = (), tools: Collection[Command] = ()):
+        super().__init__()
+        self.local = machine is LOCAL
+        self._machine = machine
+        self._known: list[str] = []
+        self._directories: dict[Path, Path] = {}
+        """Those seen, and what they are without links."""
+        self._files: set[Path] = set()
+        self._texts: dict[Path, str] = {}
+        self._asked: set[Path] = set()
+        self._resolved: dict[Path, Path] = {}
+        """Files that were read, and paths that were resolved, without a look that had shown them."""
+        self._first = list(patterns)
+        self._tools = list(tools)
 
     @cached_property
     def uname(self) -> Uname:
-        """As Python knows it."""
-        return Uname(*(told() for told in _PLATFORM))
-
-    def read(self, path: str | Path) -> str | None:
-        try:
-            return Path(path).read_text(errors="replace").strip() or None
-        except OSError:
-            return None
-
-    def exists(self, path: str | Path) -> bool:
-        return os.path.exists(path)
-
-    def glob(self, pattern: str | Path) -> list[Path]:
-        """What matches an absolute pattern, in order."""
-        return sorted(Path(found) for found in glob.glob(str(pattern)))
-
-    def resolve(self, path: str | Path) -> Path:
-        return Path(os.path.realpath(path))
+        """With the first look."""
+        scripts = [_TOOL.format(command=shlex.join(tool), number=place) for place, tool in enumerate(self._tools)]
+        records = self._look(self._first, _UNAME + "".join(scripts))
+        self._said |= {tool: records.get(str(place), "").strip() or None for place, tool in enumerate(self._tools)}
+        words = [line.strip() for line in records.get("uname", "").splitlines()]
+        told = dict(zip(("system", "release", "version", "machine", "processor"), words, strict=False))
+        return Uname(**told | ({"processor": ""} if told.get("processor") == "unknown" else {}))
 
     def fetch(self, *patterns: str | Path) -> None:
-        """Files are near."""
+        """Two round trips for all of them."""
+        self._look_first()
+        self._look([str(pattern) for pattern in patterns])
 
-    def _run(self, command: tuple[str, ...]) -> str | None:
-        try:
-            done = LOCAL.run(command, timeout_s=TOOL_TIMEOUT_S)
-        except HostError:
-            return None
+    def read(self, path: str | Path) -> str | None:
+        path = Path(path)
+        self._look_first()
+        if path not in self._asked and not self._covered(path):
+            self._asked.add(path)
+            self._texts |= self._machine.read_many([path])
+        return self._texts.get(path, "").strip() or None
+
+    def exists(self, path: str | Path) -> bool:
+        path = Path(path)
+        self._look_first()
+        if path in self._directories or path in self._files or path in self._texts:
+            return True
+        return not self._covered(path) and self._machine.exists(path)
+
+    def glob(self, pattern: str | Path) -> list[Path]:
+        self._look_first()
+        if str(pattern) not in self._known:
+            self.fetch(pattern)
+        return sorted(path for path in {*self._directories, *self._files} if path.match(str(pattern)))
+
+    def resolve(self, path: str | Path) -> Path:
+        path = Path(path)
+        self._look_first()
+        if path in self._directories:
+            return self._directories[path]
+        if self._covered(path) and path not in self._files:
+            return path
+        if path not in self._resolved:
+            self._resolved[path] = self._machine.resolve(path)
+        return self._resolved[path]
+
+    def _run(self, command: Command) -> str | None:
+        self._look_first()
+        done = self._machine.looked(("sh", "-c", _IN_TIME, "sh", *command))
         return done.stdout.strip() or None if done.status == 0 else None
 
+    def _look_first(self) -> None:
+        """What was announced is fetched with the system's name, whatever is asked for first."""
+        _ = self.uname
 
-_PLATFORM = (platform.system, platform.release, platform.version, platform.machine, platform.processor)
+    def _covered(self, path: Path) -> bool:
+        """Whether a look has shown the path if it is there."""
+        return any(path.match(pattern) for pattern in self._known)
+
+    def _look(self, patterns: Sequence[str], script: str = "") -> dict[str, str]:
+        """One round trip for what there is, one for the texts of it. The records of `script` by name."""
+        done = self._machine.looked(["sh", "-c", script + _PATHS, "sh", *patterns])
+        named = (record.partition("\n") for record in done.stdout.split(_RECORD)[1:])
+        records = {name: text for name, _, text in named}
+        files = []
+        for line in records.get("paths", "").splitlines():
+            kind, path, real = line.split(_FIELD)
+            if kind == "d":
+                self._directories[Path(path)] = Path(real)
+            else:
+                files.append(Path(path))
+        self._files |= {*files}
+        self._texts |= self._machine.read_many(files) if files else {}
+        self._known += patterns
+        return records
 
 
 def number(text: str | None) -> int | None:
@@ -147,8 +245,6 @@ POWERSHELL = ("powershell", "-NoProfile", "-NonInteractive", "-Command")
 class WindowsFiles(Files):
     """Raises HostTrouble where the host is gone or refuses. Only a script of PowerShell costs a round trip."""
 
-    local = False
-
     def __init__(self, host: WindowsHost) -> None:
         super().__init__()
         self._host = host
@@ -158,27 +254,5 @@ class WindowsFiles(Files):
         """Known without a look; the rest is said by CIM."""
         return Uname("Windows")
 
-    def read(self, path: str | Path) -> str | None:
-        """Nothing."""
-        del path
-        return None
-
-    def exists(self, path: str | Path) -> bool:
-        """Nothing is there."""
-        del path
-        return False
-
-    def glob(self, pattern: str | Path) -> list[Path]:
-        """Nothing matches."""
-        del pattern
-        return []
-
-    def resolve(self, path: str | Path) -> Path:
-        """The path as it is."""
-        return Path(path)
-
-    def fetch(self, *patterns: str | Path) -> None:
-        """Nothing is to be had."""
-
-    def _run(self, command: tuple[str, ...]) -> str | None:
+    def _run(self, command: Command) -> str | None:
         return self._host.powershell(command[-1]).strip() or None if command[:-1] == POWERSHELL else None

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import re
 import secrets
-import subprocess
-import tempfile
-import threading
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
-from statistics import median
 from typing import Any
 
 from pgtrial.evidence.collect.files import Files
 from pgtrial.evidence.collect.filesystem import volume_of
 from pgtrial.evidence.collect.storage import wal_elsewhere
 from pgtrial.evidence.collect.subject import Subject, collector
-from pgtrial.machines.machine import LOCAL, HostError, Machine
+from pgtrial.machines.machine import HostError, Machine
 from pgtrial.machines.windows import WindowsHost
-
-_BLOCK = b"\x5a" * 8192
-_FILE_MB = 16
-_SECONDS = 1.0
 
 
 @collector("probes")
@@ -44,69 +33,18 @@ def flush_rates(subject: Subject) -> Rates:
 
 
 def flush_rate(machine: Machine, directory: Path, program: Path | None = None) -> Rates:
-    """By pg_test_fsync if that is given and works, else by a probe of our own; None each where nobody may write."""
+    """Of the volume of a directory, by pg_test_fsync if that is given and works, else by dd; None where neither can.
+
+    Nothing is left there. Raises HostLost if the machine is gone.
+    """
+    file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
     measured: Rates = {}
     with suppress(OSError):
-        if machine is LOCAL:
-            with probe_file(directory) as path:
-                measured = (_by_pg_test_fsync(program, path) if program is not None else None) or own_probe(path)
-        else:
-            measured = flush_rate_elsewhere(machine, directory, program)
+        try:
+            measured = (_by_pg_test_fsync(machine, file, program) if program else None) or _by_dd(machine, file) or {}
+        finally:
+            machine.unlink(file)
     return {name: measured.get(name) for name in ("flushes_per_s", "flush_us", "flush_tool")}
-
-
-def own_probe(path: Path, seconds: float = _SECONDS, file_mb: int = _FILE_MB) -> Rates:
-    """Write 8 kB at the start of a file that has its size already, flush, and again. Raises OSError.
-
-    The time of a flush is the median's, for others may use the device meanwhile; the rate is what follows from it.
-    """
-    flush = getattr(os, "fdatasync", os.fsync)
-    times: list[float] = []
-    with path.open("r+b", buffering=0) as file:
-        file.write(b"\0" * (file_mb << 20))
-        os.fsync(file.fileno())
-        end = time.perf_counter() + seconds
-        while (begin := time.perf_counter()) < end or not times:
-            file.seek(0)
-            file.write(_BLOCK)
-            flush(file.fileno())
-            times.append(time.perf_counter() - begin)
-    return rates_of(median(times), f"own probe, {flush.__name__}")
-
-
-def _by_pg_test_fsync(program: Path, path: Path) -> Rates | None:
-    """Its first measurement of fdatasync; the other half minute of its methods is not waited for."""
-    try:
-        process = subprocess.Popen(
-            [program, "-s", "1", "-f", path],
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            text=True,
-            cwd="/",
-            env={**os.environ, "LC_ALL": "C"},
-        )
-    except OSError:
-        return None
-    limit = threading.Timer(PATIENCE_S, process.kill)
-    limit.start()
-    try:
-        return next((told for line in process.stdout or () if (told := parse_pg_test_fsync(line)) is not None), None)
-    finally:
-        limit.cancel()
-        process.terminate()
-        process.communicate()
-
-
-@contextmanager
-def probe_file(directory: Path) -> Iterator[Path]:
-    """An empty file on the volume, gone afterwards, also where pg_test_fsync has removed it."""
-    number, name = tempfile.mkstemp(prefix="pgtrial-flush-", dir=directory)
-    os.close(number)
-    try:
-        yield Path(name)
-    finally:
-        Path(name).unlink(missing_ok=True)
 
 
 def _device(files: Files, directory: Path) -> str | None:
@@ -160,19 +98,6 @@ _FLUSHING_S = 0.8
 _COPIED = re.compile(r"copied, ([\d.e+-]+) s")
 
 
-def flush_rate_elsewhere(machine: Machine, directory: Path, program: Path | None) -> Rates:
-    """Of the volume of a directory of that host; nothing is left there. Raises HostLost if the machine is gone."""
-    file = directory / f"pgtrial-flush-{secrets.token_hex(6)}"
-    try:
-        return (
-            (None if program is None else _by_pg_test_fsync_there(machine, file, program))
-            or _by_dd(machine, file)
-            or {}
-        )
-    finally:
-        machine.unlink(file)
-
-
 def parse_dd(text: str, count: int) -> Rates | None:
     """GNU dd's last line: `163840 bytes (164 kB, 160 KiB) copied, 0.0123 s, 13.3 MB/s`."""
     found = _COPIED.search(text)
@@ -181,7 +106,7 @@ def parse_dd(text: str, count: int) -> Rates | None:
     return rates_of(float(found[1]) / count, "dd, dsync")
 
 
-def _by_pg_test_fsync_there(machine: Machine, file: Path, program: Path) -> Rates | None:
+def _by_pg_test_fsync(machine: Machine, file: Path, program: Path) -> Rates | None:
     try:
         said = machine.run(["sh", "-c", _ASK_PG_TEST_FSYNC, "sh", program, file], timeout_s=PATIENCE_S).stdout
     except HostError:  # too slow

@@ -6,8 +6,9 @@ import platform
 import re
 from typing import Any
 
-from pgtrial.evidence.collect.files import Files, LocalFiles
+from pgtrial.evidence.collect.files import Files, MachineFiles
 from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.machines.machine import LOCAL
 
 _TELLING = re.compile(
     r"(mitigations|nosmt|hugepages|hugepagesz|default_hugepagesz|transparent_hugepage|isolcpus|nohz_full|rcu_nocbs|"
@@ -126,7 +127,7 @@ def _preemption(files: Files) -> str | None:
 def lab_machine(subject: Subject) -> dict[str, Any]:
     """Its system: the same for all subjects."""
     del subject
-    files = LocalFiles()
+    files = MachineFiles(LOCAL)
     return {
         "system": files.uname.system or None,
         "distribution": distribution(files),

@@ -10,9 +10,10 @@ from typing import Any
 import psutil
 import psycopg
 
-from pgtrial.evidence.collect.files import POWERSHELL, Files, LocalFiles
+from pgtrial.evidence.collect.files import POWERSHELL, Files, MachineFiles
 from pgtrial.loads.target import Target
 from pgtrial.machines.boot import BOOT_ID
+from pgtrial.machines.machine import LOCAL
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -29,7 +30,7 @@ def runs_here(connection: Connection, target: Target) -> bool:
     return (
         address is not None
         and address in own_addresses()
-        and backend_process(connection.info.backend_pid, LocalFiles()) is not None
+        and backend_process(connection.info.backend_pid, MachineFiles(LOCAL)) is not None
     )
 
 
@@ -37,7 +38,7 @@ def is_this_machine(files: Files) -> bool:
     """Whether they are those of the machine that the lab runs on, reached by whichever way: by the kernel's boot."""
     if files.local:
         return True
-    boot = LocalFiles().read(BOOT_ID)
+    boot = MachineFiles(LOCAL).read(BOOT_ID)
     return boot is not None and boot == files.read(BOOT_ID)
 
 

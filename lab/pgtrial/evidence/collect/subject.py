@@ -11,10 +11,8 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.evidence.collect.fetched import FetchedFiles
-from pgtrial.evidence.collect.files import Files, LocalFiles, WindowsFiles
+from pgtrial.evidence.collect.files import Files, MachineFiles, WindowsFiles
 from pgtrial.evidence.collect.place import backend_process, is_this_machine
-from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.windows import AnyMachine, WindowsHost
 
 
@@ -42,12 +40,10 @@ class Subject:
         """What is to be read on the machine; of another host what all collectors announced is fetched at once."""
         if self.machine is None:
             return None
-        if self.machine is LOCAL:
-            return LocalFiles()
         if isinstance(self.machine, WindowsHost):
             return WindowsFiles(self.machine)
         own = [] if self.data_directory is None else [self.data_directory, self.data_directory / "pg_wal"]
-        return FetchedFiles(
+        return MachineFiles(
             self.machine, [*self.announced_files, *(escape(str(path)) for path in own)], self.announced_tools
         )
 
