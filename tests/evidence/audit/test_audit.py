@@ -243,6 +243,12 @@ def test_a_debugging_build_is_a_warning(build):
     assert ("debug_build", "warning") in _rules(_findings(_spec(), a=both, b=both))
 
 
+def test_a_build_for_small_size_is_a_warning_where_the_others_are_not():
+    small = {"server": {"build_flags": "-g -O2 -Os"}}
+    assert ("small_build", "warning") in _rules(_findings(_spec(), b=small))
+    assert ("small_build", "info") in _rules(_findings(_spec(), a=small, b=small))
+
+
 def test_a_change_that_waits_for_a_restart_is_a_warning():
     findings = _findings(_spec(), b={"server": {"pending_restart": ["shared_buffers"]}})
     assert ("pending_restart", "warning") in _rules(findings)

@@ -60,9 +60,29 @@ def _debug_marks(case: Case, arm: str) -> Iterator[str]:
     configure = case.value(arm, "server", "build_configure") or ""
     if case.value(arm, "server", "debug_assertions") == "on" or "--enable-cassert" in configure:
         yield "assertions on"
-    flags = (case.value(arm, "server", "build_flags") or "").split()
-    if [flag for flag in flags if flag.startswith("-O")][-1:] == ["-O0"]:
+    if _optimisation(case, arm) == "-O0":
         yield "compiled without optimisation"
+
+
+def _optimisation(case: Case, arm: str) -> str | None:
+    """The compiler's option that counts, such as -O2."""
+    flags = (case.value(arm, "server", "build_flags") or "").split()
+    return next((flag for flag in reversed(flags) if flag.startswith("-O")), None)
+
+
+@rule("small_build")
+def small_build(case: Case) -> Iterator[Concern]:
+    """Some packagers optimise for size, which costs speed."""
+    arms = [arm for arm in case.arms if _optimisation(case, arm) == "-Os"]
+    if arms:
+        unequal = len(arms) < len(case.arms)
+        yield Concern(
+            arms,
+            f"The server of {listed(arms)} is compiled for small size (-Os), which is slower than a usual build (-O2)"
+            + ("; the other arms do not have that handicap." if unequal else "."),
+            "Take all servers from one packager who compiles with -O2, such as your system's packages.",
+            "warning" if unequal else "info",
+        )
 
 
 @rule("pending_restart")

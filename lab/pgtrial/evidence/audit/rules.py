@@ -33,6 +33,7 @@ RULES = (
     hosts.unequal_hosts,
     hygiene.transparent_huge_pages,
     hygiene.debug_build,
+    hygiene.small_build,
     hygiene.pending_restart,
     hygiene.frequency_governor,
     hygiene.fixed_layout,

@@ -86,8 +86,9 @@ class SetUp(Section):
 
     postgres: Setting | None = Field(
         None,
-        description='A major version ("15" to "18") or a bin directory; default: "18", the embedded server. In an arm '
-        'also "every": one arm for each server build that this machine has, named after it, the oldest first.',
+        description='A [major version](versions.md) ("10" to "18") or a bin directory; default: "18", the embedded '
+        'server. In an arm also "every": one arm for each server build that this machine has, named after it, the '
+        "oldest first.",
     )
     dsn: Annotated[list[str] | None, BeforeValidator(_as_texts)] = Field(
         None,
