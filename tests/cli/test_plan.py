@@ -77,8 +77,8 @@ def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exi
     assert "FreeBSD: postgres@freebsd by ssh, data in /var/db/postgres/pgtrial" in lines
     assert "load from this machine" in lines
     assert (
-        "scope these 5 hosts (centos, debian, freebsd, opensuse, ubuntu), a fresh copy of the data for every trial "
-        "(not swapped between the arms: host)"
+        "scope these 5 hosts (centos, debian, freebsd, opensuse, ubuntu), a fresh copy of the data for every trial, "
+        "each arm with its own host"
     ) in lines
     assert (
         "time about 37d 10h at most, less if a look decides earlier; 19s of it for canaries, loading comes on top"

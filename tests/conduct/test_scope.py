@@ -8,7 +8,7 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.store.study_file import build_study
 
 FRESH = "this host, a fresh copy of the data for every trial"
-FIXED = "not swapped between the arms"
+OWN = "each arm with its own"
 EXT4 = {"fs": "ext4"}
 
 
@@ -17,25 +17,25 @@ EXT4 = {"fs": "ext4"}
     [
         ({}, {}, {"settings": {"jit": "off"}}, FRESH),
         ({"huge_pages": "off"}, {}, {"huge_pages": "2MB"}, FRESH),
-        ({}, {"postgres": "17"}, {}, f"{FRESH} ({FIXED}: server build, loaded data)"),
+        ({}, {"postgres": "17"}, {}, f"{FRESH}, {OWN} server build and loaded data"),
         (
             {},
             {"postgres": "/opt/master/bin"},
             {"postgres": "/opt/patch/bin"},
-            f"{FRESH} ({FIXED}: server build, loaded data)",
+            f"{FRESH}, {OWN} server build and loaded data",
         ),
-        ({}, {"initdb": ["--no-data-checksums"]}, {}, f"{FRESH} ({FIXED}: loaded data)"),
+        ({}, {"initdb": ["--no-data-checksums"]}, {}, f"{FRESH}, {OWN} loaded data"),
         ({"storage": EXT4}, {}, {"storage": {"fs": "xfs"}}, FRESH),
         ({"storage": EXT4 | {"wal": EXT4}}, {}, {"storage": {"fs": "xfs", "wal": EXT4}}, FRESH),
-        ({"storage": EXT4}, {}, {"storage": EXT4 | {"size": "4GB"}}, f"{FRESH} ({FIXED}: place of the data)"),
-        ({"storage": EXT4}, {}, {"storage": {"fs": "tmpfs"}}, f"{FRESH} ({FIXED}: place of the data)"),
-        ({}, {}, {"storage": EXT4}, f"{FRESH} ({FIXED}: place of the data)"),
+        ({"storage": EXT4}, {}, {"storage": EXT4 | {"size": "4GB"}}, f"{FRESH}, {OWN} place of the data"),
+        ({"storage": EXT4}, {}, {"storage": {"fs": "tmpfs"}}, f"{FRESH}, {OWN} place of the data"),
+        ({}, {}, {"storage": EXT4}, f"{FRESH}, {OWN} place of the data"),
         ({"storage": EXT4 | {"on": "/dev/sdb"}}, {}, {}, FRESH),
         (
             {},
             {"storage": EXT4 | {"on": "/dev/sdb"}},
             {"storage": EXT4 | {"on": "/dev/sdc"}},
-            f"{FRESH} ({FIXED}: place of the data)",
+            f"{FRESH}, {OWN} place of the data",
         ),
         (
             {"storage": EXT4 | {"on": ["/dev/sdb", "/dev/sdc"]}},
@@ -47,24 +47,24 @@ EXT4 = {"fs": "ext4"}
             {},
             {"storage": {"on": ["/d1", "/d2"]}},
             {"storage": {"on": ["/d3", "/d4"]}},
-            f"{FRESH}, its place swapped by the coin between /d1 and /d2 or between /d3 and /d4 "
-            f"({FIXED}: place of the data)",
+            f"{FRESH}, its place swapped by the coin between /d1 and /d2 or between /d3 and /d4"
+            f", {OWN} place of the data",
         ),
         ({"reset": "vacuum"}, {}, {}, "this host, kept copies of the data swapped by the coin"),
-        ({"reset": "none"}, {}, {}, f"this host ({FIXED}: kept copy of the data)"),
+        ({"reset": "none"}, {}, {}, f"this host, {OWN} kept copy of the data"),
         (
             {"reset": "vacuum"},
             {"postgres": "17"},
             {},
-            f"this host ({FIXED}: server build, loaded data, kept copy of the data)",
+            f"this host, {OWN} server build, loaded data and kept copy of the data",
         ),
         ({"dsn": "host=db"}, {}, {"settings": {"jit": "off"}}, "this given server as it is deployed"),
-        ({}, {"dsn": "host=one"}, {"dsn": "host=two"}, f"these 2 given servers as they are deployed ({FIXED}: server)"),
+        ({}, {"dsn": "host=one"}, {"dsn": "host=two"}, f"these 2 given servers as they are deployed, {OWN} server"),
         (
             {},
             {"dsn": ["host=a1", "host=a2"]},
             {"dsn": ["host=b1", "host=b2"]},
-            f"these 2 deployments of each arm, too few to stand for others of their kind ({FIXED}: server)",
+            f"these 2 deployments of each arm, too few to stand for others of their kind, {OWN} server",
         ),
         (
             {},
@@ -76,8 +76,8 @@ EXT4 = {"fs": "ext4"}
             {},
             {"dsn": "host=one"},
             {},
-            "this host and this given server as it is deployed, a fresh copy of the data for every trial of b "
-            f"({FIXED}: server)",
+            "this host and this given server as it is deployed, a fresh copy of the data for every trial of b"
+            f", {OWN} server",
         ),
     ],
 )

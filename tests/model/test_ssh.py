@@ -96,11 +96,11 @@ def test_a_host_of_the_server_table_is_not_that_of_an_arms_own_dsn():
 def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
     two = study(a=THERE, b={**THERE, "ssh": "root@b.example"})
     assert scope_of(two).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
-    assert "not swapped between the arms: host" in scope_of(two)
+    assert "each arm with its own host" in scope_of(two)
     one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
     assert scope_of(one) == "the host a.example, a fresh copy of the data for every trial"
     two_disks = study(a=THERE, b={**THERE, "data": "/mnt/second"})
-    assert scope_of(two_disks).endswith("(not swapped between the arms: place of the data)")
+    assert scope_of(two_disks).endswith(", each arm with its own place of the data")
     mixed = study(a={}, b=THERE)
     assert scope_of(mixed).startswith("this host and the host a.example, ")
 

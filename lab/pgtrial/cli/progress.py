@@ -33,7 +33,7 @@ from pgtrial.conduct.progress import (
     TrialEnds,
 )
 from pgtrial.model.records.study import Trial
-from pgtrial.model.units import format_duration, plural
+from pgtrial.model.units import format_duration, percent, plural
 
 
 @contextmanager
@@ -63,8 +63,15 @@ def describe(trial: Trial) -> str:
 
 
 def running_estimate(event: BlockEnds) -> str:
-    """The differences so far, for people: `off +141.2%`."""
-    return ", ".join(f"{arm} {difference:+.1%}" for arm, difference in event.running.items())
+    """The estimates from all blocks so far: `off is 153% faster`."""
+    return ", ".join(
+        f"{arm} is {percent(abs(difference))} {'faster' if difference >= 0 else 'slower'}"
+        for arm, difference in event.running.items()
+    )
+
+
+def _state(event: BlockEnds) -> str:
+    return "decided" if event.decided else "not yet decided"
 
 
 def _disturbance(event: BlockVoid | BlockNoisy) -> str:
@@ -115,10 +122,10 @@ class _Lines:
                     f"trial {number}, block {trial.block + 1}, {trial.arm}: {trial.load_point.label}: {describe(trial)}"
                 )
             case BlockEnds():
-                look = "; decided" if event.decided else "; look: not decided yet" if event.look else ""
+                look = "a look, " if event.look else ""
                 self._print(
-                    f"block {event.block + 1}/{self._blocks} complete, "
-                    f"so far {running_estimate(event)} (provisional){look}"
+                    f"block {event.block + 1}/{self._blocks} complete; estimate so far: {running_estimate(event)} "
+                    f"({look}{_state(event)})"
                 )
             case BlockVoid() | BlockNoisy():
                 self._print(_disturbance(event))
@@ -176,7 +183,7 @@ class _Display:
             style = "red" if self._last.status == "failed" else ""
             rows.add_row("last", Text(f"{self._last.arm}: {describe(self._last)}", style=style))
         if self._block is not None:
-            rows.add_row("so far", f"{running_estimate(self._block)} (provisional until a planned look)")
+            rows.add_row("so far", f"{running_estimate(self._block)} ({_state(self._block)})")
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))
         rows.add_row("left", f"at most about {format_duration(round(left) or 1)}")
         return Group(ProgressBar(total=begun.planned, completed=begun.number - 1, width=60), rows)

@@ -8,6 +8,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from pgtrial.conduct.deployments import are_units
+from pgtrial.evidence.audit.case import listed
 from pgtrial.model.records.machines import ServerHost
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server
@@ -25,7 +26,7 @@ def scope_of(spec: StudySpec) -> str:
     where = [place for place in (_hosts(made.values()), *_given_words(given)) if place]
     parts = [" and ".join(where), *_data(spec, servers)]
     fixed = _fixed(spec, made, len(_dsns(given)))
-    return ", ".join(parts) + (f" (not swapped between the arms: {', '.join(fixed)})" if fixed else "")
+    return ", ".join([*parts, *([f"each arm with its own {listed(fixed)}"] if fixed else [])])
 
 
 def _hosts(made: Collection[Made]) -> str:

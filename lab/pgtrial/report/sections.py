@@ -115,7 +115,8 @@ _SECTIONS = (
     _Kind(
         "costs",
         "Cost per transaction",
-        "What a committed transaction took, and how far it moved with the effect. It explains a verdict and is none.",
+        "What a committed transaction took, and how far it moved with the effect. These costs explain the verdict; "
+        "they are not part of it.",
         lambda data: [cost_table(data)],
     ),
     _Kind(
