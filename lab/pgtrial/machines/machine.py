@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import hashlib
 import os
 import pwd
 import shlex
@@ -11,7 +10,6 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -332,15 +330,3 @@ def _sync(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def program_digest(program: Path) -> str:
-    """SHA-256 of a program file. Raises OSError."""
-    return _digest(program, program.stat().st_mtime_ns)
-
-
-@lru_cache
-def _digest(program: Path, changed_ns: int) -> str:
-    del changed_ns  # only a part of the cache's key
-    with program.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

@@ -48,36 +48,30 @@ _MITIGATIONS = (
 )
 
 
-@collector("hardware")
+@collector("hardware", systems=tuple(_NAMES))
 def hardware(subject: Subject) -> Group:
     """DMI by way of the kernel's environment; Apple names its machines by their model."""
-    files = _bsd(subject)
-    if files is None:
-        return {}
-    if files.uname.system == "Darwin":
-        return {"vendor": "Apple", "product": _sysctl(files).get("hw.model")}
-    return hardware_of(parse_kenv(files.output("kenv") or ""))
+    if subject.host.uname.system == "Darwin":
+        return {"vendor": "Apple", "product": _sysctl(subject.host).get("hw.model")}
+    return hardware_of(parse_kenv(subject.host.output("kenv") or ""))
 
 
-@collector("cpu")
+@collector("cpu", systems=tuple(_NAMES))
 def cpu(subject: Subject) -> Group:
     """Model, count, mitigations."""
-    files = _bsd(subject)
-    return {} if files is None else cpu_of(_sysctl(files))
+    return cpu_of(_sysctl(subject.host))
 
 
-@collector("memory")
+@collector("memory", systems=tuple(_NAMES))
 def memory(subject: Subject) -> Group:
     """Size, overcommit, superpages."""
-    files = _bsd(subject)
-    return {} if files is None else memory_of(_sysctl(files))
+    return memory_of(_sysctl(subject.host))
 
 
-@collector("os")
+@collector("os", systems=tuple(_NAMES))
 def system(subject: Subject) -> Group:
     """Release, hypervisor, jail, clock."""
-    files = _bsd(subject)
-    return {} if files is None else system_of(files.uname.system, _sysctl(files))
+    return system_of(subject.host.uname.system, _sysctl(subject.host))
 
 
 def parse_sysctl(text: str) -> Values:
@@ -152,12 +146,6 @@ def _virtualisation(values: Values) -> str | None:
 def _container(values: Values) -> str | None:
     jailed = values.get("security.jail.jailed") or values.get("jail.jailed")
     return None if jailed is None else "jail" if jailed == "1" else "none"
-
-
-def _bsd(subject: Subject) -> Files | None:
-    """The machine, where it is one of these."""
-    files = subject.files
-    return files if files is not None and files.uname.system in _NAMES else None
 
 
 def _sysctl(files: Files) -> Values:

@@ -19,6 +19,7 @@ _SHARING = ("cpu[0-9]*/topology/core_cpus_list", "cpu[0-9]*/topology/thread_sibl
 
 @collector(
     "cpu",
+    host=True,
     files=[
         "/proc/cpuinfo",
         _NODES,
@@ -33,10 +34,7 @@ _SHARING = ("cpu[0-9]*/topology/core_cpus_list", "cpu[0-9]*/topology/thread_sibl
 )
 def cpu(subject: Subject) -> dict[str, Any]:
     """Facts that stay the same while a study runs; no momentary frequency."""
-    files = subject.files
-    if files is None:
-        return {}
-    read = files.read
+    files, read = subject.host, subject.host.read
     info = files.fields("/proc/cpuinfo")
     return {
         "model": info.get("model name") or files.uname.processor or None,
@@ -132,11 +130,12 @@ _EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified",
 
 @collector(
     "hardware",
+    host=True,
     files=[*(f"/sys/class/dmi/id/{file}" for file in _DMI.values()), *(f"/sys/{path}" for path in _OTHERS)],
 )
 def hardware(subject: Subject) -> dict[str, Any]:
     """Unknown where the kernel shows no DMI, as in small virtual machines."""
-    return {} if subject.files is None else linux_hardware(subject.files, Path("/sys"))
+    return linux_hardware(subject.host, Path("/sys"))
 
 
 def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:

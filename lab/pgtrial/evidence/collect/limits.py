@@ -23,11 +23,11 @@ _Limit = float | str | None
 _Value = TypeVar("_Value")
 
 
-@collector("limits")
+@collector("limits", host=True)
 def limits(subject: Subject) -> dict[str, Any]:
     """Of the server where there is one, else, on this machine, of the lab itself."""
-    files, process = subject.files, subject.server_process
-    if files is None or (process is None and not files.local):
+    files, process = subject.host, subject.server_process
+    if process is None and not files.local:
         return {}
     groups = files.read(f"/proc/{process or 'self'}/cgroup")
     return {} if groups is None else limits_of(files, groups, Path("/sys/fs/cgroup"))

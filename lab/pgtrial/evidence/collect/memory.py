@@ -18,6 +18,7 @@ _SYSCTL = "/proc/sys/vm"
 
 @collector(
     "memory",
+    host=True,
     files=[
         "/proc/meminfo",
         *(f"{_THP}/{name}" for name in ("enabled", "defrag", "shmem_enabled")),
@@ -29,9 +30,7 @@ _SYSCTL = "/proc/sys/vm"
 )
 def memory(subject: Subject) -> dict[str, Any]:
     """Sizes in MB, intervals in hundredths of a second; nothing that changes by the minute."""
-    files = subject.files
-    if files is None:
-        return {}
+    files = subject.host
     read, chosen = files.read, files.chosen
     info = files.fields("/proc/meminfo")
     return {

@@ -18,13 +18,11 @@ _ROUND_TRIPS = 50
 _TLS = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
 
 
-@collector("network")
+@collector("network", server=True)
 def network(subject: Subject) -> dict[str, Any]:
     """Of the lab's own connection; the engine's goes the same way."""
-    if subject.connection is None:
-        return {}
-    address = peer_address(subject.connection)
-    interface = None if address is None else _interface(address, subject.connection.info.port)
+    address = peer_address(subject.session)
+    interface = None if address is None else _interface(address, subject.session.info.port)
     return {
         "path": _path(address, here=subject.here),
         "interface": interface,
@@ -33,12 +31,10 @@ def network(subject: Subject) -> dict[str, Any]:
     }
 
 
-@collector("probes")
+@collector("probes", server=True, measures=True)
 def round_trip(subject: Subject) -> dict[str, Any]:
     """Microseconds of a SELECT 1, the lab's own work included: an upper bound of the network's share."""
-    if not subject.measure or subject.connection is None:
-        return {}
-    times = _round_trips(subject.connection)
+    times = _round_trips(subject.session)
     return {
         "round_trip_min_us": round(min(times), 1) if times else None,
         "round_trip_median_us": round(median(times), 1) if times else None,
@@ -92,13 +88,13 @@ _CLOCK_READINGS = 20
 _CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
 
 
-@collector("probes")
+@collector("probes", server=True, measures=True)
 def clock(subject: Subject) -> dict[str, Any]:
     """Of a server elsewhere, microseconds; `clock_offset_us` is positive where its clock is ahead of the lab's."""
-    if not subject.measure or subject.connection is None or subject.here:
+    if subject.here:
         return {}
     try:
-        offset, error = clock_offset(subject.connection)
+        offset, error = clock_offset(subject.session)
     except psycopg.Error:
         return {"clock_offset_us": None, "clock_offset_error_us": None}
     return {"clock_offset_us": round(offset), "clock_offset_error_us": round(error)}
@@ -129,13 +125,13 @@ _SECONDS = 0.5
 """How long the second stream is to take, by the first one's rate."""
 
 
-@collector("probes")
+@collector("probes", server=True, measures=True)
 def bandwidth(subject: Subject) -> dict[str, Any]:
     """MB (a million bytes) a second from the server to the lab; nothing for a server on the lab's own machine."""
-    if not subject.measure or subject.connection is None or subject.here:
+    if subject.here:
         return {}
     try:
-        measured = streamed_mb_s(subject.connection)
+        measured = streamed_mb_s(subject.session)
     except psycopg.Error:
         return {"bandwidth_mb_s": None}
     return {"bandwidth_mb_s": round(measured, 1)}

@@ -38,6 +38,7 @@ _LIBC = ("getconf", "GNU_LIBC_VERSION")
 
 @collector(
     "os",
+    host=True,
     files=[
         *(*_OS_RELEASE, _CLOCK, _RANDOMISATION, "/proc/cmdline", "/proc/cpuinfo", "/proc/1/cgroup"),
         *("/sys/hypervisor/type", "/sys/class/dmi/id/sys_vendor", "/sys/class/dmi/id/product_name"),
@@ -47,9 +48,7 @@ _LIBC = ("getconf", "GNU_LIBC_VERSION")
 )
 def operating_system(subject: Subject) -> dict[str, Any]:
     """The kernel's version and the parameters that bear on speed."""
-    files = subject.files
-    if files is None:
-        return {}
+    files = subject.host
     return {
         "system": files.uname.system or None,
         "distribution": distribution(files),

@@ -44,24 +44,11 @@ def is_this_machine(files: Files) -> bool:
 
 def backend_process(number: int, files: Files) -> int | None:
     """The process that serves a connection, if the machine has it; None if it is elsewhere or hidden from us."""
-    if files.local:
-        try:
-            name = psutil.Process(number).name()
-        except psutil.Error:
-            return None
+    if files.uname.system == "Windows":
+        name = files.output(*POWERSHELL, f"[Console]::Out.Write((Get-Process -Id {number}).ProcessName)")
     else:
-        windows = files.uname.system == "Windows"
-        told = (
-            _windows_process(number, files)
-            if windows
-            else files.read(f"/proc/{number}/comm") or files.output("ps", "-o", "comm=", "-p", str(number))
-        )
-        name = Path(told or "").name
-    return number if name.startswith(("postgres", "postmaster")) else None
-
-
-def _windows_process(number: int, files: Files) -> str | None:
-    return files.output(*POWERSHELL, f"[Console]::Out.Write((Get-Process -Id {number}).ProcessName)")
+        name = files.read(f"/proc/{number}/comm") or files.output("ps", "-o", "comm=", "-p", str(number))
+    return number if Path(name or "").name.startswith(("postgres", "postmaster")) else None
 
 
 def peer_address(connection: Connection) -> str | None:

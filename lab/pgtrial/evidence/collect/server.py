@@ -6,17 +6,15 @@ import os
 import subprocess
 from collections.abc import Set
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import psutil
 
 from pgtrial import __version__
-from pgtrial.evidence.collect.files import Files
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.loads.engine import engine_path
 from pgtrial.machines.boot import BOOT_ID
-from pgtrial.machines.machine import LOCAL, program_digest
+from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError
 
 _BUILD = {
@@ -28,16 +26,18 @@ _BUILD = {
 }
 _PROGRAM = """
 program=$(readlink "/proc/$1/exe" || procstat -h -b "$1" | sed 's/^.* //')
-[ -n "$program" ] && echo "$program" && { sha256sum "$program" || sha256 -r "$program" || shasum -a 256 "$program"; }
+[ -n "$program" ] || program=$(ps -o comm= -p "$1")
+[ "${program#/}" != "$program" ] || exit
+echo "$program"
+sha256sum "$program" || sha256 -r "$program" || shasum -a 256 "$program"
 """
-"""The path of a process's program and its digest, by what the systems call their tools; procstat is FreeBSD's."""
+"""The path of a process's program and its digest, by what the systems call their tools; procstat is FreeBSD's,
+and ps prints the path on macOS."""
 
 
-@collector("server")
+@collector("server", server=True)
 def server(subject: Subject) -> dict[str, Any]:
     """What initdb and the build decided. pg_config is for privileged roles; otherwise the build is unknown."""
-    if subject.connection is None:
-        return {}
     pg_config = dict(subject.rows("SELECT name, setting FROM pg_config()") or [])
     return {
         "version": (_setting(subject, "server_version") or "").split(" ")[0] or None,  # without the packager's words
@@ -69,20 +69,10 @@ def client(subject: Subject) -> dict[str, Any]:
 
 def _program(subject: Subject) -> dict[str, Any]:
     """The file that the server runs from, and its contents: two builds of one version may differ in nothing else."""
-    if subject.files is None or subject.server_process is None:
+    if subject.server_process is None:
         return {}
-    if not subject.files.local:
-        return _program_elsewhere(subject.files, subject.server_process)
-    try:
-        program = Path(psutil.Process(subject.server_process).exe())
-        return {"program": str(program), "program_sha256": program_digest(program)}
-    except (OSError, psutil.Error):  # another user's process, or one in a container
-        return {}
-
-
-def _program_elsewhere(files: Files, process: int) -> dict[str, Any]:
-    told = (files.output("sh", "-c", _PROGRAM, "sh", str(process)) or "").splitlines()
-    return {"program": told[0], "program_sha256": told[1].split()[0]} if len(told) == 2 else {}
+    lines = (subject.host.output("sh", "-c", _PROGRAM, "sh", str(subject.server_process)) or "").splitlines()
+    return {"program": lines[0], "program_sha256": lines[1].split()[0]} if len(lines) == 2 else {}
 
 
 def _setting(subject: Subject, name: str) -> Any:
@@ -126,10 +116,10 @@ def _engine_version() -> str | None:
     return next(iter(said.stdout.split("\n")), None) or None
 
 
-@collector("server")
+@collector("server", server=True)
 def seen_on_its_host(subject: Subject) -> dict[str, Any]:
     """`process_seen`, of a server that is not the lab's: whether the host has the process that serves the lab."""
-    if subject.connection is None or subject.ours or subject.machine in (None, LOCAL):
+    if subject.ours or subject.machine in (None, LOCAL):
         return {}
     return {"process_seen": subject.server_process is not None}
 
@@ -164,11 +154,9 @@ def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str
     return None
 
 
-@collector("server")
+@collector("server", server=True)
 def provider(subject: Subject) -> dict[str, Any]:
     """The managed service that the server belongs to. Null for a server of one's own, and for services not known."""
-    if subject.connection is None:
-        return {}
     known = [sorted(set().union(*(getattr(signs, kind) for signs in SIGNS))) for kind in _QUERIES]
     found = [
         frozenset(row[0] for row in subject.rows(query, names) or [])

@@ -47,6 +47,20 @@ class Subject:
             self.machine, [*self.announced_files, *(escape(str(path)) for path in own)], self.announced_tools
         )
 
+    @property
+    def host(self) -> Files:
+        """`files`, for collectors that need the host."""
+        if self.files is None:
+            raise RuntimeError("this subject has no host that can be looked into")
+        return self.files
+
+    @property
+    def session(self) -> psycopg.Connection[tuple[Any, ...]]:
+        """`connection`, for collectors that need the server."""
+        if self.connection is None:
+            raise RuntimeError("this subject has no server")
+        return self.connection
+
     @cached_property
     def here(self) -> bool:
         """Whether the server is on the machine that the lab runs on."""
@@ -80,19 +94,30 @@ class Collector:
 
     find: Callable[[Subject], dict[str, Any]]
     group: str
-    files: tuple[str, ...]
+    files: Sequence[str] = ()
     """Patterns of what it reads. Of another host they come with one look for all collectors, and anything else with a
     round trip of its own."""
-    tools: tuple[tuple[str, ...], ...]
+    tools: Sequence[tuple[str, ...]] = ()
     """Commands whose output it asks for."""
+    host: bool = False
+    """Whether it needs a host that can be looked into."""
+    systems: Sequence[str] = ()
+    """The systems of such a host, by uname(1), that it knows; empty: all."""
+    server: bool = False
+    """Whether it needs a server."""
+    measures: bool = False
+    """Whether it measures something, for some time."""
 
     def __call__(self, subject: Subject) -> dict[str, Any]:
-        """The facts, by their names."""
+        """The facts, by their names; none where it lacks what it needs."""
+        host_lacks = (self.host or self.systems) and subject.files is None
+        if host_lacks or (self.server and subject.connection is None) or (self.measures and not subject.measure):
+            return {}
+        if self.systems and subject.host.uname.system not in self.systems:
+            return {}
         return self.find(subject)
 
 
-def collector(
-    group: str, *, files: Sequence[str] = (), tools: Sequence[tuple[str, ...]] = ()
-) -> Callable[[Callable[[Subject], dict[str, Any]]], Collector]:
-    """Make a collector of a function."""
-    return lambda find: Collector(find, group, tuple(files), tuple(tools))
+def collector(group: str, **needs: Any) -> Callable[[Callable[[Subject], dict[str, Any]]], Collector]:
+    """Make a collector of a function; `needs` are fields of Collector."""
+    return lambda find: Collector(find, group, **needs)

@@ -71,35 +71,35 @@ _LOCAL_DISK = 3
 """Win32_LogicalDisk.DriveType."""
 
 
-@collector("hardware")
+@collector("hardware", systems=["Windows"])
 def hardware(subject: Subject) -> Group:
     """The machine, its board and its firmware."""
-    return hardware_of(_asked(subject)) if _is_windows(subject) else {}
+    return hardware_of(_asked(subject))
 
 
-@collector("cpu")
+@collector("cpu", systems=["Windows"])
 def cpu(subject: Subject) -> Group:
     """Of all sockets together; the power plan is what governs the frequency."""
-    return cpu_of(_asked(subject)) if _is_windows(subject) else {}
+    return cpu_of(_asked(subject))
 
 
-@collector("memory")
+@collector("memory", systems=["Windows"])
 def memory(subject: Subject) -> Group:
     """Sizes in MB."""
-    return memory_of(_asked(subject)) if _is_windows(subject) else {}
+    return memory_of(_asked(subject))
 
 
-@collector("os")
+@collector("os", systems=["Windows"])
 def system(subject: Subject) -> Group:
     """Edition, version, hypervisor, clock."""
-    return system_of(_asked(subject)) if _is_windows(subject) else {}
+    return system_of(_asked(subject))
 
 
-@collector("storage")
+@collector("storage", systems=["Windows"])
 def storage(subject: Subject) -> Group:
     """Of the volume that holds the data directory."""
     directory = subject.data_directory
-    return storage_of(_asked(subject), directory) if _is_windows(subject) and directory is not None else {}
+    return {} if directory is None else storage_of(_asked(subject), directory)
 
 
 def script(directory: Path | None) -> str:
@@ -231,10 +231,5 @@ def _sum(found: list[Told], key: str) -> int | None:
     return sum(one for one in numbers if one is not None) if numbers and None not in numbers else None
 
 
-def _is_windows(subject: Subject) -> bool:
-    return subject.files is not None and subject.files.uname.system == "Windows"
-
-
 def _asked(subject: Subject) -> Told:
-    said = subject.files.output(*POWERSHELL, script(subject.data_directory)) if subject.files is not None else None
-    return parse_told(said)
+    return parse_told(subject.host.output(*POWERSHELL, script(subject.data_directory)))
