@@ -105,6 +105,18 @@ def test_a_writer_killed_at_any_moment_leaves_whole_trials_only(study, tmp_path)
             path.rmdir()
 
 
+MOMENT = '"2026-11-20T14:12:00+00:00"'
+
+
+@pytest.mark.parametrize("moment", ['"2026-11-20T14:1z"', '"2026-11-20T14:12:00"', '""'])
+def test_a_damaged_moment_is_named(study, moment):
+    path, _ = store(study, 0)
+    text = (path / "trial.json").read_text()
+    (path / "trial.json").write_text(text.replace(MOMENT, moment))
+    with pytest.raises(StoreError, match=r"trial\.json is damaged or missing \(started: "):
+        study.trials()
+
+
 @pytest.mark.parametrize("damage", ["{", "", '{"index": 0}', None], ids=["half", "empty", "fields", "absent"])
 def test_a_damaged_trial_is_named_with_the_cure(study, damage):
     path, _ = store(study, 0)
@@ -128,6 +140,20 @@ def test_a_damaged_timeline_and_histogram_are_named(study):
         study.timeline(trial)
     with pytest.raises(StoreError, match=r"latency\.hdr is damaged"):
         study.histogram(trial)
+
+
+def test_a_timeline_in_which_the_library_panics_is_named(study):
+    path, trial = store(study, 0)
+    whole = (path / "timeline.parquet").read_bytes()
+    named = []
+    for place in range(4, 400):
+        (path / "timeline.parquet").write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        try:
+            study.timeline(trial)
+        except StoreError as error:
+            named.append(str(error))
+    assert len(named) > 10
+    assert all("timeline.parquet is damaged or missing" in message for message in named)
 
 
 def test_a_failed_trial_may_have_no_timeline(study):

@@ -331,7 +331,7 @@ def _read_frame(path: Path, schema: dict[str, pl.DataType]) -> pl.DataFrame:
     """A table of a trial. Raises StoreError."""
     try:
         frame = pl.read_parquet(path, glob=False)
-    except (OSError, pl.exceptions.PolarsError) as error:
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise _damaged(path, error, _again(path.parent)) from error
     if frame.schema != pl.Schema(schema):
         raise _damaged(path, ValueError(f"other columns than those of a {path.stem}"), _again(path.parent))

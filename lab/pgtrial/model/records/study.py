@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
 from pgtrial.model.names import slug
 from pgtrial.model.records import Record, added
@@ -204,6 +205,15 @@ class FailureSpan(Record):
     failures: int
 
 
+def _with_offset(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a moment needs its offset from UTC")
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_with_offset), Field(description="UTC, ISO 8601.")]
+
+
 class Trial(Record):
     """trial.json: the outcome of one trial. A failed trial is kept, and counts as the worst possible rank."""
 
@@ -216,8 +226,8 @@ class Trial(Record):
     place: DrawnPlace = None
     status: Literal["completed", "failed"]
     reason: str | None = Field(None, description="Why it failed, one sentence.")
-    started: str = Field(description="UTC, ISO 8601.")
-    ended: str
+    started: Moment
+    ended: Moment
     phases_s: dict[str, float] = Field(description="Wall time of restore, start, warm, load, collect, stop.")
     checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
     warmup: Phase | None = None
