@@ -10,7 +10,7 @@ use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
 use wire::statement::QueryMode;
-use wire::{Answered, Connection, Reply, Rows, StatementError};
+use wire::{Answered, Connection, Reply, Rows, Sent, StatementError};
 use workload::{AbortReason, Action, ActionResult};
 
 impl<M: Mode> Thread<'_, M> {
@@ -69,34 +69,41 @@ impl<M: Mode> Thread<'_, M> {
     }
 
     /// Carries out the program's actions until the client has to wait or ends.
-    pub fn drive(&mut self, client: &mut ClientOf<M>, mut now: Nanos) {
+    #[inline(never)]
+    pub fn drive(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+        self.carry_out(client, now);
+    }
+
+    /// [`Thread::drive`] as part of the event loop itself, without a call.
+    #[inline(always)]
+    fn carry_out(&mut self, client: &mut ClientOf<M>, mut now: Nanos) {
         let options = self.options;
         loop {
             if options.timed_commands {
                 client.transaction.command_began = now;
             }
-            let goes_on = match client.program.next_action() {
-                Action::Query { command, statement, values, rows, last } => {
-                    let Some(connection) = &mut client.connection else {
-                        return self.query_without_connection(client);
-                    };
-                    let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.sockets.scratch);
-                    if options.notes.steps {
-                        let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
-                        self.note_sending(client.number, text.unwrap_or_else(|| statement.name()));
-                    }
-                    if !connection.in_pipeline() {
-                        client.state = ClientState::Awaiting(Awaited::of_query(rows, command, last));
-                        if sent.is_err() || connection.has_unsent() {
-                            self.sent_in_part(client, sent);
-                        }
-                        return;
-                    }
-                    match sent {
-                        Ok(()) => Some(self.finish_command(client, command, now)),
-                        Err(error) => return self.lose(client, Some(command), error),
-                    }
+            let action = client.program.next_action();
+            // Compared before the others, the most frequent action needs no table of jumps.
+            if let Action::Query { command, statement, values, rows, last } = action {
+                let Some(connection) = &mut client.connection else {
+                    return self.query_without_connection(client);
+                };
+                let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.sockets.scratch);
+                if options.notes.steps {
+                    let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
+                    self.note_sending(client.number, text.unwrap_or_else(|| statement.name()));
                 }
+                client.state = ClientState::Awaiting(Awaited::of_query(rows, command, last));
+                match sent {
+                    Ok(Sent::Whole) => return,
+                    Ok(Sent::Collected) => now = self.finish_command(client, command, now),
+                    sent => return self.sent_in_part(client, sent),
+                }
+                continue;
+            }
+            let goes_on = match action {
+                // Carried out above.
+                Action::Query { .. } => None,
                 Action::End => self.end(client, now),
                 Action::Local { command } => Some(self.finish_command(client, command, now)),
                 Action::Sleep { command, time } => {
@@ -108,8 +115,8 @@ impl<M: Mode> Thread<'_, M> {
                 Action::StartPipeline { command, statements } => {
                     let statements = if self.plan.mode == QueryMode::Prepared { statements } else { &[] };
                     match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
-                        Some(Ok(false)) => Some(self.start_pipeline(client, command, now)),
-                        sent => self.sent(client, Awaited::Prepared { command }, sent.map(|sent| sent.map(drop))),
+                        Some(Ok(None)) => Some(self.start_pipeline(client, command, now)),
+                        sent => self.sent(client, Awaited::Prepared { command }, sent.and_then(Result::transpose)),
                     }
                 }
                 Action::SyncPipeline { command } => {
@@ -136,11 +143,11 @@ impl<M: Mode> Thread<'_, M> {
                 }
                 Action::PrepareAll { statements } => {
                     match client.connection.as_mut().map(|connection| connection.prepare(statements)) {
-                        Some(Ok(false)) => {
+                        Some(Ok(None)) => {
                             client.program.complete(ActionResult::Done(&Answered::default()));
                             Some(now)
                         }
-                        sent => self.sent(client, Awaited::Answer { counts: false }, sent.map(|sent| sent.map(drop))),
+                        sent => self.sent(client, Awaited::Answer { counts: false }, sent.and_then(Result::transpose)),
                     }
                 }
                 Action::Connect { number } => M::manage(self, client, Management::Connect(number), now),
@@ -171,16 +178,13 @@ impl<M: Mode> Thread<'_, M> {
         &mut self,
         client: &mut ClientOf<M>,
         awaited: Awaited,
-        sent: Option<Result<(), ConnectionError>>,
+        sent: Option<Result<Sent, ConnectionError>>,
     ) -> Option<Nanos> {
-        match (sent, &client.connection) {
-            (Some(sent), Some(connection)) => {
-                client.state = ClientState::Awaiting(awaited);
-                if sent.is_err() || connection.has_unsent() {
-                    self.sent_in_part(client, sent);
-                }
-            }
-            (None, _) | (_, None) => self.query_without_connection(client),
+        client.state = ClientState::Awaiting(awaited);
+        match sent {
+            Some(Ok(Sent::Whole)) => {}
+            Some(sent) => self.sent_in_part(client, sent),
+            None => self.query_without_connection(client),
         }
         None
     }
@@ -188,10 +192,10 @@ impl<M: Mode> Thread<'_, M> {
     /// Waits for the socket to take the rest. A broken socket may still hold the server's last message: the read that
     /// follows finds it.
     #[cold]
-    fn sent_in_part(&mut self, client: &mut ClientOf<M>, sent: Result<(), ConnectionError>) {
+    fn sent_in_part(&mut self, client: &mut ClientOf<M>, sent: Result<Sent, ConnectionError>) {
         let Some(connection) = &mut client.connection else { return };
         let (registry, token) = (self.sockets.readiness.registry(), Token(client.index));
-        let watched = sent.and_then(|()| Ok(connection.watch_unsent(registry, token)?));
+        let watched = sent.and_then(|_| Ok(connection.watch_unsent(registry, token)?));
         if let (Err(_), ClientState::Awaiting(awaited)) = (watched, client.state) {
             self.receive(client, awaited);
         }
@@ -258,11 +262,18 @@ impl<M: Mode> Thread<'_, M> {
     #[inline(always)]
     fn answered(&mut self, client: &mut ClientOf<M>, awaited: Awaited, status: u8) {
         let now = self.note_answer(client, status);
+        if let Awaited::Statement { command, last } = awaited {
+            self.account_command(client, command, now);
+            return self.go_on(client, last, now);
+        }
+        self.answered_otherwise(client, awaited, now);
+    }
+
+    /// The server did what was asked for, and that was more than a statement whose rows nobody wants.
+    #[inline(never)]
+    fn answered_otherwise(&mut self, client: &mut ClientOf<M>, awaited: Awaited, now: Nanos) {
         match awaited {
-            Awaited::Statement { command, last } => {
-                self.account_command(client, command, now);
-                self.go_on(client, last, now);
-            }
+            Awaited::Statement { .. } => {}
             Awaited::Count { last } => {
                 self.count_query(client);
                 self.go_on(client, last, now);
@@ -297,7 +308,7 @@ impl<M: Mode> Thread<'_, M> {
     #[inline(always)]
     fn go_on(&mut self, client: &mut ClientOf<M>, last: bool, now: Nanos) {
         if !last || M::ended(self, client, now).is_some() {
-            self.drive(client, now);
+            self.carry_out(client, now);
         }
     }
 

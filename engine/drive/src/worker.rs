@@ -151,6 +151,14 @@ impl<M: Mode> Thread<'_, M> {
     /// A client's socket can be read or written.
     #[inline(always)]
     fn ready(&mut self, client: &mut ClientOf<M>) {
+        if let ClientState::Awaiting(awaited) = client.state {
+            return self.receive(client, awaited);
+        }
+        self.ready_otherwise(client);
+    }
+
+    #[inline(never)]
+    fn ready_otherwise(&mut self, client: &mut ClientOf<M>) {
         match client.state {
             ClientState::Awaiting(awaited) => self.receive(client, awaited),
             ClientState::Connecting => self.go_on_connecting(client),

@@ -13,7 +13,7 @@ use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
 use crate::statement::{End, QueryMode, SHORT_ROOM, SYNC, Statement};
-use crate::stream::Stream;
+use crate::stream::{Sent, Stream};
 use crate::target::Target;
 use crate::value::Value;
 
@@ -136,7 +136,7 @@ impl Connection {
         values: &[Value],
         rows: Rows,
         scratch: &mut Scratch,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<Sent, ConnectionError> {
         let parsed = mode == QueryMode::Prepared && self.exchange.request.has_parsed(statement.id);
         if parsed && !self.in_pipeline && rows != Rows::Kept {
             if let Some(messages) = statement.encode_short(values, &mut scratch.short) {
@@ -158,10 +158,10 @@ impl Connection {
         values: &[Value],
         rows: Rows,
         scratch: &mut Vec<u8>,
-    ) -> Result<(), ConnectionError> {
+    ) -> Result<Sent, ConnectionError> {
         scratch.clear();
         if self.in_pipeline {
-            return self.add_to_pipeline(statement, mode, parsed, values, scratch);
+            return Ok(self.add_to_pipeline(statement, mode, parsed, values, scratch));
         }
         let end = if rows == Rows::Kept { End::DescribeSync } else { End::Sync };
         statement.encode(mode, parsed, values, end, scratch);
@@ -182,12 +182,16 @@ impl Connection {
         parsed: bool,
         values: &[Value],
         scratch: &mut Vec<u8>,
-    ) -> Result<(), ConnectionError> {
+    ) -> Sent {
         statement.encode(mode, parsed, values, End::Pipelined, scratch);
         if mode == QueryMode::Prepared && !parsed {
             self.exchange.request.expect_parse(statement.id);
         }
-        if self.stream.queue(scratch) > PIPELINE_BUFFER { Ok(self.stream.flush()?) } else { Ok(()) }
+        if self.stream.queue(scratch) > PIPELINE_BUFFER {
+            // A broken socket fails again at the end of the pipeline, as in libpq.
+            let _ = self.stream.flush();
+        }
+        Sent::Collected
     }
 
     /// The request holds the text of `statement`.
@@ -200,7 +204,7 @@ impl Connection {
     }
 
     /// Sends one simple query without values.
-    pub fn send_query(&mut self, sql: &str, rows: Rows) -> Result<(), ConnectionError> {
+    pub fn send_query(&mut self, sql: &str, rows: Rows) -> Result<Sent, ConnectionError> {
         let mut message = Vec::new();
         frame::write(&mut message, b'Q', |out| frame::write_text(out, sql.as_bytes()));
         self.exchange.expect(rows, true);
@@ -208,14 +212,14 @@ impl Connection {
     }
 
     /// Has the server parse and describe `statement`, even if this session has parsed it before.
-    pub fn send_prepare(&mut self, statement: &Statement) -> Result<(), ConnectionError> {
+    pub fn send_prepare(&mut self, statement: &Statement) -> Result<Sent, ConnectionError> {
         self.exchange.request.expect_parse(statement.id);
         self.exchange.expect(Rows::Handed, true);
         self.send_text(&[statement.parse_message(), &statement.describe_message(), &SYNC].concat())
     }
 
-    /// Has the server parse those of `statements` that are new to it; false if there are none.
-    pub fn prepare(&mut self, statements: &[Statement]) -> Result<bool, ConnectionError> {
+    /// Has the server parse those of `statements` that are new to it; `None` if there are none.
+    pub fn prepare(&mut self, statements: &[Statement]) -> Result<Option<Sent>, ConnectionError> {
         let mut messages = Vec::new();
         for statement in statements {
             if !self.exchange.request.has_parsed(statement.id) {
@@ -224,14 +228,14 @@ impl Connection {
             }
         }
         if messages.is_empty() {
-            return Ok(false);
+            return Ok(None);
         }
         messages.extend_from_slice(&SYNC);
         self.exchange.expect(Rows::Skipped, false);
-        self.send_text(&messages).map(|()| true)
+        self.send_text(&messages).map(Some)
     }
 
-    fn send_text(&mut self, messages: &[u8]) -> Result<(), ConnectionError> {
+    fn send_text(&mut self, messages: &[u8]) -> Result<Sent, ConnectionError> {
         self.exchange.request.keep_text(messages);
         Ok(self.stream.send(messages)?)
     }
@@ -249,18 +253,14 @@ impl Connection {
     }
 
     /// Sends what the pipeline holds; the reply is that to all of it.
-    pub fn end_pipeline(&mut self) -> Result<(), ConnectionError> {
+    pub fn end_pipeline(&mut self) -> Result<Sent, ConnectionError> {
         self.sync_pipeline();
         self.in_pipeline = false;
         self.flush()
     }
 
-    /// Whether requests are being collected.
-    pub fn in_pipeline(&self) -> bool {
-        self.in_pipeline
-    }
-
-    /// The reply to the last request, if it is complete. An error that the server sent before it closed the connection takes
+    /// The reply to the last request, if it is complete. A request that was sent in part is sent on; the caller has called
+    /// [`Connection::watch_unsent`] for it. An error that the server sent before it closed the connection takes
     /// precedence over the failure of the socket.
     #[inline(always)]
     pub fn receive(
@@ -269,7 +269,7 @@ impl Connection {
         registry: &Registry,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
-        if self.watches_write || self.stream.has_unsent() {
+        if self.watches_write {
             return self.flush_and_receive(buffer, registry, token);
         }
         self.receive_reply(buffer)
@@ -283,7 +283,7 @@ impl Connection {
         registry: &Registry,
         token: Token,
     ) -> Result<Option<Reply>, ConnectionError> {
-        let flushed = self.flush().and_then(|()| Ok(self.watch_unsent(registry, token)?));
+        let flushed = self.flush().and_then(|_| Ok(self.watch_unsent(registry, token)?));
         let reply = self.receive_reply(buffer)?;
         if reply.is_none() {
             flushed?;
@@ -306,12 +306,12 @@ impl Connection {
     }
 
     /// Sends messages that are not a request of their own.
-    pub(crate) fn send_messages(&mut self, messages: &[u8]) -> Result<(), ConnectionError> {
+    pub(crate) fn send_messages(&mut self, messages: &[u8]) -> Result<Sent, ConnectionError> {
         Ok(self.stream.send(messages)?)
     }
 
     /// Sends what the socket did not take before.
-    pub(crate) fn flush(&mut self) -> Result<(), ConnectionError> {
+    pub(crate) fn flush(&mut self) -> Result<Sent, ConnectionError> {
         Ok(self.stream.flush()?)
     }
 
@@ -339,12 +339,6 @@ impl Connection {
     /// server closes the socket when it has tidied up, which may take long.
     pub fn is_dismissed(&self) -> bool {
         self.exchange.has_error()
-    }
-
-    /// Whether part of a request waits for the socket.
-    #[inline(always)]
-    pub fn has_unsent(&self) -> bool {
-        self.stream.has_unsent()
     }
 
     /// Sends Terminate; the socket closes when the connection is dropped.

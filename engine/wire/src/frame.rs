@@ -95,6 +95,14 @@ pub trait Visitor {
 
     /// Takes one message. The body may be empty if it is not wanted. After [`Flow::Stop`] the reader keeps what follows.
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError>;
+
+    /// Takes all of `bytes`, which begin with a message, if they are what the visitor most often waits for, and no more.
+    /// This saves the loop over the messages. It must have the same effect as that loop, which then ends with
+    /// [`Flow::Stop`]. Returns false, without any effect, for all other bytes.
+    #[inline(always)]
+    fn take_usual(&mut self, _bytes: &[u8]) -> bool {
+        false
+    }
 }
 
 /// Whether to go on reading.
@@ -123,6 +131,20 @@ impl Reader {
     /// Hands the complete messages in what was kept and in `bytes` to `visitor`, and keeps the rest.
     #[inline(always)]
     pub fn take<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
+        if self.is_between_messages() && visitor.take_usual(bytes) {
+            return Ok(Flow::Stop);
+        }
+        self.take_messages(bytes, visitor)
+    }
+
+    /// Whether the next byte is the first one of a message.
+    #[inline(always)]
+    fn is_between_messages(&self) -> bool {
+        self.kept.len() | self.skip == 0
+    }
+
+    #[inline(never)]
+    fn take_messages<V: Visitor>(&mut self, bytes: &[u8], visitor: &mut V) -> Result<Flow, ConnectionError> {
         if self.has_kept() {
             return self.take_joined(bytes, visitor);
         }

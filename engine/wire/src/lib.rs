@@ -28,3 +28,4 @@ pub use opening::OpenError;
 pub use reply::{Reply, StatementError};
 pub use results::{Answered, QueryKind, ResultSet, Rows};
 pub use startup::ServerInfo;
+pub use stream::Sent;

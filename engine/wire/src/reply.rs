@@ -1,7 +1,7 @@
 //! One request's reply: read up to its last ReadyForQuery. Only errors and wanted rows are kept.
 
 use crate::error::{ConnectionError, ServerError};
-use crate::frame::{Flow, Visitor};
+use crate::frame::{Flow, HEADER, Header, Visitor};
 use crate::request::Request;
 use crate::results::{Answered, Answering, ResultSet, Rows};
 
@@ -19,6 +19,25 @@ pub struct StatementError {
     pub error: Box<ServerError>,
     /// Index of the request's statement that failed.
     pub query: u32,
+}
+
+/// The beginning of ReadyForQuery, up to the status.
+const READY: [u8; HEADER] = [b'Z', 0, 0, 0, 5];
+
+/// The status at the end of a reply that consists of BindComplete, DataRow, CommandComplete and one ReadyForQuery only.
+#[inline(always)]
+fn status_of_usual(bytes: &[u8]) -> Option<u8> {
+    let (mut rest, [ready @ .., status]) = bytes.split_last_chunk::<{ HEADER + 1 }>()?;
+    if *ready != READY {
+        return None;
+    }
+    while let Some(header) = Header::read(rest) {
+        if !matches!(header.kind, b'2' | b'D' | b'C') {
+            return None;
+        }
+        (_, rest) = header.split_body(rest)?;
+    }
+    rest.is_empty().then_some(*status)
 }
 
 /// A session's current request and what has come of its reply.
@@ -145,7 +164,6 @@ impl Visitor for Exchange {
         }
     }
 
-    #[inline(always)]
     fn message(&mut self, kind: u8, body: &[u8]) -> Result<Flow, ConnectionError> {
         match kind {
             b'2' => {}
@@ -174,6 +192,17 @@ impl Visitor for Exchange {
             _ => self.unusual_message(kind, body)?,
         }
         Ok(Flow::Continue)
+    }
+
+    #[inline(always)]
+    fn take_usual(&mut self, bytes: &[u8]) -> bool {
+        if self.rows != Rows::Skipped || self.awaited != 1 {
+            return false;
+        }
+        let Some(status) = status_of_usual(bytes) else { return false };
+        self.status = status;
+        self.awaited = 0;
+        true
     }
 }
 
@@ -285,7 +314,33 @@ mod tests {
         }
     }
 
+    /// What an exchange has after these bytes: visited message by message, and as the reader does it.
+    fn taken_both_ways(bytes: &[u8], rows: Rows) -> [Option<(Flow, u8, bool)>; 2] {
+        let (mut slowly, mut usually) = (expecting(rows), expecting(rows));
+        let by_message = frame::messages(bytes).try_fold(Flow::Continue, |flow, (kind, body)| match flow {
+            Flow::Continue => slowly.message(kind, body),
+            Flow::Stop => Ok(flow),
+        });
+        let by_reader = Reader::default().take(bytes, &mut usually);
+        let state = |flow: Result<Flow, ConnectionError>, exchange: &Exchange| {
+            flow.ok().map(|flow| (flow, exchange.status, exchange.has_error()))
+        };
+        [state(by_message, &slowly), state(by_reader, &usually)]
+    }
+
     proptest! {
+        #[test]
+        fn the_usual_reply_is_taken_as_its_messages_are(
+            messages in prop::collection::vec(
+                (prop::sample::select(b"2DCZNE1".to_vec()), prop::collection::vec(any::<u8>(), 0..9)), 0..6),
+            rows in prop::sample::select(vec![Rows::Skipped, Rows::Counted]),
+        ) {
+            let ready = [(b'Z', b"I".to_vec())];
+            let bytes: Vec<_> = messages.iter().chain(&ready).flat_map(|(kind, body)| message(*kind, body)).collect();
+            let [by_message, by_reader] = taken_both_ways(&bytes, rows);
+            prop_assert_eq!(by_message, by_reader);
+        }
+
         #[test]
         fn any_message_is_taken_or_refused(
             kind: u8,

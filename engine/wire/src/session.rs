@@ -12,6 +12,7 @@ use crate::frame::{self, Flow, Visitor};
 use crate::opening::OpenError;
 use crate::results::{Rows, values};
 use crate::startup::ServerInfo;
+use crate::stream::Sent;
 use crate::target::Target;
 
 const TOKEN: Token = Token(0);
@@ -107,7 +108,7 @@ impl Session {
     }
 
     fn send_query(&mut self, rows: &mut RowCollector, sql: &str) -> Result<(), ConnectionError> {
-        let sent = self.connection.send_query(sql, Rows::Skipped);
+        let sent = self.connection.send_query(sql, Rows::Skipped).and_then(|sent| self.send_rest(sent));
         sent.map_err(|error| self.last_error(rows, error))
     }
 
@@ -146,7 +147,8 @@ impl Session {
                     frame::write(&mut messages, b'f', |out| frame::write_text(out, b"given up"));
                 }
             }
-            self.send_all(&messages)?;
+            let sent = self.connection.send_messages(&messages)?;
+            self.send_rest(sent)?;
             if next == Fill::More {
                 self.receive(rows)?;
             }
@@ -154,13 +156,13 @@ impl Session {
         Ok(())
     }
 
-    fn send_all(&mut self, messages: &[u8]) -> Result<(), ConnectionError> {
-        self.connection.send_messages(messages)?;
+    /// Waits until the socket has taken all that was sent.
+    fn send_rest(&mut self, mut sent: Sent) -> Result<(), ConnectionError> {
         let mut events = Events::with_capacity(4);
-        while self.connection.has_unsent() {
+        while sent == Sent::InPart {
             self.connection.watch_unsent(self.poll.registry(), TOKEN)?;
             self.poll_once(&mut events)?;
-            self.connection.flush()?;
+            sent = self.connection.flush()?;
         }
         Ok(self.connection.watch_unsent(self.poll.registry(), TOKEN)?)
     }

@@ -221,7 +221,8 @@ impl Startup {
 
     fn flush(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
         stream.queue(&std::mem::take(&mut self.out));
-        Ok(stream.flush()?)
+        stream.flush()?;
+        Ok(())
     }
 
     /// The session is ready if the server is of the kind that is wanted; an old server must be asked for that.

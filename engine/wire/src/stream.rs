@@ -11,6 +11,16 @@ use crate::error::ConnectionError;
 use crate::frame::{Flow, Reader, Visitor};
 use crate::socket::Socket;
 
+/// How far messages have been sent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Sent {
+    Whole,
+    /// The rest waits until the socket can be written: [`crate::Connection::watch_unsent`].
+    InPart,
+    /// They are kept until the pipeline ends.
+    Collected,
+}
+
 /// A non-blocking stream of messages to and from a server.
 pub struct Stream {
     pub socket: Socket,
@@ -85,19 +95,18 @@ impl Stream {
 
     /// Sends messages. What the socket does not take is kept for [`Stream::flush`].
     #[inline(always)]
-    pub fn send(&mut self, bytes: &[u8]) -> io::Result<()> {
-        if self.unsent.is_empty() {
-            match write(&mut self.tls, &mut self.socket, bytes) {
-                Ok(written) if written == bytes.len() => return Ok(()),
+    pub fn send(&mut self, bytes: &[u8]) -> io::Result<Sent> {
+        if self.unsent.is_empty() && self.tls.is_none() {
+            match self.socket.write(bytes) {
+                Ok(written) if written == bytes.len() => return Ok(Sent::Whole),
                 written => return self.send_rest(written, bytes),
             }
         }
-        self.queue(bytes);
-        self.flush()
+        self.send_rest(Ok(0), bytes)
     }
 
     #[cold]
-    fn send_rest(&mut self, written: io::Result<usize>, bytes: &[u8]) -> io::Result<()> {
+    fn send_rest(&mut self, written: io::Result<usize>, bytes: &[u8]) -> io::Result<Sent> {
         let written = match written {
             Ok(written) => written,
             Err(error) if matches!(error.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => 0,
@@ -114,7 +123,7 @@ impl Stream {
     }
 
     /// Sends what is kept, as far as the socket takes it.
-    pub fn flush(&mut self) -> io::Result<()> {
+    pub fn flush(&mut self) -> io::Result<Sent> {
         let mut sent = 0;
         while sent < self.unsent.len() {
             match write(&mut self.tls, &mut self.socket, &self.unsent[sent..]) {
@@ -125,11 +134,13 @@ impl Stream {
             }
         }
         self.unsent.drain(..sent);
-        self.tls.as_mut().map_or(Ok(()), |tls| send_tls(tls, &mut self.socket))
+        if let Some(tls) = &mut self.tls {
+            send_tls(tls, &mut self.socket)?;
+        }
+        Ok(if self.has_unsent() { Sent::InPart } else { Sent::Whole })
     }
 
     /// Whether messages or TLS records wait for the socket to take them.
-    #[inline(always)]
     pub fn has_unsent(&self) -> bool {
         !self.unsent.is_empty() || self.tls.as_ref().is_some_and(|tls| tls.wants_write())
     }
@@ -144,7 +155,6 @@ impl Stream {
     }
 }
 
-#[inline(always)]
 fn write(tls: &mut Option<Box<ClientConnection>>, socket: &mut Socket, bytes: &[u8]) -> io::Result<usize> {
     match tls {
         None => socket.write(bytes),
