@@ -123,6 +123,18 @@ fn an_answer_in_time_counts_even_if_it_is_read_late() {
     assert!(matches!(&progress, Progress::Ready(server) if server.version == "18.6"), "{progress:?}");
 }
 
+#[test]
+fn a_query_that_the_socket_takes_only_in_part_is_sent_whole() {
+    const LONG: usize = 32 << 20;
+    let (port, _heard) = serve(|stream| {
+        stream.write_all(&welcome()).unwrap();
+        stream.read_exact(&mut vec![0; LONG]).unwrap();
+        stream.write_all(&[message(b'C', b"SELECT 0\0"), message(b'Z', b"I")].concat()).unwrap();
+    });
+    let mut session = open(port, "sslmode=disable").unwrap();
+    assert_eq!(session.query(&"x".repeat(LONG)).unwrap().len(), 0);
+}
+
 /// A server on a Unix socket, where one that is gone is noticed by the first write. It ends its only session, which was
 /// `welcomed` or not, with a word when it is told to, and tells when it has.
 fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
