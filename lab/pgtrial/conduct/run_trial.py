@@ -29,7 +29,8 @@ from pgtrial.evidence.observe.host import read_host
 from pgtrial.evidence.observe.sampler import Observation
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.task_table import creation_s
-from pgtrial.loads.load_makers import Load, LoadMaker, LoadOrder, OneEngine
+from pgtrial.loads.engine import EngineRun
+from pgtrial.loads.load_makers import LoadMaker, LoadOrder, OneEngine
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StudyError, TrialError
@@ -181,7 +182,7 @@ def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, targe
     return counters.read_counters(session) | read_host(arm.machine, arm.data_directory, session, network=by_network)
 
 
-def _check_script(course: Course, run: Load) -> None:
+def _check_script(course: Course, run: EngineRun) -> None:
     """Raise StudyError if the engine did not begin for an error in the script, which no repetition mends."""
     if course.script is None or course.outcome.begun:
         return
@@ -191,7 +192,7 @@ def _check_script(course: Course, run: Load) -> None:
 
 
 @contextmanager
-def _engine(course: Course, target: Target) -> Iterator[Load]:
+def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
     order = LoadOrder(
         front_end(course.point),
         partial(engine_options, course.load, course.point, course.planned.seed, course.script),

@@ -1,4 +1,4 @@
-"""Data that the engine makes on a server: what it is told, and who carries that out, one engine here or a fleet's."""
+"""Data that the engine makes on a server: the order for it, and who carries it out, one engine here or a fleet's."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class EngineHere:
                 stack.callback(process.kill)
             for line in lines_of(process.stdout):
                 tail.append(line)
-                if on_line is not None and is_told(line):
+                if on_line is not None and is_progress(line):
                     on_line(line)
             process.wait()
         if process.returncode != 0:
@@ -95,8 +95,8 @@ ENGINE_HERE = EngineHere()
 """Who makes data where nobody else is named."""
 
 
-def is_told(line: str) -> bool:
-    """Whether a line of an engine is worth telling: not the server's remark that a table is not there."""
+def is_progress(line: str) -> bool:
+    """Whether a line of an engine reports progress, unlike the server's notice that a table does not exist."""
     return not line.startswith("NOTICE:")
 
 

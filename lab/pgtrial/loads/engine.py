@@ -41,7 +41,7 @@ _EVENTS: dict[FrontEnd, tuple[str, ...]] = {
     "sysbench": ("--jsonl=-", "run"),
     "tasks": ("--events", "-"),
 }
-"""What a front end is told last, so that it writes events to standard output."""
+"""The last arguments of a front end that writes events to standard output."""
 
 
 def engine_path() -> Path:
@@ -236,6 +236,16 @@ class EngineRun:
         found = next((line for line in self._tail if name in line), None)
         return found and found.removeprefix("pgbench: error: ").removeprefix("FATAL: ")
 
+    @property
+    def trouble(self) -> str | None:
+        """What broke a load that several machines shared, one sentence; None if nothing did."""
+        return None
+
+    def machines(self, done: Event | None) -> list[MachineShare]:
+        """What each machine of a fleet did of a load; [] where it was one engine here. `done` is the last event."""
+        del done
+        return []
+
     def _running(self) -> subprocess.Popen[str]:
         if self._process is None:
             raise RuntimeError("the engine has not been started")
@@ -270,16 +280,6 @@ class LoadRun(EngineRun):
     ):
         """`options` are the front end's, as a person would write them; `events_file` receives a copy of every event."""
         super().__init__(load_command(front_end, options, env), environment(env), events_file=events_file)
-
-    @property
-    def trouble(self) -> None:
-        """Of one engine its exit status and last words tell all."""
-        return
-
-    def machines(self, done: Event | None) -> list[MachineShare]:
-        """None but this one."""
-        del done
-        return []
 
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:

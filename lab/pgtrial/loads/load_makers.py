@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Protocol
 
 from pgtrial.loads.data.sysbench_tables import lua_environment
-from pgtrial.loads.data_makers import DataMaker, EngineHere
-from pgtrial.loads.engine import Event, FrontEnd, LoadRun
+from pgtrial.loads.data_makers import DataMaker, EngineHere, OnLine
+from pgtrial.loads.engine import EngineRun, FrontEnd, LoadRun
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import parse_cpus, running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.machines import MachineShare
 
 
 @dataclass(frozen=True)
@@ -52,44 +51,6 @@ class LoadOrder:
         return {**self.target.environment(), **lua}
 
 
-class Load(Protocol):
-    """A load that is under way. All that it says is what one engine would say that made the whole of it."""
-
-    @property
-    def pid(self) -> int | None:
-        """The process that makes the load, where that is one on this machine."""
-        ...
-
-    def events(self, deadline: float) -> Iterator[Event]:
-        """The events up to the end; `deadline` is a time of time.monotonic(). Raises TrialError when it is passed."""
-        ...
-
-    def interrupt(self) -> None:
-        """Ask it to stop; it still reports what it measured."""
-        ...
-
-    def finish(self) -> int:
-        """Wait for its end; the exit status, negative for a signal."""
-        ...
-
-    def last_words(self) -> str:
-        """Why it ended, in one sentence."""
-        ...
-
-    def message_about(self, name: str) -> str | None:
-        """The first of the last messages that speaks of `name`; None if there is none."""
-        ...
-
-    @property
-    def trouble(self) -> str | None:
-        """What broke a load that several machines shared, one sentence; None if nothing did."""
-        ...
-
-    def machines(self, done: Event | None) -> list[MachineShare]:
-        """What each machine of a fleet did of it; [] where it was one engine here. `done` is the last event."""
-        ...
-
-
 class LoadMaker(DataMaker, Protocol):
     """Who makes the loads of a study, and its data."""
 
@@ -107,11 +68,11 @@ class LoadMaker(DataMaker, Protocol):
         lab's own, on this machine. Raises StudyError and ArmError."""
         ...
 
-    def ready(self, tell: Callable[[str], None]) -> list[str]:
+    def ready(self, report: OnLine) -> list[str]:
         """Be ready for the next load; what a reader of its trial should know. Raises ArmError when none is possible."""
         ...
 
-    def started(self, order: LoadOrder) -> AbstractContextManager[Load]:
+    def started(self, order: LoadOrder) -> AbstractContextManager[EngineRun]:
         """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
         ...
 
@@ -134,13 +95,13 @@ class OneEngine(EngineHere):
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
         """Where the lab has connected, the engine will."""
 
-    def ready(self, tell: Callable[[str], None]) -> list[str]:
+    def ready(self, report: OnLine) -> list[str]:
         """It always is."""
-        del tell
+        del report
         return []
 
     @contextmanager
-    def started(self, order: LoadOrder) -> Iterator[Load]:
+    def started(self, order: LoadOrder) -> Iterator[EngineRun]:
         """Run the engine."""
         load = LoadRun(order.variables, order.options(Each()), front_end=order.front_end, events_file=order.events_file)
         with ExitStack() as stack:

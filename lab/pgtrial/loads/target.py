@@ -70,7 +70,7 @@ _ATTEMPTS = 100
 
 _environment = threading.Lock()
 
-# what becomes of a session is told by its errors; the driver's own warnings would stand between the lines of progress
+# a session's errors are raised; the driver's own warnings would stand between the lines of progress
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import abc
-from collections.abc import Callable
 from typing import Any, ClassVar, Self
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Reset, Server, vacuum
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine, Reset, Server, vacuum
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
@@ -57,14 +56,7 @@ class Data(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def make(
-        self,
-        server: Server,
-        on_progress: Callable[[str], None],
-        maker: DataMaker = ENGINE_HERE,
-        *,
-        in_steps: bool = False,
-    ) -> None:
+    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make it, mark it as pgtrial's, freeze and analyse it. Raises ArmError.
 
         With `in_steps` a load that was interrupted can be resumed, where the kind supports that.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
@@ -10,7 +9,7 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, Server
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine, Server
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
@@ -46,14 +45,7 @@ class NoTables(Data):
         del connection
         return True
 
-    def make(
-        self,
-        server: Server,
-        on_progress: Callable[[str], None],
-        maker: DataMaker = ENGINE_HERE,
-        *,
-        in_steps: bool = False,
-    ) -> None:
+    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Nothing is made."""
 
 

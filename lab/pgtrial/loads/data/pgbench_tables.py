@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Self
 
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Reset, Server, noticing, vacuum
+from pgtrial.loads.data_makers import (
+    ENGINE_HERE,
+    Connection,
+    DataMaker,
+    DataOrder,
+    OnLine,
+    Reset,
+    Server,
+    noticing,
+    vacuum,
+)
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -82,25 +92,18 @@ class PgbenchTables(Data):
         """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
         return bool(_missing(connection, self))
 
-    def make(
-        self,
-        server: Server,
-        on_progress: Callable[[str], None],
-        maker: DataMaker = ENGINE_HERE,
-        *,
-        in_steps: bool = False,
-    ) -> None:
+    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
 
         With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
         """
         if in_steps:
-            _make_in_steps(server, self, on_progress, maker)
+            _make_in_steps(server, self, report, maker)
         else:
             phases = _phases(self)
             # one engine alone freezes the rows as they come in, since it makes the tables in the same run
             for steps in phases if maker.engines > 1 else ["".join(phases)]:
-                _carry_out(server, self, steps, on_progress, maker)
+                _carry_out(server, self, steps, report, maker)
         _finish(server, self)
 
     def reset(self, connection: Connection, how: Reset) -> None:
@@ -156,14 +159,14 @@ def _missing(connection: Connection, tables: PgbenchTables) -> tuple[str, ...]:
     return found.missing if found is not None and found.contents == tables else ()
 
 
-def _make_in_steps(server: Server, tables: PgbenchTables, on_progress: Callable[[str], None], maker: DataMaker) -> None:
+def _make_in_steps(server: Server, tables: PgbenchTables, report: OnLine, maker: DataMaker) -> None:
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:
         _undo_constraints(server, "f" if missing[0] == "f" else "pf" if missing[0] == "p" else "")
     left = missing or _phases(tables)
     while left:
-        _carry_out(server, tables, left[0], on_progress, maker)
+        _carry_out(server, tables, left[0], report, maker)
         left = left[1:]
         if left:
             _mark(server, _UNFINISHED + json.dumps({**asdict(tables), "missing": left}))
@@ -173,9 +176,7 @@ def _phases(tables: PgbenchTables) -> tuple[str, ...]:
     return _PHASES if tables.foreign_keys else _PHASES[:-1]
 
 
-def _carry_out(
-    server: Server, tables: PgbenchTables, steps: str, on_progress: Callable[[str], None], maker: DataMaker
-) -> None:
+def _carry_out(server: Server, tables: PgbenchTables, steps: str, report: OnLine, maker: DataMaker) -> None:
     """Some of pgbench's steps; the rows alone by as many engines as there are."""
     engines = maker.engines if steps == _ROWS else 1
     if engines > 1:
@@ -184,7 +185,7 @@ def _carry_out(
             connection.execute(f"TRUNCATE {', '.join(TABLES)}")
     environment = server.environment()
     order = tables_order(environment, tables.scale, steps, fillfactor=tables.fillfactor, engines=engines)
-    maker.make(order, on_progress)
+    maker.make(order, report)
 
 
 def tables_order(

@@ -8,7 +8,7 @@ import os
 import re
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +18,7 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Server, noticing, vacuum
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, Server, noticing, vacuum
 from pgtrial.loads.engine import server_options
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
@@ -93,21 +93,14 @@ class SysbenchTables(Data):
     def short_name(self) -> str:
         return f"sysbench-{self.digest[:8]}"
 
-    def make(
-        self,
-        server: Server,
-        on_progress: Callable[[str], None],
-        maker: DataMaker = ENGINE_HERE,
-        *,
-        in_steps: bool = False,
-    ) -> None:
+    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have the test make its tables, mark what is new as pgtrial's, freeze and analyse it. Raises ArmError."""
         with server.connect() as connection:
             before = {name for name, _ in _tables(connection)}
         try:
             with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
                 order = _order(server, self, Path(folder), maker.engines)
-                maker.make(order, _Progress(self, on_progress).line)
+                maker.make(order, _Progress(self, report).line)
         except BaseException:
             # a server that is gone takes no mark, and why is what has been raised
             with suppress(psycopg.Error):
@@ -166,7 +159,7 @@ def sysbench_order(
 class _Progress:
     """The engine reports each table; the progress has the time that is left for all of them."""
 
-    def __init__(self, data: SysbenchTables, report: Callable[[str], None]) -> None:
+    def __init__(self, data: SysbenchTables, report: OnLine) -> None:
         self._data = data
         self._report = report
         self._begun = time.monotonic()

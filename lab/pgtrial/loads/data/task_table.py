@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar, Self
@@ -12,7 +12,7 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, Server, noticing, vacuum
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, Server, noticing, vacuum
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -60,14 +60,7 @@ class TaskTable(Data):
     def short_name(self) -> str:
         return f"{_TABLE}-{self.threads}x{self.rows}"
 
-    def make(
-        self,
-        server: Server,
-        on_progress: Callable[[str], None],
-        maker: DataMaker = ENGINE_HERE,
-        *,
-        in_steps: bool = False,
-    ) -> None:
+    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have the engine make the table as published, freeze its rows, and note how long it took.
 
         With several engines the time is not noted: the published time is that of one connection. An incomplete table is
@@ -77,7 +70,7 @@ class TaskTable(Data):
 
         def hear(line: str) -> None:
             created.extend(_CREATED_MS.findall(line))
-            on_progress(line)
+            report(line)
 
         with server.connect() as connection:
             self.find(connection)  # what is there already is ours, or this is as far as we go

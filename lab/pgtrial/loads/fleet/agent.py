@@ -48,7 +48,7 @@ shutil.rmtree(sys.argv[1], ignore_errors=True)
 
 
 def identity() -> str:
-    """What tells this machine from others, the same for all of its processes: a container is a machine of its own."""
+    """Distinguishes this machine from others, equal for all of its processes: a container is a machine of its own."""
     known = [socket.gethostname(), kernel()]
     card = uuid.getnode()
     # without a network card each process is given a random number, with this bit set (RFC 9562, section 6.10)
@@ -60,7 +60,7 @@ def identity() -> str:
 
 
 def kernel() -> str:
-    """What tells the kernel that runs here, and so the CPUs, from others: containers share one. Empty: not known."""
+    """Distinguishes the running kernel, and so the CPUs, from others: containers share one. Empty: not known."""
     with contextlib.suppress(OSError), open("/proc/sys/kernel/random/boot_id", encoding="ascii") as boot:
         return boot.read().strip()
     return ""
@@ -72,7 +72,7 @@ def kind_of_machine() -> str:
 
 
 class Agent:
-    """One machine's part of the fleet. Whatever may go wrong there is told in words, not raised."""
+    """One machine's part of the fleet. Whatever goes wrong there is returned in words, not raised."""
 
     def __init__(self) -> None:
         self._room = tempfile.mkdtemp(prefix="pgtrial-")
@@ -190,7 +190,7 @@ class Agent:
                 )
         except (OSError, ValueError) as error:
             return str(error)
-        self._tell_watchdog("begun", self._process.pid)
+        self._notify_watchdog("begun", self._process.pid)
         self._readers = [
             threading.Thread(target=_read_lines, args=(self._process.stdout, self._lines), daemon=True),
             threading.Thread(target=_read_messages, args=(self._process.stderr, self._tail), daemon=True),
@@ -237,7 +237,7 @@ class Agent:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        self._tell_watchdog("over", process.pid)
+        self._notify_watchdog("over", process.pid)
         for reader in readers:
             reader.join(patience_s)
         shutil.rmtree(here, ignore_errors=True)
@@ -252,7 +252,7 @@ class Agent:
         if self._watchdog is not None and self._watchdog.stdin is not None:
             self._watchdog.stdin.close()
 
-    def _tell_watchdog(self, word: str, pid: int) -> None:
+    def _notify_watchdog(self, word: str, pid: int) -> None:
         if self._watchdog is not None and self._watchdog.stdin is not None:
             with contextlib.suppress(OSError):
                 self._watchdog.stdin.write(f"{word} {pid}\n")

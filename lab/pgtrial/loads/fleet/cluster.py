@@ -117,20 +117,20 @@ class RayCluster:
         broken = (self._ray.exceptions.RayError, ConnectionError)
 
         def call(method: str, *arguments: Any) -> Future[Any]:
-            told: Future[Any] = Future()
+            answered: Future[Any] = Future()
 
-            def tell(answer: Future[Any]) -> None:
+            def pass_on(answer: Future[Any]) -> None:
                 error = answer.exception()
                 if error is None:
-                    told.set_result(answer.result())
+                    answered.set_result(answer.result())
                 else:
-                    told.set_exception(MachineLost(_why(error)))
+                    answered.set_exception(MachineLost(_why(error)))
 
             try:
-                getattr(handle, method).remote(*arguments).future().add_done_callback(tell)
+                getattr(handle, method).remote(*arguments).future().add_done_callback(pass_on)
             except broken as error:
-                told.set_exception(MachineLost(_why(error)))
-            return told
+                answered.set_exception(MachineLost(_why(error)))
+            return answered
 
         return call
 

@@ -1,16 +1,16 @@
-"""The machines that make a study's loads: found fit before the first, and looked at again before each."""
+"""The machines that make a study's loads: checked before the first load, and again before each."""
 
 from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
-from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder, OnLine
+from pgtrial.loads.engine import EngineRun, engine_path
 from pgtrial.loads.fleet.agent import identity, kind_of_machine
 from pgtrial.loads.fleet.cluster import joined
 from pgtrial.loads.fleet.members import (
@@ -27,7 +27,7 @@ from pgtrial.loads.fleet.members import (
 from pgtrial.loads.fleet.run import FleetRun
 from pgtrial.loads.fleet.scratch import clean
 from pgtrial.loads.fleet.sharing import make_shared
-from pgtrial.loads.load_makers import Load, LoadMaker, LoadOrder, OneEngine
+from pgtrial.loads.load_makers import LoadMaker, LoadOrder, OneEngine
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import cpu_numbers
 from pgtrial.model.errors import ArmError, StudyError
@@ -44,23 +44,21 @@ _AGAIN_S = 1.0
 _MOST_LOADING = 16
 """More machines make no data sooner, and take connections that the server may not have."""
 
-Tell = Callable[[str], None]
-
 
 @contextmanager
-def load_maker(spec: StudySpec, tell: Tell) -> Iterator[LoadMaker]:
+def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
     """Who makes the loads of a study: its fleet, or one engine here. Raises StudyError and ArmError."""
     for notice in clean():
-        tell(notice)
+        report(notice)
     if spec.fleet is None:
         yield OneEngine()
         return
-    tell(f"the fleet at {spec.fleet.address}: gathering its machines")
+    report(f"the fleet at {spec.fleet.address}: gathering its machines")
     with joined(spec.fleet) as cluster:
         fleet = Fleet(spec.fleet, cluster, range(cluster.size))
         try:
             fleet.gather()
-            tell(f"the fleet: {', '.join(fleet.names)}")
+            report(f"the fleet: {', '.join(fleet.names)}")
             yield fleet
         finally:
             fleet.dismiss()
@@ -118,7 +116,7 @@ class Fleet:
         """As many as there are machines that load data."""
         return len(self._loading)
 
-    def make(self, order: DataOrder, on_line: Tell | None = None) -> None:
+    def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
         """Make data, by as many machines as can share it; where none can, it is made here. Raises ArmError."""
         if order.most_parts > 1 and self._loading:
             make_shared(self._loading[: order.most_parts], order, on_line)
@@ -146,14 +144,14 @@ class Fleet:
         for target in targets or []:
             self._check_target(target)
 
-    def ready(self, tell: Tell) -> list[str]:
+    def ready(self, report: OnLine) -> list[str]:
         """Replace or do without machines that are lost, and measure the clocks; notes about the fleet for the trial.
 
         Raises ArmError when the study is to stop, or no machine is left.
         """
         while True:
             for member in [member for member in self._members if member.lost is not None]:
-                self._part_with(member, tell)
+                self._part_with(member, report)
             try:
                 self._set_clocks()
             except MachineLost:
@@ -164,7 +162,7 @@ class Fleet:
         there = f"{len(self._members)} of {len(self._places)} machines of the fleet"
         return [f"this load was made by {there}: {'; '.join(self._gone)}"]
 
-    def started(self, order: LoadOrder) -> AbstractContextManager[Load]:
+    def started(self, order: LoadOrder) -> AbstractContextManager[EngineRun]:
         """Make a load; where there are more machines than it has parts, the first of them do."""
         self._check_target(order.target)
         members = self._members[: order.most_parts]
@@ -189,14 +187,14 @@ class Fleet:
             check_offset(member.name, offset)
             self._offsets[member] = offset
 
-    def _part_with(self, member: Member, tell: Tell) -> None:
+    def _part_with(self, member: Member, report: OnLine) -> None:
         """Do about a lost machine what the study says. Raises ArmError."""
         self._hiring.dismiss(member)
         lost = f"{member.name} was lost ({member.lost})"
         patience_s = self._section.patience_s
         place = self._members.index(member)
         if patience_s is not None:
-            tell(f"{lost}; waiting for another machine for {format_duration(patience_s)}")
+            report(f"{lost}; waiting for another machine for {format_duration(patience_s)}")
             self._members[place : place + 1] = self._replacement(member, lost, patience_s)
             return
         del self._members[place]
@@ -205,7 +203,7 @@ class Fleet:
             raise ArmError(f'{lost} from the fleet, and on_machine_loss = "stop"')
         if not self._members:
             raise ArmError(f"no machine of the fleet is left: {'; '.join(self._gone)}")
-        tell(f"{lost}; going on with {', '.join(self.names)}")
+        report(f"{lost}; going on with {', '.join(self.names)}")
 
     def _replacement(self, lost: Member, said: str, patience_s: float) -> list[Member]:
         deadline = time.monotonic() + patience_s

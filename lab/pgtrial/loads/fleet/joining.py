@@ -80,8 +80,8 @@ def connect(ray: Any, section: FleetSection, folder: str | None) -> None:
     """Join the cluster; one that is made for the run has its files in `folder`. Raises StudyError."""
     address = section.address
     quiet = {"logging_level": logging.CRITICAL, "log_to_driver": False}
-    # no option keeps Ray from printing pages about a node that is lost, which is told in one sentence here
-    vars(ray._private.worker)["print_to_stdstream"] = _unheard
+    # no option keeps Ray from printing pages about a node that is lost, which the lab reports in one sentence
+    vars(ray._private.worker)["print_to_stdstream"] = _discard
     with _kept_errors() as said:
         try:
             if address == LOCAL:
@@ -172,8 +172,8 @@ def _take_token() -> None:
             tokens.maybe_enable_token_auth_if_token_available(warn_if_disabled=False)
 
 
-def _unheard(*arguments: Any, **options: Any) -> None:
-    """Take a message, and let it be."""
+def _discard(*arguments: Any, **options: Any) -> None:
+    """Ignore a message."""
 
 
 @contextmanager

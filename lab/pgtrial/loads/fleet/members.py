@@ -111,7 +111,7 @@ MOST_OFFSET_S = 3600.0
 
 @dataclass(frozen=True)
 class Offset:
-    """A machine's clock less the lab's, by how much that may be wrong, and the round trip that told; seconds."""
+    """A machine's clock less the lab's, by how much that may be wrong, and the round trip that showed it; seconds."""
 
     offset_s: float
     error_s: float
@@ -163,6 +163,6 @@ def round_trips_us(members: Sequence[Member], target: Target) -> list[float | No
 def _median(member: Member, answer: Future[list[float]]) -> float | None:
     try:
         times = member.answer(answer, _TIMES * _PATIENCE_S + ANSWER_S)
-    except MachineLost:  # which the load will tell
+    except MachineLost:  # the load will report it
         return None
     return round(median(times), 1) if times else None

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import collections
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
-from pgtrial.loads.data_makers import DataOrder, is_told
+from pgtrial.loads.data_makers import DataOrder, OnLine, is_progress
 from pgtrial.loads.engine import TAIL_LINES, last_words
 from pgtrial.loads.fleet.members import MachineLost, Member
 from pgtrial.loads.fleet.remote_engine import RemoteEngine, pack
 from pgtrial.model.errors import ArmError
 
 
-def make_shared(members: Sequence[Member], order: DataOrder, on_line: Callable[[str], None] | None) -> None:
+def make_shared(members: Sequence[Member], order: DataOrder, on_line: OnLine | None) -> None:
     """Have each of the machines make a part; lines come with the machine's name where there are several.
 
     The first machine that fails or is lost ends it for all. Raises ArmError with its reason.
@@ -24,7 +24,7 @@ def make_shared(members: Sequence[Member], order: DataOrder, on_line: Callable[[
 
 
 class _Shared:
-    def __init__(self, members: Sequence[Member], order: DataOrder, on_line: Callable[[str], None] | None):
+    def __init__(self, members: Sequence[Member], order: DataOrder, on_line: OnLine | None):
         self._engines = [RemoteEngine(member) for member in members]
         self._order = order
         self._on_line = on_line
@@ -85,7 +85,7 @@ class _Shared:
             engine.interrupt()
 
     def _report(self, member: Member, line: str) -> None:
-        if self._on_line is None or not is_told(line):
+        if self._on_line is None or not is_progress(line):
             return
         with self._one_at_a_time:
             self._on_line(f"{member.name}: {line}" if len(self._engines) > 1 else line)
