@@ -59,11 +59,22 @@ def test_a_program_that_does_not_tell_its_version_is_refused(tmp_path):
         resolve(str(tmp_path))
 
 
-def test_why_a_program_does_not_run_is_said_in_the_systems_words(tmp_path):
+_OTHER_PROCESSOR = b"\x7fELF\x02\x01\x01" + bytes(9) + b"\x02\x00\xff\xfe" + bytes(44)
+"""The head of a program for a kind of processor that there is not."""
+
+
+@pytest.mark.parametrize(
+    ("program", "said"),
+    [
+        (b"#!/nowhere/else\n", "not found"),
+        (_OTHER_PROCESSOR, "Exec format error, for it is built for another kind of machine"),
+    ],
+)
+def test_why_a_program_does_not_run_is_said_in_the_systems_words(tmp_path, program, said):
     for name in ("postgres", "initdb"):
-        (tmp_path / name).write_text("#!/nowhere/else\n")
+        (tmp_path / name).write_bytes(program)
         (tmp_path / name).chmod(0o755)
-    with pytest.raises(StudyError, match=r"says: .*not found; give an installation that runs on this machine"):
+    with pytest.raises(StudyError, match=rf"says: {said}; give an installation that runs on this machine"):
         resolve(str(tmp_path))
 
 

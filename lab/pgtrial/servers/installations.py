@@ -142,9 +142,11 @@ def _from_directory(directory: Path, machine: Machine, account: str | None, wher
             f"give the directory that holds the programs {' and '.join(_needed(machine))}{hint}"
         )
     if found.server is None:
-        said = f" but says: {found.printed.removesuffix('.')}" if found.printed else ""
+        program = directory / "postgres"
+        said = re.sub(rf"^(sh: (line )?\d+: )?({re.escape(str(program))}: )?", "", found.printed).removesuffix(".")
+        kind = ", for it is built for another kind of machine" if "Exec format error" in said else ""
         raise StudyError(
-            f"{where}: {directory / 'postgres'} does not tell its version{said}; "
+            f"{where}: {program} does not tell its version{said and f' but says: {said}'}{kind}; "
             f"give an installation that runs on {machine.label}: check with postgres --version"
         )
     if found.server.major < OLDEST:
