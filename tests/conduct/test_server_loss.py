@@ -181,7 +181,7 @@ def test_a_given_server_that_shuts_its_door_stops_the_study_with_all_that_is_sto
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=bench user=bob password=secret"
     arms = {"first": {"dsn": dsn, "reset": "none"}, "again": {"dsn": dsn, "reset": "none"}}
     study = small_study(tmp_path / "s", blocks=2, arms=arms, server={"settings": {}})
-    given = {name: arm.model_copy(update={"dsn": dsn}) for name, arm in study.spec.arms.items()}
+    given = {name: arm.model_copy(update={"dsn": [dsn]}) for name, arm in study.spec.arms.items()}
     spec = study.spec.model_copy(update={"arms": given})
     crowd = Crowd(cluster)
 

@@ -9,7 +9,7 @@ import shutil
 from dataclasses import replace
 from pathlib import Path
 
-from pgtrial.machines.machine import HostError
+from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.room import Room
@@ -32,8 +32,7 @@ def reachable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinar
         libraries = package.with_name(f"{package.name}.libs")
         if libraries.is_dir():
             _copy_tree(libraries, staged / libraries.name)
-        staged.chmod(0o755)
-        (staged / package.name).chmod(0o755)
+        LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", staged])
         try:
             staged.rename(home)
         except OSError:  # another lab was faster
@@ -87,9 +86,3 @@ def _copy_tree(source: Path, destination: Path) -> None:
         shutil.copytree(source, destination, symlinks=True, ignore=shutil.ignore_patterns("include", "__pycache__"))
     except (OSError, shutil.Error) as error:
         raise ArmError(f"cannot copy the installation {source} to {destination}: {error}") from None
-    for folder, _, files in os.walk(destination):
-        Path(folder).chmod(0o755)
-        for name in files:
-            path = Path(folder) / name
-            if not path.is_symlink():
-                path.chmod(0o755 if path.stat().st_mode & 0o100 else 0o644)
