@@ -74,7 +74,7 @@ def _again(study: StudyDirectory) -> str:
 
 
 def stopped(interrupted: Interrupted, then: str = "") -> int:
-    """Tell what a signal ended, and what was left by it; the exit status."""
+    """Print what a signal ended and what was left behind; returns the exit status."""
     say(f"stopped by {interrupted}{then}")
     for note in getattr(interrupted, "__notes__", ()):
         warn(note)

@@ -1,4 +1,4 @@
-"""Where a study lives, and whether a call starts a new one or goes on with one that is there."""
+"""The directory of a study: a new one, or that of an unfinished study, which continues."""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ def command() -> None:
 
 
 def _time(study: str, profile: str | None) -> str:
-    """How long the blocks take at most, without loading; a question mark where this machine lacks the servers."""
+    """How long the blocks take at most, without loading; a question mark if this machine lacks the servers."""
     try:
         spec = read_study(study, profile, builds_here)
         plan = make_plan(spec, seed=0, created="")

@@ -54,7 +54,7 @@ Pack = Annotated[
 
 
 def by_fleet(spec: StudySpec, fleet: str | None, machines: int | None, *, pack: bool) -> StudySpec:
-    """The study with what was asked for; as it is, where nothing was. Raises StudyError."""
+    """The study with these fleet options; unchanged if none is given. Raises StudyError."""
     if fleet is None and machines is None and not pack:
         return spec
     return with_fleet(spec, address=fleet, machines=machines, pack=pack or None)

@@ -72,7 +72,7 @@ def _storage(own: Storage | None, base: Storage | None) -> list[str]:
 
 
 def _volume(prefix: str, own: Volume | None, base: Volume | None) -> list[str]:
-    """Another filesystem brings other options; other options alone are just that."""
+    """With another filesystem its options are declared too; otherwise only the options that differ."""
     if own == base:
         return []
     if own is None or base is None or (own.fs, own.on) != (base.fs, base.on):

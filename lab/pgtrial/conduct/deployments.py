@@ -1,4 +1,4 @@
-"""Several given servers of one product in each arm: how the blocks are shared out over them.
+"""Several given servers of one product in each arm: how the blocks are distributed over them.
 
 A block runs on one deployment of each arm, all of the same number. Where the verdict counts pairs of deployments
 (statistics/deployments.py), every pair gets the same number of blocks; those that a look reads have all of theirs
@@ -47,7 +47,7 @@ def are_units(spec: StudySpec) -> bool:
 
 
 def planned_blocks(spec: StudySpec, block_s: float) -> int:
-    """Blocks of a study that counts deployments: as many for each. Raises StudyError where that cannot be."""
+    """Blocks of a study that counts deployments: as many for each. Raises StudyError if that is impossible."""
     number = deployments_of(spec)
     asked = spec.verdict.blocks
     if asked is not None:

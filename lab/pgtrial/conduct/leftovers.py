@@ -1,4 +1,4 @@
-"""What a lab that was killed leaves in a study: an unfinished trial, and perhaps an engine that still makes load."""
+"""What a killed lab leaves in a study: an unfinished trial, and possibly an engine that still runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def remember(trial: Path, pid: int) -> None:
 
 
 def forget(trial: Path) -> None:
-    """The engine has ended."""
+    """Remove the note of the engine, which has ended."""
     (trial / _ENGINE).unlink(missing_ok=True)
 
 

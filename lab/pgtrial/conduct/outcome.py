@@ -35,7 +35,7 @@ class Outcome:
         self.begun = False
 
     def add(self, event: Event) -> None:
-        """Take note of one event; unknown ones are ignored, as the protocol demands."""
+        """Keep one event; unknown events are ignored, as the protocol requires."""
         self.begun = self.begun or event["event"] != "lost"
         match event["event"]:
             case "tick" if event["phase"] in PHASES:
@@ -82,7 +82,7 @@ class Outcome:
 
     @property
     def tasks(self) -> TaskSummary | None:
-        """What became of the tasks; None of a load without."""
+        """The counts and times of the tasks; None for a load without tasks."""
         summary = self.done and self.done.get("tasks")
         measured = self.done and self.done.get("measure")
         if not summary or not measured:
@@ -104,7 +104,7 @@ class Outcome:
 
     @property
     def client(self) -> ClientUse | None:
-        """What the engine used, and what it says against itself. Raises StudyError if it does not check itself."""
+        """The engine's resource use and its warnings about itself. Raises StudyError if an old engine reports none."""
         use = self.done and self.done.get("client")
         if not use:
             return None
@@ -219,7 +219,7 @@ def _failure_spans(ticks: Sequence[Event]) -> list[FailureSpan]:
 
 
 def _summary_so_far(ticks: Sequence[Event], phase: str) -> Event | None:
-    """The summary of a phase from its seconds, in the engine's form, for an engine that could not report any more."""
+    """The summary of a phase from its seconds, in the engine's form, for an engine that ended without a report."""
     own = [tick for tick in ticks if tick["phase"] == phase]
     seconds = sum(tick.get("seconds", 1.0) for tick in own)
     if not seconds:

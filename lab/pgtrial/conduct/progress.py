@@ -11,14 +11,14 @@ from pgtrial.model.records.study import LoadPoint, PlannedTrial, Trial
 
 @dataclass(frozen=True)
 class Preparing:
-    """Something before the first trial takes a while, e.g. loading a template."""
+    """A step before the first trial, e.g. loading a template."""
 
     text: str
 
 
 @dataclass(frozen=True)
 class StudyBegins:
-    """The arms are ready. `stored` trials are there already, of a study that goes on."""
+    """The arms are ready. `stored`: trials from before, if the study was interrupted."""
 
     directory: Path
     planned: int
@@ -83,7 +83,7 @@ class BlockNoisy:
 
 @dataclass(frozen=True)
 class StudyEnds:
-    """No trial is left to run, for the reason given."""
+    """No trial is left to run; `reason` says why."""
 
     reason: str
     blocks: int

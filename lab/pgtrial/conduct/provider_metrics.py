@@ -1,4 +1,4 @@
-"""Imports what a provider's monitoring has about the stored trials; only what is settled, and nothing twice."""
+"""Imports the metrics of a provider's monitoring for the stored trials; only settled ones, and none twice."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def _silence(arm: str, source: CloudWatch, trials: int) -> str:
 
 
 def _measured_since(study: StudyDirectory, trial: Trial) -> datetime | None:
-    """When the measured part began, by the engine's own record; None where it did not, or the record is not kept."""
+    """When the measured part began, by the engine's own record; None if it did not begin, or the record is missing."""
     path = study.trial_path(trial) / "engine.jsonl"
     started: datetime | None = None
     for event in _events(path):

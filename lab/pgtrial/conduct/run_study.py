@@ -1,4 +1,4 @@
-"""A study from its plan to its last trial; started again, it goes on where it was, whoever stopped it and how."""
+"""A study from its plan to its last trial. Started again, it continues after the last stored trial."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def run_study(
 
 @contextmanager
 def _workspace(listener: Listener) -> Iterator[Workspace]:
-    """A study that has come to its end is complete, also where a host is gone from which something is to be removed."""
+    """The workspace. A study that has ended is complete, even if a host is lost on which something is to be removed."""
     try:
         with Workspace() as workspace:
             yield workspace
@@ -158,7 +158,7 @@ def _run_trials(
 
 
 def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:
-    """The facts of an arm that is being served; None, with a notice, while its server or a host only looked at is gone.
+    """The facts of an arm that is being served; None, with a notice, while its server or its host does not answer.
 
     Facts can come with another trial; the one that has just ended must not be lost for them.
     """

@@ -154,7 +154,7 @@ def _load_and_collect(course: Course, arm: Arm, target: Target) -> None:
 
 
 def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint) -> None:
-    """All that comes before the load: the arm's SQL, warm relations, and what is looked at while nothing else runs."""
+    """Everything before the load: the arm's SQL, warm relations, and what is measured on the idle server."""
     with course.timed("warm"):
         run_setup_sql(session, arm.name, arm.setup)
         missed = warm_relations(session, arm.setup, course.data)
@@ -168,7 +168,7 @@ def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], ar
 
 
 def _settle_loss(course: Course) -> None:
-    """A lab session that broke is the end of the trial, unless the study waits for servers: then the load decides."""
+    """Fail a trial whose lab session broke, unless the study waits for lost servers: then the load decides."""
     if course.lost is None:
         return
     if patience_s(course.load.on_server_loss) is None:
@@ -183,7 +183,7 @@ def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, targe
 
 
 def _check_script(course: Course, run: EngineRun) -> None:
-    """Raise StudyError if the engine did not begin for an error in the script, which no repetition mends."""
+    """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct."""
     if course.script is None or course.outcome.begun:
         return
     complaint = run.message_about(str(course.script))

@@ -1,4 +1,4 @@
-"""Of what a study's verdict speaks: the hosts, what was swapped by the coin, and what each arm had as its own."""
+"""The scope of a study's verdict: the hosts, what was swapped by the coin, and what each arm has as its own."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def _dsns(given: Sequence[Given]) -> set[str]:
 
 
 def _data(spec: StudySpec, servers: dict[str, Server]) -> list[str]:
-    """How trials come by their data: new for each, and what the coin swaps."""
+    """How trials get their data: a fresh copy, or places that the coin swaps."""
     shared = shared_places(spec)
     listed = [" and ".join(group.places) for group in shared if group.places]
     copied = [arm for arm, server in servers.items() if server.reset == "copy"]
@@ -74,7 +74,7 @@ def _data(spec: StudySpec, servers: dict[str, Server]) -> list[str]:
 
 
 def _fixed(spec: StudySpec, ours: dict[str, Made], given: int) -> list[str]:
-    """What differs from arm to arm and stays with it: what is peculiar to one of these looks like the arm's doing."""
+    """What differs between the arms and is never swapped: its peculiarities look like the arm's effect."""
     swapped = {arm for group in shared_places(spec) for arm in group.arms}
     fixed = {
         "host": len({_login(server) for server in ours.values()}) > 1,
@@ -130,7 +130,7 @@ def _hosts_of_arm(server: Server) -> list[ServerHost]:
 
 
 def _given_host(server: Given) -> ServerHost:
-    """By its host alone: a connection string may hold a password."""
+    """Named by its host only, since a connection string may contain a password."""
     if server.dsn == [ENVIRONMENT]:
         return ServerHost(label="as the environment says", by="dsn", looked_at=server.ssh)
     try:

@@ -1,4 +1,4 @@
-"""From a server that has just started to one in the state that every trial's load begins with."""
+"""Brings a server that has just started into the state in which every trial's load begins."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def run_setup_sql(session: Session, arm: str, server: Server) -> None:
 
 
 def warm_relations(session: Session, server: Server, data: Data) -> str | None:
-    """Read tables and indexes into shared buffers, by pg_prewarm where it is to be had; what could not be had, or None.
+    """Read tables and indexes into shared buffers, by pg_prewarm if possible; returns what was not possible, or None.
 
     Elsewhere by scanning each table in the order of its key: unlike a sequential scan of a large table, that fills the
     buffers with the same pages, so that arms with and without the extension start alike. A given server is not altered:
@@ -113,14 +113,14 @@ class Checkpoint:
         self._issue(0.0)
 
     def close(self) -> None:
-        """Wait for its end if it has begun; forget it if it has not."""
+        """Wait for its end if it has begun; cancel it if it has not."""
         self._cancelled.set()
         if self._thread is not None:
             self._thread.join()
         self._session.close()
 
     def note(self, measured_since: float | None) -> str | None:
-        """What a reader should know; `measured_since` is the start of the measured part by time.monotonic()."""
+        """A note for the reader, or None. `measured_since`: time.monotonic() at the start of the measured part."""
         if self.refusal is not None:
             return self.refusal
         if self.ended is None or self.duration_s is None or measured_since is None or self.ended <= measured_since:

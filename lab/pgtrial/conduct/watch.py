@@ -1,4 +1,4 @@
-"""Canaries around each block, and what follows from them. The judgement knows the block's number, and no arm."""
+"""Canaries around each block, and voiding of disturbed blocks. The judgement does not know the arms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Watch:
         """Numbers of the canaries taken by this lab: an older one says nothing about the machine now."""
 
     def before(self, block: int, trials: Sequence[Trial]) -> None:
-        """Have a canary before a block begins; one that goes on after an interruption has had its own."""
+        """Take a canary before a block begins; a block that continues after an interruption has one already."""
         if any(trial.block == block for trial in trials):
             return
         canaries = self._study.canaries()
@@ -48,7 +48,7 @@ class Watch:
         return bool(canaries) and canaries[-1].next_block == block
 
     def judge(self, block: int, trials: Sequence[Trial]) -> Judgement:
-        """Take the canary after a block and judge it, once and for all; a voided block is set aside."""
+        """Take the canary after a block and store the judgement; a voided block is set aside."""
         canaries = self._study.canaries()
         reading = self._read()
         judgement = judge(canaries, reading, block, self._study.plan.max_blocks)

@@ -1,1 +1,1 @@
-"""What people look at: one HTML file that works offline, its text as Markdown, and a summary for the terminal."""
+"""The report of a study: one HTML file that works offline, its text as Markdown, and a summary for the terminal."""

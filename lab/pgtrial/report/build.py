@@ -19,7 +19,7 @@ def render(directory: StudyDirectory, form: Literal["md", "html"]) -> str:
 
 
 def build_report(directory: StudyDirectory) -> StudyResult:
-    """Analyses the stored trials anew and writes the report's files into the study directory; returns the result.
+    """Computes the result from the stored trials, writes the report into the study directory, and returns the result.
 
     The same files give the same report. Raises StoreError.
     """

@@ -1,4 +1,4 @@
-"""All that a report is made from, read once from a study directory."""
+"""The data of a report, read once from a study directory."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ _OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
 
 
 def read_data(directory: StudyDirectory) -> StudyData:
-    """Reads and analyses a study. Raises StoreError for a damaged file."""
+    """Reads a study and computes its result. Raises StoreError for a damaged file."""
     trials = directory.trials()
     canaries = directory.canaries()
     timelines = {trial.index: directory.timeline(trial) for trial in trials}

@@ -1,4 +1,4 @@
-"""How a study was made, as pairs of a word and what it was: the first thing under the report's `method`."""
+"""How a study was made: the first list of the report's section on the method."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pgtrial.report.data import StudyData
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:
-    """How the study was made, as pairs of a word and what it was."""
+    """Pairs of a term and its description."""
     plan, load, result = data.plan, data.spec.load, data.result
     points = len(plan.load_points)
     profile = data.spec.study.profile

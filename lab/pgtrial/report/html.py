@@ -1,4 +1,4 @@
-"""The page: one file with its styles, scripts, charts and data inside, which asks no network for anything."""
+"""The page: one file that contains its styles, scripts, charts and data, and needs no network."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def render(data: StudyData, parts: Sequence[Section]) -> str:
 
 
 def card(data: StudyData, claim: Claim, sentence: str) -> dict[str, Any]:
-    """What the head of the page shows of one claim."""
+    """The values that the head of the page shows for one claim."""
     difference = claim.difference
     value = difference.value if difference else claim.running
     bounded = difference is not None and difference.low is not None

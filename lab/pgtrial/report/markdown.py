@@ -53,7 +53,7 @@ def _table(table: Table[Any]) -> Iterator[str]:
 
 
 def _text(text: str) -> str:
-    """Text of others with the characters escaped that Markdown or HTML would take as theirs."""
+    """Text on one line, with the characters escaped that have a meaning in Markdown or HTML."""
     for character in "\\`*_<>[]":
         text = text.replace(character, f"\\{character}")
     return " ".join(text.split())

@@ -1,4 +1,4 @@
-"""What a published study and this one say of the same pair of arms, as ratios: what two machines can be compared in."""
+"""Ratios of the same pair of arms in a published study and in this one: two machines can be compared by ratios only."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Ratio(Record):
 
 
 class Contrast(Record):
-    """One published pair of arms, and the same pair in this study where it has it.
+    """One published pair of arms, and the same pair in this study, if any.
 
     Where the study has several load points for it, there are two: the smallest ratio and the largest.
     """
@@ -62,7 +62,7 @@ def beside(data: StudyData) -> Beside | None:
 
 
 def findings(data: StudyData, claim: PublishedClaim) -> list[Ratio]:
-    """What this study has on a published claim: one ratio, or the smallest and the largest over its load points."""
+    """The ratios of this study for a published claim: one, or the smallest and the largest over its load points."""
     pair = same_arm(claim.arms, data.plan.arms), same_arm(claim.baseline, data.plan.arms)
     return _ends(_of_pair(data, *pair, _load_points(data, claim.workload, None, None)))
 
@@ -87,7 +87,7 @@ def ratio_text(ratio: Ratio) -> str:
 
 
 def published_text(contrast: Contrast) -> str:
-    """`0.927x`, `about 7.1x`, `more than 2x`: no more digits than the text of the article bears."""
+    """`0.927x`, `about 7.1x`, `more than 2x`: with the digits of the article."""
     match contrast.exact:
         case "stated":
             return f"{contrast.published:.3g}x"
@@ -142,7 +142,7 @@ def _at(figure: Figure, point: Point) -> str:
 
 
 def _load_points(data: StudyData, workload: str | None, over: str | None, at: float | str | None) -> list[int | None]:
-    """Where this study speaks of a published point: load points, or None for the mean over all of them.
+    """The load points of this study that match a published point; None: the mean over all of them.
 
     Those of the same workload, and of the clients or the scale that are nearest to the point's. No mean is taken over
     several scales: it would hide the step at which the data outgrows a cache.
@@ -159,7 +159,7 @@ def _load_points(data: StudyData, workload: str | None, over: str | None, at: fl
 
 
 def _of_pair(data: StudyData, arm: str | None, baseline: str | None, load_points: list[int | None]) -> list[Ratio]:
-    """This study's ratios of two of its arms, one of which is its own baseline; none where it makes no such claim."""
+    """This study's ratios of two of its arms, one of which is its own baseline; none if it makes no such claim."""
     own = data.plan.baseline
     if arm is None or baseline is None or arm == baseline or own not in (arm, baseline):
         return []
@@ -173,7 +173,7 @@ def _of_pair(data: StudyData, arm: str | None, baseline: str | None, load_points
 
 
 def _ratio(data: StudyData, claim: Claim, *, turned: bool) -> Ratio:
-    """A claim as a ratio; turned round where the study's baseline is the published arm."""
+    """A claim as a ratio; inverted if the study's baseline is the published arm."""
     found = claim.difference
     shares = (found.low, found.value, found.high) if found else (None, claim.running, None)
     low, value, high = (None if share is None else 1 + share for share in shares)

@@ -65,14 +65,14 @@ def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, flo
 
 
 def provider_metrics_of(data: StudyData) -> list[str]:
-    """The metrics that some trial has and that are not zero everywhere, what limits a server first."""
+    """The metrics that some trial has and that are not zero everywhere; those that limit a server come first."""
     frames = [frame.filter(pl.col("value") != 0)["name"] for frame in data.provider.values()]
     present = set(pl.concat(frames)) if frames else set()
     return [name for name in UNITS if name in present]
 
 
 def provider_unit(metric: str) -> str:
-    """The unit in which people read a metric."""
+    """The unit in which a metric is shown."""
     return _SHOWN.get(UNITS[metric], (1.0, UNITS[metric]))[1]
 
 
@@ -124,7 +124,7 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
 
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
-    """Event -> mean active sessions over the measured part; None where it was not observed."""
+    """Event -> mean active sessions over the measured part; None if it was not observed."""
     span = max(1, math.ceil(data.measured_s))
     if not (_of(data, data.waits, point, arm)["second"] >= 0).any():
         return None

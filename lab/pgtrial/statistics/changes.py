@@ -1,4 +1,4 @@
-"""How speed changed within trials: changes of regime by arm and load point, and the trend where there are none."""
+"""How speed changed within trials: changes of regime by arm and load point, and the trend of the other trials."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Changes:
         return [] if when == "after" and _many(unknown, len(ratios)) else ratios
 
     def _speed(self, trial: Trial, when: When) -> float | None:
-        """Goodput in one regime. A trial that has not changed is as yet before its change."""
+        """Goodput in one regime. A trial that has not changed counts as before the change."""
         if not self.changes(trial):
             return self._grid.speed(trial) if when == "before" else None
         regime = self._regimes[trial.index]

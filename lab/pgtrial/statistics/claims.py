@@ -1,4 +1,4 @@
-"""One claim: the rule P8 on one series of block log-ratios, with what stands beside its interval."""
+"""One claim: the rule P8 on one series of block log-ratios, and the values beside its interval."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Subject:
 
 
 def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[Comparison]:
-    """The primary claims as far as they are decided: the same decisions as in the study's result, and nothing else."""
+    """Whether the primary claims are decided, as in the study's result, without computing anything else of it."""
     grid = Grid(plan, trials)
     changes = Changes(grid, seconds)
     others = [arm for arm in plan.arms if arm != plan.baseline]
@@ -52,14 +52,14 @@ def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) 
 
 
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:
-    """The claim on a subject: of whole trials, or where the regime changes within them of each regime by itself."""
+    """The claim on a subject: on whole trials or, if the regime changes within them, on each regime."""
     series = _series(grid, changes, about)
     claims = [_claim(grid, part, ratios, block_s, withheld=withheld) for part, ratios in series]
     return claims[0] if series[0][0].regime is None else _whole(about, claims)
 
 
 def _series(grid: Grid, changes: Changes, about: Subject) -> list[tuple[Subject, list[BlockRatio]]]:
-    """The units on which the claims about a subject rest: one series, or one for each regime of which any are known."""
+    """The units on which the claims about a subject rest: one series, or one for each regime with known units."""
     known: dict[When, list[BlockRatio]] = {}
     if changes.between(about.arm, about.point):
         both = {when: changes.ratios(about.arm, about.point, when) for when in _REGIMES}
@@ -79,7 +79,7 @@ def _valid(ratios: list[BlockRatio]) -> list[tuple[int, float]]:
 
 
 def _whole(about: Subject, parts: list[Claim]) -> Claim:
-    """What the claims before and (where levels are known there) after a change say together.
+    """The claims before and (if levels are known there) after a change as one claim.
 
     It has no figure of its own: that would be an average across the change.
     """

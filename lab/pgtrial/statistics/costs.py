@@ -60,7 +60,7 @@ def _is_notable(grid: Grid, kind: Kind, point: int) -> bool:
 
 
 def _values(grid: Grid, kind: Kind, arm: str, point: int | None) -> list[float]:
-    """Of all trials that did not fail, ascending."""
+    """The cost in all trials that did not fail, ascending."""
     return sorted(v for v in (kind.of(t) for t in grid.of(arm, point) if grid.goodput(t)) if v is not None)
 
 

@@ -142,7 +142,7 @@ def _of_claim(claim: Claim) -> _Decision:
 
 
 def _decide(grid: Grid, kind: Kind, arm: str) -> _Decision:
-    """As for claims, by the units of the study, within limits that need not be those of a ratio."""
+    """Decides as for claims, by the units of the study, with the criterion's own limits."""
     margin = NOTABLE_SHARE if kind.name == FAILURES else grid.plan.margin
     limits = p8.ratio_limits(margin) if kind.unit == "s" else (-margin, margin)
     values = grid.units.means(dict(_series(grid, kind, arm)), grid.counted)

@@ -1,4 +1,4 @@
-"""The unit of analysis: the block, or where an arm is several deployments of one product, the pair of deployments.
+"""The unit of analysis: the block, or the pair of deployments if an arm is several deployments of one product.
 
 A deployment keeps its peculiarities for as long as it lives: the machine it was put on, its neighbours, its storage.
 More blocks on the same two servers describe only these two more exactly. So where every arm names several, block b runs
@@ -117,7 +117,7 @@ class Units:
         return self.read(values, p8.ratio_limits(margin), claims)
 
     def read(self, values: Sequence[float], limits: p8.Limits, claims: int) -> p8.Decision:
-        """As `decide`, of values that need not be log-ratios, with their own limits."""
+        """As `decide`, for values other than log-ratios, with their own limits."""
         return p8.read(self.looks(), values, limits, claims, t_interval if self.fixed else p8.interval)
 
     def fewest(self, claims: int) -> int:
@@ -127,7 +127,7 @@ class Units:
         return p8.fewest_blocks(claims, self.planned)
 
     def needed(self, values: Sequence[float], margin: float, claims: int) -> int | None:
-        """Units in total at which the present estimate and spread would decide; None if that is not foreseen."""
+        """Units in total at which the present estimate and spread would decide; None if no forecast is possible."""
         if not self.fixed:
             return p8.blocks_needed(values, margin, claims=claims, planned=self.planned)
         if len(values) < 3:

@@ -1,4 +1,4 @@
-"""What each arm did by itself: tps, latency and failures. Descriptive, save for the test whether failures differ."""
+"""Each arm by itself: tps, latency and failures. Descriptive, except for the test whether failures differ."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TO_SD = 1.4826
 
 
 def robust_sd(values: Sequence[float] | npt.NDArray[np.float64], centre: float) -> float:
-    """Standard deviation of normal values around `centre`, from the median distance, which odd ones hardly move."""
+    """Standard deviation of normal values around `centre`, from the median distance, robust against outliers."""
     return _TO_SD * float(np.median(np.abs(np.asarray(values) - centre)))
 
 
@@ -41,7 +41,7 @@ NOTABLE_SHARE = 0.001
 
 
 def level(grid: Grid, regimes: CellRegimes) -> Level:
-    """One arm at one load point; where its regime changes the levels before and after, for want of one tps."""
+    """One arm at one load point; if its regime changes, the levels before and after in place of one tps."""
     arm, point = regimes.arm, regimes.load_point
     trials = grid.of(arm, point)
     delivering = [trial for trial in trials if grid.goodput(trial)]
@@ -80,7 +80,7 @@ def median_interval(ascending: list[float]) -> tuple[float | None, float | None]
 
 
 def spread(values: Sequence[float]) -> Spread | None:
-    """Median, lowest and highest; None of nothing."""
+    """Median, lowest and highest; None without values."""
     return Spread(median=float(np.median(values)), lowest=min(values), highest=max(values)) if values else None
 
 
@@ -132,7 +132,7 @@ def _failed(grid: Grid, arm: str, block: int) -> int:
 
 
 def failed_trials(grid: Grid) -> list[FailedTrial]:
-    """Every trial that failed or delivered nothing, in the order of execution."""
+    """Every trial that failed or committed nothing, in the order of execution."""
     found = []
     for trial in grid.trials:
         if grid.goodput(trial):

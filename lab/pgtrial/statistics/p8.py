@@ -63,7 +63,7 @@ class Interval:
         return self.between(ratio_limits(margin))
 
     def word(self, limits: Limits) -> Verdict:
-        """What the interval says. One that excludes no difference and is also between the limits is better or worse."""
+        """The verdict of the interval. If it excludes zero, better or worse, even if it lies between the limits."""
         if self.low > 0:
             return "better"
         if self.high < 0:

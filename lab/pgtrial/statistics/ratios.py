@@ -113,7 +113,7 @@ class Grid:
 
 
 def _log_ratio(arm: float, baseline: float) -> float | None:
-    """The log-ratio of a pair's speeds; None when both delivered nothing. A failure weighs a 1000-fold loss."""
+    """The log-ratio of a pair's speeds; None if both committed nothing. A failure counts as a 1000-fold loss."""
     if not arm and not baseline:
         return None
     if not arm or not baseline:

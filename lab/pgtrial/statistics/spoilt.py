@@ -1,4 +1,4 @@
-"""Trials that measured something else than the arm: the client was a limit itself, or the arm did not keep the rate."""
+"""Trials that did not measure the arm: the client was the limit, or the arm did not keep the rate."""
 
 from __future__ import annotations
 

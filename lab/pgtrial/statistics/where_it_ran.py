@@ -18,7 +18,7 @@ THIS_MACHINE: Literal["this machine"] = "this machine"
 
 
 def where_it_ran(plan: Plan, trials: Sequence[Trial], facts: Mapping[str, Facts]) -> WhereItRan | None:
-    """Which machine did what; None where the lab's machine did everything."""
+    """Which machine did what; None if the lab's machine did everything."""
     servers = [_server(plan, arm, trials, facts.get(arm)) for arm in plan.arms]
     machines = machine_parts(trials)
     if not machines and all(_is_here(server) for server in servers):
@@ -134,13 +134,13 @@ def machine_parts(trials: Sequence[Trial]) -> list[MachinePart]:
 
 
 def lost_machines(trial: Trial) -> list[str]:
-    """The machines that were gone before their engine had ended; none where no engine came to its end at all."""
+    """The machines that were lost before their engine ended; empty if no engine ended."""
     gone = [share.machine for share in trial.machines if share.status is None]
     return gone if len(gone) < len(trial.machines) else []
 
 
 def slower_by(logs: Mapping[str, float], machine: str) -> float | None:
-    """How much slower than the usual of the others a machine is, as a share; None if it is within what is tolerated.
+    """How much slower a machine is than the median of the others, as a share; None within the tolerance.
 
     `logs` holds each machine's logarithm of its speed. The rule is the canary's, one-sided.
     """

@@ -1,4 +1,4 @@
-"""The unit of analysis made visible: one mark per block, its shape saying which arm the coin put first."""
+"""One mark per block, the unit of analysis; its shape shows which arm ran first."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgtrial.report.words import in_regime
 
 
 def block_charts(data: StudyData) -> list[Figure]:
-    """Per arm against the baseline: all blocks of a claim, which one being chosen where there are several."""
+    """One chart per arm against the baseline, with the blocks of one claim; the reader selects the claim."""
     return [figure for claim in data.result.primary if (figure := _figure(data, claim)) is not None]
 
 

@@ -63,7 +63,7 @@ def _figure(data: StudyData, point: int) -> Figure | None:
 
 
 def _ticks(rows: Rows) -> list[float]:
-    """1, 2, 5, 10, 20, ... over the range; only powers of ten where that would be many."""
+    """1, 2, 5, 10, 20, ... over the range; only powers of ten over a wide range."""
     low = math.floor(math.log10(min(row["lowest"] for row in rows)))
     high = math.ceil(math.log10(max(row["highest"] for row in rows)))
     steps = (1, 2, 5) if high - low <= 3 else (1,)

@@ -1,4 +1,4 @@
-"""Throughput as lines over something that load points differ in, such as clients: median trials with every trial."""
+"""Throughput as lines over a dimension of the load points, such as clients: median trials, and every trial."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pgtrial.report.data import StudyData
 
 @dataclass(frozen=True)
 class Over:
-    """What the throughput is drawn over."""
+    """The dimension over which throughput is drawn."""
 
     title: str
     place: Callable[[LoadPoint], int]
@@ -37,11 +37,11 @@ class Readings:
 
     @property
     def places(self) -> list[int]:
-        """Where there is something to draw, in order."""
+        """The places of the levels, ascending."""
         return sorted({level["place"] for level in self.levels})
 
     def in_words(self) -> str:
-        """The medians in words, for those who cannot see the chart."""
+        """The medians as text, for readers who cannot see the chart."""
         return "; ".join(
             f"{level['arm']} at {level['where']} {level['tps']:,.0f}"
             + (f" {level['regime']} the change" if level["regime"] != "whole trial" else "")

@@ -18,7 +18,7 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 class Chart(alt.Chart):
-    """A chart whose channels may be strings without altair looking through its whole schema for each."""
+    """A chart that takes channels as strings without altair's search through its schema for each."""
 
     def encode(self, *args: Any, **channels: Any) -> Self:
         """A copy with these channels."""
@@ -26,7 +26,7 @@ class Chart(alt.Chart):
 
 
 def _channel(name: str, given: Any) -> Any:
-    """What altair makes of it as well, in 20 ms for each string."""
+    """The channel that altair makes of a string, without the 20 ms that it takes for each."""
     if isinstance(given, list):
         return [_channel(name, each) for each in given]
     return getattr(alt, f"{name[0].upper()}{name[1:]}")(given) if isinstance(given, str) else given
@@ -46,7 +46,7 @@ class Figure:
 
 
 class Canvas:
-    """Charts that are laid over each other, and their data, which stays apart: checking it would take seconds."""
+    """Charts in layers. Their data is kept outside of the charts, since altair would take seconds to check it."""
 
     def __init__(self) -> None:
         self._datasets: dict[str, list[dict[str, Any]]] = {}
@@ -60,7 +60,7 @@ class Canvas:
     def figure(
         self, title: str, layers: Sequence[alt.Chart], height: int, text: str, unit: str = "", *, wide: bool = False
     ) -> Figure:
-        """The layers as one figure, as wide as the page allows; `text` stands for it where it cannot be seen."""
+        """The layers as one figure, as wide as the page allows; `text` is the alternative text."""
         sized = alt.LayerChart(layer=list(layers), width="container", height=height, description=text)
         # the tests draw every chart in a browser; checking each against the schema takes a third of a report's time
         spec: dict[str, Any] = sized.to_dict(validate=False)

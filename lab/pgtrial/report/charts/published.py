@@ -1,4 +1,4 @@
-"""Published figures beside this study's: how far arms are apart as ratios, and tps over clients where both have that.
+"""Published figures beside this study's: ratios of the arms, and tps over clients if both studies have it.
 
 What is published is hollow and in a quiet colour, what was measured here is filled.
 """
@@ -88,7 +88,7 @@ def _ratios(contrasts: list[Contrast]) -> Figure:
 
 
 def _rows(contrasts: list[Contrast]) -> list[dict[str, Any]]:
-    """Each published ratio once, and under it what this study has."""
+    """Each published ratio once, followed by the ratios of this study."""
     rows: dict[str, dict[str, Any]] = {}
     for contrast in contrasts:
         where = ", ".join(part for part in (contrast.figure, contrast.at) if part)

@@ -78,7 +78,7 @@ def _figure(data: StudyData, primary: Claim) -> Figure | None:
 
 
 def _row(data: StudyData, claim: Claim) -> dict[str, Any] | None:
-    """A claim as drawn; before the first look the running estimate stands without an interval."""
+    """A claim as a row of the chart; before the first look the running estimate, without an interval."""
     value = claim.difference.value if claim.difference else claim.running
     if value is None:
         return None

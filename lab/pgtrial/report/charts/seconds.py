@@ -39,7 +39,7 @@ def seconds_axis(first: int, last: int) -> alt.X:
 
 
 def start_of_measuring(canvas: Canvas, first: int, last: int) -> list[Any]:
-    """A rule at zero, where that is inside the chart."""
+    """A rule at zero, if that is inside the chart."""
     if not first < 0 < last:
         return []
     rule = canvas.chart([{"at": 0}]).mark_rule(color="--soft", strokeDash=[3, 3])
@@ -56,7 +56,7 @@ def stacked(
     unit: str,
     columns: int | None = None,
 ) -> list[Any]:
-    """Layers with the parts on each other, in the order of `colours`; each has a value for every second.
+    """Layers with the parts stacked in the order of `colours`; each part has a value for every second.
 
     The axis ends at `most`, so that charts beside each other have one scale; the legend has `columns`, or one row.
     """
@@ -95,7 +95,7 @@ def small_lines(
     *,
     interpolate: Literal["linear", "step-after"] = "linear",
 ) -> Figure:
-    """One figure; arms without a line are left out of it, and keep their colour. Needs one line at least."""
+    """One figure with at least one line. Arms without a line are left out; the others keep their colours."""
     rows: list[dict[str, Any]] = [
         {"arm": arm, "s": [second for second, _ in line], "v": [float(f"{value:.4g}") for _, value in line]}
         for arm, line in lines.items()

@@ -89,7 +89,7 @@ _QUANTITIES = (
 
 
 def work_charts(data: StudyData) -> list[Figure]:
-    """The mean of an arm's trials; nothing where the host is not the lab's own."""
+    """The mean of an arm's trials; none if the host was not observed."""
     if not data.observed:
         return []
     step = bin_width(data)
@@ -152,7 +152,7 @@ _MOST_CHARTS = 16
 
 
 def provider_charts(data: StudyData) -> list[Figure]:
-    """The mean of an arm's trials, by the metrics that limit a server first."""
+    """The mean of an arm's trials, a chart per metric; the metrics that limit a server come first."""
     spans = [int(span) for frame in data.provider.values() for span in frame["span_s"].unique()]
     if not spans:
         return []
@@ -174,6 +174,6 @@ def provider_charts(data: StudyData) -> list[Figure]:
 
 
 def _provider_line(series: pl.DataFrame, metric: str, step: int) -> Line:
-    """The metric's values, the last one held until its time is over."""
+    """The metric's values; the last one is repeated at the end of its time."""
     line = list(series.filter(pl.col("name") == metric).select("second", "value").iter_rows())
     return [*line, *((second + step, value) for second, value in line[-1:])]

@@ -1,4 +1,4 @@
-"""How soon tasks were done, as a share of all of them, and what of their time was waiting for a connection."""
+"""The share of tasks that were done within a time, and how much of their time was waiting for a connection."""
 
 from __future__ import annotations
 

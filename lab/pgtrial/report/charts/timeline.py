@@ -16,7 +16,7 @@ _MOST_POINTS = 150
 
 
 def timelines(data: StudyData) -> list[Figure]:
-    """tps by second; the warm-up lies left of zero. A block can be singled out."""
+    """tps by second; the warm-up lies left of zero. The reader can select one block."""
     return [figure for point in range(len(data.plan.load_points)) if (figure := _figure(data, point)) is not None]
 
 

@@ -206,7 +206,7 @@ def _spread(spread: Spread) -> str:
 
 
 def regime_trial_table(data: StudyData) -> Table[tuple[CellRegimes, TrialRegime]]:
-    """Every trial that did not keep one level."""
+    """The trials that did not keep one level."""
     trials = [(cell, trial) for cell in data.result.regimes for trial in cell.not_flat]
     return Table(
         "Trials that did not keep one level: tps of each level, and where it ended.",

@@ -66,7 +66,7 @@ def wait_table(data: StudyData) -> Table[Load]:
 
 
 def sampler_table(data: StudyData) -> Table[tuple[str, list[Trial]]]:
-    """What observing cost, by arm."""
+    """CPU and time that the sampler took, by arm."""
     sampled = [
         (arm, [t for t in data.trials if t.arm == arm and "sampler" in t.server_deltas]) for arm in data.plan.arms
     ]

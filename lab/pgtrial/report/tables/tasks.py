@@ -1,4 +1,4 @@
-"""The table of criteria of a study on tasks, the published figures beside it, and where the time of a task went."""
+"""The table of criteria of a study on tasks, the published figures beside it, and the parts of a task's time."""
 
 from __future__ import annotations
 
