@@ -95,6 +95,14 @@ def test_a_role_that_may_not_set_is_told_so(given, workspace):
         checked(spec_of(dsn_of(given, user="bob"), {"work_mem": "8MB"}), workspace)
 
 
+def test_before_15_settings_take_a_superuser(start_cluster, workspace):
+    old = start_cluster(13)
+    with old.target.connect() as connection:
+        connection.execute("CREATE ROLE bob LOGIN")
+    with pytest.raises(StudyError, match=r"the role bob may not set work_mem .*; name a superuser in the dsn"):
+        checked(spec_of(dsn_of(old, user="bob"), {"work_mem": "8MB"}), workspace)
+
+
 def test_a_value_that_the_server_refuses_is_told_and_nothing_stays(given, workspace, tmp_path):
     arm = checked(spec_of(dsn_of(given), {"maintenance_work_mem": "20MB", "work_mem": "plenty"}), workspace)
     with pytest.raises(ArmError, match="invalid value for parameter"), arm.serve(NO_TABLES, tmp_path / "log", {}):

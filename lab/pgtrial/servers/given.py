@@ -319,9 +319,11 @@ def _previous_value(connection: _Connection, arm: str, name: str) -> str | None:
             "set it there yourself and remove it from the study"
         )
     if not _may_alter(connection, name) or (source == "configuration file" and file is None):
+        can_be_granted = connection.info.server_version >= 150000
+        grants = "grant it (GRANT ALTER SYSTEM ON PARAMETER, pg_read_all_settings)"
         raise StudyError(
             f"arms.{arm}: the role {connection.info.user} may not set {name} by ALTER SYSTEM and see its former value; "
-            "grant it (GRANT ALTER SYSTEM ON PARAMETER, pg_read_all_settings), or remove the setting from the study"
+            f"{grants if can_be_granted else 'name a superuser in the dsn'}, or remove the setting from the study"
         )
     return str(value) if file is not None and file.endswith("postgresql.auto.conf") else None
 
