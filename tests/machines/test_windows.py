@@ -11,7 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.machines.machine import HostError
-from pgtrial.machines.windows import command_line, drive_of, number, parse_told, part, quoted, rows, telling, whole
+from pgtrial.machines.windows import (
+    command_line,
+    drive_of,
+    number,
+    parse_reply,
+    part,
+    quoted,
+    reply_script,
+    rows,
+    whole,
+)
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -32,8 +42,8 @@ ANYTHING = st.recursive(
     ],
 )
 def test_one_object_is_read_whatever_surrounds_it(text):
-    assert part(parse_told(text), "a") == {"b": 1}
-    assert rows(parse_told(text), "a") == [{"b": 1}]
+    assert part(parse_reply(text), "a") == {"b": 1}
+    assert rows(parse_reply(text), "a") == [{"b": 1}]
 
 
 @pytest.mark.parametrize(
@@ -58,7 +68,7 @@ def test_numbers_are_read_as_such_and_as_text_of_any_language(value, read):
 
 @given(ANYTHING)
 def test_nothing_that_json_can_say_is_an_error(value):
-    told = parse_told(json.dumps({"a": value}))
+    told = parse_reply(json.dumps({"a": value}))
     assert all(isinstance(each, dict) for each in rows(told, "a"))
     assert isinstance(part(told, "a"), dict)
     assert number(value) is None or whole(value) == int(number(value) or 0)
@@ -66,7 +76,7 @@ def test_nothing_that_json_can_say_is_an_error(value):
 
 @given(st.text())
 def test_nothing_that_a_host_may_print_is_an_error(text):
-    assert isinstance(parse_told(text), dict)
+    assert isinstance(parse_reply(text), dict)
 
 
 @pytest.mark.parametrize(
@@ -88,5 +98,5 @@ def test_a_script_is_one_word_of_ascii_behind_the_options():
 
 
 def test_a_script_tells_its_parts_as_one_object():
-    script = telling({"a": "@{n='x'}", "b": quoted("it's")}, "$c = 1")
+    script = reply_script({"a": "@{n='x'}", "b": quoted("it's")}, "$c = 1")
     assert "$c = 1\n$told = @{\na = @{n='x'}\nb = 'it''s'\n} | ConvertTo-Json -Depth 4 -Compress" in script

@@ -12,13 +12,13 @@ from typing import Any
 
 from pgtrial.machines.machine import HostError, Machine
 
-Told = dict[str, Any]
+Reply = dict[str, Any]
 
 LONGEST_COMMAND = 8191
 """Characters of a command line of cmd.exe, the shell of OpenSSH for Windows unless somebody chose another one."""
 
 _COMMAND = "powershell -NoProfile -NonInteractive -OutputFormat Text -EncodedCommand "
-_TELLING = r"""$ErrorActionPreference = 'SilentlyContinue'
+_REPLY_SCRIPT = r"""$ErrorActionPreference = 'SilentlyContinue'
 $ProgressPreference = 'SilentlyContinue'
 {before}
 $told = @{{
@@ -59,9 +59,9 @@ def command_line(script: str) -> str:
     return command
 
 
-def telling(parts: Mapping[str, str], before: str = "") -> str:
+def reply_script(parts: Mapping[str, str], before: str = "") -> str:
     """The script that prints, as one JSON object, what expressions give; `before` are statements that they need."""
-    return _TELLING.format(before=before, parts="\n".join(f"{name} = {what}" for name, what in parts.items()))
+    return _REPLY_SCRIPT.format(before=before, parts="\n".join(f"{name} = {what}" for name, what in parts.items()))
 
 
 def quoted(text: str | Path) -> str:
@@ -75,7 +75,7 @@ def drive_of(directory: Path | None) -> str | None:
     return None if found is None else f"{found[1].upper()}:"
 
 
-def parse_told(text: str | None) -> Told:
+def parse_reply(text: str | None) -> Reply:
     """The JSON object in what was printed, whatever a shell said before and after it; {} where there is none."""
     text = (text or "").replace("\0", "")
     start, end = text.find("{"), text.rfind("}")
@@ -86,15 +86,15 @@ def parse_told(text: str | None) -> Told:
     return found if isinstance(found, dict) else {}
 
 
-def part(told: Told, name: str) -> Told:
-    """One object; {} where it was not told."""
-    found = rows(told, name)
+def part(reply: Reply, name: str) -> Reply:
+    """One object; {} where the reply lacks it."""
+    found = rows(reply, name)
     return found[0] if found else {}
 
 
-def rows(told: Told, name: str) -> list[Told]:
+def rows(reply: Reply, name: str) -> list[Reply]:
     """All objects of a list, of which ConvertTo-Json may have made one object; without nulls."""
-    found = told.get(name)
+    found = reply.get(name)
     return [each for each in (found if isinstance(found, list) else [found]) if isinstance(each, dict)]
 
 

@@ -11,12 +11,12 @@ from pgtrial.evidence.collect.collect import facts_of
 from pgtrial.evidence.collect.files import WindowsFiles
 from pgtrial.evidence.collect.place import backend_process
 from pgtrial.evidence.collect.subject import Subject
-from pgtrial.machines.windows import WindowsHost, command_line, parse_told
+from pgtrial.machines.windows import WindowsHost, command_line, parse_reply
 
 from .recordings import recorded
 
 DATA = Path("D:/pgdata")
-TOLD = parse_told(recorded("windows-cim.txt"))
+TOLD = parse_reply(recorded("windows-cim.txt"))
 
 
 class PlayedWindows(WindowsHost):
@@ -105,7 +105,7 @@ def test_disks_are_told_by_name_or_by_number(physical, rotational, bus):
 
 @pytest.mark.parametrize("said", [None, "", "not JSON", "[]", "{", '{"cpu":null,"system":[null],"disk":"none"}'])
 def test_what_powershell_does_not_tell_is_unknown(said):
-    told = parse_told(said)
+    told = parse_reply(said)
     for group in (windows.cpu_of(told), windows.memory_of(told), windows.hardware_of(told)):
         assert set(group.values()) == {None}
     assert {name for name, value in windows.system_of(told).items() if value is not None} == {"system"}

@@ -10,12 +10,12 @@ import pytest
 from pgtrial.evidence.observe.host import HostSampler, read_host
 from pgtrial.evidence.observe.system import Snapshot
 from pgtrial.evidence.observe.windows import Windows
-from pgtrial.machines.windows import Told, WindowsHost
+from pgtrial.machines.windows import Reply, WindowsHost
 
 from .test_host import served_by
 
 LINES = (Path(__file__).parent / "recorded/windows-look.txt").read_text().splitlines()
-TOLD: Told = json.loads("".join(line for line in LINES if not line.startswith("#")))
+TOLD: Reply = json.loads("".join(line for line in LINES if not line.startswith("#")))
 SESSION = 815
 
 
@@ -24,7 +24,7 @@ class Saying(WindowsHost):
 
     label = "somebody@windows"
 
-    def __init__(self, *told: Told | str):
+    def __init__(self, *told: Reply | str):
         self._told = [each if isinstance(each, str) else json.dumps(each) for each in told]
         self.scripts: list[str] = []
 
@@ -33,7 +33,7 @@ class Saying(WindowsHost):
         return self._told.pop(0) if len(self._told) > 1 else self._told[0]
 
 
-def without(*processes: int) -> Told:
+def without(*processes: int) -> Reply:
     return TOLD | {"processes": [each for each in TOLD["processes"] if each["ProcessId"] not in processes]}
 
 

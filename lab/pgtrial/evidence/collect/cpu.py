@@ -140,9 +140,9 @@ def hardware(subject: Subject) -> dict[str, Any]:
 
 def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:
     """The facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries, dmi-id)."""
-    found: dict[str, Any] = {name: _told(files.read(sys / "class/dmi/id" / file)) for name, file in _DMI.items()}
+    found: dict[str, Any] = {name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in _DMI.items()}
     if found["product"] is None:
-        found["product"] = _told(files.read(sys / _MODEL))
+        found["product"] = _filled(files.read(sys / _MODEL))
     return {**found, "firmware": _firmware(files, sys)}
 
 
@@ -152,6 +152,6 @@ def _firmware(files: Files, sys: Path) -> str | None:
     return "BIOS" if files.exists(sys / "class/dmi/id") else None
 
 
-def _told(text: str | None) -> str | None:
+def _filled(text: str | None) -> str | None:
     plain = (text or "").strip("\0 ")
     return None if plain.lower() in _EMPTY else plain or None

@@ -59,21 +59,21 @@ def parameters_of(files: Files, kind: str | None, mount_point: str | None, sourc
         return None
     match kind:
         case "ext2" | "ext3" | "ext4":
-            return _told(files.output("dumpe2fs", "-h", source), parse_dumpe2fs)
+            return _parse(files.output("dumpe2fs", "-h", source), parse_dumpe2fs)
         case "xfs":
-            return _told(files.output("xfs_info", mount_point), parse_xfs_info)
+            return _parse(files.output("xfs_info", mount_point), parse_xfs_info)
         case "btrfs":
-            return _told(files.output("btrfs", "filesystem", "df", mount_point), parse_btrfs_df)
+            return _parse(files.output("btrfs", "filesystem", "df", mount_point), parse_btrfs_df)
         case "zfs":
             wanted = ",".join(_ZFS)
-            return _told(files.output("zfs", "get", "-H", "-p", "-o", "property,value", wanted, source), parse_zfs_get)
+            return _parse(files.output("zfs", "get", "-H", "-p", "-o", "property,value", wanted, source), parse_zfs_get)
     return None
 
 
 def parse_dumpe2fs(text: str) -> Parameters:
     """`dumpe2fs -h`: what mkfs and tune2fs decided; no counts, no dates, and no marks of a mounted file system."""
-    told = parse_fields(text)
-    found = {name: told[label] for label, name in _EXT.items() if label in told}
+    fields = parse_fields(text)
+    found = {name: fields[label] for label, name in _EXT.items() if label in fields}
     if "features" in found:
         found["features"] = " ".join(word for word in found["features"].split() if word not in _EXT_MOMENTARY)
     return found
@@ -102,7 +102,7 @@ def parse_zfs_get(text: str) -> Parameters:
     return {pair[0]: pair[1] for pair in pairs if len(pair) == 2 and pair[1] != "-"}
 
 
-def _told(text: str | None, parse: Callable[[str], Parameters]) -> Parameters | None:
+def _parse(text: str | None, parse: Callable[[str], Parameters]) -> Parameters | None:
     return None if text is None else parse(text) or None
 
 
@@ -112,11 +112,11 @@ MOUNTINFO = "/proc/self/mountinfo"
 def volume_of(files: Files, path: Path) -> Mounted | None:
     """The mount that holds a path."""
     path = files.resolve(path)
-    told = files.read(MOUNTINFO) or files.output("mount")
-    if told is None and files.local:
+    mounts = files.read(MOUNTINFO) or files.output("mount")
+    if mounts is None and files.local:
         holding = [volume for volume in _known_to_python() if path.is_relative_to(volume.target)]
         return max(holding, key=lambda volume: len(volume.target.parts), default=None)
-    return mount_of(path, told or "")
+    return mount_of(path, mounts or "")
 
 
 def _known_to_python() -> list[Mounted]:

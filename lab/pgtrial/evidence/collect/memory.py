@@ -58,12 +58,12 @@ def memory(subject: Subject) -> dict[str, Any]:
 
 def _mb(kilobytes: str | None, size: int | None) -> int | None:
     """From the kernel's line (`2048 kB`), else from a size in bytes."""
-    told = number(kilobytes)
-    return told // 2**10 if told is not None else size // 2**20 if size is not None else None
+    known = number(kilobytes)
+    return known // 2**10 if known is not None else size // 2**20 if size is not None else None
 
 
 def huge_page_pools(files: Files, directory: Path) -> dict[str, int | None] | None:
-    """Pages reserved of each size that the processor has, by size in kB; None where the kernel tells of none."""
+    """Pages reserved of each size that the processor has, by size in kB; None where the kernel lists none."""
     sizes = {path.parent.name.removeprefix("hugepages-"): path for path in files.glob(directory / _POOL)}
     ordered = sorted(sizes, key=lambda size: int(size.removesuffix("kB")))
     return {size: number(files.read(sizes[size])) for size in ordered} or None

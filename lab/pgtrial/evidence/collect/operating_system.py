@@ -26,7 +26,7 @@ _ENGINES = {
     "garden": "garden",
     "machine.slice": "systemd-nspawn",
 }
-"""By what the paths of their control groups hold; the more telling first."""
+"""By what the paths of their control groups hold; the more specific first."""
 
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
@@ -84,9 +84,9 @@ def virtualisation(files: Files) -> str | None:
 
 
 def distribution(files: Files) -> str | None:
-    """The name of a Linux distribution with its version; None where nothing tells it."""
-    told = next(filter(None, map(files.read, _OS_RELEASE)), None)
-    return None if told is None else pretty_name(told)
+    """The name of a Linux distribution with its version; None if unknown."""
+    text = next(filter(None, map(files.read, _OS_RELEASE)), None)
+    return None if text is None else pretty_name(text)
 
 
 def pretty_name(text: str) -> str:
@@ -102,7 +102,7 @@ def _parameters(files: Files) -> list[str] | None:
 
 
 def _container(files: Files) -> str | None:
-    """By what containers leave behind, then by the control group of the first process; None where nothing is told."""
+    """By what containers leave behind, then by the control group of the first process; None if unknown."""
     if files.exists("/.dockerenv"):
         return "docker"
     if files.exists("/run/.containerenv"):

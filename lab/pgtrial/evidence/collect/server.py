@@ -126,7 +126,7 @@ def seen_on_its_host(subject: Subject) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Signs:
-    """What only one provider's servers have; any one of them tells."""
+    """What only one provider's servers have; any one of them is enough."""
 
     provider: str
     settings: frozenset[str] = frozenset()

@@ -8,7 +8,7 @@ from typing import Any
 
 from pgtrial.evidence.collect.files import POWERSHELL
 from pgtrial.evidence.collect.subject import Subject, collector
-from pgtrial.machines.windows import Told, drive_of, number, parse_told, part, quoted, rows, telling, whole
+from pgtrial.machines.windows import Reply, drive_of, number, parse_reply, part, quoted, reply_script, rows, whole
 
 Group = dict[str, Any]
 
@@ -106,27 +106,27 @@ def script(directory: Path | None) -> str:
     """The script for all of it, in one look."""
     drive = drive_of(directory)
     if drive is None:
-        return telling(_PARTS)
+        return reply_script(_PARTS)
     names = {"drive": drive, "letter": drive[0], "wal": quoted(f"{directory}/pg_wal")}
     volume = {name: what.format(**names) for name, what in _VOLUME.items()}
-    return telling(_PARTS | volume, _DISK.format(**names))
+    return reply_script(_PARTS | volume, _DISK.format(**names))
 
 
-def hardware_of(told: Told) -> Group:
+def hardware_of(reply: Reply) -> Group:
     """Names as on Linux."""
     return {
-        "vendor": _of(told, "system", "Manufacturer"),
-        "product": _of(told, "system", "Model"),
-        "board_vendor": _of(told, "board", "Manufacturer"),
-        "board": _of(told, "board", "Product"),
-        "bios_vendor": _of(told, "bios", "Manufacturer"),
-        "bios_version": _of(told, "bios", "SMBIOSBIOSVersion"),
+        "vendor": _of(reply, "system", "Manufacturer"),
+        "product": _of(reply, "system", "Model"),
+        "board_vendor": _of(reply, "board", "Manufacturer"),
+        "board": _of(reply, "board", "Product"),
+        "bios_vendor": _of(reply, "bios", "Manufacturer"),
+        "bios_version": _of(reply, "bios", "SMBIOSBIOSVersion"),
     }
 
 
-def cpu_of(told: Told) -> Group:
-    """Sums over the sockets; unknown if one of them does not tell."""
-    sockets = rows(told, "cpu")
+def cpu_of(reply: Reply) -> Group:
+    """Sums over the sockets; unknown if one of them does not report it."""
+    sockets = rows(reply, "cpu")
     first = sockets[0] if sockets else {}
     cache = whole(first.get("L3CacheSize"))
     return {
@@ -137,57 +137,57 @@ def cpu_of(told: Told) -> Group:
         "logical": _sum(sockets, "NumberOfLogicalProcessors"),
         "cache": f"{cache} KB" if cache else None,
         "max_mhz": whole(first.get("MaxClockSpeed")),
-        "governor": _plan(told.get("power")),
+        "governor": _plan(reply.get("power")),
     }
 
 
-def memory_of(told: Told) -> Group:
+def memory_of(reply: Reply) -> Group:
     """Memory that Windows may use, page files, modules. Who may lock large pages is not asked: it is unknown."""
-    size, modules = number(_of(told, "system", "TotalPhysicalMemory")), rows(told, "memory")
+    size, modules = number(_of(reply, "system", "TotalPhysicalMemory")), rows(reply, "memory")
     speeds = {whole(each.get("ConfiguredClockSpeed") or each.get("Speed")) for each in modules}
     return {
         "total_mb": None if size is None else int(size) // 2**20,
-        "swap_mb": _sum(rows(told, "pages"), "AllocatedBaseSize"),
-        "page_file_automatic": _of(told, "system", "AutomaticManagedPagefile"),
+        "swap_mb": _sum(rows(reply, "pages"), "AllocatedBaseSize"),
+        "page_file_automatic": _of(reply, "system", "AutomaticManagedPagefile"),
         "modules": len(modules) or None,
         "modules_mts": speeds.pop() if len(speeds) == 1 else None,
         "large_pages_privilege": None,
     }
 
 
-def system_of(told: Told) -> Group:
+def system_of(reply: Reply) -> Group:
     """The hypervisor by the names that makers of virtual machines give them."""
     return {
         "system": "Windows",
-        "distribution": _of(told, "os", "Caption"),
-        "kernel": _of(told, "os", "Version"),
-        "virtualisation": _virtualisation(told),
-        "ticks_per_s": whole(told.get("ticks")),
-        "time_synchronisation": _text(told.get("time")),
+        "distribution": _of(reply, "os", "Caption"),
+        "kernel": _of(reply, "os", "Version"),
+        "virtualisation": _virtualisation(reply),
+        "ticks_per_s": whole(reply.get("ticks")),
+        "time_synchronisation": _text(reply.get("time")),
     }
 
 
-def storage_of(told: Told, directory: Path) -> Group:
+def storage_of(reply: Reply, directory: Path) -> Group:
     """File system and disk of a directory with a drive letter; a network share has no disk here."""
-    disk, drive = part(told, "disk"), drive_of(directory)
+    disk, drive = part(reply, "disk"), drive_of(directory)
     size = number(disk.get("Size"))
-    media = _named(part(told, "physical").get("MediaType"), _MEDIA)
-    local = whole(_of(told, "volume", "DriveType")) in (None, _LOCAL_DISK)
+    media = _named(part(reply, "physical").get("MediaType"), _MEDIA)
+    local = whole(_of(reply, "volume", "DriveType")) in (None, _LOCAL_DISK)
     disk_number = whole(disk.get("Number"))
     return {
-        "filesystem": _of(told, "volume", "FileSystem"),
+        "filesystem": _of(reply, "volume", "FileSystem"),
         "mount_point": None if drive is None else f"{drive}/",
-        "on_this_host": None if "volume" not in told else local,
-        "allocation_unit": whole(told.get("unit")),
+        "on_this_host": None if "volume" not in reply else local,
+        "allocation_unit": whole(reply.get("unit")),
         "device": None if disk_number is None else f"disk {disk_number}",
         "device_model": _text(disk.get("FriendlyName")),
         "device_firmware": _text(disk.get("FirmwareVersion")),
         "device_mb": None if size is None else int(size) // 2**20,
-        "bus": _named(part(told, "physical").get("BusType", disk.get("BusType")), _BUSES),
+        "bus": _named(part(reply, "physical").get("BusType", disk.get("BusType")), _BUSES),
         "rotational": _SPINS.get(media or ""),
         "logical_block": whole(disk.get("LogicalSectorSize")),
         "physical_block": whole(disk.get("PhysicalSectorSize")),
-        "wal_link": _wal_link(told.get("wal")),
+        "wal_link": _wal_link(reply.get("wal")),
     }
 
 
@@ -197,14 +197,14 @@ def _wal_link(targets: Any) -> str | None:
     return found[0] if found else None
 
 
-def _plan(told: Any) -> str | None:
+def _plan(reply: Any) -> str | None:
     """`Power Scheme GUID: 8c5e7fda-... (High performance)`, of which only the GUID is the same in all languages."""
-    found = _PLAN.search(told) if isinstance(told, str) else None
+    found = _PLAN.search(reply) if isinstance(reply, str) else None
     return None if found is None else _PLANS.get(found[1].lower(), found[2] or found[1].lower())
 
 
-def _virtualisation(told: Told) -> str | None:
-    name = f"{_of(told, 'system', 'Manufacturer') or ''} {_of(told, 'system', 'Model') or ''}".strip()
+def _virtualisation(reply: Reply) -> str | None:
+    name = f"{_of(reply, 'system', 'Manufacturer') or ''} {_of(reply, 'system', 'Model') or ''}".strip()
     if not name:
         return None
     return name if any(mark in name for mark in _HYPERVISORS) else "none"
@@ -217,8 +217,8 @@ def _named(value: Any, names: dict[int, str]) -> str | None:
     return None if name in ("Unspecified", "Unknown") else name
 
 
-def _of(told: Told, name: str, key: str) -> Any:
-    value = part(told, name).get(key)
+def _of(reply: Reply, name: str, key: str) -> Any:
+    value = part(reply, name).get(key)
     return _text(value) if isinstance(value, str) else value
 
 
@@ -226,10 +226,10 @@ def _text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
 
 
-def _sum(found: list[Told], key: str) -> int | None:
+def _sum(found: list[Reply], key: str) -> int | None:
     numbers = [whole(each.get(key)) for each in found]
     return sum(one for one in numbers if one is not None) if numbers and None not in numbers else None
 
 
-def _asked(subject: Subject) -> Told:
-    return parse_told(subject.host.output(*POWERSHELL, script(subject.data_directory)))
+def _asked(subject: Subject) -> Reply:
+    return parse_reply(subject.host.output(*POWERSHELL, script(subject.data_directory)))

@@ -35,7 +35,7 @@ _CHECKPOINTER_OLD = """SELECT checkpoints_timed AS num_timed, checkpoints_req AS
 _WAL_IO_18 = "SELECT sum(writes) AS wal_write, sum(fsyncs) AS wal_sync FROM pg_stat_io WHERE object = 'wal'"
 _BUFFERS_16 = """SELECT coalesce(sum(writes) FILTER (WHERE object = 'relation'), 0) AS buffers_written
     FROM pg_stat_io"""
-"""Pages written by whomever. Before 16 nothing tells them from those that were added to tables."""
+"""Pages written by any process. Before 16 they cannot be distinguished from pages that were added to tables."""
 _NOT_COUNTERS = {"datid", "numbackends"}
 _MOVED = {"checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint"}
 

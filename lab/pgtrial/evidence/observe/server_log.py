@@ -32,7 +32,7 @@ def last_lines(log: Path, begin: int = 0) -> list[str]:
 
 
 def telling_lines(text: str) -> list[str]:
-    """The last of the telling lines of a log; a PANIC is always among them."""
+    """The last lines of a log that say why a server ended; a PANIC is always among them."""
     seen: dict[str, int] = {}
     first: dict[str, str] = {}
     for line in text.splitlines():
@@ -51,6 +51,6 @@ def telling_lines(text: str) -> list[str]:
 
 
 def panic(lines: list[str]) -> str | None:
-    """The first PANIC among telling lines, without its time."""
+    """The first PANIC among such lines, without its time."""
     found = next((line for line in lines if "PANIC: " in line), None)
     return found and found[found.index("PANIC: ") :]

@@ -44,7 +44,7 @@ _MOVED = frozenset({"pg_stat_checkpointer"})
 """Versions that lack it have its counters in another source."""
 
 GAUGES = frozenset({"pg_locks"})
-"""Sources that tell a state, not what has happened since the start."""
+"""Sources that are a state, not a count since the start."""
 
 _NOT_COUNTERS = frozenset({"datid", "numbackends"})
 
@@ -162,7 +162,7 @@ _ACTIVITY = f"""SELECT {{backend_type}}, wait_event_type, wait_event, state, cou
 def read_waits(session: Session) -> tuple[Doings, bool]:
     """The sessions of the server but the lab's own, and whether some are hidden from this role. Raises psycopg.Error.
 
-    Of what a role may not see PostgreSQL tells the process, but neither its type nor its waits.
+    Of a session that a role may not see PostgreSQL shows the process, but neither its type nor its waits.
     """
     rows = session.execute(_ACTIVITY.format(backend_type=backend_type(session)).encode()).fetchall()
     seen = {(row[0], row[1], row[2], row[3]): int(row[4]) for row in rows if row[0] is not None}

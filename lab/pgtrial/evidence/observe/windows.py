@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pgtrial.evidence.observe.system import Snapshot, known
-from pgtrial.machines.windows import Told, WindowsHost, drive_of, number, parse_told, part, rows, telling, whole
+from pgtrial.machines.windows import Reply, WindowsHost, drive_of, number, parse_reply, part, reply_script, rows, whole
 
 _PER_S = 1e7
 """Times of raw counters and of processes are in 100 ns (PERF_100NSEC_TIMER; Win32_Process.KernelModeTime)."""
@@ -60,7 +60,7 @@ class Windows:
         self._clock = clock
         drive = drive_of(data_directory)
         disk = {} if drive is None else {"disk": _DISK.format(drive=drive)}
-        self._script = telling(_PARTS | disk)
+        self._script = reply_script(_PARTS | disk)
         self._next = float("-inf")
         self._server = _Server(session)
 
@@ -68,7 +68,7 @@ class Windows:
         """One round trip, or none and an empty snapshot while that would be too soon. Raises HostTrouble."""
         if self._clock() < self._next:
             return Snapshot()
-        values = parse_told(self._host.powershell(self._script))
+        values = parse_reply(self._host.powershell(self._script))
         # of PowerShell, without what Windows does for it elsewhere
         took_s = (number(values.get("own")) or 0.0) / _PER_S
         self._next = self._clock() + took_s / (_MOST_OF_HOST * max(1, len(rows(values, "cpu"))))
@@ -98,7 +98,7 @@ class _Server:
         self._last: dict[tuple[int, object], float] = {}
         self._ended_s = 0.0
 
-    def cpu(self, values: Told) -> dict[str, float]:
+    def cpu(self, values: Reply) -> dict[str, float]:
         """server_cpu_s; nothing where the lab's session is not among the host's processes."""
         processes = rows(values, "processes")
         parents = {whole(each.get("ProcessId")): whole(each.get("ParentProcessId")) for each in processes}
@@ -116,8 +116,8 @@ class _Server:
         return {"server_cpu_s": self._ended_s + sum(now.values())}
 
 
-def _cpu(values: Told) -> dict[str, float]:
-    """All CPUs together, seconds by mode; nothing unless each tells all of them.
+def _cpu(values: Reply) -> dict[str, float]:
+    """All CPUs together, seconds by mode; nothing unless each reports all of them.
 
     Interrupts and deferred procedure calls, which are in the privileged time, are counted apart as on Linux.
     """
@@ -138,7 +138,7 @@ def _cpu(values: Told) -> dict[str, float]:
     return whole_s | ({} if switches is None else {"context_switches": switches})
 
 
-def _memory(values: Told) -> dict[str, float]:
+def _memory(values: Reply) -> dict[str, float]:
     available, modified = number(values.get("AvailableBytes")), number(values.get(_MODIFIED))
     cached = [number(values.get(name)) for name in _CACHED]
     found = {
@@ -149,9 +149,9 @@ def _memory(values: Told) -> dict[str, float]:
     return {name: count for name, count in found.items() if count is not None}
 
 
-def _own_s(values: Told, session: int) -> float | None:
+def _own_s(values: Reply, session: int) -> float | None:
     return next((_cpu_s(each) for each in rows(values, "processes") if whole(each.get("ProcessId")) == session), None)
 
 
-def _cpu_s(process: Told) -> float:
+def _cpu_s(process: Reply) -> float:
     return sum(number(process.get(f"{mode}ModeTime")) or 0.0 for mode in ("Kernel", "User")) / _PER_S

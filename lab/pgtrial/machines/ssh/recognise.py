@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pgtrial.machines.ssh.complaints import Dropped, Unreachable, no_posix_shell
 from pgtrial.machines.ssh.connection import Connection
-from pgtrial.machines.windows import command_line, parse_told, telling
+from pgtrial.machines.windows import command_line, parse_reply, reply_script
 
 _TIMEOUT_S = 60.0
 """Of the first PowerShell after a start of Windows, too."""
@@ -29,8 +29,8 @@ def answers_to_powershell(connection: Connection) -> bool:
     system, said = _uname(connection)
     if system is not None:
         return False
-    _, output, errors = asked(connection, command_line(telling({"windows": "$env:OS"})))
-    if parse_told(output).get("windows") != "Windows_NT":
+    _, output, errors = asked(connection, command_line(reply_script({"windows": "$env:OS"})))
+    if parse_reply(output).get("windows") != "Windows_NT":
         raise Unreachable(
             f"{connection.login} answers neither as a POSIX shell nor with PowerShell, by which pgtrial would look at "
             f"the host; give it another login, or leave ssh out; it said {_short(said or output + errors)!r}"
