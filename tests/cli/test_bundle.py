@@ -71,9 +71,8 @@ def test_a_bundle_is_read_as_its_directory_is(pgtrial, study, tmp_path):
 
 def test_the_page_of_a_bundle_is_written_beside_it_or_where_it_is_asked_for(pgtrial, study, tmp_path):
     shutil.copy(BUNDLE, tmp_path / "b.tar.xz")
-    for _ in range(2):
-        done = pgtrial("report", "b.tar.xz", cwd=tmp_path)
-        assert (done.returncode, done.stdout) == (0, "b.html\n")
+    done = pgtrial("report", "b.tar.xz", cwd=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "b.html\n")
     assert pgtrial("report", "b.tar.xz", "-o", "b.md", cwd=tmp_path).stdout == "b.md\n"
     assert pgtrial("report", "s", cwd=tmp_path).stdout == "s/report.html\n"
     assert (tmp_path / "b.html").read_text() == (study / "report.html").read_text()
