@@ -67,9 +67,22 @@ def test_all_looks_and_claims_together_never_spend_more_than_five_percent(claims
 
 @pytest.mark.parametrize("max_blocks", [8, 10, 12, 13, 59, 450, 500])
 def test_any_plan_spends_at_most_five_percent(max_blocks):
-    planned = p8.looks(max_blocks)
-    assert planned[-1] == max_blocks
-    assert sum(attained_level(look.blocks, look.alpha) for look in p8.schedule(planned)) <= 0.05
+    for claims in range(1, 5):
+        planned = p8.looks(max_blocks, claims)
+        assert planned == sorted(set(planned))
+        assert planned[-1:] == ([max_blocks] if max_blocks >= p8.first_look(claims) else [])
+        spent = sum(claims * attained_level(look.blocks, look.alpha / claims) for look in p8.schedule(planned))
+        assert spent <= 0.05
+
+
+@pytest.mark.parametrize(("claims", "first"), [(1, 8), (2, 9), (3, 10), (4, 10), (5, 11), (8, 11)])
+def test_the_first_look_is_the_first_block_that_can_decide(claims, first):
+    assert p8.first_look(claims) == first
+    alpha = p8.ALPHAS[0] / claims
+    assert p8.interval(np.full(first, 0.1), alpha).low > 0
+    assert p8.interval(np.full(first - 1, 0.1), alpha).low == -math.inf
+    assert p8.looks(40, claims) == [first, *(look for look in (12, 18, 27, 40) if look > first)]
+    assert p8.looks(first - 1, claims) == []
 
 
 def test_an_end_between_two_looks_is_a_look_with_the_next_error():

@@ -58,7 +58,7 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         arms=arms,
         load_points=points,
         max_blocks=max_blocks,
-        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks),
+        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, len(arms) - 1),
         margin=spec.verdict.margin,
         stop_early=spec.verdict.stop_early,
         allow_busy_client=spec.verdict.allow_busy_client,
@@ -101,7 +101,7 @@ def study_estimate(spec: StudySpec, plan: Plan) -> float:
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
     """The first planned look at which a verdict on every arm is possible at all."""
     claims = len(spec.arms) - 1
-    return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.fewest_blocks(claims)
+    return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.first_look(claims)
 
 
 def declared(spec: StudySpec, arm: str) -> list[str]:
@@ -143,7 +143,7 @@ def _max_blocks(spec: StudySpec, block_s: float) -> int:
     if spec.verdict.blocks is not None:
         return spec.verdict.blocks
     affordable = int(spec.verdict.budget / block_s)
-    floor = p8.fewest_blocks(len(spec.arms) - 1)
+    floor = p8.first_look(len(spec.arms) - 1)
     if affordable < floor:
         enough = f"{math.ceil(floor * block_s / 60)}min"
         raise StudyError(
@@ -151,8 +151,7 @@ def _max_blocks(spec: StudySpec, block_s: float) -> int:
             f'{format_duration(spec.verdict.budget)} holds {affordable}; set [verdict] budget = "{enough}" or more, '
             "shorten the trials, or use fewer load points"
         )
-    within = itertools.takewhile(lambda look: look.blocks <= affordable, p8.open_ended_looks())
-    return max(look.blocks for look in within)
+    return affordable
 
 
 def _order(arms: list[str], points: int, blocks: int, seed: int) -> Iterator[PlannedTrial]:

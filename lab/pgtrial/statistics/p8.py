@@ -16,7 +16,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import chain, count, islice
+from itertools import chain, count, islice, takewhile
 from typing import Literal
 
 import numpy as np
@@ -128,17 +128,23 @@ def _open_end() -> Iterator[Look]:
         yield Look(blocks, _OPEN_END_ALPHA * 0.5**step)
 
 
-def looks(max_blocks: int) -> list[int]:
-    """The looks, in blocks, of a study that ends after `max_blocks` at the latest.
+def first_look(claims: int = 1) -> int:
+    """The fewest blocks at which `claims` that share the first look's error can be decided: 8, or 9 for two claims."""
+    return next(blocks for blocks in count(LOOKS[0]) if can_decide(Look(blocks, ALPHAS[0]), claims))
 
-    An end that is fixed beforehand and falls between two looks of the table is a look too, with the error of the next.
+
+def looks(max_blocks: int, claims: int = 1) -> list[int]:
+    """The looks, in blocks, of a study of `claims` primary claims that ends after `max_blocks` at the latest.
+
+    No error is spent before a verdict is possible: the first look is `first_look`, then those of the table follow. An end
+    that is fixed beforehand and falls between two looks is a look too, with the error of the next.
     """
-    planned: list[int] = []
-    for look in open_ended_looks():
-        if look.blocks >= max_blocks:
-            break
-        planned.append(look.blocks)
-    return [*planned, max_blocks] if max_blocks >= LOOKS[0] else planned
+    first = first_look(claims)
+    if max_blocks < first:
+        return []
+    table = (look.blocks for look in open_ended_looks())
+    between = takewhile(lambda blocks: blocks < max_blocks, (blocks for blocks in table if blocks > first))
+    return sorted({first, *between, max_blocks})
 
 
 def schedule(planned: Sequence[int]) -> list[Look]:

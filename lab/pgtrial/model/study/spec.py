@@ -36,7 +36,7 @@ class VerdictSection(Section):
 
     margin: Share = Field(0.01, gt=0, lt=1, description="Differences smaller than this count as equivalent.")
     blocks: int | None = Field(
-        None, ge=1, description="Blocks at most; default: as many as the budget holds, at the planned looks."
+        None, ge=1, description="Blocks at most; default: as many as the budget holds."
     )
     budget: Seconds = Field(
         3600.0,
