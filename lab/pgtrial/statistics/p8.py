@@ -136,8 +136,8 @@ def first_look(claims: int = 1) -> int:
 def looks(max_blocks: int, claims: int = 1) -> list[int]:
     """The looks, in blocks, of a study of `claims` primary claims that ends after `max_blocks` at the latest.
 
-    No error is spent before a verdict is possible: the first look is `first_look`, then those of the table follow. An end
-    that is fixed beforehand and falls between two looks is a look too, with the error of the next.
+    No error is spent before a verdict is possible: the first look is `first_look`, then those of the table follow. An
+    end that is fixed beforehand and falls between two looks is a look too, with the error of the next.
     """
     first = first_look(claims)
     if max_blocks < first:

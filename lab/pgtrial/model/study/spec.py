@@ -35,9 +35,7 @@ class VerdictSection(Section):
     """The rule, fixed before the first trial."""
 
     margin: Share = Field(0.01, gt=0, lt=1, description="Differences smaller than this count as equivalent.")
-    blocks: int | None = Field(
-        None, ge=1, description="Blocks at most; default: as many as the budget holds."
-    )
+    blocks: int | None = Field(None, ge=1, description="Blocks at most; default: as many as the budget holds.")
     budget: Seconds = Field(
         3600.0,
         gt=0,
