@@ -2,6 +2,7 @@
 //! delay. The throughput that a client reaches against it is the client's own limit, and the latencies that the client
 //! reports can be checked.
 
+mod copy_in;
 mod delay;
 mod extended;
 mod listening;

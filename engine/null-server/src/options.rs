@@ -30,44 +30,25 @@ impl Options {
 
 type Row = OptionRow<Options, String, ()>;
 
+#[rustfmt::skip]
 const TABLE: &[Row] = &[
-    Row::text("--socket-dir DIR", (), "listen on the Unix socket .s.PGSQL.PORT in this directory", |options| {
-        &mut options.socket_dir
-    }),
-    Row::value("--port N", (), "the port in that socket's name (default: 5432)", |options, value| {
-        set(&mut options.port, number(value, 1..=65_535).map(|port| port as u16))
-    }),
-    Row::value(
-        "--listen [HOST:]PORT",
-        (),
-        "listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one",
-        |options, value| set(&mut options.address, address(value.text)),
-    ),
-    Row::value("--threads N", (), "threads that serve clients (default: 1)", |options, value| {
-        set(&mut options.threads, number(value, 1..=1024).map(|threads| threads as usize))
-    }),
-    Row::value(
-        "--delay DELAY",
-        (),
+    Row::text("--socket-dir DIR", (), "listen on the Unix socket .s.PGSQL.PORT in this directory",
+        |o| &mut o.socket_dir),
+    Row::value("--port N", (), "the port in that socket's name (default: 5432)",
+        |o, v| set(&mut o.port, number(v, 1..=65_535).map(|port| port as u16))),
+    Row::value("--listen [HOST:]PORT", (), "listen on this TCP address (default host: 127.0.0.1); port 0 takes a free one",
+        |o, v| set(&mut o.address, address(v.text))),
+    Row::value("--threads N", (), "threads that serve clients (default: 1)",
+        |o, v| set(&mut o.threads, number(v, 1..=1024).map(|threads| threads as usize))),
+    Row::value("--delay DELAY", (),
         "how long each statement takes (default: 0):\n\
          \x20                          500us, uniform:1ms..2ms, exponential:MEAN, lognormal:MEDIAN..P99, \
          mix:0.9*100us,0.1*10ms",
-        |options, value| {
-            let delay = Delay::parse(value.text);
-            set(&mut options.delay, delay.map_err(|reason| format!("--delay {}: {reason}", value.text)))
-        },
-    ),
-    Row::value("--seed N", (), "seed of the delays (default: 0)", |options, value| {
-        set(&mut options.seed, number(value, 0..=u64::MAX))
-    }),
-    Row::value(
-        "--max-connections N",
-        (),
-        "refuse further clients (default: as many as files can be open)",
-        |options, value| {
-            set(&mut options.max_connections, number(value, 1..=1 << 24).map(|connections| connections as usize))
-        },
-    ),
+        |o, v| set(&mut o.delay, Delay::parse(v.text).map_err(|reason| format!("--delay {}: {reason}", v.text)))),
+    Row::value("--seed N", (), "seed of the delays (default: 0)",
+        |o, v| set(&mut o.seed, number(v, 0..=u64::MAX))),
+    Row::value("--max-connections N", (), "reject further clients (default: as many as files can be open)",
+        |o, v| set(&mut o.max_connections, number(v, 1..=1 << 24).map(|connections| connections as usize))),
     Row::action("--help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
 ];
 
@@ -77,7 +58,7 @@ fn help() -> String {
     format!(
         "\
 pgtrial-engine null-server speaks PostgreSQL's protocol and answers any statement at once, with nothing behind it:
-what a client reaches against it is the client's own ceiling.
+what a client reaches against it is the client's own limit.
 
 Usage:
   pgtrial-engine null-server [OPTION]...

@@ -44,7 +44,7 @@ pub struct Shared {
     pub open: AtomicUsize,
 }
 
-struct Client {
+struct ServedClient {
     socket: Socket,
     session: Session,
     /// Bytes that wait for the end of a statement or for the rest of their message, from `kept_at` on.
@@ -77,7 +77,7 @@ pub struct Serving {
     inbox: Receiver<Accepted>,
     readiness: Readiness,
     clock: Clock,
-    clients: Vec<Option<Client>>,
+    clients: Vec<Option<ServedClient>>,
     /// Free places in `clients`.
     free: Vec<usize>,
     /// When statements end, and the clients they belong to.
@@ -178,7 +178,7 @@ impl Serving {
             }
             let mut source = SourceFd(&socket.as_raw_fd());
             self.readiness.registry().register(&mut source, Token(index), Interest::READABLE)?;
-            self.clients[index] = Some(Client {
+            self.clients[index] = Some(ServedClient {
                 socket,
                 session,
                 kept: Vec::new(),
@@ -235,7 +235,7 @@ struct Step<'a> {
 impl Step<'_> {
     /// Answers what was kept, then one buffer of new bytes.
     #[inline]
-    fn drive(&mut self, client: &mut Client) -> io::Result<Next> {
+    fn drive(&mut self, client: &mut ServedClient) -> io::Result<Next> {
         if client.waits_for_write && !self.flush(client)? {
             return Ok(Next::Wait);
         }
@@ -247,7 +247,7 @@ impl Step<'_> {
     }
 
     #[inline]
-    fn receive(&mut self, client: &mut Client) -> io::Result<Next> {
+    fn receive(&mut self, client: &mut ServedClient) -> io::Result<Next> {
         let read = match client.socket.read(self.buffer) {
             Ok(0) => return Ok(Next::Close),
             Ok(read) => read,
@@ -273,7 +273,7 @@ impl Step<'_> {
     }
 
     #[inline]
-    fn answer_kept(&mut self, client: &mut Client) -> io::Result<Next> {
+    fn answer_kept(&mut self, client: &mut ServedClient) -> io::Result<Next> {
         let (used, turn) = client.session.answer(&client.kept[client.kept_at..], self.setup);
         client.kept_at += used;
         if client.kept_at == client.kept.len() {
@@ -285,7 +285,7 @@ impl Step<'_> {
 
     /// Sends the output, or notes when a delay ends.
     #[inline]
-    fn end_turn(&mut self, client: &mut Client, turn: Turn) -> io::Result<Next> {
+    fn end_turn(&mut self, client: &mut ServedClient, turn: Turn) -> io::Result<Next> {
         match turn {
             Turn::Hold(delay) => {
                 self.due = Some(client.began + delay);
@@ -298,7 +298,7 @@ impl Step<'_> {
 
     /// Sends the output. Returns false if the socket does not accept all of it; it is reported when it accepts more.
     #[inline]
-    fn flush(&mut self, client: &mut Client) -> io::Result<bool> {
+    fn flush(&mut self, client: &mut ServedClient) -> io::Result<bool> {
         let out = &mut client.session.out;
         let mut sent = 0;
         while sent < out.len() {

@@ -5,6 +5,7 @@ use ground::clock::Nanos;
 use ground::random::Random;
 use wire::frame::Header;
 
+use crate::copy_in::CopyIn;
 use crate::delay::Delay;
 use crate::extended::{Named, Portal, Prepared};
 use crate::messages::{self, EncodedRows, FAILED, IDLE, IN_TRANSACTION};
@@ -236,7 +237,7 @@ impl Session {
             Kind::Empty => messages::bare(out, b'I'),
             Kind::CopyIn => {
                 messages::copy_response(out, b'G');
-                self.copying = Some(CopyIn { is_extended: portal.is_some(), ..CopyIn::default() });
+                self.copying = Some(CopyIn::new(portal.is_some()));
             }
             Kind::CopyOut => {
                 messages::copy_response(out, b'H');
@@ -363,68 +364,4 @@ impl Session {
 /// The text that begins `bytes`, up to its zero byte.
 fn until_zero(bytes: &[u8]) -> &[u8] {
     bytes.split(|byte| *byte == 0).next().unwrap_or_default()
-}
-
-/// COPY FROM STDIN in text format: the rows are counted, not stored.
-#[derive(Debug, Default)]
-struct CopyIn {
-    /// Whether Execute began it, not a simple query.
-    is_extended: bool,
-    rows: u64,
-    /// The current line, cut to [`CopyIn::KEPT`] bytes.
-    line: Vec<u8>,
-}
-
-impl CopyIn {
-    /// The line that ends the data of old clients.
-    const END_MARKER: &[u8] = b"\\.";
-
-    /// Enough bytes of a line to recognise the end marker.
-    const KEPT: usize = 3;
-
-    /// Counts the lines of one message. A line may continue in the next message.
-    fn add(&mut self, data: &[u8]) {
-        for (number, piece) in data.split(|byte| *byte == b'\n').enumerate() {
-            if number > 0 {
-                self.end_line();
-            }
-            let room = Self::KEPT - self.line.len();
-            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
-        }
-    }
-
-    /// Returns the number of rows after the last message. The last line needs no line feed.
-    fn finish(&mut self) -> u64 {
-        if !self.line.is_empty() {
-            self.end_line();
-        }
-        self.rows
-    }
-
-    fn end_line(&mut self) {
-        self.rows += u64::from(self.line != Self::END_MARKER);
-        self.line.clear();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_counted_however_they_are_cut() {
-        let data = b"1\tone\n2\ttwo\n\n\\.x\n3\n\\.\n";
-        for size in 1..=data.len() {
-            let mut copying = CopyIn::default();
-            data.chunks(size).for_each(|chunk| copying.add(chunk));
-            assert_eq!(copying.finish(), 5, "in pieces of {size}");
-        }
-    }
-
-    #[test]
-    fn a_last_line_needs_no_line_feed() {
-        let mut copying = CopyIn::default();
-        copying.add(b"1\n2");
-        assert_eq!(copying.finish(), 2);
-    }
 }

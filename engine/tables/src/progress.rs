@@ -1,10 +1,10 @@
 //! The progress of a table: pgbench's lines, overwritten in place on a terminal, or a bar.
 
 use std::io::{IsTerminal, stderr};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Instant;
 
 use ground::output::print_stderr;
+use parking_lot::Mutex;
 
 /// Seconds between lines with `--quiet`.
 const QUIET_INTERVAL_S: f64 = 5.0;
@@ -59,7 +59,7 @@ impl Progress {
 
     /// Adds generated rows, and prints what is due.
     pub fn advance(&self, rows: u64) {
-        let mut shown = self.lock();
+        let mut shown = self.shown.lock();
         let before = shown.done;
         shown.done += rows;
         let (done, elapsed) = (shown.done, self.began.elapsed().as_secs_f64());
@@ -90,15 +90,10 @@ impl Progress {
 
     /// Removes the last line from a terminal.
     pub fn clear(&self) {
-        let width = self.lock().width;
+        let width = self.shown.lock().width;
         if self.is_terminal && width > 0 {
             print_stderr(format_args!("{:width$}\r", ""));
         }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Shown> {
-        // The state is valid even if another thread panicked.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn line(&self, row: u64, elapsed: f64) -> String {

@@ -1,7 +1,8 @@
 //! What both makers of tables ask of a session, and the errors of making tables.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use wire::OpenError;
 use wire::error::ConnectionError;
 use wire::session::{CopyError, Row, Session};
@@ -77,7 +78,7 @@ impl Backends {
     pub(crate) fn add(&self, session: &mut Session) -> Result<(), LoadError> {
         let sql = format!("select {BACKEND} from pg_catalog.pg_stat_activity where pid = pg_catalog.pg_backend_pid()");
         let rows = query(session, &sql)?;
-        self.lock().extend(rows.into_iter().flatten().flatten());
+        self.0.lock().extend(rows.into_iter().flatten().flatten());
         Ok(())
     }
 
@@ -87,12 +88,8 @@ impl Backends {
         let sql = format!(
             "select pg_catalog.pg_cancel_backend(pid) from pg_catalog.pg_stat_activity \
              where {BACKEND} = any ('{{{}}}'::text[])",
-            self.lock().join(",")
+            self.0.lock().join(",")
         );
         session.query(&sql).map(drop).map_err(|error| error.to_string())
-    }
-
-    fn lock(&self) -> MutexGuard<'_, Vec<String>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -7,7 +7,7 @@ mod cursor;
 pub mod error;
 pub mod frame;
 #[cfg(test)]
-mod hostile;
+mod hostile_tests;
 mod opening;
 pub mod params;
 pub mod reply;

@@ -18,8 +18,9 @@ pub trait Program {
     /// Starts a transaction: chooses a script with the thread's generator and returns its index.
     fn begin(&mut self, choose: &mut Random) -> usize;
 
-    /// Starts the same transaction again after a failure, with the random state that it began with.
-    fn retry(&mut self);
+    /// Starts the same transaction again after a failure, with the random state that it began with. A program whose run
+    /// retries nothing need not implement it.
+    fn retry(&mut self) {}
 
     /// Returns the next action. The event loop calls it when the previous action is complete.
     fn next_action(&mut self) -> Action<'_>;

@@ -28,39 +28,25 @@ pub struct Step {
     run: fn(&mut Loader) -> Result<(), LoadError>,
 }
 
+const fn step(
+    letter: char,
+    announcement: &'static str,
+    name: &'static str,
+    run: fn(&mut Loader) -> Result<(), LoadError>,
+) -> Step {
+    Step { letter, announcement, name, run }
+}
+
 const STEPS: [Step; 7] = [
-    Step {
-        letter: 'd',
-        announcement: "dropping old tables...",
-        name: "drop tables",
-        run: |loader| execute(loader.session, statements::DROP),
-    },
-    Step { letter: 't', announcement: "creating tables...", name: "create tables", run: create_tables },
-    Step {
-        letter: 'g',
-        announcement: "generating data (client-side)...",
-        name: "client-side generate",
-        run: generate::generate,
-    },
-    Step {
-        letter: 'G',
-        announcement: "generating data (server-side)...",
-        name: "server-side generate",
-        run: |loader| execute_all(loader, &statements::generate_on_server(loader.options)),
-    },
-    Step { letter: 'v', announcement: "vacuuming...", name: "vacuum", run: maintenance::vacuum },
-    Step {
-        letter: 'p',
-        announcement: "creating primary keys...",
-        name: "primary keys",
-        run: maintenance::create_primary_keys,
-    },
-    Step {
-        letter: 'f',
-        announcement: "creating foreign keys...",
-        name: "foreign keys",
-        run: |loader| execute_all(loader, &statements::foreign_keys()),
-    },
+    step('d', "dropping old tables...", "drop tables", |loader| execute(loader.session, statements::DROP)),
+    step('t', "creating tables...", "create tables", create_tables),
+    step('g', "generating data (client-side)...", "client-side generate", generate::generate),
+    step('G', "generating data (server-side)...", "server-side generate", |loader| {
+        execute_all(loader, &statements::generate_on_server(loader.options))
+    }),
+    step('v', "vacuuming...", "vacuum", maintenance::vacuum),
+    step('p', "creating primary keys...", "primary keys", maintenance::create_primary_keys),
+    step('f', "creating foreign keys...", "foreign keys", |loader| execute_all(loader, &statements::foreign_keys())),
 ];
 
 impl Step {

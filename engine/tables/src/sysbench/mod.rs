@@ -83,7 +83,7 @@ pub fn prewarm(test: &Test, _settings: &Settings, target: &Arc<Target>) -> Resul
 pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "cleanup";
     let (kind, parameters) = (test.kind(), &Parameters::read(test.kind(), settings)?);
-    if matches!(kind, TestKind::RandomPoints | TestKind::RandomRanges) && parameters.tables != 1 {
+    if kind.has_own_part() && parameters.tables != 1 {
         let reason = "this benchmark does not support --tables > 1";
         return Err(Fatal::new(failure::function_failed(function, test.name(), reason)));
     }

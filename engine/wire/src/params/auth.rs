@@ -1,7 +1,5 @@
 //! `require_auth`: which ways of authentication the user accepts from the server.
 
-use super::types::ParamsError;
-
 /// What a server can ask for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuthMethod {
@@ -22,31 +20,19 @@ pub enum AuthMethod {
 }
 
 impl AuthMethod {
-    const ALL: [(&'static str, Self); 7] = [
-        ("password", Self::Password),
-        ("md5", Self::Md5),
-        ("gss", Self::Gss),
-        ("sspi", Self::Sspi),
-        ("scram-sha-256", Self::ScramSha256),
-        ("oauth", Self::Oauth),
-        ("none", Self::None),
+    /// Each method with its name and what libpq says that the server did, in the order of the type.
+    const ALL: [(Self, &'static str, &'static str); 7] = [
+        (Self::Password, "password", "server requested a cleartext password"),
+        (Self::Md5, "md5", "server requested a hashed password"),
+        (Self::Gss, "gss", "server requested GSSAPI authentication"),
+        (Self::Sspi, "sspi", "server requested SSPI authentication"),
+        (Self::ScramSha256, "scram-sha-256", "server requested SASL authentication"),
+        (Self::Oauth, "oauth", "server requested OAUTHBEARER authentication"),
+        (Self::None, "none", "server did not complete authentication"),
     ];
 
     fn bit(self) -> u8 {
         1 << self as u8
-    }
-
-    /// What libpq says that the server did.
-    fn request(self) -> &'static str {
-        match self {
-            Self::Password => "server requested a cleartext password",
-            Self::Md5 => "server requested a hashed password",
-            Self::Gss => "server requested GSSAPI authentication",
-            Self::Sspi => "server requested SSPI authentication",
-            Self::ScramSha256 => "server requested SASL authentication",
-            Self::Oauth => "server requested OAUTHBEARER authentication",
-            Self::None => "server did not complete authentication",
-        }
     }
 }
 
@@ -58,31 +44,29 @@ pub struct RequireAuth {
 }
 
 impl RequireAuth {
-    /// Reads a comma-separated list of methods to accept, or, each with `!`, to refuse.
-    pub fn parse(text: &str) -> Result<Self, ParamsError> {
+    /// Reads a comma-separated list of methods to accept, or, each with `!`, to reject. The error is a sentence.
+    pub fn parse(text: &str) -> Result<Self, String> {
         let negated = text.starts_with('!');
         let mut listed = 0;
         for part in text.split(',').filter(|_| !text.is_empty()) {
             let name = match part.strip_prefix('!') {
                 Some(_) if !negated => {
-                    return Err(ParamsError(format!(
+                    return Err(format!(
                         "negative require_auth method \"{part}\" cannot be mixed with non-negative methods"
-                    )));
+                    ));
                 }
                 None if negated => {
-                    return Err(ParamsError(format!(
-                        "require_auth method \"{part}\" cannot be mixed with negative methods"
-                    )));
+                    return Err(format!("require_auth method \"{part}\" cannot be mixed with negative methods"));
                 }
                 Some(name) => name,
                 None => part,
             };
-            let (_, method) = AuthMethod::ALL
+            let (method, ..) = AuthMethod::ALL
                 .into_iter()
-                .find(|(known, _)| *known == name)
-                .ok_or_else(|| ParamsError(format!("invalid require_auth value: \"{name}\"")))?;
+                .find(|(_, known, _)| *known == name)
+                .ok_or_else(|| format!("invalid require_auth value: \"{name}\""))?;
             if listed & method.bit() != 0 {
-                return Err(ParamsError(format!("require_auth method \"{part}\" is specified more than once")));
+                return Err(format!("require_auth method \"{part}\" is specified more than once"));
             }
             listed |= method.bit();
         }
@@ -97,7 +81,11 @@ impl RequireAuth {
         if self.accepted & method.bit() != 0 {
             return Ok(());
         }
-        Err(format!("authentication method requirement \"{}\" failed: {}", self.text, method.request()))
+        Err(format!(
+            "authentication method requirement \"{}\" failed: {}",
+            self.text,
+            AuthMethod::ALL[method as usize].2
+        ))
     }
 }
 
@@ -132,7 +120,7 @@ mod tests {
     #[test]
     fn everything_is_accepted_by_default() {
         let accepted = RequireAuth::parse("").unwrap();
-        for (_, method) in AuthMethod::ALL {
+        for (method, ..) in AuthMethod::ALL {
             assert_eq!(accepted.check(method), Ok(()));
         }
     }

@@ -33,41 +33,32 @@ fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
             .ok_or_else(|| ParamsError(format!("missing \"=\" after \"{name}\" in connection info string")))?
             .trim_start_matches(is_space);
         let (value, after) = match after.strip_prefix('\'') {
-            Some(quoted) => quoted_value(quoted)?,
-            None => bare_value(after),
+            None => value(after, is_space),
+            Some(quoted) => match value(quoted, |c| c == '\'') {
+                (_, None) => {
+                    return Err(ParamsError("unterminated quoted string in connection info string".to_owned()));
+                }
+                (value, Some(end)) => (value, Some(&end[1..])),
+            },
         };
         options.store(name, &value)?;
-        rest = after.trim_start_matches(is_space);
+        rest = after.unwrap_or_default().trim_start_matches(is_space);
     }
     Ok(())
 }
 
-/// A value up to the next blank, and what follows it.
-fn bare_value(text: &str) -> (String, &str) {
+/// A value up to its end, and the text from the end on, `None` without one; a backslash takes the next character as it is.
+fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
     let mut value = String::new();
     let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {
         match character {
-            c if is_space(c) => return (value, &text[at..]),
+            end if is_end(end) => return (value, Some(&text[at..])),
             '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
-            c => value.push(c),
+            other => value.push(other),
         }
     }
-    (value, "")
-}
-
-/// A value up to the closing quote, and what follows that.
-fn quoted_value(text: &str) -> Result<(String, &str), ParamsError> {
-    let mut value = String::new();
-    let mut characters = text.char_indices();
-    while let Some((at, character)) = characters.next() {
-        match character {
-            '\'' => return Ok((value, &text[at + 1..])),
-            '\\' => value.extend(characters.next().map(|(_, escaped)| escaped)),
-            c => value.push(c),
-        }
-    }
-    Err(ParamsError("unterminated quoted string in connection info string".to_owned()))
+    (value, None)
 }
 
 /// The length of the URI's scheme, or 0 if this is no connection URI.

@@ -15,9 +15,9 @@ pub trait Environment {
 
     /// Where servers put their Unix sockets by default: Debian's and Red Hat's packages, then upstream's.
     ///
-    /// One libpq knows one such directory; this client must find the server of any build.
+    /// A libpq has one such directory; this client finds the server of any build.
     fn socket_directories(&self) -> Vec<PathBuf> {
-        if cfg!(unix) { vec!["/var/run/postgresql".into(), "/tmp".into()] } else { Vec::new() }
+        vec!["/var/run/postgresql".into(), "/tmp".into()]
     }
 
     /// Where the machine-wide `pg_service.conf` may be: Debian's, Red Hat's and upstream's packages.
@@ -35,33 +35,19 @@ impl Environment for ProcessEnvironment {
         std::env::var(name).ok()
     }
 
-    #[cfg(unix)]
     fn user_name(&self) -> Option<String> {
         Some(account()?.name)
     }
 
-    #[cfg(not(unix))]
-    fn user_name(&self) -> Option<String> {
-        self.var("USERNAME").filter(|name| !name.is_empty())
-    }
-
-    #[cfg(unix)]
     fn home(&self) -> Option<PathBuf> {
         match std::env::var_os("HOME") {
             Some(home) if !home.is_empty() => Some(home.into()),
             _ => Some(account()?.dir),
         }
     }
-
-    /// libpq keeps its files in the folder `postgresql` of the application data on Windows.
-    #[cfg(not(unix))]
-    fn home(&self) -> Option<PathBuf> {
-        Some(PathBuf::from(std::env::var_os("APPDATA")?).join("postgresql"))
-    }
 }
 
 /// The account of the effective user, as the system's name service knows it.
-#[cfg(unix)]
 fn account() -> Option<nix::unistd::User> {
     nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten()
 }
@@ -70,7 +56,6 @@ fn account() -> Option<nix::unistd::User> {
 mod tests {
     use super::*;
 
-    #[cfg(unix)]
     #[test]
     fn this_process_has_a_user_name_and_a_home() {
         let name = ProcessEnvironment.user_name().unwrap();

@@ -1,15 +1,16 @@
 //! Files of connection parameters: named services, and passwords.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::environment::Environment;
-use super::options::{Options, is_space, non_empty};
+use super::options::{Options, is_known, is_space, non_empty};
 use super::types::{ParamsError, Password};
 
 /// libpq reads lines into a buffer of this many bytes.
 const LINE_BUFFER: usize = 1024;
 
-/// Adds what the service that `service` or `PGSERVICE` names says of parameters not set so far.
+/// Adds parameters that are not set so far from the service that `service` or `PGSERVICE` names.
 ///
 /// The service is looked for in `PGSERVICEFILE`, or else `~/.pg_service.conf`, then in the machine-wide file. Source:
 /// PostgreSQL 18 documentation, 32.17.
@@ -35,7 +36,7 @@ pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result
     Err(ParamsError(format!("definition of service \"{service}\" not found")))
 }
 
-/// Adds what one file says of the service; `false` if it does not know it.
+/// Adds the parameters of the service from one file; returns whether the file has the service.
 fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
     let name = file.display().to_string();
     let content = std::fs::read(file).map_err(|_| ParamsError(format!("service file \"{name}\" not found")))?;
@@ -71,7 +72,10 @@ fn set(line: &str, (file, at): (String, usize), options: &mut Options) -> Result
         Some(("service", _)) => Err(ParamsError(format!(
             "nested service specifications not supported in service file \"{file}\", line {at}"
         ))),
-        Some((keyword, value)) if options.store_if_absent(keyword, value) => Ok(()),
+        Some((keyword, value)) if is_known(keyword) => match options.get(keyword) {
+            Some(_) => Ok(()),
+            None => options.store(keyword, value),
+        },
         _ => Err(ParamsError(format!("syntax error in service file \"{file}\", line {at}"))),
     }
 }
@@ -110,7 +114,7 @@ impl Passwords {
             None => {
                 let path = match non_empty(options.get("passfile")) {
                     Some(file) => Some(PathBuf::from(file)),
-                    None => env.home().map(|home| home.join(default_name())),
+                    None => env.home().map(|home| home.join(".pgpass")),
                 };
                 path.and_then(|path| {
                     let text = read(&path, warnings)?;
@@ -136,18 +140,14 @@ impl Passwords {
     }
 }
 
-fn default_name() -> &'static str {
-    if cfg!(windows) { "pgpass.conf" } else { ".pgpass" }
-}
-
 fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     let metadata = std::fs::metadata(path).ok()?;
-    if !cfg!(windows) && !metadata.is_file() {
+    if !metadata.is_file() {
         let path = path.display();
         warnings.push(format!("WARNING: password file \"{path}\" is not a plain file"));
         return None;
     }
-    if open_to_others(&metadata) {
+    if metadata.permissions().mode() & 0o077 != 0 {
         warnings.push(format!(
             "WARNING: password file \"{}\" has group or world access; permissions should be u=rw (0600) or less",
             path.display()
@@ -156,18 +156,6 @@ fn read(path: &Path, warnings: &mut Vec<String>) -> Option<String> {
     }
     let content = std::fs::read(path).ok()?;
     Some(String::from_utf8_lossy(&content).into_owned())
-}
-
-#[cfg(unix)]
-fn open_to_others(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::PermissionsExt;
-    metadata.permissions().mode() & 0o077 != 0
-}
-
-/// The folder of a Windows user's application data is protected already.
-#[cfg(not(unix))]
-fn open_to_others(_: &std::fs::Metadata) -> bool {
-    false
 }
 
 /// The password in the first line whose four fields match.

@@ -15,7 +15,7 @@ const DEFAULT_PORT: &str = "5432";
 /// The longest socket path, in bytes: the size of `sun_path` less the final zero.
 const MAXIMUM_SOCKET_PATH: usize = if cfg!(target_os = "linux") { 107 } else { 103 };
 
-/// One host as it was written, with its place looked up but not checked.
+/// One host as the user wrote it. Its port and address are not checked yet.
 pub struct Host {
     place: Place,
     /// The name for messages and verification.
@@ -29,7 +29,7 @@ enum Place {
     Address(String),
 }
 
-/// Splits the lists of `host`, `hostaddr` and `port`; a single port serves every host.
+/// Splits the lists of `host`, `hostaddr` and `port`; a single port is that of every host.
 pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
     let list = |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
     let names = list("host");

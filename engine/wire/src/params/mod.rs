@@ -18,6 +18,8 @@ pub use auth::{AuthMethod, RequireAuth};
 pub use environment::{Environment, ProcessEnvironment};
 pub use types::*;
 
+use std::time::Duration;
+
 use options::{Options, non_empty};
 
 /// Resolves what the command line gave to a complete set of parameters.
@@ -31,9 +33,7 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
     files::fill_from_service(&mut options, env)?;
     options.fill_from_environment(env);
 
-    let user = non_empty(options.get("user")).map(str::to_owned).or_else(|| env.user_name()).ok_or(ParamsError(
-        "could not look up the operating-system user's name; name a user with -U or PGUSER".to_owned(),
-    ))?;
+    let user = non_empty(options.get("user")).map(str::to_owned).map_or_else(|| system_user(env), Ok)?;
     let dbname = non_empty(options.get("dbname")).unwrap_or(&user).to_owned();
     let hosts = hosts::split(&options, env)?;
     let mut warnings = Vec::new();
@@ -53,14 +53,14 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
         tls,
         application_name: settings::application_name(&options),
         options: non_empty(options.get("options")).map(str::to_owned),
-        connect_timeout: settings::seconds(&options, "connect_timeout")?,
+        connect_timeout: settings::time(&options, "connect_timeout", Duration::from_secs)?,
         target_session_attrs,
         load_balance_random,
         client_encoding: settings::client_encoding(&options, env),
         channel_binding,
         require_auth,
         keepalives: settings::keepalives(&options)?,
-        tcp_user_timeout: settings::milliseconds(&options, "tcp_user_timeout")?,
+        tcp_user_timeout: settings::time(&options, "tcp_user_timeout", Duration::from_millis)?,
         settings: settings::startup(&options, env),
         warnings,
     })
@@ -93,17 +93,16 @@ fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, Pa
     Ok(options)
 }
 
-/// pgbench's own default, which does not look at `-U` (tried with pgbench 18).
+/// pgbench's own default, which does not depend on `-U` (tried with pgbench 18).
 fn default_database(env: &dyn Environment) -> Result<String, ParamsError> {
-    ["PGDATABASE", "PGUSER"]
-        .into_iter()
-        .filter_map(|name| env.var(name))
-        .find(|value| !value.is_empty())
-        .or_else(|| env.user_name())
-        .ok_or(ParamsError(
-            "could not look up the operating-system user's name; name a user with -U or PGUSER".to_owned(),
-        ))
+    let mut variables = ["PGDATABASE", "PGUSER"].into_iter().filter_map(|name| env.var(name));
+    variables.find(|value| !value.is_empty()).map_or_else(|| system_user(env), Ok)
 }
 
-#[cfg(all(test, unix))]
+fn system_user(env: &dyn Environment) -> Result<String, ParamsError> {
+    let unknown = "could not look up the operating-system user's name; name a user with -U or PGUSER";
+    env.user_name().ok_or_else(|| ParamsError(unknown.to_owned()))
+}
+
+#[cfg(test)]
 mod tests;

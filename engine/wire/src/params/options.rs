@@ -96,17 +96,6 @@ impl Options {
         Ok(())
     }
 
-    /// Sets a parameter that has no value yet; `false` if there is no such parameter.
-    pub fn store_if_absent(&mut self, name: &str, value: &str) -> bool {
-        match find(name) {
-            Some(known) => {
-                self.0.entry(known.name).or_insert_with(|| value.to_owned());
-                true
-            }
-            None => false,
-        }
-    }
-
     /// Fills what is still open from the environment's variables, then from the defaults.
     pub fn fill_from_environment(&mut self, env: &dyn Environment) {
         for known in KEYWORDS {
@@ -137,6 +126,11 @@ impl Options {
     }
 }
 
+/// Whether there is a parameter of this name.
+pub fn is_known(name: &str) -> bool {
+    find(name).is_some()
+}
+
 fn find(name: &str) -> Option<&'static Keyword> {
     KEYWORDS.iter().find(|known| known.name == name)
 }
@@ -156,11 +150,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_later_value_replaces_an_earlier_one_unless_it_is_a_fallback() {
+    fn a_later_value_replaces_an_earlier_one() {
         let mut options = Options::default();
         options.store("host", "a").unwrap();
         options.store("host", "b").unwrap();
-        assert!(options.store_if_absent("host", "c"));
         assert_eq!(options.get("host"), Some("b"));
     }
 
@@ -168,7 +161,7 @@ mod tests {
     fn unknown_keywords_are_refused_by_name() {
         let error = Options::default().store("hots", "a").unwrap_err();
         assert_eq!(error.to_string(), "invalid connection option \"hots\"");
-        assert!(!Options::default().store_if_absent("hots", "a"));
+        assert!(!is_known("hots"));
     }
 
     #[test]

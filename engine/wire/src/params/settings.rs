@@ -111,11 +111,10 @@ fn root_cert(options: &Options, env: &dyn Environment) -> Option<RootCert> {
 
 /// A file where libpq looks for it when none is named.
 fn personal_file(env: &dyn Environment, name: &str) -> Option<PathBuf> {
-    let home = env.home()?;
-    Some(if cfg!(windows) { home.join(name) } else { home.join(".postgresql").join(name) })
+    Some(env.home()?.join(".postgresql").join(name))
 }
 
-/// The bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; nothing is no bound.
+/// The bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; an empty value is no bound.
 fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsError> {
     // The second number orders versions that this client does not tell apart.
     let version = |option: &'static str, none: (TlsVersion, u8)| {
@@ -137,7 +136,7 @@ fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsErr
     Ok((lowest.0, highest.0))
 }
 
-/// Refuses what would change the meaning or the safety of a session and is not implemented here.
+/// Rejects parameters that would change the meaning or the safety of a session and are not implemented here.
 pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     for option in ["requirepeer", "scram_client_key", "scram_server_key"] {
         if let Some(value) = non_empty(options.get(option)) {
@@ -203,22 +202,20 @@ pub fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
     let count = optional_integer(options, "keepalives_count")?;
     Ok(Keepalives {
         enabled,
-        idle: seconds(options, "keepalives_idle")?,
-        interval: seconds(options, "keepalives_interval")?,
+        idle: time(options, "keepalives_idle", Duration::from_secs)?,
+        interval: time(options, "keepalives_interval", Duration::from_secs)?,
         count: count.and_then(positive),
     })
 }
 
-/// A time in seconds; zero and less are no time.
-pub fn seconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
+/// A time, of which `unit` makes one from the number; zero and less are no time.
+pub fn time(
+    options: &Options,
+    option: &'static str,
+    unit: fn(u64) -> Duration,
+) -> Result<Option<Duration>, ParamsError> {
     let value = optional_integer(options, option)?.and_then(positive);
-    Ok(value.map(|value| Duration::from_secs(value.into())))
-}
-
-/// A time in milliseconds; zero and less are no time.
-pub fn milliseconds(options: &Options, option: &'static str) -> Result<Option<Duration>, ParamsError> {
-    let value = optional_integer(options, option)?.and_then(positive);
-    Ok(value.map(|value| Duration::from_millis(value.into())))
+    Ok(value.map(|value| unit(value.into())))
 }
 
 fn positive(value: i32) -> Option<u32> {
@@ -237,7 +234,7 @@ pub fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
         .map_err(|_| ParamsError(format!("invalid integer value \"{value}\" for connection option \"{option}\"")))
 }
 
-/// Settings that go into the start-up message beyond the named parameters; `default` leaves the server's own.
+/// Settings of the start-up message beyond the named parameters; `default` keeps the server's own value.
 pub fn startup(options: &Options, env: &dyn Environment) -> Vec<(String, String)> {
     let replication = non_empty(options.get("replication")).map(|value| ("replication".to_owned(), value.to_owned()));
     let variables = [("PGDATESTYLE", "datestyle"), ("PGTZ", "timezone"), ("PGGEQO", "geqo")];

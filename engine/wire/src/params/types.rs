@@ -10,6 +10,12 @@ use super::auth::RequireAuth;
 #[error("{0}")]
 pub struct ParamsError(pub(super) String);
 
+impl From<String> for ParamsError {
+    fn from(sentence: String) -> Self {
+        Self(sentence)
+    }
+}
+
 /// What the command line said; everything else is looked up.
 #[derive(Clone, Debug, Default)]
 pub struct Given {

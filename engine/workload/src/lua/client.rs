@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
 
-use super::natives::RequestKind;
+use super::kept::{Prepared, Statements};
+use super::natives;
 use super::shared::Shared;
 use super::state::LuaState;
-use super::statements::Statements;
 use crate::lua::random;
 use crate::lua::random::Generator;
 use crate::program::{AbortReason, Action, ActionResult, Program};
@@ -16,11 +16,11 @@ use wire::error::{ConnectionError, ServerError};
 use wire::value::Value;
 use wire::{Answered, Rows};
 
-/// What a client lives for.
+/// What a client does.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Life {
     Events,
-    /// Without printing what the script's top level prints, where that has been done already.
+    /// If quiet, the output of the script's top level is dropped, because it has been printed before.
     Command {
         name: String,
         is_quiet: bool,
@@ -52,7 +52,7 @@ pub struct LuaClient {
 /// A request as it comes: its kind and what belongs to it.
 type Yielded = (LuaValue, LuaValue, LuaValue, LuaValue, LuaValue, MultiValue);
 
-/// What a life asks for.
+/// What the coroutine asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Request {
     Connect(usize),
@@ -89,7 +89,7 @@ enum Request {
     Nothing,
 }
 
-/// What becomes of a request.
+/// The answer to a request.
 #[derive(Debug, Default)]
 enum Answer {
     #[default]
@@ -136,7 +136,7 @@ impl LuaClient {
         })
     }
 
-    /// Lets the life go on with the last answer, up to its next request.
+    /// Resumes the coroutine with the last answer, and returns its next request.
     fn resume(&mut self) -> Request {
         random::exchange(&mut self.generator);
         let yielded: mlua::Result<Yielded> = match std::mem::take(&mut self.answer) {
@@ -158,43 +158,40 @@ impl LuaClient {
     }
 
     fn understand(&mut self, (kind, first, second, third, fourth, rest): Yielded) -> Request {
-        let Some(kind) = RequestKind::from_lua(&kind) else {
-            return match self.life.status() {
-                ThreadStatus::Finished => Request::Finished,
-                _ => self.fail("the script yields what is no request".to_owned()),
-            };
-        };
         let number = |value: &LuaValue| value.as_usize().unwrap_or(0);
         let (connection, statement) = (number(&first), number(&second));
-        match kind {
-            RequestKind::Execute => {
+        match natives::request_kind(&kind).unwrap_or_default() {
+            "execute" => {
                 let given = [third, fourth].into_iter().chain(rest).chain(std::iter::repeat(LuaValue::Nil));
-                self.values.resize(self.statements.holes(statement), Value::Unset);
+                let holes = self.statements.get(statement).map_or(0, |prepared| prepared.holes);
+                self.values.resize(holes, Value::Unset);
                 self.values.iter_mut().zip(given).for_each(|(value, given)| take_value(value, &given));
                 Request::Execute { connection, statement }
             }
-            RequestKind::More => Request::More,
-            RequestKind::Query => self.take_text(connection, &second),
-            RequestKind::Rollback => Request::Rollback { connection },
-            RequestKind::Prepare => {
+            "more" => Request::More,
+            "query" => self.take_text(connection, &second),
+            "rollback" => Request::Rollback { connection },
+            "prepare" => {
                 let text = third.as_string().map(|text| text.as_bytes().to_vec()).unwrap_or_default();
                 let types: Vec<u32> = [fourth].iter().chain(&rest).filter_map(LuaValue::as_u32).collect();
                 self.statements.add(statement, &text, &types);
                 Request::Prepare { connection, statement }
             }
-            RequestKind::Close => {
+            "close" => {
                 self.statements.remove(connection);
                 Request::Nothing
             }
-            RequestKind::Connect => Request::Connect(connection),
-            RequestKind::Reconnect => Request::Reconnect(connection),
-            RequestKind::Disconnect => Request::Disconnect(connection),
-            RequestKind::Ready => Request::Ready,
-            RequestKind::Left => Request::Left { is_complete: first == LuaValue::Boolean(true) },
-            RequestKind::Fatal => {
+            "connect" => Request::Connect(connection),
+            "reconnect" => Request::Reconnect(connection),
+            "disconnect" => Request::Disconnect(connection),
+            "ready" => Request::Ready,
+            "left" => Request::Left { is_complete: first == LuaValue::Boolean(true) },
+            "fatal" => {
                 self.fatal = first.as_string().map(|line| line.to_string_lossy()).into_iter().collect();
                 Request::Fatal
             }
+            _ if self.life.status() == ThreadStatus::Finished => Request::Finished,
+            _ => self.fail("the script yields a value that is not a request".to_owned()),
         }
     }
 
@@ -216,6 +213,15 @@ impl LuaClient {
         }
     }
 
+    /// The action with a statement that is there.
+    fn with_statement<'a>(
+        &'a self,
+        number: usize,
+        act: impl FnOnce(&'a [Value], &'a Prepared) -> Action<'a>,
+    ) -> Action<'a> {
+        self.statements.get(number).map_or(Action::End, |prepared| act(&self.values, prepared))
+    }
+
     /// Keeps what the script may fetch.
     fn done(&mut self, answered: &Answered) -> Answer {
         let count = |description: &Vec<u8>| description.first_chunk().map_or(0, |count| u16::from_be_bytes(*count));
@@ -232,8 +238,6 @@ impl Program for LuaClient {
         self.granted = Some(true);
         0
     }
-
-    fn retry(&mut self) {}
 
     fn next_action(&mut self) -> Action<'_> {
         loop {
@@ -270,23 +274,23 @@ impl Program for LuaClient {
                 }
                 Request::Query { .. } => return Action::Text { sql: &self.text, rows: Rows::Handed },
                 Request::Rollback { .. } => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
-                Request::Prepare { statement, .. } if self.statements.has(statement) => {
-                    match self.statements.get(statement) {
-                        Some(statement) => return Action::Prepare { statement },
-                        None => return Action::End,
-                    }
-                }
-                Request::Execute { statement, .. } if self.statements.has(statement) => {
-                    match self.statements.get(statement) {
-                        Some(statement) => {
-                            let (values, rows) = (&self.values[..], Rows::Handed);
-                            return Action::Query { command: 0, statement, values, rows, last: false };
-                        }
-                        None => return Action::End,
-                    }
-                }
-                Request::Prepare { .. } | Request::Execute { .. } => {
+                Request::Prepare { statement, .. } | Request::Execute { statement, .. }
+                    if self.statements.get(statement).is_none() =>
+                {
                     self.answer = failed("26000", "there is no such statement");
+                }
+                Request::Prepare { statement, .. } => {
+                    return self
+                        .with_statement(statement, |_, Prepared { statement, .. }| Action::Prepare { statement });
+                }
+                Request::Execute { statement, .. } => {
+                    return self.with_statement(statement, |values, Prepared { statement, .. }| Action::Query {
+                        command: 0,
+                        statement,
+                        values,
+                        rows: Rows::Handed,
+                        last: false,
+                    });
                 }
                 Request::Ready => {
                     self.waiting = Some(Request::Begin);

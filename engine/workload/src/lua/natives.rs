@@ -1,5 +1,5 @@
-//! What the prelude gets from Rust: the kinds of requests, functions, the options, and the tables that scripts find when they
-//! start.
+//! What the prelude gets from Rust: the kinds of requests, native functions, the options, and the tables that scripts find
+//! when they start.
 
 use std::cell::RefCell;
 use std::ptr;
@@ -7,9 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use mlua::{IntoLua, LightUserData, Lua, String as LuaString, Table, Value};
+use mlua::{Function, IntoLua, LightUserData, Lua, String as LuaString, Table, Value};
 
-use super::fetched::Fetched;
+use super::kept::Fetched;
 use super::shared::Shared;
 use super::{random, search};
 use crate::sb_rand;
@@ -21,114 +21,107 @@ const VERSION: &str = "1.0.20";
 /// Modules of sysbench that scripts require, where no file of that name is found.
 const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("prelude/oltp_common.lua"))];
 
-/// The kinds of requests. In Lua they are light userdata, which no script can make.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[repr(usize)]
-pub enum RequestKind {
-    Connect = 1,
-    Reconnect,
-    Disconnect,
-    Query,
-    Rollback,
-    Prepare,
-    Execute,
-    Close,
-    Ready,
-    More,
-    Left,
-    Fatal,
+/// The kinds of requests. In Lua they are light userdata, which no script can make: the index here plus 1.
+const REQUESTS: [&str; 12] = [
+    "connect",
+    "reconnect",
+    "disconnect",
+    "query",
+    "rollback",
+    "prepare",
+    "execute",
+    "close",
+    "ready",
+    "more",
+    "left",
+    "fatal",
+];
+
+/// The kind of the request that begins with `value`, if it is one.
+pub fn request_kind(value: &Value) -> Option<&'static str> {
+    let Value::LightUserData(LightUserData(number)) = value else { return None };
+    REQUESTS.get((*number as usize).wrapping_sub(1)).copied()
 }
 
-impl RequestKind {
-    const ALL: [(&str, RequestKind); 12] = [
-        ("connect", RequestKind::Connect),
-        ("reconnect", RequestKind::Reconnect),
-        ("disconnect", RequestKind::Disconnect),
-        ("query", RequestKind::Query),
-        ("rollback", RequestKind::Rollback),
-        ("prepare", RequestKind::Prepare),
-        ("execute", RequestKind::Execute),
-        ("close", RequestKind::Close),
-        ("ready", RequestKind::Ready),
-        ("more", RequestKind::More),
-        ("left", RequestKind::Left),
-        ("fatal", RequestKind::Fatal),
-    ];
-
-    fn to_lua(self) -> LightUserData {
-        LightUserData(ptr::without_provenance_mut(self as usize))
-    }
-
-    /// The kind of the request that begins with `value`, if it is one.
-    pub fn from_lua(value: &Value) -> Option<Self> {
-        let Value::LightUserData(LightUserData(number)) = value else { return None };
-        Self::ALL.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
-    }
+/// What native functions reach: what all states share, and what the server returned to this state's client.
+#[derive(Clone)]
+struct Reach {
+    shared: Arc<Shared>,
+    fetched: Rc<RefCell<Fetched>>,
 }
+
+/// A native function: its name in the prelude, and how it is made.
+type Native = (&'static str, fn(&Lua, Reach) -> mlua::Result<Function>);
+
+/// The native functions that the prelude calls. Those of random numbers, which it calls through `ffi`, are in [`random`].
+const NATIVES: [Native; 8] = [
+    ("rand_string", |lua, _| lua.create_function(rand_string)),
+    ("rand_varstring", |lua, _| lua.create_function(rand_varstring)),
+    ("rows", |lua, reach| {
+        lua.create_function(move |lua, number| lua.create_string(reach.fetched.borrow().rows(number)))
+    }),
+    ("columns", |lua, reach| {
+        lua.create_function(move |lua, number| lua.create_string(reach.fetched.borrow().columns(number)))
+    }),
+    ("say", |lua, reach| {
+        lua.create_function(move |_, (is_fatal, text): (bool, LuaString)| {
+            reach.shared.voice.say(is_fatal, &text.to_string_lossy());
+            Ok(())
+        })
+    }),
+    ("write", |lua, reach| {
+        lua.create_function(move |_, text: LuaString| {
+            reach.shared.voice.print(&text.as_bytes());
+            Ok(())
+        })
+    }),
+    ("use_sql", |lua, reach| {
+        lua.create_function(move |_, ()| {
+            reach.shared.uses_sql.store(true, Ordering::Relaxed);
+            Ok(())
+        })
+    }),
+    ("export_options", |lua, reach| lua.create_function(move |lua, ()| export_options(lua, &reach.shared))),
+];
 
 /// Fills a new state; returns the table that only the prelude sees.
 pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell<Fetched>>) -> mlua::Result<Table> {
     set_paths(lua)?;
     lua.globals().set("sysbench", sysbench(lua, shared, tid)?)?;
     let native = lua.create_table()?;
-    native.set("kind", lua.create_table_from(RequestKind::ALL.map(|(name, kind)| (name, kind.to_lua())))?)?;
+    let kinds = REQUESTS.into_iter().enumerate();
+    let kinds = kinds.map(|(index, name)| (name, LightUserData(ptr::without_provenance_mut(index + 1))));
+    native.set("kind", lua.create_table_from(kinds)?)?;
     let c_functions = lua.create_table()?;
-    for (name, type_, address) in random::c_functions() {
-        let function = lua.create_table()?;
-        function.set("type", type_)?;
-        function.set("address", address)?;
-        c_functions.set(name, function)?;
+    for (name, kind, address) in random::c_functions() {
+        let function = [("type", kind.into_lua(lua)?), ("address", address.into_lua(lua)?)];
+        c_functions.set(name, lua.create_table_from(function)?)?;
     }
     native.set("c_functions", c_functions)?;
     native.set("modules", lua.create_table_from(MODULES)?)?;
     native.set("statements", 0)?;
     native.set("connections", 0)?;
-    native.set("rand_string", lua.create_function(rand_string)?)?;
-    native.set("rand_varstring", lua.create_function(rand_varstring)?)?;
-    let mine = fetched.clone();
-    native.set("rows", lua.create_function(move |lua, number| lua.create_string(mine.borrow().rows(number)))?)?;
-    let mine = fetched.clone();
-    native.set("columns", lua.create_function(move |lua, number| lua.create_string(mine.borrow().columns(number)))?)?;
-    let mine = shared.clone();
-    let say = move |_: &Lua, (is_fatal, text): (bool, LuaString)| {
-        mine.voice.say(is_fatal, &text.to_string_lossy());
-        Ok(())
-    };
-    native.set("say", lua.create_function(say)?)?;
-    let mine = shared.clone();
-    let write = move |_: &Lua, text: LuaString| {
-        mine.voice.print(&text.as_bytes());
-        Ok(())
-    };
-    native.set("write", lua.create_function(write)?)?;
-    let mine = shared.clone();
-    native.set(
-        "use_sql",
-        lua.create_function(move |_, ()| {
-            mine.uses_sql.store(true, Ordering::Relaxed);
-            Ok(())
-        })?,
-    )?;
-    let mine = shared.clone();
-    native.set("export_options", lua.create_function(move |lua, ()| export_options(lua, &mine))?)?;
+    let reach = Reach { shared: shared.clone(), fetched: fetched.clone() };
+    for (name, make) in NATIVES {
+        native.set(name, make(lua, reach.clone())?)?;
+    }
     Ok(native)
 }
 
 fn set_paths(lua: &Lua) -> mlua::Result<()> {
     let package: Table = lua.globals().get("package")?;
-    package.set("path", search::module_path())?;
-    package.set("cpath", search::library_path())
+    let variable = |name| std::env::var(name).ok();
+    let home = variable("HOME");
+    package.set("path", search::module_path(home.as_deref(), variable("LUA_PATH").as_deref()))?;
+    package.set("cpath", search::library_path(home.as_deref(), variable("LUA_CPATH").as_deref()))
 }
 
-/// The global table `sysbench`, as far as it is no code.
+/// The global table `sysbench` without its functions, which the prelude adds.
 fn sysbench(lua: &Lua, shared: &Shared, tid: usize) -> mlua::Result<Table> {
     let invocation = &shared.invocation;
-    let argv = lua.create_table()?;
-    for (index, word) in invocation.argv.iter().enumerate() {
-        argv.set(index, word.as_str())?;
-    }
+    let argv = invocation.argv.iter().map(String::as_str).enumerate();
     let cmdline = lua.create_table()?;
-    cmdline.set("argv", argv)?;
+    cmdline.set("argv", lua.create_table_from(argv)?)?;
     cmdline.set("command", invocation.command.as_deref())?;
     cmdline.set("script_path", invocation.test.as_deref())?;
     let sysbench = lua.create_table()?;

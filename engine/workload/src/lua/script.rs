@@ -4,9 +4,8 @@ use std::cell::RefCell;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use mlua::{Function, IntoLua, Lua, Table, Value};
+use mlua::{Function, Lua, Table, Value};
 
-use super::declared;
 use super::search::{Chunk, Source};
 use super::shared::{Invocation, Shared, Voice, broken};
 use super::state::LuaState;
@@ -17,7 +16,7 @@ use crate::lua::workload::Role;
 use crate::program::{Fatal, Workload};
 use crate::sb_rand;
 use crate::sb_rand::Distributions;
-use crate::settings::{OptionSpec, Settings};
+use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::Statistics;
 use ground::shard::Shard;
 
@@ -87,7 +86,7 @@ impl Script {
         matches!(self.main.lua.globals().get(function), Ok(Value::Function(_)))
     }
 
-    /// Whether any client of the script has used the database so far: reports tell of queries then.
+    /// Whether any client of the script has used the database so far; reports then have lines about queries.
     pub fn uses_sql(&self) -> bool {
         self.shared.uses_sql.load(Ordering::Relaxed)
     }
@@ -149,7 +148,7 @@ impl Script {
         }
     }
 
-    /// No further interval will be reported: what the hook has to say last, it says now.
+    /// No further interval will be reported: the state of the hook ends, and its finalizers run.
     pub fn end_intermediate_reports(&self) {
         self.reports.borrow_mut().take();
     }
@@ -171,7 +170,7 @@ impl Script {
         hook(&self.main, name).is_ok_and(|hook| hook.is_some())
     }
 
-    /// A hook that fails is told of, and the run goes on.
+    /// Calls a hook. Its error is reported, and the run continues.
     fn call_hook(&self, state: &LuaState, name: &str, statistics: &Statistics) -> Result<bool, Fatal> {
         let found = hook(state, name).map_err(broken)?;
         let Some(function) = found else { return Ok(false) };
@@ -230,11 +229,11 @@ fn declared_options(state: &LuaState) -> Result<Option<Vec<OptionSpec>>, Fatal> 
     };
     let definitions: Option<Table> =
         state.function("option_definitions").and_then(|read| read.call(())).map_err(failed)?;
-    definitions.map(|definitions| declared::take_over(&definitions).map_err(failed)).transpose()
+    definitions.map(|definitions| declared(&definitions).map_err(failed)).transpose()
 }
 
-/// Calls a function of the prelude where there is no reactor: whatever it asks the server for is refused. What went wrong
-/// is returned.
+/// Calls a function of the prelude outside of the event loop: each request to the server fails. Returns the error, if there
+/// is one.
 fn alone(state: &LuaState, function: &str, arguments: impl mlua::IntoLuaMulti) -> Result<Option<String>, Fatal> {
     const REASON: &str = "a script reaches the server in thread_init, event, thread_done and commands only";
     let thread = state.function(function).and_then(|function| state.lua.create_thread(function)).map_err(broken)?;
@@ -258,18 +257,19 @@ fn hook(state: &LuaState, name: &str) -> mlua::Result<Option<Function>> {
 
 fn statistics_table(lua: &Lua, statistics: &Statistics, is_cumulative: bool) -> mlua::Result<Table> {
     let table = lua.create_table()?;
-    let queries = &statistics.queries;
+    let Statistics { queries, .. } = statistics;
+    let number = |count: u64| count as f64;
+    table.set("threads_running", statistics.threads_running)?;
     for (name, value) in [
-        ("threads_running", statistics.threads_running.into_lua(lua)?),
-        ("time_interval", statistics.time_interval.into_lua(lua)?),
-        ("time_total", statistics.time_total.into_lua(lua)?),
-        ("latency_pct", statistics.latency_pct.into_lua(lua)?),
-        ("events", statistics.events.into_lua(lua)?),
-        ("reads", queries.reads.into_lua(lua)?),
-        ("writes", queries.writes.into_lua(lua)?),
-        ("other", queries.others.into_lua(lua)?),
-        ("errors", queries.errors.into_lua(lua)?),
-        ("reconnects", queries.reconnects.into_lua(lua)?),
+        ("time_interval", statistics.time_interval),
+        ("time_total", statistics.time_total),
+        ("latency_pct", statistics.latency_pct),
+        ("events", number(statistics.events)),
+        ("reads", number(queries.reads)),
+        ("writes", number(queries.writes)),
+        ("other", number(queries.others)),
+        ("errors", number(queries.errors)),
+        ("reconnects", number(queries.reconnects)),
     ] {
         table.set(name, value)?;
     }
@@ -283,4 +283,74 @@ fn statistics_table(lua: &Lua, statistics: &Statistics, is_cumulative: bool) -> 
         table.set("concurrency", statistics.concurrency)?;
     }
     Ok(table)
+}
+
+/// The kinds of options, as scripts number them.
+mod kind {
+    pub const BOOL: i64 = 1;
+    pub const INT: i64 = 2;
+    pub const SIZE: i64 = 3;
+    pub const DOUBLE: i64 = 4;
+    pub const LIST: i64 = 6;
+}
+
+/// Takes over the definitions that the prelude has read, each a table with `name`, `description`, `kind` and `default`.
+fn declared(definitions: &Table) -> mlua::Result<Vec<OptionSpec>> {
+    definitions.sequence_values::<Table>().map(|definition| option(&definition?)).collect()
+}
+
+fn option(definition: &Table) -> mlua::Result<OptionSpec> {
+    let default: Option<String> = definition.get("default")?;
+    Ok(OptionSpec {
+        name: definition.get("name")?,
+        description: definition.get("description")?,
+        default: default_value(definition.get("kind")?, default),
+    })
+}
+
+fn default_value(kind: i64, default: Option<String>) -> OptionValue {
+    let text = default.as_deref().unwrap_or("");
+    match kind {
+        kind::BOOL => OptionValue::Bool(matches!(text, "on" | "true" | "1")),
+        kind::INT => OptionValue::Int(whole(text)),
+        kind::SIZE => OptionValue::Int(size(text)),
+        kind::DOUBLE => OptionValue::Double(text.trim().parse().unwrap_or(0.0)),
+        kind::LIST if text.is_empty() => OptionValue::List(Vec::new()),
+        kind::LIST => OptionValue::List(text.split(',').map(|item| item.trim().to_owned()).collect()),
+        _ => OptionValue::Text(default),
+    }
+}
+
+/// As C's `strtol` reads it: what is no number counts as 0.
+fn whole(text: &str) -> i64 {
+    text.trim().parse().unwrap_or_else(|_| text.trim().parse::<f64>().unwrap_or(0.0) as i64)
+}
+
+/// A number of bytes with a unit, e.g. `64K`.
+fn size(text: &str) -> i64 {
+    let digits = text.trim_end_matches(|last: char| last.is_ascii_alphabetic());
+    let unit = match text[digits.len()..].bytes().next().map(|unit| unit.to_ascii_uppercase()) {
+        Some(b'K') => 1 << 10,
+        Some(b'M') => 1 << 20,
+        Some(b'G') => 1 << 30,
+        Some(b'T') => 1 << 40,
+        _ => 1,
+    };
+    whole(digits).saturating_mul(unit)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn defaults_are_read_by_their_kind() {
+        let of = |kind, text: &str| default_value(kind, Some(text.to_owned()));
+        assert_eq!(of(kind::BOOL, "on"), OptionValue::Bool(true));
+        assert_eq!(of(kind::INT, "7"), OptionValue::Int(7));
+        assert_eq!(of(kind::SIZE, "64K"), OptionValue::Int(65536));
+        assert_eq!(of(kind::DOUBLE, "2.5"), OptionValue::Double(2.5));
+        assert_eq!(of(kind::LIST, "a,b"), OptionValue::List(vec!["a".to_owned(), "b".to_owned()]));
+        assert_eq!(default_value(5, None), OptionValue::Text(None));
+    }
 }

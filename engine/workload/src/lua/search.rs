@@ -43,7 +43,7 @@ impl Chunk {
     }
 }
 
-/// A first line that starts with `#` is none of Lua's. Lines keep their numbers.
+/// A first line that starts with `#` is not Lua. Lines keep their numbers.
 fn without_first_comment(text: Vec<u8>) -> Vec<u8> {
     if text.first() != Some(&b'#') {
         return text;
@@ -52,37 +52,33 @@ fn without_first_comment(text: Vec<u8>) -> Vec<u8> {
     text[end..].to_vec()
 }
 
-/// Lua's `package.path`.
-pub fn module_path() -> String {
+/// Where installed scripts are.
+pub const INSTALLED: [&str; 2] = ["/usr/share/sysbench/?.lua", "/usr/local/share/sysbench/?.lua"];
+
+/// Lua's `package.path`, as sysbench has it; `;;` in `LUA_PATH` stands for the default path.
+pub fn module_path(home: Option<&str>, lua_path: Option<&str>) -> String {
     let mut path = "./?.lua;./?/init.lua;./src/lua/?.lua;".to_owned();
-    if let Ok(home) = std::env::var("HOME") {
-        for place in ["5.1/?", "5.1/?/init", "?", "?/init"] {
-            path += &format!("{home}/.luarocks/share/lua/{place}.lua;");
-        }
+    for place in ["5.1/?", "5.1/?/init", "?", "?/init"] {
+        path.extend(home.map(|home| format!("{home}/.luarocks/share/lua/{place}.lua;")));
     }
     path += "/usr/local/share/lua/5.1/?.lua;/usr/share/lua/5.1/?.lua;";
-    path += "/usr/share/sysbench/?.lua;/usr/local/share/sysbench/?.lua;";
-    with_default("LUA_PATH", path)
+    path.extend(INSTALLED.map(|template| format!("{template};")));
+    chosen(lua_path, path)
 }
 
 /// Lua's `package.cpath`.
-pub fn library_path() -> String {
+pub fn library_path(home: Option<&str>, lua_cpath: Option<&str>) -> String {
     let mut path = "./?.so;".to_owned();
-    if let Ok(home) = std::env::var("HOME") {
-        for place in ["5.1/?", "?"] {
-            path += &format!("{home}/.luarocks/lib/lua/{place}.so;");
-        }
+    for place in ["5.1/?", "?"] {
+        path.extend(home.map(|home| format!("{home}/.luarocks/lib/lua/{place}.so;")));
     }
     path += "/usr/local/lib/lua/5.1/?.so;/usr/lib/lua/5.1/?.so;";
-    with_default("LUA_CPATH", path)
+    chosen(lua_cpath, path)
 }
 
-/// What a variable of the environment makes of a path: `;;` in it stands for the default one.
-fn with_default(variable: &str, default: String) -> String {
-    match std::env::var(variable) {
-        Ok(chosen) => chosen.replace(";;", &format!(";{default};")),
-        Err(_) => default,
-    }
+/// The path of a variable, in which `;;` stands for the default one, or the default one without it.
+fn chosen(path: Option<&str>, default: String) -> String {
+    path.map_or_else(|| default.clone(), |path| path.replace(";;", &format!(";{default};")))
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ use crate::settings::Settings;
 pub struct Invocation {
     /// The program's name, then its arguments.
     pub argv: Vec<String>,
-    /// The test as it was named; none if the script is read from standard input.
+    /// The test as it was named; `None` if the script is read from standard input.
     pub test: Option<String>,
     pub command: Option<String>,
 }
@@ -48,7 +48,7 @@ pub trait Voice: Send + Sync {
     fn print(&self, text: &[u8]);
 }
 
-/// What is wrong with Lua itself, e.g. that there is no memory.
+/// An error of Lua itself, such as a lack of memory.
 pub fn broken(error: mlua::Error) -> Fatal {
     Fatal::new(format!("Lua: {error}"))
 }

@@ -12,7 +12,7 @@ use std::sync::{Arc, OnceLock};
 
 use mlua::{ChunkMode, Function, Lua, LuaOptions, StdLib, Table};
 
-use super::fetched::Fetched;
+use super::kept::Fetched;
 use super::natives;
 use super::shared::Shared;
 

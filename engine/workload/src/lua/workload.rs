@@ -59,8 +59,6 @@ impl Program for Stillborn {
         0
     }
 
-    fn retry(&mut self) {}
-
     fn next_action(&mut self) -> Action<'_> {
         Action::Abort(AbortReason::Fatal(self.0.lines.clone()))
     }

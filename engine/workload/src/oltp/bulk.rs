@@ -3,35 +3,44 @@
 use std::fmt::Write;
 use std::mem;
 
-use crate::oltp::failure;
-use crate::oltp::failure::SqlError;
-use crate::program::{AbortReason, Action, ActionResult, CommandInfo, Program, ScriptInfo, Workload};
+use super::Test;
+use super::failure::{self, SqlError};
+use crate::program::{AbortReason, Action, ActionResult, Program, ScriptInfo, Workload};
 use ground::random::Random;
 use wire::Rows;
-
-const TEST: &str = "bulk_insert";
 
 /// The longest statement, bytes, with the zero that ends it.
 const LONGEST: usize = 512 * 1024;
 
 /// The workload.
-pub struct BulkInsert;
+pub struct BulkInsert {
+    pub test: Test,
+}
 
 impl Workload for BulkInsert {
     fn scripts(&self) -> Vec<ScriptInfo> {
-        let commands = vec![CommandInfo { line: TEST.to_owned(), is_sql: true }];
-        vec![ScriptInfo { description: TEST.to_owned(), weight: 1, commands }]
+        self.test.scripts()
     }
 
     fn client(&self, client: usize, _random: Random) -> Box<dyn Program> {
         let sql = format!("INSERT INTO sbtest{} VALUES", client + 1);
         let (prefix, row, stage) = (sql.len(), String::new(), Stage::Connect);
-        Box::new(Client { prefix, sql, row, last: 0, stage, stops: false, trouble: Vec::new() })
+        Box::new(BulkClient {
+            test: self.test.name,
+            prefix,
+            sql,
+            row,
+            last: 0,
+            stage,
+            stops: false,
+            trouble: Vec::new(),
+        })
     }
 }
 
 /// A client, which fills a table of its own.
-struct Client {
+struct BulkClient {
+    test: &'static str,
     /// The statement, and how long it is without rows.
     sql: String,
     prefix: usize,
@@ -59,7 +68,7 @@ enum Stage {
     Failed,
 }
 
-impl Client {
+impl BulkClient {
     fn has_rows(&self) -> bool {
         self.sql.len() > self.prefix
     }
@@ -82,21 +91,19 @@ impl Client {
 
     fn fail_query(&mut self, error: &SqlError) {
         let function = if self.stops { "thread_done" } else { "thread_run" };
-        self.fail(failure::not_done(function, TEST, &self.sql, error));
+        self.fail(failure::not_done(function, self.test, &self.sql, error));
     }
 }
 
-impl Program for Client {
+impl Program for BulkClient {
     fn begin(&mut self, _choose: &mut Random) -> usize {
         self.last += 1;
         self.row.clear();
-        // A String takes whatever is written.
+        // Writing to a string cannot fail.
         let _ = write!(self.row, "({0},{0})", self.last);
         self.stage = Stage::Row;
         0
     }
-
-    fn retry(&mut self) {}
 
     fn next_action(&mut self) -> Action<'_> {
         match self.stage {
@@ -104,7 +111,7 @@ impl Program for Client {
             Stage::Failed => return Action::Abort(AbortReason::Fatal(mem::take(&mut self.trouble))),
             Stage::RollBack => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
             Stage::Row => self.stage = if self.add_row() { Stage::Idle } else { Stage::Send },
-            // It is done if nothing else has been heard of it.
+            // The server executed the statement, because nothing else was reported.
             Stage::Sent => {
                 self.sql.truncate(self.prefix);
                 if !self.stops {
@@ -123,7 +130,9 @@ impl Program for Client {
 
     fn complete(&mut self, result: ActionResult<'_>) {
         match (self.stage, result) {
-            (_, ActionResult::Refused(error)) => self.fail(failure::not_connected("thread_init", TEST, &error.message)),
+            (_, ActionResult::Refused(error)) => {
+                self.fail(failure::not_connected("thread_init", self.test, &error.message))
+            }
             (Stage::Sent, ActionResult::Failed(error)) if failure::is_ignorable(&error.sqlstate) => {
                 self.stage = Stage::RollBack;
             }
@@ -132,7 +141,7 @@ impl Program for Client {
                 self.stage = Stage::Idle
             }
             (Stage::RollBack, ActionResult::Done(_) | ActionResult::Failed(_)) => {
-                self.fail(vec![failure::function_failed("thread_done", TEST, "db_bulk_insert_done() failed")]);
+                self.fail(vec![failure::function_failed("thread_done", self.test, "db_bulk_insert_done() failed")]);
             }
             (_, ActionResult::Failed(error)) => self.fail_query(&error.into()),
             (_, ActionResult::Lost(error)) => self.fail_query(&error.into()),

@@ -4,9 +4,8 @@ use std::mem;
 use std::sync::Arc;
 
 use super::event::{Draw, Event};
+use super::failure::{self, SqlError};
 use super::statements::Slot;
-use crate::oltp::failure;
-use crate::oltp::failure::SqlError;
 use crate::program::{AbortReason, Action, ActionResult, Program};
 use crate::sb_rand::{Distribution, fill_groups};
 use ground::random::Random;
@@ -15,7 +14,7 @@ use wire::statement::QueryMode;
 use wire::value::Value;
 
 /// A client of a run.
-pub struct Client {
+pub struct OltpClient {
     event: Arc<Event>,
     values: Box<[Value]>,
     random: Random,
@@ -40,12 +39,12 @@ enum Stage {
     Prepare,
     Ready,
     Load,
-    /// An event is in the way of others, and will start again.
+    /// An event conflicts with others; it is rolled back and starts again.
     RollBack,
     Failed,
 }
 
-impl Client {
+impl OltpClient {
     /// A client before it connects.
     pub fn new(event: Arc<Event>, client: usize, random: Random) -> Self {
         let (values, ids) = (event.values(), event.ids(client));
@@ -120,7 +119,7 @@ impl Client {
     }
 }
 
-impl Program for Client {
+impl Program for OltpClient {
     #[inline]
     fn begin(&mut self, _choose: &mut Random) -> usize {
         self.start_event();

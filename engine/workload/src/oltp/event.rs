@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use super::client::Client;
+use super::client::OltpClient;
 use super::parameters::Parameters;
 use super::{Test, TestKind};
 use crate::oltp::statements;
 use crate::oltp::statements::Slot;
-use crate::program::{CommandInfo, Program, ScriptInfo, Workload};
+use crate::program::{Program, ScriptInfo, Workload};
 use crate::sb_rand::{Distribution, Distributions};
 use ground::random::Random;
 use wire::statement::{QueryMode, Statement};
@@ -15,7 +15,7 @@ use wire::value::Value;
 
 /// A part of an event: a statement, or two together, a number of times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct EventPart {
     pub draw: Draw,
     /// At least once.
     pub times: u64,
@@ -57,7 +57,7 @@ pub struct Event {
     pub distributions: Distributions,
     /// In the order in which they are prepared; a statement's id is its index.
     pub statements: Vec<Statement>,
-    pub parts: Vec<Part>,
+    pub parts: Vec<EventPart>,
 }
 
 impl Event {
@@ -76,29 +76,24 @@ impl Event {
     /// What a client draws ids from. Those of `select_random_*` have each their own part of the table, of which
     /// sysbench cuts what is behind the point.
     pub fn ids(&self, client: usize) -> Distribution {
-        let size = self.parameters.table_size;
-        match self.test.kind {
-            TestKind::RandomPoints | TestKind::RandomRanges => {
-                let threads = self.parameters.threads;
-                let length = size as f64 / threads as f64;
-                let start = length * (client % threads) as f64;
-                self.distributions.over(start as i64, (start + length) as i64)
-            }
-            _ => self.distributions.over(1, size),
+        let Parameters { table_size, threads, .. } = self.parameters;
+        if !self.test.kind.has_own_part() {
+            return self.distributions.over(1, table_size);
         }
+        let length = table_size as f64 / threads as f64;
+        let start = length * (client % threads) as f64;
+        self.distributions.over(start as i64, (start + length) as i64)
     }
 
     /// A client's values before it has drawn any.
     pub fn values(&self) -> Box<[Value]> {
-        let numbers = match self.test.kind {
-            TestKind::RandomPoints => self.parameters.random_points,
-            TestKind::RandomRanges => 2 * self.parameters.number_of_ranges,
-            _ => {
-                let text = |length| Value::Text(vec![0; length].into());
-                return Box::new([Value::Int(0), Value::Int(0), text(C_LENGTH), text(PAD_LENGTH)]);
-            }
-        };
-        vec![Value::Int(0); numbers].into()
+        if self.test.kind.has_own_part() {
+            let Parameters { random_points, number_of_ranges, .. } = self.parameters;
+            let is_points = self.test.kind == TestKind::RandomPoints;
+            return vec![Value::Int(0); if is_points { random_points } else { 2 * number_of_ranges }].into();
+        }
+        let text = |length| Value::Text(vec![0; length].into());
+        Box::new([Value::Int(0), Value::Int(0), text(C_LENGTH), text(PAD_LENGTH)])
     }
 }
 
@@ -108,12 +103,11 @@ pub const PAD_LENGTH: usize = 59;
 
 impl Workload for Arc<Event> {
     fn scripts(&self) -> Vec<ScriptInfo> {
-        let commands = vec![CommandInfo { line: self.test.name.to_owned(), is_sql: true }];
-        vec![ScriptInfo { description: self.test.name.to_owned(), weight: 1, commands }]
+        self.test.scripts()
     }
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
-        Box::new(Client::new(Arc::clone(self), client, random))
+        Box::new(OltpClient::new(Arc::clone(self), client, random))
     }
 }
 
@@ -122,11 +116,11 @@ struct Compiler<'a> {
     mode: QueryMode,
     parameters: &'a Parameters,
     statements: Vec<Statement>,
-    parts: Vec<Part>,
+    parts: Vec<EventPart>,
 }
 
 impl Compiler<'_> {
-    fn compile(mut self) -> (Vec<Statement>, Vec<Part>) {
+    fn compile(mut self) -> (Vec<Statement>, Vec<EventPart>) {
         let parameters = self.parameters;
         match self.test.kind {
             TestKind::ReadOnly => self.read_only(),
@@ -209,21 +203,21 @@ impl Compiler<'_> {
         let first = self.add_each(statements::DELETE, &[Slot::Id]);
         let insert = self.add_each(statements::INSERT, &[Slot::Id, Slot::K, Slot::C, Slot::Pad]);
         let (draw, times) = (Draw::Replacement { insert }, self.parameters.delete_inserts);
-        self.parts.push(Part { draw, times, chooses: true, first, is_per_table: true });
+        self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
     /// The statements around the others, unless there are to be none.
-    fn transaction(&mut self) -> Option<[Part; 2]> {
+    fn transaction(&mut self) -> Option<[EventPart; 2]> {
         if self.parameters.skip_trx {
             return None;
         }
         Some(["BEGIN", "COMMIT"].map(|text| {
             let first = self.add(text, &[]);
-            Part { draw: Draw::Nothing, times: 1, chooses: false, first, is_per_table: false }
+            EventPart { draw: Draw::Nothing, times: 1, chooses: false, first, is_per_table: false }
         }))
     }
 
-    fn enclose(&mut self, ends: Option<[Part; 2]>) {
+    fn enclose(&mut self, ends: Option<[EventPart; 2]>) {
         if let Some([begin, commit]) = ends {
             self.parts.insert(0, begin);
             self.parts.push(commit);
@@ -233,14 +227,14 @@ impl Compiler<'_> {
     /// A statement for each table.
     fn each(&mut self, times: u64, draw: Draw, text: &str, slots: &[Slot]) {
         let first = self.add_each(text, slots);
-        self.parts.push(Part { draw, times, chooses: true, first, is_per_table: true });
+        self.parts.push(EventPart { draw, times, chooses: true, first, is_per_table: true });
     }
 
     /// A statement with so many numbers.
     fn numbers(&mut self, draw: Draw, text: &str, count: usize) {
         let slots: Vec<_> = (0..count).map(Slot::Point).collect();
         let first = self.add(text, &slots);
-        self.parts.push(Part { draw, times: 1, chooses: false, first, is_per_table: false });
+        self.parts.push(EventPart { draw, times: 1, chooses: false, first, is_per_table: false });
     }
 
     fn add_each(&mut self, text: &str, slots: &[Slot]) -> usize {

@@ -12,7 +12,7 @@ mod tests;
 
 use std::sync::Arc;
 
-use super::program::{Fatal, Workload};
+use super::program::{CommandInfo, Fatal, ScriptInfo, Workload};
 use super::sb_rand::Distributions;
 use super::settings::{OptionSpec, Settings};
 pub use event::{C_LENGTH, PAD_LENGTH};
@@ -38,27 +38,40 @@ pub enum TestKind {
     WriteOnly,
 }
 
+impl TestKind {
+    /// Whether a statement has many values, which each client draws from a part of the table of its own.
+    pub fn has_own_part(self) -> bool {
+        matches!(self, TestKind::RandomPoints | TestKind::RandomRanges)
+    }
+}
+
 /// A native test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Test {
     name: &'static str,
     kind: TestKind,
+    /// For the help.
+    pub description: &'static str,
+}
+
+const fn test(name: &'static str, kind: TestKind, description: &'static str) -> Test {
+    Test { name, kind, description }
 }
 
 /// All tests in the order of their names.
-const TESTS: [Test; 12] = [
-    Test { name: "bulk_insert", kind: TestKind::BulkInsert },
-    Test { name: "oltp", kind: TestKind::Legacy },
-    Test { name: "oltp_delete", kind: TestKind::Delete },
-    Test { name: "oltp_insert", kind: TestKind::Insert },
-    Test { name: "oltp_point_select", kind: TestKind::PointSelect },
-    Test { name: "oltp_read_only", kind: TestKind::ReadOnly },
-    Test { name: "oltp_read_write", kind: TestKind::ReadWrite },
-    Test { name: "oltp_update_index", kind: TestKind::UpdateIndex },
-    Test { name: "oltp_update_non_index", kind: TestKind::UpdateNonIndex },
-    Test { name: "oltp_write_only", kind: TestKind::WriteOnly },
-    Test { name: "select_random_points", kind: TestKind::RandomPoints },
-    Test { name: "select_random_ranges", kind: TestKind::RandomRanges },
+pub const TESTS: [Test; 12] = [
+    test("bulk_insert", TestKind::BulkInsert, "INSERT of many rows at once"),
+    test("oltp", TestKind::Legacy, "the test of sysbench 0.5"),
+    test("oltp_delete", TestKind::Delete, "DELETE by primary key"),
+    test("oltp_insert", TestKind::Insert, "INSERT of single rows"),
+    test("oltp_point_select", TestKind::PointSelect, "SELECT by primary key"),
+    test("oltp_read_only", TestKind::ReadOnly, "transactions of point and range SELECTs"),
+    test("oltp_read_write", TestKind::ReadWrite, "transactions of SELECTs, UPDATEs, DELETE and INSERT"),
+    test("oltp_update_index", TestKind::UpdateIndex, "UPDATE of an indexed column"),
+    test("oltp_update_non_index", TestKind::UpdateNonIndex, "UPDATE of a column without an index"),
+    test("oltp_write_only", TestKind::WriteOnly, "transactions of UPDATEs, DELETE and INSERT"),
+    test("select_random_points", TestKind::RandomPoints, "SELECT of a list of random keys"),
+    test("select_random_ranges", TestKind::RandomRanges, "SELECT of several random ranges"),
 ];
 
 /// The test of this name.
@@ -76,6 +89,18 @@ impl Test {
         self.kind
     }
 
+    /// Whether it is written for sysbench 1.0: its commands run in all threads, and it takes only the options that it
+    /// declares.
+    pub fn is_modern(&self) -> bool {
+        !matches!(self.kind, TestKind::BulkInsert | TestKind::Legacy)
+    }
+
+    /// Its one script, as reports name it.
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        let commands = vec![CommandInfo { line: self.name.to_owned(), is_sql: true }];
+        vec![ScriptInfo { description: self.name.to_owned(), weight: 1, commands }]
+    }
+
     /// What it declares, in the order of its help; `bulk_insert` declares nothing.
     pub fn options(&self) -> Vec<OptionSpec> {
         options::of(self.kind)
@@ -91,7 +116,7 @@ impl Test {
     pub fn workload(&self, settings: &Settings, shard: Shard) -> Result<Arc<dyn Workload>, Fatal> {
         let distributions = Distributions::new(settings)?.of_shard(shard);
         if self.kind == TestKind::BulkInsert {
-            return Ok(Arc::new(bulk::BulkInsert));
+            return Ok(Arc::new(bulk::BulkInsert { test: *self }));
         }
         let parameters = Parameters::read(self.kind, settings)?;
         parameters.check_for_run(self.kind)?;

@@ -54,42 +54,38 @@ const RANGES: [Declared; 2] = [
     ("number_of_ranges", "Number of random BETWEEN ranges per SELECT", Int(10)),
 ];
 
-/// The options of 0.5, which has no help for them.
-const LEGACY: [Declared; 19] = [
-    ("oltp_auto_inc", "Let the server number the rows", Bool(true)),
-    ("oltp_create_secondary", "Create an index on k", Bool(true)),
-    ("oltp_delete_inserts", "Number of DELETE/INSERT combinations per transaction", Int(1)),
-    ("oltp_distinct_ranges", "Number of SELECT DISTINCT queries per transaction", Int(1)),
-    ("oltp_index_updates", "Number of UPDATE index queries per transaction", Int(1)),
-    ("oltp_non_index_updates", "Number of UPDATE non-index queries per transaction", Int(1)),
-    ("oltp_order_ranges", "Number of SELECT ORDER BY queries per transaction", Int(1)),
-    ("oltp_point_selects", "Number of point SELECT queries per transaction", Int(10)),
-    ("oltp_range_selects", "Whether there are range SELECT queries", Bool(true)),
-    ("oltp_range_size", "Range size for range SELECT queries", Int(100)),
-    ("oltp_read_only", "No UPDATE, DELETE and INSERT queries", Bool(false)),
-    ("oltp_secondary", "Use a secondary index in place of the PRIMARY KEY", Bool(false)),
-    ("oltp_simple_ranges", "Number of simple range SELECT queries per transaction", Int(1)),
-    ("oltp_skip_trx", "Don't start explicit transactions", Bool(false)),
-    ("oltp_sum_ranges", "Number of SELECT SUM() queries per transaction", Int(1)),
-    ("oltp_table_size", "Number of rows per table", Int(10_000)),
-    ("oltp_tables_count", "Number of tables", Int(1)),
-    ("oltp_write_only", "No SELECT queries", Bool(false)),
-    ("pgsql_variant", "With 'redshift' there is no index on k, and no DELETE/INSERT combination", Text(None)),
+/// The options that only 0.5 has. The others are those of all tests, see [`name_in`].
+const LEGACY: [Declared; 2] = [
+    ("read_only", "No UPDATE, DELETE and INSERT queries", Bool(false)),
+    ("write_only", "No SELECT queries", Bool(false)),
 ];
+
+/// The name of an option in the tests of this kind: most of 0.5's begin with `oltp_`.
+pub fn name_in(kind: TestKind, name: &str) -> String {
+    match (kind, name) {
+        (TestKind::Legacy, "tables") => "oltp_tables_count".to_owned(),
+        (TestKind::Legacy, name) if name != "pgsql_variant" => format!("oltp_{name}"),
+        _ => name.to_owned(),
+    }
+}
 
 /// A test's options in the order of their names.
 pub fn of(kind: TestKind) -> Vec<OptionSpec> {
-    let declared = match kind {
-        TestKind::BulkInsert => Vec::new(),
-        TestKind::Legacy => LEGACY.to_vec(),
-        TestKind::RandomPoints => [&COMMON[..], &POINTS].concat(),
-        TestKind::RandomRanges => [&COMMON[..], &RANGES].concat(),
-        _ => COMMON.to_vec(),
+    let own: &[Declared] = match kind {
+        TestKind::BulkInsert => return Vec::new(),
+        TestKind::Legacy => &LEGACY,
+        TestKind::RandomPoints => &POINTS,
+        TestKind::RandomRanges => &RANGES,
+        TestKind::Delete | TestKind::Insert | TestKind::PointSelect | TestKind::ReadOnly | TestKind::ReadWrite => &[],
+        TestKind::UpdateIndex | TestKind::UpdateNonIndex | TestKind::WriteOnly => &[],
     };
-    let mut options: Vec<_> = declared
-        .into_iter()
-        .map(|(name, description, default)| OptionSpec {
-            name: name.to_owned(),
+    let is_there = |name: &str| kind != TestKind::Legacy || name != "mysql_storage_engine";
+    let mut options: Vec<_> = COMMON
+        .iter()
+        .chain(own)
+        .filter(|(name, ..)| is_there(name))
+        .map(|&(name, description, default)| OptionSpec {
+            name: name_in(kind, name),
             description: description.to_owned(),
             default: match default {
                 Bool(is_on) => OptionValue::Bool(is_on),

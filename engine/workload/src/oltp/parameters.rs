@@ -53,11 +53,7 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn name(&self, name: &str) -> String {
-        match (self.kind, name) {
-            (TestKind::Legacy, "tables") => "oltp_tables_count".to_owned(),
-            (TestKind::Legacy, name) if name != "pgsql_variant" => format!("oltp_{name}"),
-            _ => name.to_owned(),
-        }
+        options::name_in(self.kind, name)
     }
 
     fn value(&self, name: &str) -> Option<&OptionValue> {
@@ -132,12 +128,9 @@ impl Parameters {
 
     /// What can be prepared need not be something that a run can draw numbers from.
     pub fn check_for_run(&self, kind: TestKind) -> Result<(), Fatal> {
-        let [tables, size] = match kind {
-            TestKind::Legacy => ["oltp_tables_count", "oltp_table_size"],
-            _ => ["tables", "table_size"],
-        };
-        for (name, number) in [(tables, self.tables as i64), (size, self.table_size)] {
+        for (name, number) in [("tables", self.tables as i64), ("table_size", self.table_size)] {
             if number < 1 {
+                let name = options::name_in(kind, name);
                 return Err(Fatal::new(format_args!("--{name} must be at least 1 to run, and is {number}")));
             }
         }

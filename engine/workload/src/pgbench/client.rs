@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use super::compiler::Script;
-use super::legs::Leg;
+use super::compiler::{Leg, Script};
 use super::scripts::Scripts;
 use super::steps::{ClientState, Operation, StepResult, Store, invalid_name};
 use super::symbols;
@@ -15,12 +14,12 @@ use wire::Rows;
 use wire::value::Value;
 
 /// A client of a run.
-pub struct Client {
+pub struct ScriptClient {
     scripts: Arc<Scripts>,
     state: ClientState,
 }
 
-impl Client {
+impl ScriptClient {
     /// A client before its first transaction.
     pub fn new(scripts: Arc<Scripts>, values: Vec<Value>, random: Random) -> Self {
         let started = random.clone();
@@ -34,11 +33,11 @@ impl Workload for Arc<Scripts> {
     }
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
-        Box::new(Client::new(Arc::clone(self), self.initial_values(client), random))
+        Box::new(ScriptClient::new(Arc::clone(self), self.initial_values(client), random))
     }
 }
 
-impl Program for Client {
+impl Program for ScriptClient {
     #[inline]
     fn begin(&mut self, choose: &mut Random) -> usize {
         let state = &mut self.state;
@@ -177,7 +176,7 @@ fn check_name(store: &Store, column: &[u8]) -> Result<(), String> {
         return Ok(());
     }
     let name = String::from_utf8_lossy(&name);
-    // pgbench tells this before the line that the caller tells. That nobody reads it is no reason to stop.
+    // pgbench prints this before the line of the caller. A failed write does not end the run.
     print_stderr(format_args!("pgbench: error: {}\n", invalid_name(store.word(), &name)));
     Err(format!("error storing into variable {name}"))
 }

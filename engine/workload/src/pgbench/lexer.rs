@@ -20,10 +20,10 @@ const FIRST_WORDS: usize = 4;
 #[derive(Debug)]
 pub struct Scanner<'a> {
     text: &'a [u8],
-    /// The offset of the next byte. Who reads a backslash command moves it on.
+    /// The offset of the next byte. The reader of a backslash command advances it.
     pub at: usize,
     parentheses: usize,
-    /// `BEGIN` and `CASE` in the body of a function that are not ended yet.
+    /// `BEGIN` and `CASE` in the body of a function whose `END` has not come yet.
     blocks: usize,
     words: usize,
     /// Initials of those of the statement's first words that matter.
@@ -73,7 +73,7 @@ impl<'a> Scanner<'a> {
                 [b':', b'{', b'?', ..] => {
                     if let Some(length) = self.test_of_variable() {
                         self.at += length;
-                        // psql asks here whether the variable is set; pgbench's are not yet when it reads the script.
+                        // psql tests whether the variable is set; when pgbench reads a script, no variable is.
                         sql.extend_from_slice(b"FALSE");
                         continue;
                     }
@@ -97,7 +97,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Steps over one token that neither ends the statement nor is left out.
+    /// Advances over one token, which neither ends the statement nor is left out.
     fn token(&mut self) {
         let rest = &self.text[self.at..];
         match rest {
@@ -186,7 +186,7 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// Where a string goes on: behind a quote after space and comments with a line's end among them.
+    /// The offset where a string continues: after a quote that follows white space and comments with a line end.
     fn continuation(&self) -> Option<usize> {
         let (mut at, mut lines) = (self.at, false);
         loop {
@@ -247,7 +247,7 @@ impl<'a> Scanner<'a> {
         self.skip_while(|c| c.is_ascii_digit());
     }
 
-    /// Letters that stick to a number are no word.
+    /// Letters right after a number are part of it, not a word.
     fn skip_junk(&mut self) {
         if self.text.get(self.at).is_some_and(|c| is_name(*c)) {
             self.skip_while(is_word);
@@ -294,7 +294,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// Whether a byte goes on with a word.
+/// Whether a byte can be part of a word.
 fn is_word(c: u8) -> bool {
     is_name(c) || c == b'$'
 }

@@ -6,7 +6,7 @@ use super::expression;
 use super::expression::functions::RANDOM;
 use super::expression::{Expression, Syntax, Tree};
 use super::shell::ShellCommand;
-use super::steps::{Amount, Operation, Sleep, Target, Unit};
+use super::steps::{Amount, Operation, Sleep, Store, Target, Unit};
 use super::words;
 use super::words::Word;
 use ground::c_numbers;
@@ -18,32 +18,15 @@ const MAX_WORDS: usize = 256;
 /// A meta-command as it stands in a script.
 #[derive(Debug, Clone, PartialEq)]
 pub enum MetaCommand {
-    Set {
-        name: String,
-        expression: Syntax,
-    },
-    SetShell {
-        name: String,
-        words: Vec<Word>,
-    },
-    Shell {
-        words: Vec<Word>,
-    },
-    Sleep {
-        word: String,
-        amount: Word,
-        unit: Unit,
-    },
+    Set { name: String, expression: Syntax },
+    SetShell { name: String, words: Vec<Word> },
+    Shell { words: Vec<Word> },
+    Sleep { word: String, amount: Word, unit: Unit },
     If(Syntax),
     Elif(Syntax),
     Else,
     EndIf,
-    /// Results of the statement before go into variables whose names begin with `prefix`; of `\aset` those of all its
-    /// queries.
-    Store {
-        prefix: String,
-        all: bool,
-    },
+    Store(Store),
     StartPipeline,
     SyncPipeline,
     EndPipeline,
@@ -101,8 +84,8 @@ const META_COMMANDS: [(&str, Reader); 13] = [
         rest if rest.words.len() < 2 => Err(rest.refuse("missing argument")),
         mut rest => Ok(MetaCommand::SetShell { name: rest.words.remove(0).shown(), words: rest.words }),
     }),
-    ("gset", |a| a.prefix().map(|prefix| MetaCommand::Store { prefix, all: false })),
-    ("aset", |a| a.prefix().map(|prefix| MetaCommand::Store { prefix, all: true })),
+    ("gset", |a| a.store(false)),
+    ("aset", |a| a.store(true)),
     ("startpipeline", |a| a.nothing(MetaCommand::StartPipeline)),
     ("syncpipeline", |a| a.nothing(MetaCommand::SyncPipeline)),
     ("endpipeline", |a| a.nothing(MetaCommand::EndPipeline)),
@@ -142,7 +125,7 @@ impl MetaCommand {
             Self::Else => return compiler.end_branch(),
             Self::EndIf => return compiler.end_if(),
             // Part of the statement's step.
-            Self::Store { .. } => return,
+            Self::Store(_) => return,
             Self::StartPipeline => Operation::StartPipeline(compiler.pipeline()),
             Self::SyncPipeline => Operation::SyncPipeline,
             Self::EndPipeline => Operation::EndPipeline,
@@ -220,12 +203,13 @@ impl<'a> Arguments<'a> {
     }
 
     /// The optional argument of `\gset` and `\aset`.
-    fn prefix(&mut self) -> Result<String, ScriptError> {
+    fn store(&mut self, all: bool) -> Result<MetaCommand, ScriptError> {
         let rest = self.words()?;
         if rest.words.len() > 1 {
             return Err(rest.refuse("too many arguments"));
         }
-        Ok(rest.words.first().map(Word::shown).unwrap_or_default())
+        let prefix = rest.words.first().map(Word::shown).unwrap_or_default();
+        Ok(MetaCommand::Store(Store { prefix, all, ..Store::default() }))
     }
 }
 

@@ -6,7 +6,6 @@ mod compiler;
 mod error;
 mod expression;
 mod hashes;
-mod legs;
 mod lexer;
 mod meta_commands;
 pub mod script;

@@ -2,6 +2,7 @@
 
 use super::error::ScriptError;
 use super::lexer::{Ending, Scanner};
+use super::steps::Store;
 use crate::pgbench::meta_commands;
 use crate::pgbench::meta_commands::{MetaCommand, Place};
 use ground::c_numbers::trim_start;
@@ -29,14 +30,6 @@ pub struct Sql {
     pub store: Option<Store>,
 }
 
-/// Where a statement's results go.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Store {
-    pub prefix: String,
-    /// Those of all queries of the statement, and not of the last one only.
-    pub all: bool,
-}
-
 /// Reads a script. `description` is what errors call it: the file's name as it was given, or that of a built-in script.
 pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, ScriptError> {
     let mut scanner = Scanner::new(text);
@@ -56,9 +49,7 @@ pub fn parse(description: &str, weight: u64, text: &[u8]) -> Result<Parsed, Scri
                 let place = Place { script: description, text: scanner.text(), line, start };
                 match meta_commands::parse(place, &mut scanner.at)? {
                     None => {}
-                    Some((MetaCommand::Store { prefix, all }, _)) => {
-                        attach(&mut commands, Store { prefix, all }, place)?
-                    }
+                    Some((MetaCommand::Store(store), _)) => attach(&mut commands, store, place)?,
                     Some((meta, line)) => commands.push(ScriptCommand::Meta(meta, line)),
                 }
             }
@@ -114,7 +105,10 @@ fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(),
             (MetaCommand::EndIf, Some(_)) => {
                 open.pop();
             }
-            _ => {}
+            (MetaCommand::Elif(_), Some(false)) => {}
+            (MetaCommand::Set { .. } | MetaCommand::SetShell { .. } | MetaCommand::Shell { .. }, _)
+            | (MetaCommand::Sleep { .. } | MetaCommand::Store(_), _)
+            | (MetaCommand::StartPipeline | MetaCommand::SyncPipeline | MetaCommand::EndPipeline, _) => {}
         }
     }
     if open.is_empty() { Ok(()) } else { refuse(commands.len(), "\\if without matching \\endif") }

@@ -9,7 +9,7 @@ use super::expression::{Scalar, scalar};
 use super::meta_commands::MetaCommand;
 use super::script::{Parsed, ScriptCommand, Sql};
 use super::sql;
-use super::steps::{Operation, Store};
+use super::steps::Operation;
 use super::symbols::Symbols;
 use crate::program::{CommandInfo, ScriptInfo};
 use ground::random::Random;
@@ -106,9 +106,7 @@ fn compile(mut compiler: Compiler<'_>, parsed: Parsed) -> Result<Script, ScriptE
         match command {
             ScriptCommand::Sql(Sql { text, store }) => {
                 commands.push(CommandInfo { line: sql::first_line(&text), is_sql: true });
-                let store =
-                    store.map(|store| Box::new(Store { prefix: store.prefix, all: store.all, slots: HashMap::new() }));
-                compiler.query(&text, store)?;
+                compiler.query(&text, store.map(Box::new))?;
             }
             ScriptCommand::Meta(meta, line) => {
                 commands.push(CommandInfo { line, is_sql: false });

@@ -85,12 +85,14 @@ pub enum Amount {
     Variable { slot: usize, name: String },
 }
 
-/// `\gset` and `\aset`
-#[derive(Debug)]
+/// `\gset` and `\aset`: results of the statement before them go into variables.
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Store {
+    /// The names of the variables begin with it.
     pub prefix: String,
+    /// The results of all queries of the statement, not of the last one only.
     pub all: bool,
-    /// The slots of columns whose variables are used anywhere, by the columns' names.
+    /// The slots of columns whose variables are used anywhere, by the columns' names; known when all scripts are.
     pub slots: HashMap<Vec<u8>, usize>,
 }
 

@@ -1,9 +1,10 @@
 //! `pgbench -i`.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
@@ -40,7 +41,7 @@ struct MessageOrder(Arc<Mutex<()>>);
 
 impl MessageOrder {
     fn hold<T>(&self, write: impl FnOnce() -> T) -> T {
-        let _held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let _held = self.0.lock();
         write()
     }
 }

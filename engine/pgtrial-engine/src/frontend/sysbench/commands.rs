@@ -8,8 +8,8 @@ use super::log::{Level, Log, SysbenchError};
 use super::plan;
 use super::report::hooks::Run;
 use super::report::run::run_test;
-use super::test::{Test, TestProgram, is_modern};
-use drive;
+use super::test::{Test, TestProgram};
+use drive::plan::StagedPlan;
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
 use ground::output::{print_stderr, print_stdout};
@@ -56,7 +56,7 @@ impl Context<'_> {
             _ if !Test::commands(test).contains(&command) => Err(unknown(command)),
             "prepare" => {
                 let target = self.target()?;
-                if is_modern(test) {
+                if test.is_modern() {
                     self.announce_threads();
                 }
                 prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
@@ -185,7 +185,7 @@ impl Context<'_> {
             self.announce_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
-        let plan = plan::command(&self.settings, part, target, workload, self.mode());
+        let plan = plan::staged_plan(&self.settings, part, target, workload, self.mode(), StagedPlan::default());
         let never = AtomicBool::new(false);
         match drive::perform(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),

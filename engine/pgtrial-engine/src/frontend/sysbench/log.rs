@@ -3,9 +3,10 @@
 
 use std::fmt::Display;
 use std::io::{self, Stdout, Write};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use ground::output::print_stderr;
+use parking_lot::{Mutex, MutexGuard};
 use workload::Fatal;
 use workload::lua::Voice;
 
@@ -93,7 +94,7 @@ impl<W: Write> Log<W> {
     }
 
     fn lines(&self) -> MutexGuard<'_, LogState<W>> {
-        self.lines.lock().unwrap_or_else(PoisonError::into_inner)
+        self.lines.lock()
     }
 }
 

@@ -65,7 +65,7 @@ pub fn load(
     let rate = settings.double("rate");
     let start = settings.text("start_at").map(StartAt::read).transpose().map_err(SysbenchError::fatal)?;
     let total = (events > 0).then(|| part.transactions(events));
-    let staged = StagedPlan {
+    let load = StagedPlan {
         events: total,
         time: (!time.is_zero()).then_some(time),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
@@ -74,7 +74,7 @@ pub fn load(
         warmup: seconds("warmup_time"),
         exit_on_abort: true,
         start,
-        ..of_part(settings, part, target, workload, mode, staged)
+        ..staged_plan(settings, part, target, workload, mode, load)
     })
 }
 
@@ -83,28 +83,18 @@ pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShar
     if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, clients(settings, false))) }
 }
 
-/// The plan of a command, or of a part of it. One client's end is not the others'.
-pub fn command(
-    settings: &Settings,
-    part: ClientShare,
-    target: Arc<Target>,
-    workload: Arc<dyn Workload>,
-    mode: QueryMode,
-) -> Plan {
-    of_part(settings, part, target, workload, mode, StagedPlan::default())
-}
-
 fn clients(settings: &Settings, parallel: bool) -> usize {
     if parallel { usize::try_from(settings.int("threads")).unwrap_or(1).max(1) } else { 1 }
 }
 
-fn of_part(
+/// A staged plan. Without a load it is that of a command, in which one client's end does not end the others.
+pub fn staged_plan(
     settings: &Settings,
     part: ClientShare,
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
-    staged: StagedPlan,
+    load: StagedPlan,
 ) -> Plan {
     let clients = part.clients();
     let jobs = match usize::try_from(settings.int("jobs")) {
@@ -113,7 +103,7 @@ fn of_part(
     }
     .min(clients);
     let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
-    Plan { jobs, mode, ..Plan::new(target, workload, part, seeds, Load::Staged(staged)) }
+    Plan { jobs, mode, ..Plan::new(target, workload, part, seeds, Load::Staged(load)) }
 }
 
 fn count(settings: &Settings, name: &str) -> u64 {
@@ -208,7 +198,7 @@ mod tests {
     fn commands_run_in_all_clients_or_in_one() {
         let clients = |settings: &Settings, parallel| {
             let (part, (target, _)) = (part_of_command(settings, parallel).unwrap(), target(settings).unwrap());
-            command(settings, part, target, Arc::new(Nothing), QueryMode::Simple).clients
+            staged_plan(settings, part, target, Arc::new(Nothing), QueryMode::Simple, StagedPlan::default()).clients
         };
         let whole = settings(&[("threads", 3)]);
         assert_eq!([clients(&whole, true), clients(&whole, false)], [3, 1]);

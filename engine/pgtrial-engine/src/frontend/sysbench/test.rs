@@ -7,16 +7,13 @@ use super::log::SysbenchError;
 use super::options::settle::Unknown;
 use super::report::hooks::Hooks;
 use workload::Fatal;
-use workload::lua::{Invocation, Script, Source, Voice};
+use workload::lua::{INSTALLED, Invocation, Script, Source, Voice, module_path};
 use workload::oltp;
 use workload::settings::OptionSpec;
 use workload::statistics::Statistics;
 
 /// sysbench's tests of the machine, which are not here.
 const SYSTEM_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
-
-/// Where installed scripts are.
-const INSTALLED: [&str; 2] = ["/usr/share/sysbench/?.lua", "/usr/local/share/sysbench/?.lua"];
 
 /// A test, by the name that messages use.
 pub struct Test {
@@ -90,26 +87,19 @@ impl Test {
     pub fn unknown_options(&self) -> Unknown {
         match &self.program {
             TestProgram::Script(script) if script.options().is_none() => Unknown::Taken,
-            TestProgram::Native(test) if !is_modern(test) => Unknown::Ignored,
+            TestProgram::Native(test) if !test.is_modern() => Unknown::Ignored,
             TestProgram::Script(_) | TestProgram::Native(_) => Unknown::Refused,
         }
     }
 
     /// The commands of a built-in test.
     pub fn commands(test: &oltp::Test) -> &'static [&'static str] {
-        match test.kind() {
-            oltp::TestKind::BulkInsert => &["prepare", "run", "cleanup"],
-            oltp::TestKind::Legacy => &["prepare", "run", "cleanup", "help"],
-            oltp::TestKind::Delete
-            | oltp::TestKind::Insert
-            | oltp::TestKind::PointSelect
-            | oltp::TestKind::RandomPoints
-            | oltp::TestKind::RandomRanges
-            | oltp::TestKind::ReadOnly
-            | oltp::TestKind::ReadWrite
-            | oltp::TestKind::UpdateIndex
-            | oltp::TestKind::UpdateNonIndex
-            | oltp::TestKind::WriteOnly => &["prepare", "prewarm", "run", "cleanup", "help"],
+        if test.is_modern() {
+            &["prepare", "prewarm", "run", "cleanup", "help"]
+        } else if test.options().is_empty() {
+            &["prepare", "run", "cleanup"]
+        } else {
+            &["prepare", "run", "cleanup", "help"]
         }
     }
 }
@@ -136,12 +126,6 @@ impl Hooks for Test {
     fn done(&self) -> Result<(), Fatal> {
         self.script().map_or(Ok(()), Script::done)
     }
-}
-
-/// Whether a built-in test is written for sysbench 1.0: its commands run in all threads, and it takes only the options that
-/// it declares.
-pub fn is_modern(test: &oltp::Test) -> bool {
-    !matches!(test.kind(), oltp::TestKind::BulkInsert | oltp::TestKind::Legacy)
 }
 
 /// The last part of a path.
@@ -192,7 +176,9 @@ fn find(name: &str, machine: &Machine<'_>) -> Found {
         let path = PathBuf::from(template.replace('?', &module));
         (machine.is_file)(&path).then_some(path)
     };
-    if let Some(path) = templates(machine).iter().find_map(|template| exists(template)) {
+    let templates = module_path(machine.home.as_deref(), machine.lua_path.as_deref());
+    let mut of_user = templates.split(';').filter(|template| !template.is_empty() && !INSTALLED.contains(template));
+    if let Some(path) = of_user.find_map(exists) {
         return Found::Script(path);
     }
     if let Some(test) = oltp::find(name) {
@@ -204,23 +190,6 @@ fn find(name: &str, machine: &Machine<'_>) -> Found {
     match base_name(name).strip_suffix(".lua").and_then(oltp::find) {
         Some(test) => Found::InPlaceOf(test),
         None => Found::Nothing,
-    }
-}
-
-/// Where modules are looked for before the installed ones, as Lua's `package.path` would have it; `;;` in `LUA_PATH` stands
-/// for the usual places.
-fn templates(machine: &Machine<'_>) -> Vec<String> {
-    let mut usual: Vec<_> = ["./?.lua", "./?/init.lua", "./src/lua/?.lua"].map(str::to_owned).into();
-    if let Some(home) = &machine.home {
-        let places = ["lua/5.1/?.lua", "lua/5.1/?/init.lua", "lua/?.lua", "lua/?/init.lua"];
-        usual.extend(places.map(|place| format!("{home}/.luarocks/share/{place}")));
-    }
-    match &machine.lua_path {
-        None => usual,
-        Some(path) => {
-            let path = path.replace(";;", &format!(";{};", usual.join(";")));
-            path.split(';').filter(|template| !template.is_empty()).map(str::to_owned).collect()
-        }
     }
 }
 

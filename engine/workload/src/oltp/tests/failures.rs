@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{client, event, queries, text_of};
-use crate::oltp::client::Client;
+use crate::oltp::client::OltpClient;
 use crate::program::{AbortReason, Action, ActionResult, Program};
 use ground::random::Random;
 use wire::error::{ConnectionError, ServerError};
@@ -13,7 +13,7 @@ fn server_error(sqlstate: &str, message: &str) -> ServerError {
     ServerError { sqlstate: sqlstate.to_owned(), message: message.to_owned(), ..ServerError::default() }
 }
 
-fn aborted(client: &mut Client) -> Vec<String> {
+fn aborted(client: &mut OltpClient) -> Vec<String> {
     match client.next_action() {
         Action::Abort(AbortReason::Fatal(lines)) => lines,
         other => panic!("{other:?}"),
@@ -65,7 +65,7 @@ fn other_errors_end_the_client_with_sysbenchs_lines() {
 #[test]
 fn tables_that_are_not_there_are_told_of_before_the_load() {
     let event = event("oltp_point_select", &[]);
-    let mut client = Client::new(Arc::clone(&event), 0, Random::seeded(1));
+    let mut client = OltpClient::new(Arc::clone(&event), 0, Random::seeded(1));
     assert!(matches!(client.next_action(), Action::Connect { .. }));
     client.complete(ActionResult::Done(&Answered::default()));
     assert!(matches!(client.next_action(), Action::PrepareAll { statements } if statements.len() == 1));

@@ -6,7 +6,7 @@ mod options;
 
 use std::sync::Arc;
 
-use super::client::Client;
+use super::client::OltpClient;
 use super::event::Event;
 use super::*;
 use crate::program::{Action, ActionResult, Program};
@@ -38,8 +38,8 @@ fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<Event> {
 }
 
 /// A client that is connected and has prepared its statements.
-fn client(event: &Arc<Event>, number: usize) -> Client {
-    let mut client = Client::new(Arc::clone(event), number, Random::seeded(77));
+fn client(event: &Arc<Event>, number: usize) -> OltpClient {
+    let mut client = OltpClient::new(Arc::clone(event), number, Random::seeded(77));
     loop {
         match client.next_action() {
             Action::Connect { number: 0 } | Action::PrepareAll { .. } => {}
@@ -72,7 +72,7 @@ struct Query {
 }
 
 /// The queries of one event.
-fn queries(client: &mut Client) -> Vec<Query> {
+fn queries(client: &mut OltpClient) -> Vec<Query> {
     client.begin(&mut Random::seeded(1));
     let mut queries = Vec::new();
     loop {

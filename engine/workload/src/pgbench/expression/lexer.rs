@@ -9,7 +9,7 @@ use ground::c_numbers::NumberError;
 pub enum Token {
     /// A sign, e.g. `<=`.
     Sign(&'static str),
-    Keyword(Keyword),
+    Keyword(&'static str),
     Bool(bool),
     Int(i64),
     /// 9223372036854775808, which is an integer only behind a minus.
@@ -21,37 +21,9 @@ pub enum Token {
     End,
 }
 
-/// Words that are no names, in upper or lower case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Keyword {
-    And,
-    Or,
-    Not,
-    Null,
-    Is,
-    IsNull,
-    NotNull,
-    Case,
-    When,
-    Then,
-    Else,
-    End,
-}
-
-const KEYWORDS: [(&str, Keyword); 12] = [
-    ("and", Keyword::And),
-    ("or", Keyword::Or),
-    ("not", Keyword::Not),
-    ("null", Keyword::Null),
-    ("is", Keyword::Is),
-    ("isnull", Keyword::IsNull),
-    ("notnull", Keyword::NotNull),
-    ("case", Keyword::Case),
-    ("when", Keyword::When),
-    ("then", Keyword::Then),
-    ("else", Keyword::Else),
-    ("end", Keyword::End),
-];
+/// Words that are not names, in upper or lower case.
+const KEYWORDS: [&str; 12] =
+    ["and", "or", "not", "null", "is", "isnull", "notnull", "case", "when", "then", "else", "end"];
 
 /// Longer signs before those that they begin with.
 const SIGNS: [&str; 21] =
@@ -84,7 +56,7 @@ impl<'a> Lexer<'a> {
         self.at
     }
 
-    /// The next word; after the last one `End` for ever.
+    /// Returns the next word; after the last one always `End`.
     pub fn next(&mut self) -> Result<Token, Mistake> {
         if self.ended {
             return Ok(Token::End);
@@ -112,7 +84,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// Reads on to the end of the line after a mistake. A word that cannot be read is a mistake too, and the last one
-    /// is told of, as in pgbench.
+    /// is reported, as in pgbench.
     pub fn finish(&mut self, mut mistake: Mistake) -> Mistake {
         loop {
             match self.next() {
@@ -194,8 +166,8 @@ fn word(text: String) -> Token {
     if text.eq_ignore_ascii_case("true") || text.eq_ignore_ascii_case("false") {
         return Token::Bool(text.eq_ignore_ascii_case("true"));
     }
-    match KEYWORDS.iter().find(|(word, _)| text.eq_ignore_ascii_case(word)) {
-        Some((_, keyword)) => Token::Keyword(*keyword),
+    match KEYWORDS.into_iter().find(|word| text.eq_ignore_ascii_case(word)) {
+        Some(keyword) => Token::Keyword(keyword),
         None => Token::Name(text),
     }
 }
@@ -254,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn the_last_unreadable_word_of_a_line_is_told_of() {
+    fn the_last_unreadable_word_of_a_line_is_reported() {
         let mut lexer = Lexer::new(b"$ 99999999999999999999 @ 1\n!", 0);
         let first = lexer.next().unwrap_err();
         assert_eq!(first.more.as_deref(), Some("$"));

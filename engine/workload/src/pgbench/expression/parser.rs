@@ -1,7 +1,7 @@
 //! From text to tree, with the precedences of pgbench's grammar (lowest first): `OR`; `AND`; `NOT`; `IS`; comparisons,
 //! which do not chain; bit operators and `~`; sums; products; signs.
 
-use super::lexer::{Keyword, Lexer, Mistake, Token};
+use super::lexer::{Lexer, Mistake, Token};
 use super::{Scalar, Syntax, Tree};
 use crate::pgbench::expression::functions;
 use crate::pgbench::expression::functions::{Arity, IS as IS_OPERATOR, NOT as NOT_OPERATOR};
@@ -51,7 +51,7 @@ struct Node {
 
 struct Parser<'a> {
     lexer: Lexer<'a>,
-    /// The word that comes next; it has been read already.
+    /// The next word, which has been read.
     token: Token,
     nesting: usize,
 }
@@ -95,9 +95,9 @@ impl Parser<'_> {
     fn operator(&self) -> Option<Infix> {
         use Infix::{And, Call, Is, Or, Swapped};
         Some(match self.token {
-            Token::Keyword(Keyword::Or) => Or,
-            Token::Keyword(Keyword::And) => And,
-            Token::Keyword(Keyword::Is | Keyword::IsNull | Keyword::NotNull) => Is,
+            Token::Keyword("or") => Or,
+            Token::Keyword("and") => And,
+            Token::Keyword("is" | "isnull" | "notnull") => Is,
             Token::Sign(sign) => match sign {
                 "+" | "-" => Call(sign, SUM),
                 "*" | "/" | "%" => Call(sign, PRODUCT),
@@ -136,12 +136,12 @@ impl Parser<'_> {
         let keyword = self.token.clone();
         self.advance()?;
         let (negated, wanted) = match keyword {
-            Token::Keyword(Keyword::IsNull) => (false, Scalar::Null),
-            Token::Keyword(Keyword::NotNull) => (true, Scalar::Null),
+            Token::Keyword("isnull") => (false, Scalar::Null),
+            Token::Keyword("notnull") => (true, Scalar::Null),
             _ => {
-                let negated = self.eat(&Token::Keyword(Keyword::Not))?;
+                let negated = self.eat(&Token::Keyword("not"))?;
                 let wanted = match self.token {
-                    Token::Keyword(Keyword::Null) => Scalar::Null,
+                    Token::Keyword("null") => Scalar::Null,
                     Token::Bool(truth) => Scalar::Bool(truth),
                     _ => return Err(self.unexpected()),
                 };
@@ -168,11 +168,11 @@ impl Parser<'_> {
             Token::Bool(truth) => constant(Scalar::Bool(truth)),
             Token::Int(number) => constant(Scalar::Int(number)),
             Token::Double(number) => constant(Scalar::Double(number)),
-            Token::Keyword(Keyword::Null) => constant(Scalar::Null),
+            Token::Keyword("null") => constant(Scalar::Null),
             Token::Variable(name) => Node { tree: Tree::Variable(name), height: 1 },
             Token::Name(name) => return self.function(&name),
-            Token::Keyword(Keyword::Case) => return self.case(),
-            Token::Keyword(Keyword::Not) => {
+            Token::Keyword("case") => return self.case(),
+            Token::Keyword("not") => {
                 self.advance()?;
                 let operand = self.expression(NOT)?;
                 return self.call(NOT_OPERATOR, operand.height, [operand.tree]);
@@ -220,7 +220,7 @@ impl Parser<'_> {
         self.advance()?;
         self.expect_sign("(")?;
         let (mut arguments, mut height) = (Vec::new(), 0);
-        // A comma may come before the first argument: the grammar has it so.
+        // pgbench's grammar allows a comma before the first argument.
         if self.token != Token::Sign(")") && self.token != Token::Sign(",") {
             self.argument(&mut arguments, &mut height)?;
         }
@@ -257,20 +257,20 @@ impl Parser<'_> {
         self.advance()?;
         let (mut branches, mut height) = (Vec::new(), 1);
         loop {
-            self.expect_keyword(Keyword::When)?;
+            self.expect_keyword("when")?;
             self.argument(&mut branches, &mut height)?;
-            self.expect_keyword(Keyword::Then)?;
+            self.expect_keyword("then")?;
             self.argument(&mut branches, &mut height)?;
-            if self.token != Token::Keyword(Keyword::When) {
+            if self.token != Token::Keyword("when") {
                 break;
             }
         }
-        if self.eat(&Token::Keyword(Keyword::Else))? {
+        if self.eat(&Token::Keyword("else"))? {
             self.argument(&mut branches, &mut height)?;
         } else {
             branches.push(Tree::Constant(Scalar::Null));
         }
-        self.expect_keyword(Keyword::End)?;
+        self.expect_keyword("end")?;
         self.node(height, Tree::Case(branches.into()))
     }
 
@@ -291,7 +291,7 @@ impl Parser<'_> {
         if self.eat(&Token::Sign(sign))? { Ok(()) } else { Err(self.unexpected()) }
     }
 
-    fn expect_keyword(&mut self, keyword: Keyword) -> Result<(), Mistake> {
+    fn expect_keyword(&mut self, keyword: &'static str) -> Result<(), Mistake> {
         if self.eat(&Token::Keyword(keyword))? { Ok(()) } else { Err(self.unexpected()) }
     }
 

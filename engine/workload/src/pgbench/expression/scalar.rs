@@ -13,7 +13,7 @@ pub enum Scalar {
     Double(f64),
 }
 
-/// Why an expression has no value, in pgbench's words. Where pgbench says nothing, so does the error.
+/// Why an expression has no value, in pgbench's words; without a sentence where pgbench prints none.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EvaluationError(Box<Option<String>>);
 
@@ -36,7 +36,7 @@ impl EvaluationError {
     }
 }
 
-/// What evaluating yields; small where it is good.
+/// The result of an evaluation; a success needs no allocation.
 pub type Evaluated<T = Scalar> = Result<T, EvaluationError>;
 
 impl Scalar {
@@ -68,7 +68,7 @@ impl Scalar {
         }
     }
 
-    /// As a boolean; numbers are none.
+    /// As a boolean; a number is an error.
     #[inline]
     pub fn bool(self) -> Evaluated<bool> {
         match self {
@@ -165,7 +165,7 @@ fn of_text(text: &[u8], name: impl Fn() -> String) -> Evaluated {
         .map_err(|_| EvaluationError::new(format!("malformed variable \"{}\" value: \"{}\"", name(), shown())))
 }
 
-/// Space, a sign and digits; that digits may be missing is pgbench's way.
+/// White space, a sign and digits. As in pgbench, the digits may be missing.
 fn looks_like_int(text: &[u8]) -> bool {
     let text = c_numbers::trim_start(text);
     let digits = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);

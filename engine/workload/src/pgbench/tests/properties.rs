@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::super::legs::Legs;
+use super::super::compiler::Legs;
 use super::*;
 
 /// An expression of random shape, as text.

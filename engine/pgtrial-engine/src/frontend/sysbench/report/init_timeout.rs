@@ -1,10 +1,12 @@
 //! `--thread-init-timeout`: clients that take too long to be ready end the run.
 
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use super::hooks::OVERDUE;
 
@@ -39,7 +41,7 @@ impl InitTimeout {
             if !is_over(Duration::from_secs(timeout)) {
                 return;
             }
-            let mut state = lock(&shared);
+            let mut state = shared.lock();
             if *state == InitState::Ready {
                 return;
             }
@@ -58,7 +60,7 @@ impl InitTimeout {
 
     /// The clients are ready: the time is no longer limited. False if it was over before.
     pub fn clients_are_ready(&self) -> bool {
-        let mut state = lock(&self.state);
+        let mut state = self.state.lock();
         if *state == InitState::Waiting {
             *state = InitState::Ready;
         }
@@ -67,12 +69,8 @@ impl InitTimeout {
 
     /// Whether the time was over before the clients were ready.
     pub fn has_expired(&self) -> bool {
-        *lock(&self.state) == InitState::Expired
+        *self.state.lock() == InitState::Expired
     }
-}
-
-fn lock(state: &Mutex<InitState>) -> MutexGuard<'_, InitState> {
-    state.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -1,0 +1,69 @@
+//! The data of COPY FROM STDIN, counted by lines.
+
+/// COPY FROM STDIN in text format: the rows are counted, not stored.
+#[derive(Debug, Default)]
+pub struct CopyIn {
+    /// Whether Execute began it, not a simple query.
+    pub is_extended: bool,
+    rows: u64,
+    /// The current line, cut to [`CopyIn::KEPT`] bytes.
+    line: Vec<u8>,
+}
+
+impl CopyIn {
+    /// The line that ends the data of old clients.
+    const END_MARKER: &[u8] = b"\\.";
+
+    /// Enough bytes of a line to recognise the end marker.
+    const KEPT: usize = 3;
+
+    pub fn new(is_extended: bool) -> Self {
+        Self { is_extended, ..Self::default() }
+    }
+
+    /// Counts the lines of one message. A line may continue in the next message.
+    pub fn add(&mut self, data: &[u8]) {
+        for (number, piece) in data.split(|byte| *byte == b'\n').enumerate() {
+            if number > 0 {
+                self.end_line();
+            }
+            let room = Self::KEPT - self.line.len();
+            self.line.extend_from_slice(&piece[..piece.len().min(room)]);
+        }
+    }
+
+    /// Returns the number of rows after the last message. The last line needs no line feed.
+    pub fn finish(&mut self) -> u64 {
+        if !self.line.is_empty() {
+            self.end_line();
+        }
+        self.rows
+    }
+
+    fn end_line(&mut self) {
+        self.rows += u64::from(self.line != Self::END_MARKER);
+        self.line.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_counted_however_they_are_cut() {
+        let data = b"1\tone\n2\ttwo\n\n\\.x\n3\n\\.\n";
+        for size in 1..=data.len() {
+            let mut copying = CopyIn::default();
+            data.chunks(size).for_each(|chunk| copying.add(chunk));
+            assert_eq!(copying.finish(), 5, "in pieces of {size}");
+        }
+    }
+
+    #[test]
+    fn a_last_line_needs_no_line_feed() {
+        let mut copying = CopyIn::default();
+        copying.add(b"1\n2");
+        assert_eq!(copying.finish(), 2);
+    }
+}

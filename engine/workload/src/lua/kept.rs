@@ -1,0 +1,78 @@
+//! What is kept for a client: the statements that it has prepared, and what the server returned, which scripts fetch.
+
+use std::collections::BTreeMap;
+
+use wire::Answered;
+use wire::statement::{Hole, Statement};
+
+/// Statements by the numbers that the script's side gives them, each of which is given once only: a connection remembers
+/// by it what it has prepared.
+#[derive(Default)]
+pub struct Statements(BTreeMap<usize, Prepared>);
+
+/// A statement that a client has prepared.
+pub struct Prepared {
+    pub statement: Statement,
+    /// How many values it takes.
+    pub holes: usize,
+}
+
+impl Statements {
+    /// Adds a statement, in whose text a question mark stands for each parameter; `types` are OIDs.
+    pub fn add(&mut self, number: usize, text: &[u8], types: &[u32]) {
+        let pieces: Vec<Vec<u8>> = text.split(|byte| *byte == b'?').map(<[u8]>::to_vec).collect();
+        let holes = pieces.len() - 1;
+        let named = (0..holes).map(|slot| Hole { slot, name: (slot + 1).to_string() }).collect();
+        let statement = Statement::typed(number, &format!("sbstmt{number}"), pieces, named, types);
+        self.0.insert(number, Prepared { statement, holes });
+    }
+
+    pub fn get(&self, number: usize) -> Option<&Prepared> {
+        self.0.get(&number)
+    }
+
+    /// Forgets a statement. As in sysbench, the server keeps it.
+    pub fn remove(&mut self, number: usize) {
+        self.0.remove(&number);
+    }
+}
+
+/// Of each connection the last answer's rows and columns, up to its next query.
+#[derive(Default)]
+pub struct Fetched {
+    connections: BTreeMap<usize, Kept>,
+}
+
+#[derive(Default)]
+struct Kept {
+    /// DataRow messages.
+    rows: Vec<u8>,
+    /// The body of a RowDescription.
+    columns: Vec<u8>,
+}
+
+impl Fetched {
+    /// Keeps an answer in place of the connection's former one.
+    pub fn keep(&mut self, connection: usize, answered: &Answered) {
+        let kept = self.connections.entry(connection).or_default();
+        kept.rows.clear();
+        kept.rows.extend_from_slice(&answered.data);
+        if let Some(columns) = &answered.columns {
+            kept.columns.clear();
+            kept.columns.extend_from_slice(columns);
+        }
+    }
+
+    /// The connection is closed.
+    pub fn forget(&mut self, connection: usize) {
+        self.connections.remove(&connection);
+    }
+
+    pub fn rows(&self, connection: usize) -> &[u8] {
+        self.connections.get(&connection).map_or(&[], |kept| &kept.rows)
+    }
+
+    pub fn columns(&self, connection: usize) -> &[u8] {
+        self.connections.get(&connection).map_or(&[], |kept| &kept.columns)
+    }
+}
