@@ -134,6 +134,38 @@ impl MetaCommand {
     }
 }
 
+/// The conditions that are open in a script: for each `\if` whether its `\else` has been seen.
+#[derive(Default)]
+pub struct OpenConditions(Vec<bool>);
+
+impl OpenConditions {
+    /// Adds the next command. The error is pgbench's message.
+    pub fn add(&mut self, command: &MetaCommand) -> Result<(), &'static str> {
+        use MetaCommand::*;
+        match (command, self.0.last_mut()) {
+            (If(_), _) => self.0.push(false),
+            (Elif(_), None) => return Err("\\elif without matching \\if"),
+            (Elif(_), Some(true)) => return Err("\\elif after \\else"),
+            (Elif(_), Some(false)) => {}
+            (Else, None) => return Err("\\else without matching \\if"),
+            (Else, Some(true)) => return Err("\\else after \\else"),
+            (Else, Some(seen)) => *seen = true,
+            (EndIf, None) => return Err("\\endif without matching \\if"),
+            (EndIf, Some(_)) => {
+                self.0.pop();
+            }
+            (Set { .. } | SetShell { .. } | Shell { .. } | Sleep { .. } | Store(_), _) => {}
+            (StartPipeline | SyncPipeline | EndPipeline, _) => {}
+        }
+        Ok(())
+    }
+
+    /// The script ends.
+    pub fn end(&self) -> Result<(), &'static str> {
+        if self.0.is_empty() { Ok(()) } else { Err("\\if without matching \\endif") }
+    }
+}
+
 /// The range of an expression that is one uniform draw.
 fn known_span(expression: &Expression) -> Option<Span> {
     let Tree::Call(function, arguments) = expression else { return None };

@@ -4,7 +4,7 @@ use super::error::ScriptError;
 use super::lexer::{Ending, Scanner};
 use super::steps::Store;
 use crate::pgbench::meta_commands;
-use crate::pgbench::meta_commands::{MetaCommand, Place};
+use crate::pgbench::meta_commands::{MetaCommand, OpenConditions, Place};
 use ground::c_numbers::trim_start;
 
 /// A script that has been read.
@@ -87,31 +87,16 @@ fn attach(commands: &mut [ScriptCommand], store: Store, place: Place) -> Result<
 
 /// Every `\if` has its `\endif`, and what is between them is in order.
 fn check_conditions(description: &str, commands: &[ScriptCommand]) -> Result<(), ScriptError> {
-    // For each open \if whether its \else has been seen.
-    let mut open = Vec::new();
-    let refuse = |index: usize, message: &str| {
-        Err(ScriptError::new(format!("condition error in script \"{description}\" command {}: {message}", index + 1)))
+    let refuse = |index: usize, message| {
+        ScriptError::new(format!("condition error in script \"{description}\" command {}: {message}", index + 1))
     };
+    let mut conditions = OpenConditions::default();
     for (index, command) in commands.iter().enumerate() {
-        let ScriptCommand::Meta(meta, _) = command else { continue };
-        match (meta, open.last_mut()) {
-            (MetaCommand::If(_), _) => open.push(false),
-            (MetaCommand::Elif(_), None) => return refuse(index, "\\elif without matching \\if"),
-            (MetaCommand::Elif(_), Some(true)) => return refuse(index, "\\elif after \\else"),
-            (MetaCommand::Else, None) => return refuse(index, "\\else without matching \\if"),
-            (MetaCommand::Else, Some(true)) => return refuse(index, "\\else after \\else"),
-            (MetaCommand::Else, Some(seen)) => *seen = true,
-            (MetaCommand::EndIf, None) => return refuse(index, "\\endif without matching \\if"),
-            (MetaCommand::EndIf, Some(_)) => {
-                open.pop();
-            }
-            (MetaCommand::Elif(_), Some(false)) => {}
-            (MetaCommand::Set { .. } | MetaCommand::SetShell { .. } | MetaCommand::Shell { .. }, _)
-            | (MetaCommand::Sleep { .. } | MetaCommand::Store(_), _)
-            | (MetaCommand::StartPipeline | MetaCommand::SyncPipeline | MetaCommand::EndPipeline, _) => {}
+        if let ScriptCommand::Meta(meta, _) = command {
+            conditions.add(meta).map_err(|message| refuse(index, message))?;
         }
     }
-    if open.is_empty() { Ok(()) } else { refuse(commands.len(), "\\if without matching \\endif") }
+    conditions.end().map_err(|message| refuse(commands.len(), message))
 }
 
 /// Counts lines while offsets grow.
