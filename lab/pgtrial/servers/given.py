@@ -177,17 +177,19 @@ class GivenArm:
                 "write an @ in a user name as %40, and leave the password to PGPASSWORD or ~/.pgpass"
             )
         try:
-            # the user's own PG* variables, service file and .pgpass may complete the connection string
-            connection = psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
-            self._check_version(connection)
-            lift_time_limits(connection)
+            conninfo_to_dict(self.setup.conninfo)
         except psycopg.ProgrammingError:
             # libpq's own words may repeat a part of it, and that part may be a password
             raise StudyError(
                 f"arms.{self.name}: the dsn is no connection string; "
                 'write for example "postgresql://user@host:5432/database"'
             ) from None
-        except psycopg.OperationalError as error:
+        try:
+            # the user's own PG* variables, service file and .pgpass may complete the connection string
+            connection = psycopg.connect(self.setup.conninfo, connect_timeout=CONNECT_TIMEOUT_S, autocommit=True)
+            self._check_version(connection)
+            lift_time_limits(connection)
+        except (psycopg.OperationalError, psycopg.ProgrammingError) as error:
             raise StudyError(self._unreachable(error)) from None
         return connection
 
