@@ -170,6 +170,30 @@ def test_a_trial_of_another_plan_is_not_taken_for_ours(study, tmp_path):
         study.trials()
 
 
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("plan.json", '"margin": 0.01', '"margin": 0.02'),
+        ("plan.json", '"seed": 5', '"seed": 6'),
+        ("study.toml", "margin = 0.01", "margin = 0.02"),
+    ],
+)
+def test_a_change_of_what_is_frozen_is_noticed(study, name, old, new):
+    path = study.path / name
+    text = path.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    with pytest.raises(StoreError, match=rf"{name} was changed after the study began"):
+        StudyDirectory.open(study.path)
+    path.write_text(text)
+    assert StudyDirectory.open(study.path).plan == study.plan
+
+
+def test_a_plan_of_before_there_were_digests_is_read(study):
+    (study.path / "plan.json").write_text(study.plan.model_dump_json(indent=1))
+    assert StudyDirectory.open(study.path).plan == study.plan
+
+
 def test_a_newer_format_is_refused(study):
     plan = study.path / "plan.json"
     plan.write_text(plan.read_text().replace('"format": 1', '"format": 99', 1))

@@ -13,22 +13,26 @@ import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import polars as pl
-from pydantic import ValidationError
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.names import slug
-from pgtrial.model.records import Record
-from pgtrial.model.records.study import FORMAT, Audit, Canary, Facts, Plan, PlannedTrial, Trial
+from pgtrial.model.records.study import Audit, Canary, Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.store.files import cannot_write, sync_directory, sync_tree, write_atomically
+from pgtrial.store.files import (
+    cannot_write,
+    damaged,
+    first_line,
+    read_record,
+    sync_directory,
+    sync_tree,
+    write_atomically,
+)
+from pgtrial.store.plan_file import STUDY, read_plan, write_plan
 from pgtrial.store.scripts import FOLDER, digest
 from pgtrial.store.voids import set_aside, unfinished_void
-
-_R = TypeVar("_R", bound=Record)
 
 TIMELINE_SCHEMA: dict[str, pl.DataType] = {
     "phase": pl.String(),
@@ -96,23 +100,23 @@ class StudyDirectory:
             raise cannot_write(path, error) from error
         for name, text in spec.scripts.items():
             write_atomically(path / FOLDER / name, text)
-        write_atomically(path / "plan.json", plan.model_dump_json(indent=1))
+        frozen = freeze(spec)
+        write_plan(path, plan, frozen)
         # written last: a directory with a study.toml has all that a study needs
-        write_atomically(path / "study.toml", freeze(spec))
-        return cls(path, thaw(freeze(spec)).with_scripts(spec.scripts), plan)
+        write_atomically(path / STUDY, frozen)
+        return cls(path, thaw(frozen).with_scripts(spec.scripts), plan)
 
     @classmethod
     def open(cls, path: Path) -> StudyDirectory:
         """Read an existing study directory. Raises StoreError."""
-        if not (path / "study.toml").is_file():
+        if not (path / STUDY).is_file():
             raise StoreError(f"{path} is not a study directory: it has no study.toml; `pgtrial run` makes one")
         try:
-            spec = thaw((path / "study.toml").read_text())
+            frozen = (path / STUDY).read_bytes().decode()
+            spec = thaw(frozen)
         except (OSError, ValueError) as error:
-            raise StoreError(
-                f"{path / 'study.toml'} is damaged ({_first_line(error)}); restore it from a copy"
-            ) from error
-        plan = _read(path / "plan.json", Plan, "restore it from a copy, or run the study anew")
+            raise StoreError(f"{path / STUDY} is damaged ({first_line(error)}); restore it from a copy") from error
+        plan = read_plan(path, frozen)
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan)
 
     def script(self, workload: str) -> Path | None:
@@ -182,7 +186,7 @@ class StudyDirectory:
             text = path.read_text().strip()
             base64.b64decode(text, validate=True)
         except (OSError, ValueError) as error:
-            raise _damaged(path, error, _again(path.parent)) from error
+            raise damaged(path, error, _again(path.parent)) from error
         return text
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
@@ -217,7 +221,7 @@ class StudyDirectory:
     def canaries(self) -> list[Canary]:
         """All canaries in the order in which they were taken. Raises StoreError."""
         paths = sorted((self.path / "canaries").glob("[0-9]*.json"))
-        return [_read(path, Canary, f"delete {path} and run again") for path in paths]
+        return [read_record(path, Canary, f"delete {path} and run again") for path in paths]
 
     def write_canary(self, canary: Canary) -> None:
         """Store a canary, with the judgement that it carries."""
@@ -248,7 +252,7 @@ class StudyDirectory:
         numbers: Sequence[int | None] = range(self.plan.deployments) if self.plan.deployments > 1 else [None]
         paths = {arm: [self._facts_path(arm, number) for number in numbers] for arm in self.plan.arms}
         found = {
-            arm: [_read(path, Facts, f"delete {path} and run again") for path in own if path.exists()]
+            arm: [read_record(path, Facts, f"delete {path} and run again") for path in own if path.exists()]
             for arm, own in paths.items()
         }
         return {arm: known for arm, known in found.items() if known}
@@ -260,7 +264,7 @@ class StudyDirectory:
     def audit(self) -> Audit | None:
         """What the facts say about fairness; None before the facts are complete. Raises StoreError."""
         path = self.path / "facts" / "audit.json"
-        return _read(path, Audit, f"delete {path} and run again") if path.exists() else None
+        return read_record(path, Audit, f"delete {path} and run again") if path.exists() else None
 
     def write_audit(self, audit: Audit) -> None:
         """Store the audit."""
@@ -302,7 +306,7 @@ class StudyDirectory:
         return _read_frame(path, schema) if path.exists() else pl.DataFrame(schema=schema)
 
     def _read_trial(self, path: Path) -> Trial:
-        trial = _read(path / "trial.json", Trial, _again(path))
+        trial = read_record(path / "trial.json", Trial, _again(path))
         planned = self.plan.trials[trial.index] if 0 <= trial.index < len(self.plan.trials) else None
         if planned is None or path != self.trial_path(trial) or (planned.arm, planned.seed) != (trial.arm, trial.seed):
             raise StoreError(f"{path} is not a trial of this study's plan; move it away and run again")
@@ -313,28 +317,14 @@ def _hidden(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp")
 
 
-def _read(path: Path, kind: type[_R], cure: str) -> _R:
-    try:
-        text = path.read_text()
-    except (OSError, ValueError) as error:
-        raise _damaged(path, error, cure) from error
-    try:
-        record = kind.model_validate_json(text)
-    except ValidationError as error:
-        raise _damaged(path, error, cure) from error
-    if getattr(record, "format", FORMAT) > FORMAT:
-        raise StoreError(f"{path} was written by a newer pgtrial (format {getattr(record, 'format', '?')}); upgrade")
-    return record
-
-
 def _read_frame(path: Path, schema: dict[str, pl.DataType]) -> pl.DataFrame:
     """A table of a trial. Raises StoreError."""
     try:
         frame = pl.read_parquet(path, glob=False)
     except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise _damaged(path, error, _again(path.parent)) from error
+        raise damaged(path, error, _again(path.parent)) from error
     if frame.schema != pl.Schema(schema):
-        raise _damaged(path, ValueError(f"other columns than those of a {path.stem}"), _again(path.parent))
+        raise damaged(path, ValueError(f"other columns than those of a {path.stem}"), _again(path.parent))
     return frame
 
 
@@ -345,7 +335,7 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
         try:
             texts[name] = (folder / name).read_bytes().decode()
         except (OSError, ValueError) as error:
-            raise _damaged(folder / name, error, "restore it from a copy") from error
+            raise damaged(folder / name, error, "restore it from a copy") from error
         if digest(texts[name]) != expected:
             raise StoreError(
                 f"{folder / name} is not the script that was planned; restore it from a copy, or run a study of its own"
@@ -353,22 +343,8 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
     return texts
 
 
-def _damaged(path: Path, error: Exception, cure: str) -> StoreError:
-    return StoreError(f"{path} is damaged or missing ({_first_line(error)}); {cure}")
-
-
 def _again(trial: Path) -> str:
     return f"delete the directory {trial} and run the study again: only that trial is repeated"
-
-
-def _first_line(error: Exception) -> str:
-    if isinstance(error, ValidationError):
-        first = error.errors(include_url=False, include_input=False)[0]
-        where = ".".join(map(str, first["loc"]))
-        return f"{where}: {first['msg']}" if where else first["msg"]
-    if isinstance(error, OSError) and error.strerror:
-        return error.strerror
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def _try_lock(descriptor: int) -> bool:

@@ -1,4 +1,4 @@
-"""Files that are complete or absent: written under a temporary name, flushed to the disk, renamed."""
+"""Files that are complete or absent: written under a temporary name, flushed to the disk, renamed; records in files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,50 @@ import filecmp
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TypeVar
+
+from pydantic import ValidationError
 
 from pgtrial.model.errors import StoreError
+from pgtrial.model.records import Record
+from pgtrial.model.records.study import FORMAT
+
+_R = TypeVar("_R", bound=Record)
+
+
+def read_record(path: Path, kind: type[_R], cure: str) -> _R:
+    """A record from its file. Raises StoreError."""
+    try:
+        return parse_record(path, path.read_text(), kind, cure)
+    except (OSError, UnicodeDecodeError) as error:
+        raise damaged(path, error, cure) from error
+
+
+def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
+    """A record from the text of its file. Raises StoreError."""
+    try:
+        record = kind.model_validate_json(text)
+    except ValidationError as error:
+        raise damaged(path, error, cure) from error
+    if getattr(record, "format", FORMAT) > FORMAT:
+        raise StoreError(f"{path} was written by a newer pgtrial (format {getattr(record, 'format', '?')}); upgrade")
+    return record
+
+
+def damaged(path: Path, error: Exception, cure: str) -> StoreError:
+    """The sentence for a file that cannot be read."""
+    return StoreError(f"{path} is damaged or missing ({first_line(error)}); {cure}")
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    if isinstance(error, ValidationError):
+        first = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        return f"{where}: {first['msg']}" if where else first["msg"]
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 def write_atomically(path: Path, data: str | bytes) -> None:
