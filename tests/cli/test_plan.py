@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import platform
 import socket
 
 import pytest
@@ -143,3 +144,70 @@ def test_a_plan_tells_of_the_fleet(planned):
 def test_a_plan_takes_the_fleet_that_a_run_would_be_given(planned, study, options, told):
     (line,) = [line for line in planned(study, *options) if line.startswith("load from")]
     assert line.startswith(f"load from {told}")
+
+
+LIKE_IT = """
+[load]
+workload = "select-only"
+scale = 10
+clients = 4
+warmup = "2s"
+duration = "6s"
+[arms.a]
+[arms.b]
+settings = { jit = "off" }
+[verdict]
+blocks = 12
+margin = "MARGIN"
+"""
+
+
+@pytest.fixture
+def noise(tmp_path, monkeypatch):
+    """A record of a study like LIKE_IT, which ran on this machine with 5% of noise."""
+    monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path))
+    conditions = {
+        "lab_host": platform.node(),
+        "servers": [],
+        "load_points": ["select-only, scale 10, 4 clients, prepared"],
+        "arms": 2,
+        "duration_s": 6.0,
+    }
+    known = {"study": "jit", "created": "2026-11-20T14:12:00+00:00", "blocks": 12, "spread": 0.05}
+    record = tmp_path / "noise.json"
+    record.write_text(json.dumps({"format": 1, "studies": [{**known, "conditions": conditions}]}))
+    return record
+
+
+def test_a_plan_tells_what_it_can_find_from_studies_of_this_machine(planned, noise):
+    study = LIKE_IT.replace("MARGIN", "8%")
+    (line,) = [line for line in planned(study) if line.startswith("precision ")]
+    assert line == (
+        "precision finds a difference of 6.6% (80% power) and establishes a margin of 7.3% within 12 blocks, 4min 38s; "
+        "from 12 blocks of study jit (2026-11-20) on this machine"
+    )
+    told = planned(study, "--json")
+    assert told["precision"]["margin"] == pytest.approx(0.073, abs=0.0005)
+    assert told["noise"]["spread"] == 0.05
+    assert told["warnings"] == []
+
+
+def test_a_margin_out_of_reach_is_told_with_the_blocks_that_it_takes_and_the_feasible_one(planned, noise):
+    (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
+    assert warning == (
+        "the margin of 1% takes about 590 blocks (3h 32min) in the noise of 12 blocks of study jit (2026-11-20) on "
+        'this machine; with 12 blocks, set [verdict] margin = "7.4%" or a larger budget'
+    )
+
+
+def test_without_such_a_study_the_plan_says_that_the_noise_is_not_known(planned, noise):
+    study = LIKE_IT.replace("MARGIN", "1%").replace("clients = 4", "clients = 8")
+    told = "no study like this one ran on this machine; the progress tells it from the fourth block on"
+    assert f"precision not known: {told}" in planned(study)
+    assert [planned(study, "--json")[key] for key in ("precision", "noise", "blocks_for_margin")] == [None] * 3
+
+
+def test_a_damaged_record_of_noise_is_a_warning(planned, noise):
+    noise.write_text("{")
+    (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
+    assert "noise.json is ignored: it is damaged" in warning

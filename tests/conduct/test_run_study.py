@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import numpy as np
+import polars as pl
 import psutil
 import psycopg
 import pytest
@@ -12,8 +14,11 @@ from pgtrial.conduct.progress import BlockEnds, ProgressEvent, Second, StudyEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.report.data import read_data
+from pgtrial.store.directory import TIMELINE_SCHEMA
+from pgtrial.store.noise import read_noise
 from tests.conduct.small import each_once, once, small_study
 from tests.conftest import require_engine
+from tests.store.samples import completed_trial
 
 
 @pytest.fixture(autouse=True)
@@ -272,3 +277,24 @@ def test_a_rate_is_kept(tmp_path):
         # a machine that is held up may be missing, but nothing comes early
         assert trial.warmup.transactions + trial.measured.transactions <= 320
         assert trial.measured.transactions >= 20
+
+
+def test_a_running_study_tells_what_it_can_find_and_keeps_its_noise_for_the_next_one(tmp_path, state_root):
+    """Seven blocks are stored, the eighth is run."""
+    study = small_study(tmp_path / "s", blocks=8)
+    noise = np.random.default_rng(3)
+    for planned in study.plan.trials[:14]:
+        trial = completed_trial(study, planned)
+        assert trial.measured is not None
+        measured = trial.measured.model_copy(update={"transactions": int(noise.normal(500, 20))})
+        timeline = pl.DataFrame(schema=TIMELINE_SCHEMA)
+        timeline.write_parquet(study.begin_trial(planned) / "timeline.parquet")
+        study.write_trial(trial.model_copy(update={"measured": measured}))
+    events: list[ProgressEvent] = []
+    run_study(study, events.append)
+    (ended,) = [event for event in events if isinstance(event, BlockEnds)]
+    assert ended.precision is not None
+    assert ended.precision.blocks == 8
+    assert 0 < ended.precision.difference < ended.precision.margin
+    (kept,) = [each for each in read_noise(state_root / "noise.json") if each.created == study.plan.created]
+    assert kept.blocks == 8

@@ -11,6 +11,7 @@ from rich.console import Console
 
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
+from pgtrial.conduct.outlook import cautions, outlook
 from pgtrial.conduct.plan import warnings
 from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
@@ -42,7 +43,8 @@ def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json:
 def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) -> int:
     """Run what is missing of a study and report; the exit status: 0 when it is complete, 128 + signal when stopped."""
     console = Console()
-    for warning in warnings(spec, study.plan):
+    expected = None if study.trials() else outlook(spec, study.plan)
+    for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
         warn(warning)
     try:
         with interruptible():

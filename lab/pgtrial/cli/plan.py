@@ -17,6 +17,7 @@ from pgtrial.cli import study_options
 from pgtrial.cli.conduct import warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
+from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.evidence.audit.case import listed
 from pgtrial.loads.data.sizes import needed_mb
@@ -48,16 +49,18 @@ def command(
     spec = read(study, profile, seed)
     spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     plan = plan_now(spec)
-    found = warnings(spec, plan)
+    expected = outlook(spec, plan)
+    found = [*warnings(spec, plan), *cautions(expected, spec, plan)]
     if json:
-        print(json_format.dumps({**_estimates(spec, plan), "warnings": found, "plan": plan.model_dump()}, indent=1))
+        told = {**_estimates(spec, plan), **_told_beforehand(expected), "warnings": found, "plan": plan.model_dump()}
+        print(json_format.dumps(told, indent=1))
         return 0
     for warning in found:
         warn(warning)
     rows = Table.grid(padding=(0, 2))
     rows.add_column(style="dim")
     rows.add_column()
-    for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan), *_order(plan)]:
+    for name, text in [*_what(spec, plan), *_where(spec, plan), *_how_long(spec, plan, expected), *_order(plan)]:
         rows.add_row(name, escape(text))
     Console().print(rows)
     return 0
@@ -75,6 +78,16 @@ def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
             for shared in shared_places(spec)
         ],
         "fleet": spec.fleet.model_dump() if spec.fleet is not None else None,
+    }
+
+
+def _told_beforehand(expected: Outlook | None) -> dict[str, Any]:
+    """What the plan can tell, each null while it is not known."""
+    found = expected or Outlook()
+    return {
+        "precision": found.precision.model_dump() if found.precision is not None else None,
+        "noise": found.noise.model_dump() if found.noise is not None else None,
+        "blocks_for_margin": found.blocks_for_margin,
     }
 
 
@@ -128,7 +141,7 @@ def _fleet(fleet: FleetSection) -> str:
     return f"{machines} of the Ray cluster {fleet.address}{packed}; when one is lost: {fleet.on_machine_loss}"
 
 
-def _how_long(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
+def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator[tuple[str, str]]:
     estimates = _estimates(spec, plan)
     trial = (
         "each of all tasks to their end"
@@ -153,6 +166,8 @@ def _how_long(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
         if plan.looks
         else f"none: the first possible one is at {estimates['fewest_blocks']} blocks",
     )
+    if expected is not None:
+        yield "precision", in_one_line(expected, spec, plan)
     yield "seed", f"{plan.seed}{'' if spec.study.seed is not None else ' (drawn now; a run draws its own)'}"
 
 

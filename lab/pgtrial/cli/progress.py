@@ -19,6 +19,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from pgtrial.conduct.outlook import in_words
 from pgtrial.conduct.progress import (
     BlockEnds,
     BlockNoisy,
@@ -68,6 +69,11 @@ def running_estimate(event: BlockEnds) -> str:
         f"{arm} is {percent(abs(difference))} {'faster' if difference >= 0 else 'slower'}"
         for arm, difference in event.running.items()
     )
+
+
+def _by_the_end(event: BlockEnds) -> str:
+    """What the study can still tell, from the fourth block on, while nothing is decided."""
+    return in_words(event.precision) if event.precision is not None and not event.decided else ""
 
 
 def _state(event: BlockEnds) -> str:
@@ -125,7 +131,7 @@ class _Lines:
                 look = "a look, " if event.look else ""
                 self._print(
                     f"block {event.block + 1}/{self._blocks} complete; estimate so far: {running_estimate(event)} "
-                    f"({look}{_state(event)})"
+                    f"({look}{_state(event)}){f'; by the end it {told}' if (told := _by_the_end(event)) else ''}"
                 )
             case BlockVoid() | BlockNoisy():
                 self._print(_disturbance(event))
@@ -184,6 +190,8 @@ class _Display:
             rows.add_row("last", Text(f"{self._last.arm}: {describe(self._last)}", style=style))
         if self._block is not None:
             rows.add_row("so far", f"{running_estimate(self._block)} ({_state(self._block)})")
+            if told := _by_the_end(self._block):
+                rows.add_row("by the end", told)
         left = max(0.0, begun.left_s - (time.monotonic() - self._since))
         rows.add_row("left", f"at most about {format_duration(round(left) or 1)}")
         return Group(ProgressBar(total=begun.planned, completed=begun.number - 1, width=60), rows)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.model.records.noise import Precision
 from pgtrial.model.records.study import LoadPoint, PlannedTrial, Trial
 
 
@@ -57,12 +58,16 @@ class TrialEnds:
 
 @dataclass(frozen=True)
 class BlockEnds:
-    """A block is complete. `running` is the provisional difference per arm so far, a share; `decided` at a look."""
+    """A block is complete. `running` is the provisional difference per arm so far, a share; `decided` at a look.
+
+    `precision` is what the plan can tell by its end, from the fourth block on.
+    """
 
     block: int
     look: bool
     decided: bool
     running: dict[str, float]
+    precision: Precision | None = None
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from contextlib import ExitStack, contextmanager
 import psycopg
 
 from pgtrial.conduct.leftovers import discard_unfinished
+from pgtrial.conduct.outlook import keep, precision_so_far
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_trial import ENGINE_GRACE_S, run_trial
 from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
@@ -20,6 +21,7 @@ from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
+from pgtrial.model.errors import StoreError
 from pgtrial.model.records.study import Facts, PlannedTrial, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
@@ -124,6 +126,10 @@ def _run_trials(
 
     def block_ends(block: int) -> None:
         listener(_block_ends(study, len(trials) // per_block, block))
+        try:
+            keep(spec, plan, trials)
+        except StoreError as error:
+            listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
 
     while not isinstance(planned := _next_step(study, spec, trials), Stop):
         if isinstance(planned, JudgeBlock):
@@ -184,7 +190,8 @@ def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
     compared = decide(study.plan, trials, committed_seconds(study, trials))
     running = {each.name: each.running for each in compared if each.running is not None}
     decided = all(each.decided for each in compared)
-    return BlockEnds(block, look=complete in study.plan.looks, decided=decided, running=running)
+    look, precision = complete in study.plan.looks, precision_so_far(study.plan, trials)
+    return BlockEnds(block, look=look, decided=decided, running=running, precision=precision)
 
 
 def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:

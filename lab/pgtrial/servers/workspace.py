@@ -106,7 +106,7 @@ class Workspace(Room):
 
 def _claim(state: Path) -> tuple[Path, IO[bytes]]:
     """A run's directory that nobody has, and the lock that says whose it is."""
-    with _registry(state):
+    with registry(state):
         run = Path(tempfile.mkdtemp(prefix=f"{os.getpid()}-", dir=state / "runs"))
         run.chmod(0o711)
         lock = (run / "lock").open("wb")
@@ -119,7 +119,7 @@ def _remove_own(state: Path, run: Path) -> None:
     for path in run.iterdir():
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
-    with _registry(state):
+    with registry(state):
         shutil.rmtree(run, ignore_errors=True)
 
 
@@ -137,7 +137,7 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
     root = state or state_root()
     if not root.is_dir():
         return []
-    with _registry(root):
+    with registry(root):
         return [
             *(
                 Leftover(path, what)
@@ -156,7 +156,7 @@ def clean(state: Path | None = None, *, templates: bool = False) -> list[str]:
     root = state or state_root()
     if not root.is_dir():
         return []
-    with _registry(root):
+    with registry(root):
         notices = [notice for path in _abandoned(root) for notice in _remove_run(path)]
         store = Templates(root / "templates")
         for path in store.unmarked():
@@ -214,7 +214,7 @@ def _socket_directory(run: Path) -> Path:
 
 
 @contextmanager
-def _registry(root: Path) -> Iterator[None]:
+def registry(root: Path) -> Iterator[None]:
     """Hold off other labs while runs are claimed or cleaned."""
     with (root / "lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

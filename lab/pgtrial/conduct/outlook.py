@@ -1,0 +1,130 @@
+"""What a study will be able to tell: known before its first trial if studies like it have run on this machine."""
+
+from __future__ import annotations
+
+import math
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgtrial.conduct.deployments import are_units
+from pgtrial.conduct.plan import block_estimate, study_estimate
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.noise import Conditions, Noise, Precision
+from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import as_written, format_duration, percent, plural
+from pgtrial.servers.workspace import registry, state_root
+from pgtrial.statistics.precision import blocks_for, measured_spread, precision
+from pgtrial.store.noise import keep_noise, noise_under, read_noise
+
+_RECORD = "noise.json"
+
+
+@dataclass(frozen=True)
+class Outlook:
+    """What a plan can tell, as far as the noise of this machine is known."""
+
+    noise: Noise | None = None
+    precision: Precision | None = None
+    blocks_for_margin: int | None = None
+    """Blocks of the shortest plan that establishes the study's margin; None: unknown, or more than can be run."""
+    note: str | None = None
+    """Why the record of this machine's noise is ignored."""
+
+
+def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
+    """What the plan can tell; None where no look can decide, or deployments are the units."""
+    claims = len(plan.arms) - 1
+    if are_units(spec) or precision(plan.looks, claims, 0.0) is None:
+        return None
+    try:
+        noise = noise_under(_conditions(spec, plan), read_noise(state_root() / _RECORD))
+    except StoreError as error:
+        return Outlook(note=str(error))
+    if noise is None:
+        return Outlook()
+    told = precision(plan.looks, claims, noise.spread)
+    return Outlook(noise, told, blocks_for(plan.margin, claims, noise.spread))
+
+
+def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial]) -> None:
+    """Put the noise of a running study, once it is known, into the record of this machine. Raises StoreError."""
+    measured = measured_spread(plan, trials)
+    if measured is None:
+        return
+    spread, blocks = measured
+    noise = Noise(
+        study=plan.name, created=plan.created, conditions=_conditions(spec, plan), blocks=blocks, spread=spread
+    )
+    root = state_root()
+    try:
+        with registry(root):
+            keep_noise(root / _RECORD, noise)
+    except OSError as error:
+        raise StoreError(f"{root} cannot be written ({error.strerror})") from error
+
+
+def precision_so_far(plan: Plan, trials: Sequence[Trial]) -> Precision | None:
+    """What the plan can tell by its end in the noise of its own blocks; None before the fourth."""
+    measured = measured_spread(plan, trials)
+    return precision(plan.looks, len(plan.arms) - 1, measured[0]) if measured else None
+
+
+def in_words(found: Precision) -> str:
+    """`finds a difference of 6.1% (80% power) and establishes a margin of 7.0%`."""
+    margin = f"a margin of {percent(found.margin)}" if found.margin < 1 else "no margin"
+    return f"finds a difference of {percent(found.difference)} (80% power) and establishes {margin}"
+
+
+def in_one_line(found: Outlook, spec: StudySpec, plan: Plan) -> str:
+    """The outlook in one line."""
+    if found.noise is None or found.precision is None:
+        return "not known: no study like this one ran on this machine; the progress tells it from the fourth block on"
+    within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(spec, plan))}"
+    return f"{in_words(found.precision)} within {within}; from {_source(found.noise)}"
+
+
+def cautions(found: Outlook | None, spec: StudySpec, plan: Plan) -> list[str]:
+    """One sentence each: that the record is ignored, and that the plan is too short for the study's margin."""
+    if found is None:
+        return []
+    return [each for each in (found.note, _margin_out_of_reach(found, spec, plan)) if each is not None]
+
+
+def _margin_out_of_reach(found: Outlook, spec: StudySpec, plan: Plan) -> str | None:
+    if found.noise is None or found.precision is None or found.precision.margin <= plan.margin:
+        return None
+    needed = "more blocks than can be run"
+    if found.blocks_for_margin is not None:
+        about = float(f"{found.blocks_for_margin:.2g}")
+        needed = f"about {about:,.0f} blocks ({format_duration(about * block_estimate(spec))})"
+    feasible = _rounded_up(found.precision.margin)
+    cure = (
+        f'set [verdict] margin = "{as_written(feasible)}" or a larger budget' if feasible < 1 else "use longer trials"
+    )
+    return (
+        f"the margin of {as_written(plan.margin)} takes {needed} in the noise of {_source(found.noise)}; with "
+        f"{plural(plan.max_blocks, 'block')}, {cure}"
+    )
+
+
+def _source(noise: Noise) -> str:
+    return f"{plural(noise.blocks, 'block')} of study {noise.study} ({noise.created[:10]}) on this machine"
+
+
+def _rounded_up(share: float) -> float:
+    """Up to two digits."""
+    step = 10.0 ** (math.floor(math.log10(share)) - 1)
+    return math.ceil(share / step - 1e-9) * step
+
+
+def _conditions(spec: StudySpec, plan: Plan) -> Conditions:
+    return Conditions(
+        lab_host=platform.node(),
+        servers=sorted({host.label for hosts in plan.hosts.values() for host in hosts}),
+        fleet=spec.fleet.address if spec.fleet is not None else None,
+        load_points=sorted(f"{point.label}, {point.protocol}" for point in plan.load_points),
+        arms=len(plan.arms),
+        duration_s=plan.duration_s,
+    )

@@ -1,0 +1,97 @@
+"""What a study of planned length can tell, from the spread of its blocks' log-ratios.
+
+A look of n blocks, each with standard deviation s, has an interval of about +- t s / sqrt(n), with t the quantile of
+Student's distribution at the look's level. A difference is found with power 1 - b if it exceeds this half-width by
+z(1 - b) standard errors. If there is no difference, a margin is established with power 1 - b if it exceeds the
+half-width by z(1 - b/2) standard errors, because the interval can leave it on either side. These are the sample sizes
+for a paired difference and for equivalence by two one-sided tests (Julious 2004, Sample sizes for clinical trials with
+normal data, Statistics in Medicine 23, 1921 to 1986). P8's signed-rank statistic is discrete and loses power with few
+blocks, so n - 2 stands for n. The best of the planned looks counts. With normal noise the result is within 15% of a
+simulation of the rule, which a test checks.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left
+from collections.abc import Sequence
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from pgtrial.model.records.noise import FEWEST_BLOCKS, Precision
+from pgtrial.model.records.study import Plan, Trial
+from pgtrial.statistics import p8
+from pgtrial.statistics.ratios import Grid
+
+POWER = 0.8
+_FIND, _ESTABLISH = float(ndtri(POWER)), float(ndtri((1 + POWER) / 2))
+
+_TO_SD = 1 / 0.9539
+"""Standard deviation of normal values by the median distance of a pair of them: 1 / (sqrt(2) z(0.75))."""
+
+_MOST_BLOCKS = 10_000_000
+
+
+def spread(log_ratios: Sequence[float]) -> float:
+    """Robust standard deviation: the median distance of all pairs (Shamos 1976; Bickel and Lehmann 1979).
+
+    86% as efficient as the standard deviation under normal noise, the median distance from the median only 37%, which
+    matters with four blocks.
+    """
+    values = np.asarray(log_ratios, dtype=np.float64)
+    first, second = np.triu_indices(len(values), 1)
+    return _TO_SD * float(np.median(np.abs(values[first] - values[second])))
+
+
+def measured_spread(plan: Plan, trials: Sequence[Trial]) -> tuple[float, int] | None:
+    """The spread of the primary claims' complete blocks, and their number; None while there are fewer than four.
+
+    Of several comparisons it is the largest. None too where deployments are the units and not blocks.
+    """
+    grid = Grid(plan, trials)
+    if grid.units.unit != "block":
+        return None
+    known = []
+    for arm in plan.arms:
+        if arm != plan.baseline:
+            ratios = grid.ratios(arm, None)
+            known.append([each.log_ratio for each in ratios if each.counted and each.log_ratio is not None])
+    fewest = min(map(len, known))
+    return (max(map(spread, known)), fewest) if fewest >= FEWEST_BLOCKS else None
+
+
+def precision(planned: Sequence[int], claims: int, sd: float) -> Precision | None:
+    """What the planned looks can tell about each of so many claims that share their error; None: nothing."""
+    reach = [
+        (_smallest(look, claims, sd, _FIND), _smallest(look, claims, sd, _ESTABLISH))
+        for look in p8.schedule(planned)
+        if look.alpha / claims >= 2.0 ** (1 - look.blocks)
+    ]
+    if not reach:
+        return None
+    differences, margins = zip(*reach, strict=True)
+    return Precision(difference=math.expm1(min(differences)), margin=math.expm1(min(margins)), blocks=planned[-1])
+
+
+def blocks_for(margin: float, claims: int, sd: float) -> int | None:
+    """Blocks of the shortest plan that establishes the margin; None: more than ten million."""
+    shortest = first = p8.first_look(claims)
+
+    def establishes(blocks: int) -> bool:
+        told = precision(p8.looks(blocks, claims), claims, sd)
+        return told is not None and told.margin <= margin
+
+    for look in p8.open_ended_looks():
+        if look.blocks > _MOST_BLOCKS:
+            return None
+        if look.blocks >= first and establishes(look.blocks):
+            # between two looks of the table the number of looks, and so the error of the last, is the same
+            return shortest + bisect_left(range(shortest, look.blocks), True, key=establishes)
+        shortest = max(first, look.blocks + 1)
+    return None
+
+
+def _smallest(look: p8.Look, claims: int, sd: float, reserve: float) -> float:
+    quantile = -float(stdtrit(look.blocks - 1, look.alpha / claims / 2))
+    return (quantile + reserve) * sd / math.sqrt(look.blocks - 2)

@@ -1,0 +1,56 @@
+"""The progress of a study, line by line and as JSON Lines."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from pgtrial.cli.progress import shown
+from pgtrial.conduct.progress import BlockEnds, TrialBegins
+from pgtrial.model.records.noise import Precision
+from pgtrial.model.records.study import LoadPoint, PlannedTrial
+
+POINT = LoadPoint(workload="select-only", scale=1, clients=4, protocol="simple")
+FOURTH = BlockEnds(
+    3, look=False, decided=False, running={"off": 0.03}, precision=Precision(difference=0.061, margin=0.069, blocks=12)
+)
+
+
+@pytest.mark.parametrize(
+    ("event", "told"),
+    [
+        (
+            FOURTH,
+            "off is 3.0% faster (not yet decided); by the end it finds a difference of 6.1% (80% power) and "
+            "establishes a margin of 6.9%",
+        ),
+        (BlockEnds(2, look=False, decided=False, running={"off": 0.03}), "off is 3.0% faster (not yet decided)"),
+        (
+            BlockEnds(7, look=True, decided=True, running={"off": 0.03}, precision=FOURTH.precision),
+            "off is 3.0% faster (a look, decided)",
+        ),
+    ],
+    ids=["known", "too early", "decided"],
+)
+def test_from_the_fourth_block_on_the_progress_tells_what_the_study_can_find_while_nothing_is_decided(event, told):
+    out = io.StringIO()
+    with shown(Console(file=out, force_terminal=False), as_json=False) as listener:
+        listener(event)
+    assert out.getvalue().rstrip().endswith(f"estimate so far: {told}")
+
+
+def test_json_lines_hold_it_as_numbers(capsys):
+    with shown(Console(), as_json=True) as listener:
+        listener(FOURTH)
+    assert json.loads(capsys.readouterr().out)["precision"] == {"difference": 0.061, "margin": 0.069, "blocks": 12}
+
+
+def test_the_live_display_shows_it_as_well():
+    out = io.StringIO()
+    with shown(Console(file=out, force_terminal=True, width=160), as_json=False) as listener:
+        listener(TrialBegins(PlannedTrial(index=7, block=3, load_point=0, arm="off", seed=1), POINT, 8, 24, 12, 60.0))
+        listener(FOURTH)
+    assert "finds a difference of 6.1%" in out.getvalue()

@@ -1,0 +1,104 @@
+"""What is known of the noise before a study, and what is kept of it for the next one."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, keep, outlook, precision_so_far
+from pgtrial.model.errors import StoreError
+from pgtrial.servers.workspace import Workspace
+from tests.conduct.small import small_study
+from tests.statistics.studies import noisy, run
+
+KEYED = "host=db.example password=topsecret"
+
+
+@pytest.fixture
+def state(fresh_state, monkeypatch):
+    """A state directory for one test, made as a run makes it."""
+    monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
+    with Workspace():
+        pass
+    return fresh_state
+
+
+def told(found: Outlook | None) -> Outlook:
+    assert found is not None
+    return found
+
+
+def test_a_study_tells_the_next_one_like_it_what_it_can_find(state, tmp_path):
+    first = small_study(tmp_path / "first", blocks=12)
+    assert "not known" in in_one_line(told(outlook(first.spec, first.plan)), first.spec, first.plan)
+    trials = run(first.plan, noisy({}, sd=0.03))
+    keep(first.spec, first.plan, trials)
+    next_one = small_study(tmp_path / "next", blocks=18, seed=5)
+    found = told(outlook(next_one.spec, next_one.plan))
+    assert found.noise is not None
+    assert found.noise.blocks == 12
+    line = in_one_line(found, next_one.spec, next_one.plan)
+    assert line.startswith("finds a difference of ")
+    assert line.endswith("; from 12 blocks of study study (2026-11-20) on this machine")
+    assert "within 18 blocks, " in line
+
+
+def test_three_blocks_are_too_few_to_be_kept_or_told(state, tmp_path):
+    study = small_study(tmp_path / "s", blocks=12)
+    trials = run(study.plan, noisy({}))
+    keep(study.spec, study.plan, trials[:6])
+    assert not (state / "noise.json").exists()
+    assert precision_so_far(study.plan, trials[:6]) is None
+    keep(study.spec, study.plan, trials[:8])
+    assert (state / "noise.json").exists()
+    assert precision_so_far(study.plan, trials[:8]) is not None
+
+
+def test_a_margin_out_of_reach_is_told_with_its_blocks_and_the_feasible_one(state, tmp_path):
+    study = small_study(tmp_path / "s", blocks=12)
+    keep(study.spec, study.plan, run(study.plan, noisy({}, sd=0.05)))
+    found = told(outlook(study.spec, study.plan))
+    (caution,) = cautions(found, study.spec, study.plan)
+    assert caution.startswith("the margin of 1% takes about ")
+    feasible = float(caution.partition('margin = "')[2].partition("%")[0]) / 100
+    wider = small_study(tmp_path / "wider", blocks=12, verdict={"margin": feasible})
+    assert cautions(outlook(wider.spec, wider.plan), wider.spec, wider.plan) == []
+    assert found.blocks_for_margin is not None
+    longer = small_study(tmp_path / "longer", blocks=found.blocks_for_margin)
+    assert cautions(outlook(longer.spec, longer.plan), longer.spec, longer.plan) == []
+
+
+def test_where_no_look_can_decide_nothing_is_told(state, tmp_path):
+    study = small_study(tmp_path / "s", blocks=4)
+    assert outlook(study.spec, study.plan) is None
+    assert cautions(None, study.spec, study.plan) == []
+
+
+def test_a_damaged_record_is_a_note_and_no_obstacle(state, tmp_path):
+    study = small_study(tmp_path / "s", blocks=12)
+    (state / "noise.json").write_text("{")
+    found = told(outlook(study.spec, study.plan))
+    (note,) = cautions(found, study.spec, study.plan)
+    assert "is damaged" in note
+    assert in_one_line(found, study.spec, study.plan).startswith("not known")
+
+
+def test_no_password_gets_into_the_record(state, tmp_path):
+    study = small_study(
+        tmp_path / "s",
+        blocks=12,
+        server={"settings": {}},
+        arms={"a": {"dsn": KEYED}, "b": {"dsn": f"{KEYED} options='-c jit=off'"}},
+    )
+    keep(study.spec, study.plan, run(study.plan, noisy({})))
+    text = (state / "noise.json").read_text()
+    assert "topsecret" not in text
+    assert json.loads(text)["studies"][0]["conditions"]["servers"] == ["db.example"]
+
+
+def test_a_state_directory_that_is_gone_is_told_in_one_sentence(tmp_path, monkeypatch):
+    monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path / "gone"))
+    study = small_study(tmp_path / "s", blocks=12)
+    with pytest.raises(StoreError, match=r"gone cannot be written \(No such file or directory\)$"):
+        keep(study.spec, study.plan, run(study.plan, noisy({})))

@@ -1,0 +1,96 @@
+"""What a plan can tell is what a simulation of the rule says, and the spread is that of the blocks."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pgtrial.statistics import p8
+from pgtrial.statistics.precision import POWER, blocks_for, measured_spread, precision, spread
+from tests.statistics.studies import deployed, make_plan, noisy, peculiar, run
+
+STUDIES = 400
+
+
+def simulated(planned: list[int], claims: int) -> tuple[float, float]:
+    """The log-ratios that 80% of simulated studies with unit noise find, and within which they find equivalence."""
+    noise = np.random.default_rng(7).standard_normal((STUDIES, planned[-1]))
+    found, established = [], []
+    for blocks in noise:
+        # a difference d shifts every interval by d: it is found at a look where d exceeds how far the bound is below 0
+        intervals = [p8.interval(blocks[: look.blocks], look.alpha / claims) for look in p8.schedule(planned)]
+        found.append(min(-each.low for each in intervals))
+        established.append(min(max(-each.low, each.high) for each in intervals))
+    return float(np.quantile(found, POWER)), float(np.quantile(established, POWER))
+
+
+@pytest.mark.parametrize(
+    ("blocks", "claims"), [(8, 1), (9, 1), (12, 1), (18, 1), (33, 1), (60, 1), (9, 2), (27, 2), (14, 4)]
+)
+def test_what_a_plan_can_tell_is_what_a_simulation_of_the_rule_says(blocks, claims):
+    planned, sd = p8.looks(blocks, claims), 0.01
+    told = precision(planned, claims, sd)
+    assert told is not None
+    assert told.blocks == blocks
+    found, established = simulated(planned, claims)
+    assert math.log1p(told.difference) == pytest.approx(sd * found, rel=0.15)
+    assert math.log1p(told.margin) == pytest.approx(sd * established, rel=0.15)
+
+
+def test_a_plan_without_a_look_that_can_decide_tells_nothing():
+    assert precision([], 1, 0.05) is None
+    assert precision([8], 2, 0.05) is None
+
+
+@pytest.mark.parametrize("claims", [1, 2, 4])
+@pytest.mark.parametrize("margin", [0.01, 0.05, 0.3])
+def test_the_shortest_plan_for_a_margin_establishes_it_and_one_block_less_does_not(margin, claims):
+    needed = blocks_for(margin, claims, 0.05)
+    assert needed is not None
+    enough = precision(p8.looks(needed, claims), claims, 0.05)
+    assert enough is not None
+    assert enough.margin <= margin
+    less = precision(p8.looks(needed - 1, claims), claims, 0.05)
+    assert less is None or less.margin > margin
+
+
+def test_a_margin_of_one_percent_in_noise_of_five_takes_hundreds_of_blocks():
+    assert 400 < (blocks_for(0.01, 1, 0.05) or 0) < 600
+    assert blocks_for(1e-9, 1, 0.05) is None
+
+
+def test_the_spread_is_the_standard_deviation_of_normal_noise_and_one_odd_block_in_twelve_hardly_moves_it():
+    noise = 0.04 * np.random.default_rng(3).standard_normal((500, 12))
+    assert np.mean([spread(list(each)) for each in noise]) == pytest.approx(0.04, rel=0.1)
+    noise[:, 5] = p8.WORST
+    assert np.mean([spread(list(each)) for each in noise]) < 0.06
+
+
+def test_a_studys_spread_is_known_from_the_fourth_complete_block_on():
+    plan = make_plan(blocks=12)
+    trials = run(plan, noisy({"off": 1.3}, sd=0.02))
+    assert measured_spread(plan, trials[:7]) is None
+    fourth = measured_spread(plan, trials[:8])
+    assert fourth is not None
+    assert fourth[1] == 4
+    found = measured_spread(plan, trials)
+    assert found is not None
+    assert found[1] == 12
+    assert found[0] == pytest.approx(0.02 * math.sqrt(2), rel=0.5)
+
+
+def test_of_several_comparisons_the_noisiest_counts():
+    plan = make_plan(("a", "b", "c"), blocks=12)
+    calm, wild = noisy({}, sd=0.01), noisy({}, sd=0.1)
+    both = measured_spread(plan, run(plan, lambda planned: (wild if planned.arm == "c" else calm)(planned)))
+    without = measured_spread(plan, run(plan, calm))
+    assert both is not None
+    assert without is not None
+    assert both[0] > 3 * without[0]
+
+
+def test_where_deployments_are_the_units_no_spread_of_blocks_is_told():
+    plan = deployed(4)
+    assert measured_spread(plan, run(plan, peculiar(plan))) is None

@@ -1,0 +1,110 @@
+"""The record of this machine's noise: what is kept, what is taken for alike, and what is ignored."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.noise import Conditions, Noise
+from pgtrial.store.noise import keep_noise, noise_under, read_noise
+
+HERE = Conditions(lab_host="box", servers=[], load_points=["select-only, 8 clients"], arms=2, duration_s=10.0)
+
+
+def noise(study: str = "one", blocks: int = 12, **changed: object) -> Noise:
+    return Noise(
+        study=study,
+        created="2026-11-20T14:12:00+00:00",
+        conditions=HERE.model_copy(update=changed),
+        blocks=blocks,
+        spread=0.05,
+    )
+
+
+@pytest.fixture
+def record(tmp_path):
+    return tmp_path / "noise.json"
+
+
+def test_a_study_is_kept_once_with_its_latest_blocks(record):
+    assert read_noise(record) == []
+    for blocks in (4, 5, 6):
+        keep_noise(record, noise(blocks=blocks))
+    keep_noise(record, noise("two"))
+    assert [(each.study, each.blocks) for each in read_noise(record)] == [("one", 6), ("two", 12)]
+
+
+def test_the_record_stays_small(record):
+    for number in range(103):
+        keep_noise(record, noise(str(number)))
+    assert [each.study for each in read_noise(record)] == [str(number) for number in range(3, 103)]
+
+
+def test_the_latest_study_with_enough_blocks_speaks_for_the_next_one():
+    studies = [noise("many", 40), noise("eight", 8), noise("few", 5)]
+    assert noise_under(HERE, studies) == studies[1]
+    assert noise_under(HERE, [noise("four", 4), noise("five", 5)]) == noise("five", 5)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"lab_host": "another"},
+        {"servers": ["db.example"]},
+        {"fleet": "auto"},
+        {"load_points": ["tpcb-like, 8 clients"]},
+        {"arms": 3},
+        {"duration_s": 21.0},
+        {"duration_s": 4.0},
+    ],
+    ids=str,
+)
+def test_a_study_under_other_conditions_does_not_speak_for_this_one(other):
+    assert noise_under(HERE, [noise(**other)]) is None
+
+
+def test_trials_up_to_twice_as_long_are_alike():
+    assert noise_under(HERE, [noise(duration_s=20.0)]) is not None
+
+
+DAMAGED = {
+    "nothing": "",
+    "no JSON": '{"format": 1, "studies": [',
+    "not UTF-8": b"\xff\xfe",
+    "a list": "[]",
+    "too deep": "[" * 100_000,
+    "another shape": '{"format": 1, "studies": {}}',
+    "an endless spread": json.dumps({"studies": [noise().model_dump() | {"spread": 1e300}]}),
+    "no duration": json.dumps(
+        {"studies": [noise().model_dump() | {"conditions": HERE.model_dump() | {"duration_s": 0}}]}
+    ),
+}
+
+
+@pytest.mark.parametrize("text", DAMAGED.values(), ids=DAMAGED.keys())
+def test_a_damaged_record_is_told_in_one_sentence_and_begun_anew(record, text):
+    record.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(
+        StoreError, match=r"noise\.json is ignored: it is damaged \(.+\); the next study begins it anew$"
+    ):
+        read_noise(record)
+    keep_noise(record, noise())
+    assert read_noise(record) == [noise()]
+
+
+def test_the_record_of_a_newer_pgtrial_is_ignored_and_left_as_it_is(record):
+    record.write_text('{"format": 2, "machines": {}}')
+    for act in (lambda: read_noise(record), lambda: keep_noise(record, noise())):
+        with pytest.raises(StoreError, match=r"is ignored: a newer pgtrial wrote it \(format 2\); upgrade to use it"):
+            act()
+    assert record.read_text() == '{"format": 2, "machines": {}}'
+
+
+def test_a_record_that_cannot_be_read_or_written_is_told_in_one_sentence(tmp_path):
+    (tmp_path / "noise.json").mkdir()
+    with pytest.raises(StoreError, match=r"noise\.json is ignored: it cannot be read \(Is a directory\)"):
+        read_noise(tmp_path / "noise.json")
+    with pytest.raises(StoreError, match=r"noise\.json cannot be written \(No such file or directory\)"):
+        keep_noise(tmp_path / "absent" / "noise.json", noise())
