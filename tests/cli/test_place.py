@@ -92,7 +92,7 @@ def test_a_password_does_not_keep_a_study_from_being_taken_up(tmp_path):
 def test_a_study_that_has_to_stop_says_what_is_stored_and_how_to_go_on(monkeypatch):
     study, _ = place.find_or_create(spec(), None, anew=False)
 
-    def stop(study, listener, spec):
+    def stop(study, listener, spec, more):
         raise ArmError("arms.a: cannot connect")
 
     monkeypatch.setattr(conduct, "run_study", stop)

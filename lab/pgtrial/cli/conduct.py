@@ -11,6 +11,7 @@ from rich.console import Console
 
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
+from pgtrial.conduct.extension import More
 from pgtrial.conduct.outlook import cautions, outlook
 from pgtrial.conduct.plan import warnings
 from pgtrial.conduct.provider_metrics import import_metrics
@@ -28,7 +29,7 @@ def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json:
     """Begin the study, or go on with the same one."""
     study, there = find_or_create(spec, results, anew=anew)
     if there:
-        say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.trials)} trials are stored")
+        say(f"going on with {study.path}: {len(study.trials())} of {len(study.plan.due)} trials are stored")
     if has_secrets(spec):
         warn(f"the password of the study file is not kept in {study.path}; use PGPASSWORD or .pgpass to go on later")
     try:
@@ -40,27 +41,33 @@ def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json:
         raise
 
 
-def conduct(study: StudyDirectory, spec: StudySpec, *, as_json: bool = False) -> int:
-    """Run what is missing of a study and report; the exit status: 0 when it is complete, 128 + signal when stopped."""
+def conduct(study: StudyDirectory, spec: StudySpec, *, more: More | None = None, as_json: bool = False) -> int:
+    """Run what is missing of a study, or `more`, and report.
+
+    The exit status: 0 when it is complete, 128 + signal when stopped.
+    """
     console = Console()
+    ended = study.plan if more is not None else None
     expected = None if study.trials() else outlook(spec, study.plan)
-    for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
+    for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)] if more is None else ():
         warn(warning)
     try:
         with interruptible():
             with shown(console, as_json=as_json) as listener:
-                run_study(study, listener, spec=spec)
+                run_study(study, listener, spec=spec, more=more)
             for sentence in import_metrics(study, say):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
             result = build_report(study)
     except Interrupted as interrupted:
-        stored, planned = len(study.trials()), len(study.plan.trials)
+        if study.plan is ended:
+            return stopped(interrupted)
+        stored, planned = len(study.trials()), len(study.plan.due)
         return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {_again(study)}")
     except (ArmError, StudyError) as error:
-        if stored := len(study.trials()):
+        if study.plan is not ended and (stored := len(study.trials())):
             said = str(error).removesuffix(".")
             error.args = (
-                f"{said}; {stored} of {len(study.plan.trials)} trials are stored, and when that is mended "
+                f"{said}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
                 f"the study goes on with: {_again(study)}",
             )
         raise

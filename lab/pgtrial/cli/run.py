@@ -10,8 +10,10 @@ import typer
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.study_options import Profile, Seed, read
+from pgtrial.conduct.extension import More
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import parse_duration
 from pgtrial.store.bundle import is_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import with_fleet
@@ -34,6 +36,18 @@ def command(
     fleet: study_options.Fleet = None,
     machines: study_options.Machines = None,
     pack: study_options.Pack = False,
+    more: Annotated[
+        str | None,
+        typer.Option(
+            help="Go on with a study that has ended: as many more blocks as this time holds, e.g. 1h.",
+            metavar="TIME",
+            show_default=False,
+        ),
+    ] = None,
+    blocks: Annotated[
+        int | None,
+        typer.Option(help="Go on with a study that has ended: so many more blocks.", min=1, show_default=False),
+    ] = None,
     new: Annotated[bool, typer.Option("--new", help="Start anew even if the same study is unfinished.")] = False,
     json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
 ) -> int:
@@ -43,6 +57,9 @@ def command(
     results/ whose frozen study.toml is identical to this study and which is not finished is taken up, and each planned
     trial is run exactly once. --new starts another one instead. With the directory of a study as the argument, or with
     --resume, that very study goes on, whatever has become of its file.
+
+    With --more or --blocks a study that has ended goes on: its order is continued from its seed, and its next looks
+    spend the errors that are left, so that all looks together still err in at most 5% of studies.
 
     The exit status is 0 when the study is complete, whatever the verdict; `pgtrial verdict` prints the verdict.
     """
@@ -55,13 +72,30 @@ def command(
                 f"{directory} has its seed, profile and place already; leave out --seed, --profile, --results and --new"
             )
         there = StudyDirectory.open(directory)
-        return conduct(there, _at(there, fleet, changed=machines is not None or pack), as_json=json)
+        given = _at(there, fleet, changed=machines is not None or pack)
+        return conduct(there, given, more=_more(more, blocks), as_json=json)
+    if more is not None or blocks is not None:
+        raise StudyError(
+            "--more and --blocks go on with a study that has ended; name its directory, e.g. "
+            "`pgtrial run results/NAME-DATE-TIME --more 1h`"
+        )
     if study is None:
         raise StudyError("name a study file or a bundled study; `pgtrial studies` lists the bundled ones")
     if is_bundle(Path(study)):
         raise StudyError(f"{study} is a bundle; unpack it with `tar -xf`, and run its folder to go on with the study")
     spec = read(study, profile, seed)
     return start(study_options.by_fleet(spec, fleet, machines, pack=pack), results, anew=new, as_json=json)
+
+
+def _more(time: str | None, blocks: int | None) -> More | None:
+    if time is None and blocks is None:
+        return None
+    if time is not None and blocks is not None:
+        raise StudyError("say --more TIME or --blocks N, not both")
+    try:
+        return More(blocks, None if time is None else parse_duration(time))
+    except ValueError as error:
+        raise StudyError(f"--more: {error}") from error
 
 
 def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec:

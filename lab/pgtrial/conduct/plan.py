@@ -34,7 +34,7 @@ _SMALLER = 5
 """How many rows of table_a take the room of one of sysbench's."""
 _START_AND_STOP_S = 2.0
 _COLLECT_S = 0.5
-_CANARY_S = 1.0
+CANARY_S = 1.0
 _SEEDS = 2**31
 
 
@@ -90,7 +90,7 @@ def _restore_estimate(point: LoadPoint) -> float:
 
 def canary_estimate(spec: StudySpec, blocks: int) -> float:
     """Expected wall time of all canaries, seconds: those of reference, one before the first block, one after each."""
-    return (REFERENCE + 1 + blocks) * _CANARY_S if spec.verdict.canary else 0.0
+    return (REFERENCE + 1 + blocks) * CANARY_S if spec.verdict.canary else 0.0
 
 
 def study_estimate(spec: StudySpec, plan: Plan) -> float:
@@ -131,7 +131,7 @@ def warnings(spec: StudySpec, plan: Plan) -> list[str]:
             f"with blocks = {plan.max_blocks} no verdict is possible; {len(plan.arms)} arms take at least {floor}"
         )
     needed = plan.max_blocks * block_estimate(spec)
-    if needed > spec.verdict.budget:
+    if needed > spec.verdict.budget and not plan.extensions:
         found.append(
             f"{plan.max_blocks} blocks take about {format_duration(needed)}, more than the budget of "
             f"{format_duration(spec.verdict.budget)}, which ends the study"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime
 
 import psycopg
 
+from pgtrial.conduct.extension import More, announcement, extend
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.outlook import keep, precision_so_far
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
@@ -21,8 +23,8 @@ from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
-from pgtrial.model.errors import StoreError
-from pgtrial.model.records.study import Facts, PlannedTrial, Trial
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.study import Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
@@ -38,13 +40,15 @@ def run_study(
     listener: Listener,
     *,
     spec: StudySpec | None = None,
+    more: More | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
     read_canary: ReadCanary | None = None,
 ) -> None:
     """Run every planned trial that is not stored yet, until the stopping rule ends the study.
 
-    `spec` is the study as the user gave it, with passwords that the frozen one does not hold; `read_canary` stands in
-    for the host's own canary. Raises StudyError and ArmError before the first trial for what can be known then.
+    `spec` is the study as the user gave it, with passwords that the frozen one does not hold; with `more` a study that
+    has ended goes on; `read_canary` stands in for the host's own canary. Raises StudyError and ArmError before the
+    first trial for what can be known then.
     """
     given = spec or study.spec
     engine_path()
@@ -52,9 +56,11 @@ def run_study(
         stack.enter_context(study.locked())
         discard_unfinished(study)
         study.finish_void()
-        if isinstance(_next_step(study, given, study.trials()), Stop):
+        ended = isinstance(_next_step(study, given, study.trials()), Stop)
+        if ended and more is None:
             _end(study, given, listener)
             return
+        extended = _extended(study, more, ended=ended) if more is not None else None
         workspace = stack.enter_context(_workspace(listener))
         for notice in workspace.notices:
             listener(Preparing(notice))
@@ -64,11 +70,26 @@ def run_study(
         for arm in arms.values():
             stack.callback(arm.close)
         _prepare(given, arms, maker, listener)
+        if extended is not None:
+            study.extend(extended)
+            listener(Preparing(announcement(extended, study.trials())))
         watch = None
         if given.verdict.canary:
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
         _run_trials(study, given, arms, maker, listener, engine_grace_s=engine_grace_s, watch=watch)
         _end(study, given, listener)
+
+
+def _extended(study: StudyDirectory, more: More, *, ended: bool) -> Plan:
+    if not ended:
+        raise StudyError(
+            f"{study.path} has not ended; go on with it by `pgtrial run {study.path}`, and ask for more after that"
+        )
+    trials = study.trials()
+    compared = decide(study.plan, trials, committed_seconds(study, trials))
+    decided = all(each.decided for each in compared)
+    now = datetime.now(UTC).isoformat(timespec="seconds")
+    return extend(study.plan, study.spec, more, trials, decided=decided, created=now)
 
 
 @contextmanager
@@ -121,7 +142,7 @@ def _run_trials(
             study.write_facts(facts.model_copy(update={"deployment": deployment}))
             known.add((arm.name, deployment))
 
-    listener(StudyBegins(study.path, len(plan.trials), len(trials), plan.max_blocks, time_left(plan, trials)))
+    listener(StudyBegins(study.path, len(plan.due), len(trials), plan.end, time_left(plan, trials)))
     per_block = len(plan.load_points) * len(plan.arms)
 
     def block_ends(block: int) -> None:
@@ -142,7 +163,7 @@ def _run_trials(
             watch.before(planned.block, trials)
         point = plan.load_points[planned.load_point]
         left = time_left(plan, trials)
-        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.trials), plan.max_blocks, left))
+        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, left))
         trial = run_trial(
             study,
             planned,

@@ -44,21 +44,23 @@ def next_step(
     watched = canaries[-1].next_block if canaries else None
     if watched is not None and all(planned.index in done for planned in plan.trials if planned.block == watched):
         return JudgeBlock(watched)
-    missing = next((planned for planned in plan.trials if planned.index not in done), None)
+    missing = next((planned for planned in plan.due if planned.index not in done), None)
     if missing is None:
-        one = plan.max_blocks == 1
-        return Stop("the planned block is complete" if one else f"all {plan.max_blocks} planned blocks are complete")
+        return Stop("the planned block is complete" if plan.end == 1 else f"all {plan.end} planned blocks are complete")
     starts_block = missing.index == 0 or plan.trials[missing.index - 1].block != missing.block
     if not starts_block or missing.block == 0:
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
-    known = seconds() if plan.stop_early and seconds else None
-    if plan.stop_early and all(comparison.decided for comparison in decide(plan, complete, known)):
-        return Stop(f"every comparison is decided after {missing.block} blocks")
-    counted = sum(wall_time(trial) for trial in complete)
-    voided = sum(each.spent_s for each in judgements(canaries) if each.outcome == "void")
-    if voided + counted + counted / missing.block > _OVERRUN * budget_s:
-        return Stop(f"the budget of {format_duration(budget_s)} is used up after {missing.block} blocks")
+    extension = plan.extensions[-1] if plan.extensions else None
+    if plan.stop_early and not (extension and extension.decided):
+        known = seconds() if seconds else None
+        if all(comparison.decided for comparison in decide(plan, complete, known)):
+            return Stop(f"every comparison is decided after {missing.block} blocks")
+    budget, since = (extension.budget_s, extension.after) if extension else (budget_s, 0)
+    counted = sum(wall_time(trial) for trial in complete if trial.block >= since)
+    voided = sum(each.spent_s for each in judgements(canaries) if each.outcome == "void" and each.block >= since)
+    if budget is not None and voided + counted + block_time(complete) > _OVERRUN * budget:
+        return Stop(f"the budget of {format_duration(budget)} is used up after {missing.block} blocks")
     return missing
 
 
@@ -67,7 +69,12 @@ def wall_time(trial: Trial) -> float:
     return sum(trial.phases_s.values())
 
 
+def block_time(complete: Sequence[Trial]) -> float:
+    """Mean seconds of a block, of the trials of complete blocks."""
+    return sum(map(wall_time, complete)) / len({trial.block for trial in complete})
+
+
 def time_left(plan: Plan, stored: Sequence[Trial]) -> float:
     """Seconds that the planned trials not yet stored will take, if they take as long as those that are."""
     each = sum(map(wall_time, stored)) / len(stored) if stored else plan.trial_estimate_s
-    return each * (len(plan.trials) - len(stored))
+    return each * (len(plan.due) - len(stored))

@@ -32,6 +32,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
             "blocks",
             f"{result.blocks_complete} complete of {plan.max_blocks} planned, {format_duration(result.block_s)} each",
         ),
+        *([("gone on", _extensions(data))] if plan.extensions else []),
         *([("deployments", _deployments(data))] if plan.deployments > 1 else []),
         ("trials", f"{result.trials_stored} of {result.trials_planned}"),
         ("margin", as_written(plan.margin)),
@@ -52,6 +53,15 @@ def _trial(data: StudyData) -> str:
         f"one run of all tasks to their end, no warm-up; arrival {tasks.arrival}, a task fails that has no connection "
         f"after {format_duration(tasks.pool_timeout)}{lifetime}"
     )
+
+
+def _extensions(data: StudyData) -> str:
+    steps = (
+        f"after block {step.after} to block {step.end}, {step.created.replace('T', ' ')}, "
+        f"{'decided' if step.decided else 'undecided'} until then"
+        for step in data.plan.extensions
+    )
+    return "; ".join(steps)
 
 
 def _deployments(data: StudyData) -> str:

@@ -147,6 +147,12 @@ def looks(max_blocks: int, claims: int = 1) -> list[int]:
     return sorted({first, *between, max_blocks})
 
 
+def looks_until(blocks: int, planned: Sequence[int]) -> list[int]:
+    """The planned looks with those that come after them up to `blocks` blocks, for a study that goes on to there."""
+    later = takewhile(lambda look: look.blocks <= blocks, islice(plan_and_beyond(planned), len(planned), None))
+    return [*planned, *(look.blocks for look in later)]
+
+
 def schedule(planned: Sequence[int]) -> list[Look]:
     """The planned looks with their errors: the first look spends the first alpha of the table, and so on."""
     return [Look(blocks, look.alpha) for blocks, look in zip(planned, open_ended_looks(), strict=False)]
@@ -230,7 +236,7 @@ def can_decide(look: Look, claims: int) -> bool:
 
 def fewest_blocks(claims: int, planned: Sequence[int] | None = None) -> int:
     """The first look, planned or later, at which any of `claims` that share the error can be decided at all."""
-    return next(look.blocks for look in _plan_and_beyond(planned) if can_decide(look, claims))
+    return next(look.blocks for look in plan_and_beyond(planned) if can_decide(look, claims))
 
 
 def blocks_needed(
@@ -243,7 +249,8 @@ def blocks_needed(
     """
     if len(log_ratios) < 3:
         return None
-    ahead = list(_plan_and_beyond(planned))
+    furthest = max((LOOKS[-1], *(planned or ())))
+    ahead = list(takewhile(lambda look: look.blocks <= furthest, plan_and_beyond(planned)))
     reached = next((look for look in reversed(ahead) if look.blocks <= len(log_ratios)), Look(len(log_ratios), 0.0))
     n = reached.blocks
     # Where the look's own interval is infinite, the widest that n blocks can have stands in for it.
@@ -263,10 +270,14 @@ def _quantile(alpha: float) -> float:
     return -float(ndtri(alpha / 2))
 
 
-def _plan_and_beyond(planned: Sequence[int] | None) -> Iterator[Look]:
-    """The planned looks, then those of the frozen table that come later, each with the next error still unspent."""
+def plan_and_beyond(planned: Sequence[int] | None) -> Iterator[Look]:
+    """The planned looks, then those of the table that come later, without end, each with the next error still unspent.
+
+    They follow from the plan alone. Whoever goes on with a study has seen its result; where its next look is must not
+    be chosen by that, or the looks would err more often than they may.
+    """
     own = schedule(planned or ())
     yield from own
-    later = (blocks for blocks in LOOKS if not own or blocks > own[-1].blocks)
+    later = (look.blocks for look in open_ended_looks() if not own or look.blocks > own[-1].blocks)
     for blocks, unspent in zip(later, islice(open_ended_looks(), len(own), None), strict=False):
         yield Look(blocks, unspent.alpha)

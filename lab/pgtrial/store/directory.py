@@ -119,6 +119,11 @@ class StudyDirectory:
         plan = read_plan(path, frozen)
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan)
 
+    def extend(self, plan: Plan) -> None:
+        """Go on by this plan, which adds to the one that is there. Raises StoreError."""
+        write_plan(self.path, plan, (self.path / STUDY).read_bytes().decode())
+        self.plan = plan
+
     def script(self, workload: str) -> Path | None:
         """The file of a workload of the study's own; None for a built-in one."""
         return self.path / FOLDER / workload if workload in self.plan.scripts else None

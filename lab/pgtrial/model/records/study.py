@@ -95,8 +95,22 @@ class PlannedTrial(Record):
     place: DrawnPlace = None
 
 
+class Extension(Record):
+    """One step by which a study went on after its end; the plan's looks and trials hold what it added."""
+
+    created: str = Field(description="UTC, ISO 8601.")
+    pgtrial: str = Field(description="Version of the lab that planned it.")
+    after: int = Field(description="Blocks that were complete.")
+    end: int = Field(description="Blocks after which the study ends now.")
+    budget_s: float | None = Field(description="Time that the blocks may take; None: not limited.")
+    decided: bool = Field(description="Whether every comparison was decided: then only the end ends the study.")
+
+
 class Plan(Record):
-    """plan.json: frozen before the first trial. The order is drawn for `max_blocks` blocks at once."""
+    """plan.json: frozen before the first trial; an extension adds to it and changes nothing.
+
+    The order is drawn for `max_blocks` blocks at once.
+    """
 
     format: int = FORMAT
     name: str
@@ -126,7 +140,18 @@ class Plan(Record):
         "Per arm where its server is, one for each deployment; empty where all are on the lab's machine.",
     )
     scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
+    extensions: list[Extension] = added([], "How the study went on after its end, in order.")
     trials: list[PlannedTrial]
+
+    @property
+    def end(self) -> int:
+        """Blocks after which the study ends at the latest: an extension may ask for fewer than are planned."""
+        return self.extensions[-1].end if self.extensions else self.max_blocks
+
+    @property
+    def due(self) -> list[PlannedTrial]:
+        """The planned trials up to the end."""
+        return [planned for planned in self.trials if planned.block < self.end]
 
     @property
     def measure(self) -> Measure:
