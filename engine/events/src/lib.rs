@@ -15,4 +15,4 @@ pub use measured::{
     moments_of,
 };
 pub use measurement::{FloatSums, Measurement};
-pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, timestamp};
+pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, timestamp, to_map};

@@ -48,14 +48,7 @@ pub struct Plan {
     pub pools: Option<Pools>,
 }
 
-impl Plan {
-    /// The plan as [`Hello`] carries it.
-    pub fn to_map(&self) -> Map<String, Value> {
-        to_map(self)
-    }
-}
-
-/// The keys of a struct.
+/// The keys of a struct, such as those of a plan in [`Hello`].
 pub fn to_map(keys: &impl Serialize) -> Map<String, Value> {
     match serde_json::to_value(keys) {
         Ok(Value::Object(map)) => map,

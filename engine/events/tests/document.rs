@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use events::{
     ClientError, ClientUsage, Connected, Count, Counts, Distribution, Done, Drain, Event, Extent, Hello, Line, Lost,
     MachineShare, PhaseStart, Plan, PoolTimeouts, Pools, Queries, ResponseClasses, ResponseTime, Script, Shard,
-    Summary, Task, Tasks, Tick, Times, Warning,
+    Summary, Task, Tasks, Tick, Times, Warning, to_map,
 };
 use ground::clock::Phase;
 use latency::Percentiles;
@@ -76,7 +76,7 @@ fn hello() -> Hello {
         pid: 1,
         started: String::new(),
         server_version: None,
-        plan: plan.to_map(),
+        plan: to_map(&plan),
         machines: Some(vec![String::new()]),
     }
 }

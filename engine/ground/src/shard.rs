@@ -50,6 +50,12 @@ impl Shard {
     }
 }
 
+impl Default for Shard {
+    fn default() -> Self {
+        Self::WHOLE
+    }
+}
+
 /// `INDEX/OF`, counted from 1, as the option `--shard` reads it.
 impl fmt::Display for Shard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -58,7 +64,7 @@ impl fmt::Display for Shard {
 }
 
 /// The share of an engine of the clients of a run.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ClientShare {
     pub shard: Shard,
     /// The number of clients of the whole run.

@@ -1,5 +1,8 @@
 //! The events of a run: what the event loop reports and counts, written as the types of the crate `events`.
 
+#[cfg(test)]
+mod tests;
+
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
@@ -71,7 +74,7 @@ impl Events {
             pid: std::process::id(),
             started: timestamp(SystemTime::now()),
             server_version: hello.server.map(str::to_owned),
-            plan: plan_event(hello).to_map(),
+            plan: events::to_map(&plan_event(hello)),
             machines: None,
         };
         let mut writer = EventWriter { out, sections, clock, is_only_output: *self == Self::Stdout };
@@ -99,7 +102,6 @@ impl EventWriter {
 /// The events of a run, if they are asked for. An event that cannot be written is reported once, and no later one is tried.
 pub struct RunEvents<'a> {
     writer: Option<EventWriter>,
-    sections: Sections,
     is_lost: bool,
     /// Ends the run if the events are the only output and one cannot be written.
     stop: &'a AtomicBool,
@@ -109,8 +111,7 @@ pub struct RunEvents<'a> {
 
 impl<'a> RunEvents<'a> {
     pub fn new(writer: Option<EventWriter>, stop: &'a AtomicBool, complain: impl FnMut(&str) + 'a) -> Self {
-        let sections = writer.as_ref().map_or_else(Sections::default, |writer| writer.sections);
-        Self { writer, sections, is_lost: false, stop, complain: Box::new(complain) }
+        Self { writer, is_lost: false, stop, complain: Box::new(complain) }
     }
 
     /// Whether an event could not be written.
@@ -120,7 +121,8 @@ impl<'a> RunEvents<'a> {
 
     /// The run is over.
     pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) {
-        let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, self.sections).summary(seconds));
+        let Some(EventWriter { sections, .. }) = self.writer else { return };
+        let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, sections).summary(seconds));
         let drained = &outcome.drain.counts;
         // With a single script the summaries are the script's.
         let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
@@ -179,12 +181,10 @@ impl Observer for RunEvents<'_> {
 
     /// The tasks that failed in the second come first.
     fn tick(&mut self, tick: &Tick) {
-        if self.writer.is_none() {
-            return;
-        }
+        let Some(EventWriter { sections, .. }) = self.writer else { return };
         let tasks = tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks);
         tasks.filter(|task| task.failure.is_some()).for_each(|task| self.write(Event::Task(task_event(task))));
-        let event = measurement(&tick.tally, self.sections).tick(tick.phase, tick.second, tick.seconds);
+        let event = measurement(&tick.tally, sections).tick(tick.phase, tick.second, tick.seconds);
         self.write(Event::Tick(Box::new(event)));
     }
 
@@ -325,91 +325,4 @@ fn cpu_per_transaction_us(outcome: &Outcome) -> Option<f64> {
 /// Rounds to the microsecond.
 fn unix_seconds(time: Duration) -> f64 {
     (time.as_nanos() as f64 / 1e3).round() / 1e6
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use drive::ledger::Pace;
-    use drive::ledger::tasks::POOL_TIMEOUT;
-    use serde_json::{Value, json};
-
-    fn json_of(event: impl serde::Serialize) -> Value {
-        serde_json::to_value(event).unwrap()
-    }
-
-    fn summary(tally: &Tally, sections: Sections) -> Value {
-        json_of(measurement(tally, sections).summary(1.0))
-    }
-
-    #[test]
-    fn service_times_and_lags_are_there_with_a_rate_only() {
-        let (unpaced, paced) = (Sections::default(), Sections { pace: true, ..Sections::default() });
-        let mut tally = Tally::default();
-        tally.commit(2_000_000);
-        assert!(summary(&tally, unpaced).get("lag_us").is_none());
-        assert_eq!(summary(&Tally::default(), paced).get("lag_us"), Some(&Value::Null));
-        let mut pace = Pace::default();
-        pace.service.record(1_500_000);
-        pace.lags.record(500_000);
-        tally.pace = Some(Box::new(pace));
-        let times = summary(&tally, paced);
-        assert_eq!(
-            (&times["latency_us"]["p50"], &times["service_us"]["p50"], &times["lag_us"]["p99"]),
-            (&json!(2000), &json!(1500), &json!(500))
-        );
-        assert!(times["lag_histogram"].is_string() && times["service_histogram"].is_string());
-    }
-
-    #[test]
-    fn statements_are_there_where_they_are_counted() {
-        let mut tally = Tally::default();
-        tally.counts.queries.writes = 3;
-        let sections = Sections { queries: true, ..Sections::default() };
-        let queries = json!({ "reads": 0, "writes": 3, "others": 0, "errors": 0, "reconnects": 0 });
-        assert_eq!(summary(&tally, sections)["queries"], queries);
-        assert!(summary(&tally, Sections::default()).get("queries").is_none());
-    }
-
-    #[test]
-    fn the_cost_of_a_transaction_is_that_of_the_measured_part() {
-        let mut outcome = Outcome::default();
-        assert_eq!(cpu_per_transaction_us(&outcome), None);
-        outcome.measure.commit(1000);
-        outcome.measure.commit(1000);
-        outcome.cpu.user = Duration::from_micros(30);
-        outcome.cpu.system = Duration::from_micros(10);
-        assert_eq!(cpu_per_transaction_us(&outcome), Some(20.0));
-    }
-
-    #[test]
-    fn unix_seconds_are_read_back_to_the_microsecond() {
-        let time = Duration::from_nanos(1_795_270_323_123_456_789);
-        assert_eq!(json!(unix_seconds(time)).to_string(), "1795270323.123457");
-    }
-
-    #[test]
-    fn a_task_reports_its_wait_and_all_tasks_their_classes() {
-        let failed = Task {
-            app: 0,
-            number: 4,
-            arrived: 0,
-            waited: 200_000_000,
-            served: 0,
-            running: 2,
-            failure: Some(POOL_TIMEOUT.into()),
-        };
-        let task = json_of(task_event(&failed));
-        assert_eq!((&task["application"], &task["task"]), (&json!(1), &json!(5)));
-        assert_eq!((&task["failure"], &task["waited_s"]), (&json!("pool-timeout"), &json!(0.2)));
-        let mut all = Tasks::new(3);
-        all.add(&failed);
-        all.add(&Task { waited: 0, served: 500_000_000, failure: None, ..failed });
-        let tasks = json_of(tasks_event(&all));
-        assert_eq!((&tasks["completed"], &tasks["failed"], &tasks["unfinished"]), (&json!(1), &json!(1), &json!(1)));
-        assert_eq!((&tasks["response_us"]["median"], &tasks["classes"]["up_to_1_s"]), (&json!(500_000.0), &json!(1)));
-        assert_eq!(tasks["timeout_waited_us"]["min"], json!(200_000.0));
-        let pools = Sections { pools: true, ..Sections::default() };
-        assert_eq!(summary(&Tally::default(), pools).get("queue_us"), Some(&Value::Null));
-    }
 }

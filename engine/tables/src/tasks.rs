@@ -55,7 +55,7 @@ enum Present {
 }
 
 /// What is done to make the table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Steps {
     /// The table and its index; one that was made here is replaced.
     pub create: bool,

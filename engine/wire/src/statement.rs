@@ -4,9 +4,10 @@ use crate::frame;
 use crate::value::{SHORT_PARAMETER, Value, short_parameter, write_parameter};
 
 /// How statements are sent, as with pgbench's `--protocol`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum QueryMode {
     /// One Query message with the values written into the text.
+    #[default]
     Simple,
     /// Parse, Bind, Execute each time, values as parameters.
     Extended,

@@ -1,7 +1,9 @@
-//! What is counted of statements, and a run in sysbench's terms.
+//! What is counted of statements, a run in sysbench's terms, and what a test may do about the reports of its run.
 
 use serde::Serialize;
 use wire::QueryKind;
+
+use crate::program::Fatal;
 
 /// What became of the statements that are counted one by one ([`wire::Rows::Counted`]).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -60,4 +62,30 @@ pub struct Statistics {
     /// With a rate: events that wait for a client, and clients that are at one.
     pub queue_length: u64,
     pub concurrency: u64,
+}
+
+/// What a test may do about the reports of its run.
+pub trait Hooks {
+    /// Reports on an interval in the test's own way; false if it has none.
+    fn intermediate(&self, _statistics: &Statistics) -> Result<bool, Fatal> {
+        Ok(false)
+    }
+
+    /// The same for the report on the whole, or up to a checkpoint.
+    fn cumulative(&self, _statistics: &Statistics) -> Result<bool, Fatal> {
+        Ok(false)
+    }
+
+    /// Whether the test has used the database, so that there are queries to report on.
+    fn uses_sql(&self) -> bool {
+        true
+    }
+
+    /// There will be no further interval.
+    fn end_intervals(&self) {}
+
+    /// Ends the test, when everything has been written.
+    fn done(&self) -> Result<(), Fatal> {
+        Ok(())
+    }
 }

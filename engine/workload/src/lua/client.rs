@@ -16,15 +16,13 @@ use wire::error::{ConnectionError, ServerError};
 use wire::value::Value;
 use wire::{Answered, Rows};
 
-/// What a client does.
+/// What clients of a script do.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Life {
+pub enum Role {
+    /// One event after another.
     Events,
-    /// If quiet, the output of the script's top level is dropped, because it has been printed before.
-    Command {
-        name: String,
-        is_quiet: bool,
-    },
+    /// A command, before which there is nothing and after which nothing follows.
+    Command(String),
 }
 
 /// A script's client.
@@ -109,16 +107,21 @@ enum Answer {
 }
 
 impl LuaClient {
-    /// Client `tid` of a script.
-    pub fn new(shared: &Arc<Shared>, life: &Life, tid: usize, generator: Generator) -> mlua::Result<Self> {
+    /// Client `tid` of a script. If a command is quiet, the output of the script's top level is dropped, because it has
+    /// been printed before.
+    pub fn new(
+        shared: &Arc<Shared>,
+        role: &Role,
+        is_quiet: bool,
+        tid: usize,
+        generator: Generator,
+    ) -> mlua::Result<Self> {
         let state = LuaState::new(shared, tid)?;
         let script = state.script(shared)?;
         let argument = shared.chunk.module.as_deref();
-        let function: Function = match life {
-            Life::Events => state.function("events")?.call((script, argument))?,
-            Life::Command { name, is_quiet } => {
-                state.function("command")?.call((script, argument, name.as_str(), *is_quiet))?
-            }
+        let function: Function = match role {
+            Role::Events => state.function("events")?.call((script, argument))?,
+            Role::Command(name) => state.function("command")?.call((script, argument, name.as_str(), is_quiet))?,
         };
         Ok(Self {
             life: state.lua.create_thread(function)?,

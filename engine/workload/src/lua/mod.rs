@@ -14,7 +14,7 @@ mod state;
 mod tests;
 mod workload;
 
+pub use client::Role;
 pub use script::Script;
 pub use search::{INSTALLED, Source, module_path};
 pub use shared::{Invocation, Voice};
-pub use workload::Role;

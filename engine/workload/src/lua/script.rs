@@ -6,18 +6,18 @@ use std::sync::{Arc, OnceLock};
 
 use mlua::{Function, Lua, Table, Value};
 
+use super::client::Role;
 use super::search::{Chunk, Source};
 use super::shared::{Invocation, Shared, Voice, broken};
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
 use crate::lua::workload;
-use crate::lua::workload::Role;
 use crate::program::{Fatal, Workload};
 use crate::sb_rand;
 use crate::sb_rand::Distributions;
 use crate::settings::{OptionSpec, OptionValue, Settings};
-use crate::statistics::Statistics;
+use crate::statistics::{Hooks, Statistics};
 use ground::shard::Shard;
 
 /// How a command of a script is executed.
@@ -86,11 +86,6 @@ impl Script {
         matches!(self.main.lua.globals().get(function), Ok(Value::Function(_)))
     }
 
-    /// Whether any client of the script has used the database so far; reports then have lines about queries.
-    pub fn uses_sql(&self) -> bool {
-        self.shared.uses_sql.load(Ordering::Relaxed)
-    }
-
     /// Sets the options that were chosen, and which part of the run is the engine's, once.
     pub fn configure(&self, settings: Arc<Settings>, shard: Shard) -> Result<(), Fatal> {
         let distributions = Arc::new(Distributions::new(&settings)?.of_shard(shard));
@@ -115,11 +110,6 @@ impl Script {
         Err(Fatal::new(format!("cannot find the event() function in {}", self.name())))
     }
 
-    /// What is to be done after a run: calls `done`.
-    pub fn done(&self) -> Result<(), Fatal> {
-        self.call_global("done")
-    }
-
     /// The clients' programs: their events, or a command.
     pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
         let is_parallel = match &role {
@@ -127,39 +117,6 @@ impl Script {
             Role::Command(name) => self.command(name).is_some_and(|kind| kind.parallel),
         };
         workload::new(&self.shared, role, is_parallel)
-    }
-
-    /// Reports an interval by the script's hook; false if there is none.
-    pub fn report_intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        const HOOK: &str = "report_intermediate";
-        if !self.has_hook(HOOK) {
-            return Ok(false);
-        }
-        let mut reports = self.reports.borrow_mut();
-        if reports.is_none() {
-            let state = LuaState::new(&self.shared, statistics.threads_running).map_err(broken)?;
-            self.with_generator(|| run_top_level(&state, &self.shared))?;
-            state.function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)?;
-            *reports = Some(state);
-        }
-        match &*reports {
-            Some(state) => self.call_hook(state, HOOK, statistics),
-            None => Ok(false),
-        }
-    }
-
-    /// No further interval will be reported: the state of the hook ends, and its finalizers run.
-    pub fn end_intermediate_reports(&self) {
-        self.reports.borrow_mut().take();
-    }
-
-    /// Reports the whole run, or the time up to a checkpoint, by the script's hook; false if there is none.
-    pub fn report_cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        const HOOK: &str = "report_cumulative";
-        if !self.has_hook(HOOK) {
-            return Ok(false);
-        }
-        self.call_hook(&self.main, HOOK, statistics)
     }
 
     fn sysbench(&self) -> mlua::Result<Table> {
@@ -198,6 +155,48 @@ impl Script {
         let done = work();
         random::exchange(&mut generator);
         done
+    }
+}
+
+impl Hooks for Script {
+    /// The reports on intervals have a state of their own.
+    fn intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        const HOOK: &str = "report_intermediate";
+        if !self.has_hook(HOOK) {
+            return Ok(false);
+        }
+        let mut reports = self.reports.borrow_mut();
+        if reports.is_none() {
+            let state = LuaState::new(&self.shared, statistics.threads_running).map_err(broken)?;
+            self.with_generator(|| run_top_level(&state, &self.shared))?;
+            state.function("export_options").and_then(|export| export.call::<()>(())).map_err(broken)?;
+            *reports = Some(state);
+        }
+        match &*reports {
+            Some(state) => self.call_hook(state, HOOK, statistics),
+            None => Ok(false),
+        }
+    }
+
+    /// The state of the intervals' hook ends, and its finalizers run.
+    fn end_intervals(&self) {
+        self.reports.borrow_mut().take();
+    }
+
+    fn cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
+        const HOOK: &str = "report_cumulative";
+        if !self.has_hook(HOOK) {
+            return Ok(false);
+        }
+        self.call_hook(&self.main, HOOK, statistics)
+    }
+
+    fn uses_sql(&self) -> bool {
+        self.shared.uses_sql.load(Ordering::Relaxed)
+    }
+
+    fn done(&self) -> Result<(), Fatal> {
+        self.call_global("done")
     }
 }
 

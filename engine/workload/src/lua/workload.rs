@@ -2,25 +2,17 @@
 
 use std::sync::Arc;
 
-use super::client::{Life, LuaClient};
+use super::client::{LuaClient, Role};
 use super::random::Generator;
 use super::shared::{Shared, broken};
 use crate::program::{AbortReason, Action, Fatal, Program, ScriptInfo, Workload};
 use crate::sb_rand::Distributions;
 use ground::random::Random;
 
-/// What clients of a script do.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Role {
-    /// One event after another.
-    Events,
-    /// A command, before which there is nothing and after which nothing follows.
-    Command(String),
-}
-
 struct LuaWorkload {
     shared: Arc<Shared>,
-    life: Life,
+    role: Role,
+    is_quiet: bool,
     distributions: Arc<Distributions>,
 }
 
@@ -30,11 +22,8 @@ pub fn new(shared: &Arc<Shared>, role: Role, is_parallel: bool) -> Result<Arc<dy
     let (Some(settings), Some(distributions)) = (shared.settings.get(), shared.distributions.get()) else {
         return Err(Fatal::new("the script has not been configured"));
     };
-    let life = match role {
-        Role::Events => Life::Events,
-        Role::Command(name) => Life::Command { name, is_quiet: !is_parallel || settings.int("threads") <= 1 },
-    };
-    Ok(Arc::new(LuaWorkload { shared: shared.clone(), life, distributions: distributions.clone() }))
+    let is_quiet = !is_parallel || settings.int("threads") <= 1;
+    Ok(Arc::new(LuaWorkload { shared: shared.clone(), role, is_quiet, distributions: distributions.clone() }))
 }
 
 impl Workload for LuaWorkload {
@@ -44,7 +33,7 @@ impl Workload for LuaWorkload {
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
         let generator = Generator { random, distributions: self.distributions.clone() };
-        match LuaClient::new(&self.shared, &self.life, client, generator) {
+        match LuaClient::new(&self.shared, &self.role, self.is_quiet, client, generator) {
             Ok(client) => Box::new(client),
             Err(error) => Box::new(Stillborn(broken(error))),
         }

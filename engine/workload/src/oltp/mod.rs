@@ -15,6 +15,7 @@ use std::sync::Arc;
 use super::program::{CommandInfo, Fatal, ScriptInfo, Workload};
 use super::sb_rand::Distributions;
 use super::settings::{OptionSpec, Settings};
+use super::statistics::Hooks;
 pub use event::{C_LENGTH, PAD_LENGTH};
 use ground::shard::Shard;
 use parameters::Parameters;
@@ -57,6 +58,9 @@ pub struct Test {
 const fn test(name: &'static str, kind: TestKind, description: &'static str) -> Test {
     Test { name, kind, description }
 }
+
+/// sysbench reports on native tests.
+impl Hooks for Test {}
 
 /// All tests in the order of their names.
 pub const TESTS: [Test; 12] = [

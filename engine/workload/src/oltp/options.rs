@@ -3,62 +3,10 @@
 use super::TestKind;
 use crate::settings::{OptionSpec, OptionValue};
 
-#[derive(Clone, Copy)]
-enum Preset {
-    Bool(bool),
-    Int(i64),
-    Text(Option<&'static str>),
-}
+use OptionValue::{Bool, Int, Text};
 
-use Preset::{Bool, Int, Text};
-
-type Declared = (&'static str, &'static str, Preset);
-
-/// The options that all tests share but `bulk_insert`.
-const COMMON: [Declared; 18] = [
-    (
-        "auto_inc",
-        "Use AUTO_INCREMENT column as Primary Key (for MySQL), or its alternatives in other DBMS. When disabled, use \
-         client-generated IDs",
-        Bool(true),
-    ),
-    ("create_secondary", "Create a secondary index in addition to the PRIMARY KEY", Bool(true)),
-    ("delete_inserts", "Number of DELETE/INSERT combinations per transaction", Int(1)),
-    ("distinct_ranges", "Number of SELECT DISTINCT queries per transaction", Int(1)),
-    ("index_updates", "Number of UPDATE index queries per transaction", Int(1)),
-    ("mysql_storage_engine", "Storage engine, if MySQL is used", Text(Some("innodb"))),
-    ("non_index_updates", "Number of UPDATE non-index queries per transaction", Int(1)),
-    ("order_ranges", "Number of SELECT ORDER BY queries per transaction", Int(1)),
-    (
-        "pgsql_variant",
-        "Use this PostgreSQL variant when running with the PostgreSQL driver. The only currently supported variant is \
-         'redshift'. When enabled, create_secondary is automatically disabled, and delete_inserts is set to 0",
-        Text(None),
-    ),
-    ("point_selects", "Number of point SELECT queries per transaction", Int(10)),
-    ("range_selects", "Enable/disable all range SELECT queries", Bool(true)),
-    ("range_size", "Range size for range SELECT queries", Int(100)),
-    ("secondary", "Use a secondary index in place of the PRIMARY KEY", Bool(false)),
-    ("simple_ranges", "Number of simple range SELECT queries per transaction", Int(1)),
-    ("skip_trx", "Don't start explicit transactions and execute all queries in the AUTOCOMMIT mode", Bool(false)),
-    ("sum_ranges", "Number of SELECT SUM() queries per transaction", Int(1)),
-    ("table_size", "Number of rows per table", Int(10_000)),
-    ("tables", "Number of tables", Int(1)),
-];
-
-const POINTS: [Declared; 1] =
-    [("random_points", "Number of random points in the IN() clause in generated SELECTs", Int(10))];
-
-const RANGES: [Declared; 2] = [
-    ("delta", "Size of BETWEEN ranges", Int(5)),
-    ("number_of_ranges", "Number of random BETWEEN ranges per SELECT", Int(10)),
-];
-
-/// The options that only 0.5 has. The others are those of all tests, see [`name_in`].
-const LEGACY: [Declared; 2] = [
-    ("read_only", "No UPDATE, DELETE and INSERT queries", Bool(false)),
-    ("write_only", "No SELECT queries", Bool(false)),
-];
+/// An option's name without 0.5's prefix, its description and its default.
+type Declared = (&'static str, &'static str, OptionValue);
 
 /// The name of an option in the tests of this kind: most of 0.5's begin with `oltp_`.
 pub fn name_in(kind: TestKind, name: &str) -> String {
@@ -69,31 +17,67 @@ pub fn name_in(kind: TestKind, name: &str) -> String {
     }
 }
 
+/// A test's options; those of 0.5 are those of all tests and two more, see [`name_in`]. `bulk_insert` has none.
+pub fn declared(kind: TestKind) -> Vec<Declared> {
+    let mut options = vec![
+        (
+            "auto_inc",
+            "Use AUTO_INCREMENT column as Primary Key (for MySQL), or its alternatives in other DBMS. When disabled, use \
+             client-generated IDs",
+            Bool(true),
+        ),
+        ("create_secondary", "Create a secondary index in addition to the PRIMARY KEY", Bool(true)),
+        ("delete_inserts", "Number of DELETE/INSERT combinations per transaction", Int(1)),
+        ("distinct_ranges", "Number of SELECT DISTINCT queries per transaction", Int(1)),
+        ("index_updates", "Number of UPDATE index queries per transaction", Int(1)),
+        ("mysql_storage_engine", "Storage engine, if MySQL is used", Text(Some("innodb".to_owned()))),
+        ("non_index_updates", "Number of UPDATE non-index queries per transaction", Int(1)),
+        ("order_ranges", "Number of SELECT ORDER BY queries per transaction", Int(1)),
+        (
+            "pgsql_variant",
+            "Use this PostgreSQL variant when running with the PostgreSQL driver. The only currently supported variant is \
+             'redshift'. When enabled, create_secondary is automatically disabled, and delete_inserts is set to 0",
+            Text(None),
+        ),
+        ("point_selects", "Number of point SELECT queries per transaction", Int(10)),
+        ("range_selects", "Enable/disable all range SELECT queries", Bool(true)),
+        ("range_size", "Range size for range SELECT queries", Int(100)),
+        ("secondary", "Use a secondary index in place of the PRIMARY KEY", Bool(false)),
+        ("simple_ranges", "Number of simple range SELECT queries per transaction", Int(1)),
+        ("skip_trx", "Don't start explicit transactions and execute all queries in the AUTOCOMMIT mode", Bool(false)),
+        ("sum_ranges", "Number of SELECT SUM() queries per transaction", Int(1)),
+        ("table_size", "Number of rows per table", Int(10_000)),
+        ("tables", "Number of tables", Int(1)),
+    ];
+    match kind {
+        TestKind::BulkInsert => options.clear(),
+        TestKind::Legacy => {
+            options.retain(|(name, ..)| *name != "mysql_storage_engine");
+            options.push(("read_only", "No UPDATE, DELETE and INSERT queries", Bool(false)));
+            options.push(("write_only", "No SELECT queries", Bool(false)));
+        }
+        TestKind::RandomPoints => {
+            let description = "Number of random points in the IN() clause in generated SELECTs";
+            options.push(("random_points", description, Int(10)));
+        }
+        TestKind::RandomRanges => {
+            options.push(("delta", "Size of BETWEEN ranges", Int(5)));
+            options.push(("number_of_ranges", "Number of random BETWEEN ranges per SELECT", Int(10)));
+        }
+        TestKind::Delete | TestKind::Insert | TestKind::PointSelect | TestKind::ReadOnly | TestKind::ReadWrite => {}
+        TestKind::UpdateIndex | TestKind::UpdateNonIndex | TestKind::WriteOnly => {}
+    }
+    options
+}
+
 /// A test's options in the order of their names.
 pub fn of(kind: TestKind) -> Vec<OptionSpec> {
-    let own: &[Declared] = match kind {
-        TestKind::BulkInsert => return Vec::new(),
-        TestKind::Legacy => &LEGACY,
-        TestKind::RandomPoints => &POINTS,
-        TestKind::RandomRanges => &RANGES,
-        TestKind::Delete | TestKind::Insert | TestKind::PointSelect | TestKind::ReadOnly | TestKind::ReadWrite => &[],
-        TestKind::UpdateIndex | TestKind::UpdateNonIndex | TestKind::WriteOnly => &[],
+    let spec = |(name, description, default): Declared| OptionSpec {
+        name: name_in(kind, name),
+        description: description.to_owned(),
+        default,
     };
-    let is_there = |name: &str| kind != TestKind::Legacy || name != "mysql_storage_engine";
-    let mut options: Vec<_> = COMMON
-        .iter()
-        .chain(own)
-        .filter(|(name, ..)| is_there(name))
-        .map(|&(name, description, default)| OptionSpec {
-            name: name_in(kind, name),
-            description: description.to_owned(),
-            default: match default {
-                Bool(is_on) => OptionValue::Bool(is_on),
-                Int(number) => OptionValue::Int(number),
-                Text(text) => OptionValue::Text(text.map(str::to_owned)),
-            },
-        })
-        .collect();
+    let mut options: Vec<_> = declared(kind).into_iter().map(spec).collect();
     options.sort_by(|a, b| a.name.cmp(&b.name));
     options
 }

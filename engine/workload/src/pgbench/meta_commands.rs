@@ -75,14 +75,14 @@ const META_COMMANDS: [(&str, Reader); 13] = [
     ("elif", |a| a.expression().map(MetaCommand::Elif)),
     ("else", |a| a.nothing(MetaCommand::Else)),
     ("endif", |a| a.nothing(MetaCommand::EndIf)),
-    ("sleep", |a| a.words().and_then(sleep)),
+    ("sleep", sleep),
     ("shell", |a| match a.words()? {
-        rest if rest.words.is_empty() => Err(rest.refuse("missing command")),
-        rest => Ok(MetaCommand::Shell { words: rest.words }),
+        words if words.is_empty() => Err(a.refuse("missing command")),
+        words => Ok(MetaCommand::Shell { words }),
     }),
     ("setshell", |a| match a.words()? {
-        rest if rest.words.len() < 2 => Err(rest.refuse("missing argument")),
-        mut rest => Ok(MetaCommand::SetShell { name: rest.words.remove(0).shown(), words: rest.words }),
+        words if words.len() < 2 => Err(a.refuse("missing argument")),
+        mut words => Ok(MetaCommand::SetShell { name: words.remove(0).shown(), words }),
     }),
     ("gset", |a| a.store(false)),
     ("aset", |a| a.store(true)),
@@ -185,7 +185,10 @@ pub fn parse(place: Place, at: &mut usize) -> Result<Option<(MetaCommand, String
     let mut arguments = Arguments { place, word: &word, at };
     let command = match known {
         Some((_, read)) => read(&mut arguments)?,
-        None => return Err(arguments.words()?.refuse("invalid command")),
+        None => {
+            arguments.words()?;
+            return Err(arguments.refuse("invalid command"));
+        }
     };
     Ok(Some((command, place.text_until(*at))))
 }
@@ -197,7 +200,7 @@ struct Arguments<'a> {
     at: &'a mut usize,
 }
 
-impl<'a> Arguments<'a> {
+impl Arguments<'_> {
     fn expression(&mut self) -> Result<Syntax, ScriptError> {
         let place = self.place;
         match expression::parse(place.text, *self.at) {
@@ -217,7 +220,7 @@ impl<'a> Arguments<'a> {
     }
 
     /// All words up to the end of the command.
-    fn words(&mut self) -> Result<Rest<'a>, ScriptError> {
+    fn words(&mut self) -> Result<Vec<Word>, ScriptError> {
         let mut words = Vec::new();
         while let Some(next) = words::next(self.place.text, self.at) {
             if words.len() + 1 >= MAX_WORDS {
@@ -225,52 +228,43 @@ impl<'a> Arguments<'a> {
             }
             words.push(next);
         }
-        Ok(Rest { place: self.place, word: self.word, words, end: *self.at })
+        Ok(words)
     }
 
     /// A command without arguments.
     fn nothing(&mut self, command: MetaCommand) -> Result<MetaCommand, ScriptError> {
-        let rest = self.words()?;
-        if rest.words.is_empty() { Ok(command) } else { Err(rest.refuse("unexpected argument")) }
+        if self.words()?.is_empty() { Ok(command) } else { Err(self.refuse("unexpected argument")) }
     }
 
     /// The optional argument of `\gset` and `\aset`.
     fn store(&mut self, all: bool) -> Result<MetaCommand, ScriptError> {
-        let rest = self.words()?;
-        if rest.words.len() > 1 {
-            return Err(rest.refuse("too many arguments"));
+        let words = self.words()?;
+        if words.len() > 1 {
+            return Err(self.refuse("too many arguments"));
         }
-        let prefix = rest.words.first().map(Word::shown).unwrap_or_default();
+        let prefix = words.first().map(Word::shown).unwrap_or_default();
         Ok(MetaCommand::Store(Store { prefix, all, ..Store::default() }))
     }
-}
 
-/// A command's words behind its name, up to `end`.
-struct Rest<'a> {
-    place: Place<'a>,
-    word: &'a str,
-    words: Vec<Word>,
-    end: usize,
-}
-
-impl Rest<'_> {
+    /// An error of the command, all of which has been read.
     fn refuse(&self, message: &str) -> ScriptError {
-        self.place.error(Some(self.word), message, None).at(self.place.text_until(self.end), None)
+        self.place.error(Some(self.word), message, None).at(self.place.text_until(*self.at), None)
     }
 
     fn refuse_at(&self, message: &str, more: Option<&str>, at: usize) -> ScriptError {
         let column = at - self.place.start;
-        self.place.error(Some(self.word), message, more).at(self.place.text_until(self.end), Some(column))
+        self.place.error(Some(self.word), message, more).at(self.place.text_until(*self.at), Some(column))
     }
 }
 
 /// `\sleep` takes a number or a variable, and a unit that may stick to the number.
-fn sleep(rest: Rest) -> Result<MetaCommand, ScriptError> {
-    let Some(amount) = rest.words.first() else { return Err(rest.refuse("missing argument")) };
-    if let Some(extra) = rest.words.get(2) {
-        return Err(rest.refuse_at("too many arguments", None, extra.at));
+fn sleep(arguments: &mut Arguments) -> Result<MetaCommand, ScriptError> {
+    let words = arguments.words()?;
+    let Some(amount) = words.first() else { return Err(arguments.refuse("missing argument")) };
+    if let Some(extra) = words.get(2) {
+        return Err(arguments.refuse_at("too many arguments", None, extra.at));
     }
-    let mut unit = rest.words.get(1).cloned();
+    let mut unit = words.get(1).cloned();
     if !amount.text.starts_with(b":") {
         let signs = usize::from(matches!(amount.text.first(), Some(b'+' | b'-')));
         let digits = amount.text[signs..].iter().take_while(|c| c.is_ascii_digit()).count();
@@ -278,7 +272,7 @@ fn sleep(rest: Rest) -> Result<MetaCommand, ScriptError> {
         if behind < amount.text.len() {
             if unit.is_some() || digits == 0 {
                 let message = "invalid sleep time, must be an integer";
-                return Err(rest.refuse_at(message, Some(&amount.shown()), amount.at));
+                return Err(arguments.refuse_at(message, Some(&amount.shown()), amount.at));
             }
             unit = Some(Word { text: amount.text[behind..].to_vec(), at: amount.at + behind });
         }
@@ -291,9 +285,9 @@ fn sleep(rest: Rest) -> Result<MetaCommand, ScriptError> {
             b"s" => Unit::Seconds,
             _ => {
                 let message = "unrecognized time unit, must be us, ms or s";
-                return Err(rest.refuse_at(message, Some(&word.shown()), word.at));
+                return Err(arguments.refuse_at(message, Some(&word.shown()), word.at));
             }
         },
     };
-    Ok(MetaCommand::Sleep { word: rest.word.to_owned(), amount: amount.clone(), unit })
+    Ok(MetaCommand::Sleep { word: arguments.word.to_owned(), amount: amount.clone(), unit })
 }

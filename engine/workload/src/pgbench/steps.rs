@@ -141,7 +141,11 @@ impl ClientState {
         match &step.operation {
             Operation::Draw { slot, span } => self.values[*slot] = Value::Int(span.draw(&mut self.random)),
             Operation::Set { target, expression } => {
-                place.set(target, expression, &mut self.values, &mut self.random)?;
+                let scalar = place.evaluate(expression, "set", &self.values, &mut self.random)?;
+                let slot = target.slot("set");
+                let slot =
+                    slot.map_err(|reason| place.failed("set", "assignment of meta-command failed", Some(reason)))?;
+                self.values[slot] = scalar.into();
             }
             Operation::Branch { word, condition, otherwise } => {
                 if !place.evaluate(condition, word, &self.values, &mut self.random)?.truth() {
@@ -239,21 +243,6 @@ impl Place<'_> {
         expression
             .evaluate(&mut context)
             .map_err(|error| self.failed(word, "evaluation of meta-command failed", error.into_sentence()))
-    }
-
-    fn set(
-        &self,
-        target: &Target,
-        expression: &Expression,
-        values: &mut [Value],
-        random: &mut Random,
-    ) -> Result<(), Box<AbortReason>> {
-        let scalar = self.evaluate(expression, "set", values, random)?;
-        let slot = target
-            .slot("set")
-            .map_err(|reason| self.failed("set", "assignment of meta-command failed", Some(reason)))?;
-        values[slot] = scalar.into();
-        Ok(())
     }
 }
 

@@ -16,13 +16,6 @@ const SHARD: &str = "shard";
 /// Error messages show at most this many characters of a value.
 const SHOWN: usize = 60;
 
-/// Two plans that do not belong to one run.
-struct PlanDifference {
-    key: String,
-    first: Value,
-    second: Value,
-}
-
 /// Merges the first events, by machine, of a fleet of `fleet` machines, some of which may be lost; `None` without any. The
 /// error is a sentence about machines that did not run shards of one load.
 pub fn merged(parts: &[(&str, &Hello)], fleet: usize) -> Result<Option<Hello>, String> {
@@ -38,8 +31,7 @@ pub fn merged(parts: &[(&str, &Hello)], fleet: usize) -> Result<Option<Hello>, S
                 return Err(differ(first, name, key, &theirs, &mine));
             }
         }
-        let added = add_plan(&mut plan, &part.plan, &SUMMED);
-        added.map_err(|found| differ(first, name, &found.key, &found.first, &found.second))?;
+        add_plan(&mut plan, &part.plan, &SUMMED, &|key, theirs, mine| differ(first, name, key, theirs, mine))?;
     }
     check_shards(parts, fleet)?;
     plan.shift_remove(SHARD);
@@ -65,31 +57,28 @@ fn shown(value: &Value) -> String {
     }
 }
 
-/// Adds another machine's plan.
+/// Adds another machine's plan. `differ` is the error for a key whose values differ.
 fn add_plan(
     plan: &mut Map<String, Value>,
     other: &Map<String, Value>,
     summed: &[&str],
-) -> Result<(), Box<PlanDifference>> {
+    differ: &dyn Fn(&str, &Value, &Value) -> String,
+) -> Result<(), String> {
     let keys: BTreeSet<_> = plan.keys().chain(other.keys()).filter(|key| *key != SHARD).cloned().collect();
     for key in keys {
         let theirs = other.get(&key).unwrap_or(&Value::Null);
         let mine = plan.entry(&key).or_insert(Value::Null);
         match (&mut *mine, theirs) {
             (Value::Object(pools), Value::Object(others)) if key == "pools" => {
-                add_plan(pools, others, &SUMMED_OF_POOLS).map_err(|mut found| {
-                    found.key = format!("pools.{}", found.key);
-                    found
-                })?;
+                let of_pools = |key: &str, mine: &_, theirs: &_| differ(&format!("pools.{key}"), mine, theirs);
+                add_plan(pools, others, &SUMMED_OF_POOLS, &of_pools)?;
             }
             (Value::Number(sum), Value::Number(number)) if summed.contains(&key.as_str()) => {
                 let (sum, number) = (sum.as_u64().unwrap_or_default(), number.as_u64().unwrap_or_default());
                 *mine = json!(sum.saturating_add(number));
             }
             (mine, theirs) if mine == theirs => {}
-            (mine, theirs) => {
-                return Err(Box::new(PlanDifference { key, first: mine.clone(), second: theirs.clone() }));
-            }
+            (mine, theirs) => return Err(differ(&key, mine, theirs)),
         }
     }
     Ok(())

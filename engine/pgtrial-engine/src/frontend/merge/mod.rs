@@ -26,30 +26,20 @@ const NAME: &str = "pgtrial-engine merge";
 /// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine was
 /// lost; 1 if the input is rejected.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let merged = options::parse(args).and_then(|Inputs { machines, files }| {
-        let read = |merger: &mut Merger, write: WriteLines<'_>| {
-            if files.is_empty() {
-                source::merge_live(merger, io::stdin(), write)
-            } else {
-                source::merge_files(merger, &files, write)
-            }
-        };
-        Ok(merge(machines, read)?)
-    });
+    let merged = options::parse(args).and_then(|inputs| Ok(merge(inputs)?));
     exit_status(merged, |message| format!("{NAME}: error: {message}"))
 }
 
-type WriteLines<'a> = &'a mut dyn FnMut(&mut Merger) -> Result<(), String>;
-
 /// Returns the exit status.
-fn merge(
-    machines: Vec<String>,
-    read: impl FnOnce(&mut Merger, WriteLines<'_>) -> Result<(), String>,
-) -> Result<u8, String> {
+fn merge(Inputs { machines, files }: Inputs) -> Result<u8, String> {
     let mut merger = Merger::new(machines);
     let mut writer = Writer::stdout();
     let mut write = |merger: &mut Merger| merger.take_lines().iter().try_for_each(|line| write_line(&mut writer, line));
-    let read = read(&mut merger, &mut write);
+    let read = if files.is_empty() {
+        source::merge_live(&mut merger, io::stdin(), &mut write)
+    } else {
+        source::merge_files(&mut merger, &files, &mut write)
+    };
     // The events that were complete before an error are written.
     let written = write(&mut merger);
     read.and(written)?;

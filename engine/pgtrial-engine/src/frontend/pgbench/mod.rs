@@ -14,14 +14,13 @@ pub mod server;
 use std::process::ExitCode;
 
 use ground::options::exit_status;
-use options::reader::{PgbenchCommand, parse};
+use options::reader::parse;
 
 /// Runs pgbench with `args` (without the program's name); the exit status is pgbench's: 0, 1 for what it rejects, 2 when
 /// the run went wrong.
 pub fn main(args: Vec<String>) -> ExitCode {
-    let status = parse(args).and_then(|command| match command {
-        PgbenchCommand::Initialize(options) => Ok(initialize::run(&options)?),
-        PgbenchCommand::Benchmark(options) => Ok(benchmark::run(*options)?),
+    let status = parse(args).and_then(|options| {
+        Ok(if options.init.is_asked_for { initialize::run(&options)? } else { benchmark::run(*options)? })
     });
     exit_status(status, |failure| failure.to_string())
 }

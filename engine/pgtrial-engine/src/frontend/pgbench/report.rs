@@ -74,22 +74,23 @@ impl Report<'_> {
             let what = if self.plan.pools().is_some() { "connections" } else { "clients" };
             writeln!(out, "shard: {shard} of a run of {whole} {what}")?;
         }
-        if let Some(pools) = self.plan.pools() {
-            return self.write_pools(pools);
+        match self.plan.pools() {
+            Some(pools) => writeln!(out, "number of applications: {}", pools.apps)?,
+            None => writeln!(out, "number of clients: {}", self.plan.clients)?,
         }
-        writeln!(out, "number of clients: {}", self.plan.clients)?;
         writeln!(out, "number of threads: {}", self.plan.jobs)?;
         if let Some(tries) = self.plan.options().tries {
             writeln!(out, "maximum number of tries: {tries}")?;
         }
         let committed = self.total.counts.transactions();
-        match self.plan.load {
+        match &self.plan.load {
+            Load::Pooled(pools, _) => write_pools(out, pools, committed),
             Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => {
                 let wanted = each * self.plan.clients as u64;
                 writeln!(out, "number of transactions per client: {each}")?;
                 writeln!(out, "number of transactions actually processed: {committed}/{wanted}")
             }
-            Load::Closed(_) | Load::Staged(_) | Load::Pooled(..) => {
+            Load::Closed(_) | Load::Staged(_) => {
                 if let Some(duration) = self.plan.duration() {
                     writeln!(out, "duration: {} s", duration.as_secs())?;
                 }
@@ -98,45 +99,16 @@ impl Report<'_> {
         }
     }
 
-    /// In place of the numbers of clients and of their transactions.
-    fn write_pools(&mut self, pools: &PoolPlan) -> Result {
-        let PoolPlan { apps, tasks, arrival, size, timeout, lifetime, .. } = pools;
-        let committed = self.total.counts.transactions();
-        let out = &mut self.out;
-        writeln!(out, "number of applications: {apps}")?;
-        writeln!(out, "number of threads: {}", self.plan.jobs)?;
-        if let Some(tries) = self.plan.options().tries {
-            writeln!(out, "maximum number of tries: {tries}")?;
-        }
-        writeln!(out, "pool of each application: {size} connections, time-out {} s", timeout.as_secs_f64())?;
-        if let Some(lifetime) = lifetime {
-            writeln!(out, "lifetime of a connection: {} s", lifetime.as_secs_f64())?;
-        }
-        writeln!(out, "number of tasks per application: {tasks}, arrival {arrival}")?;
-        writeln!(out, "number of transactions actually processed: {committed}/{}", pools.all_tasks())
-    }
-
     /// The times that tasks spent waiting for the pool, and with their connections.
     fn write_waits(&mut self, tasks: &Tasks) -> Result {
         let out = &mut self.out;
         let all = tasks.completed() + tasks.failed();
         writeln!(out, "number of pool time-outs: {}", share(tasks.timeouts.count, all))?;
         if tasks.timeouts.count > 0 {
-            let (mean, max) = (tasks.timeouts.mean() / 1000.0, tasks.timeouts.max / 1000.0);
-            writeln!(out, "waited before a pool time-out: avg {mean:.3} (max {max:.3}) ms")?;
+            write_average(out, "waited before a pool time-out", &tasks.timeouts)?;
         }
-        let mut write = |name: &str, moments: &Moments| {
-            let (mean, max) = (moments.mean() / 1000.0, moments.max / 1000.0);
-            writeln!(out, "{name}: avg {mean:.3} (max {max:.3}) ms")
-        };
-        write("time in the pool's queue", &tasks.queue)?;
-        write("time with the connection", &tasks.service)
-    }
-
-    fn write_pool_percentiles(&mut self) -> Result {
-        let Some(pooled) = &self.total.pooled else { return Ok(()) };
-        write_percentiles(&mut self.out, "queue time", &pooled.queue, "")?;
-        write_percentiles(&mut self.out, "service time", &pooled.service, "")
+        write_average(out, "time in the pool's queue", &tasks.queue)?;
+        write_average(out, "time with the connection", &tasks.service)
     }
 
     fn write_warmup(&mut self) -> Result {
@@ -198,9 +170,7 @@ impl Report<'_> {
             writeln!(self.out, "latency average = {average:.3} ms{note}")?;
         }
         if throttled {
-            let lag = &self.total.counts.lag;
-            let (mean, max) = (lag.mean() / 1000.0, lag.max / 1000.0);
-            writeln!(self.out, "rate limit schedule lag: avg {mean:.3} (max {max:.3}) ms")?;
+            write_average(&mut self.out, "rate limit schedule lag", &self.total.counts.lag)?;
         }
         if let Some(tasks) = &self.outcome.tasks {
             self.write_waits(tasks)?;
@@ -218,7 +188,11 @@ impl Report<'_> {
             write_percentiles(&mut self.out, "service time", &pace.service, "")?;
             write_percentiles(&mut self.out, "schedule lag", &pace.lags, "")?;
         }
-        self.write_pool_percentiles()
+        if let Some(pooled) = &self.total.pooled {
+            write_percentiles(&mut self.out, "queue time", &pooled.queue, "")?;
+            write_percentiles(&mut self.out, "service time", &pooled.service, "")?;
+        }
+        Ok(())
     }
 
     fn write_speed(&mut self) -> Result {
@@ -292,6 +266,22 @@ impl Report<'_> {
         }
         Ok(())
     }
+}
+
+/// In place of the clients' transactions.
+fn write_pools(out: &mut String, pools: &PoolPlan, committed: u64) -> Result {
+    let PoolPlan { tasks, arrival, size, timeout, lifetime, .. } = pools;
+    writeln!(out, "pool of each application: {size} connections, time-out {} s", timeout.as_secs_f64())?;
+    if let Some(lifetime) = lifetime {
+        writeln!(out, "lifetime of a connection: {} s", lifetime.as_secs_f64())?;
+    }
+    writeln!(out, "number of tasks per application: {tasks}, arrival {arrival}")?;
+    writeln!(out, "number of transactions actually processed: {committed}/{}", pools.all_tasks())
+}
+
+fn write_average(out: &mut String, name: &str, moments: &Moments) -> Result {
+    let (mean, max) = (moments.mean() / 1000.0, moments.max / 1000.0);
+    writeln!(out, "{name}: avg {mean:.3} (max {max:.3}) ms")
 }
 
 fn write_percentiles(out: &mut String, name: &str, latencies: &Latencies, rest: &str) -> Result {

@@ -49,11 +49,6 @@ fn add(options: &mut Options, script: Parsed) -> Result<(), Failure> {
     Ok(())
 }
 
-/// The weights of all scripts together.
-pub fn total_weight(scripts: &[Parsed]) -> u64 {
-    scripts.iter().map(|script| script.weight).sum()
-}
-
 fn cannot(what: &str, name: &str, error: &std::io::Error) -> Failure {
     Failure::error(format!("could not {what} file \"{name}\": {}", plain_io_message(error)))
 }

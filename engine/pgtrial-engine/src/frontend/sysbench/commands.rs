@@ -6,10 +6,8 @@ use std::sync::atomic::AtomicBool;
 use super::help;
 use super::log::{Level, Log, SysbenchError};
 use super::plan;
-use super::report::hooks::Run;
-use super::report::run::run_test;
+use super::report::run::{Run, run_test};
 use super::test::{Test, TestProgram};
-use drive::plan::StagedPlan;
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
 use ground::output::{print_stderr, print_stdout};
@@ -163,9 +161,9 @@ impl Context<'_> {
         target: Arc<Target>,
         workload: Arc<dyn Workload>,
     ) -> Result<u8, SysbenchError> {
-        let mode = self.mode();
-        let plan = plan::load(&self.settings, part, target, workload, mode)?;
-        let (settings, clock, test) = (&self.settings, self.clock, self.test);
+        let command = plan::command(&self.settings, part, target, workload, self.mode());
+        let plan = plan::load(&self.settings, command)?;
+        let (settings, clock, test) = (&self.settings, self.clock, self.test.hooks());
         Ok(run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log }))
     }
 
@@ -185,7 +183,7 @@ impl Context<'_> {
             self.announce_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
-        let plan = plan::staged_plan(&self.settings, part, target, workload, self.mode(), StagedPlan::default());
+        let plan = plan::command(&self.settings, part, target, workload, self.mode());
         let never = AtomicBool::new(false);
         match drive::perform(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),

@@ -74,22 +74,41 @@ impl<W: Write> Log<W> {
     }
 
     /// Writes a text and a line feed. The same text again is only counted; the count is written before the next other text.
-    pub fn text(&mut self, level: Level, text: impl Display) {
-        self.lines().text(level, text);
+    pub fn text(&self, level: Level, text: impl Display) {
+        let mut lines = self.lines();
+        if !lines.shows(level) {
+            return;
+        }
+        let text = text.to_string();
+        if lines.verbosity.is_some() {
+            if lines.last.as_ref() == Some(&text) {
+                lines.repeated += 1;
+                return;
+            }
+            let repeated = std::mem::take(&mut lines.repeated);
+            if repeated > 0 {
+                lines.print(level, format_args!("(last message repeated {repeated} times)\n"));
+            }
+        }
+        lines.print(level, format_args!("{}{text}\n", level.prefix()));
+        lines.last = Some(text);
     }
 
     /// Writes a text and a line feed, even if it is the same as before.
-    pub fn always(&mut self, level: Level, text: impl Display) {
-        self.lines().always(level, text);
+    pub fn always(&self, level: Level, text: impl Display) {
+        let mut lines = self.lines();
+        if lines.shows(level) {
+            lines.print(level, format_args!("{}{text}\n", level.prefix()));
+        }
     }
 
     /// Writes a notice that begins with the time since the start of the run, even if it is the same as before.
-    pub fn timed(&mut self, seconds: f64, text: impl Display) {
+    pub fn timed(&self, seconds: f64, text: impl Display) {
         self.always(Level::Notice, format_args!("[ {seconds:.0}s ] {text}"));
     }
 
     /// Writes a text as it is, whatever the verbosity.
-    pub fn raw(&mut self, text: &str) {
+    pub fn raw(&self, text: &str) {
         self.lines().print(Level::Notice, format_args!("{text}"));
     }
 
@@ -121,8 +140,7 @@ struct LogState<W: Write> {
 
 impl Voice for Log {
     fn say(&self, is_fatal: bool, text: &str) {
-        let level = if is_fatal { Level::Fatal } else { Level::Alert };
-        self.lines().text(level, text);
+        self.text(if is_fatal { Level::Fatal } else { Level::Alert }, text);
     }
 
     fn print(&self, text: &[u8]) {
@@ -138,31 +156,6 @@ impl Voice for Log {
 impl<W: Write> LogState<W> {
     fn shows(&self, level: Level) -> bool {
         self.verbosity.is_none_or(|verbosity| level as i64 <= verbosity)
-    }
-
-    fn text(&mut self, level: Level, text: impl Display) {
-        if !self.shows(level) {
-            return;
-        }
-        let text = text.to_string();
-        if self.verbosity.is_some() {
-            if self.last.as_ref() == Some(&text) {
-                self.repeated += 1;
-                return;
-            }
-            let repeated = std::mem::take(&mut self.repeated);
-            if repeated > 0 {
-                self.print(level, format_args!("(last message repeated {repeated} times)\n"));
-            }
-        }
-        self.print(level, format_args!("{}{text}\n", level.prefix()));
-        self.last = Some(text);
-    }
-
-    fn always(&mut self, level: Level, text: impl Display) {
-        if self.shows(level) {
-            self.print(level, format_args!("{}{text}\n", level.prefix()));
-        }
     }
 
     /// Errors of writing are ignored.

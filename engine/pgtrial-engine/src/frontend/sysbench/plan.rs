@@ -44,7 +44,7 @@ pub fn shard(settings: &Settings) -> Result<Shard, SysbenchError> {
 /// The part of the load that is this engine's.
 pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     let shard = shard(settings)?;
-    let clients = clients(settings, true);
+    let clients = usize::try_from(settings.int("threads")).unwrap_or(1).max(1);
     sharing::check_enough(shard, clients, "threads").map_err(SysbenchError::fatal)?;
     if shard.is_part() && settings.int("rand_seed") == 0 {
         return Err(SysbenchError::fatal(sharing::needs_seed("--rand-seed")));
@@ -52,49 +52,33 @@ pub fn part(settings: &Settings) -> Result<ClientShare, SysbenchError> {
     Ok(ClientShare::of_clients(shard, clients))
 }
 
-/// The plan of a load, or of a part of it.
-pub fn load(
-    settings: &Settings,
-    part: ClientShare,
-    target: Arc<Target>,
-    workload: Arc<dyn Workload>,
-    mode: QueryMode,
-) -> Result<Plan, SysbenchError> {
+/// The plan of a load: that of a command with the options of loads.
+pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     let seconds = |name| Duration::from_secs(count(settings, name));
     let (events, time) = (count(settings, "events"), seconds("time"));
     let rate = settings.double("rate");
     let start = settings.text("start_at").map(StartAt::read).transpose().map_err(SysbenchError::fatal)?;
-    let total = (events > 0).then(|| part.transactions(events));
+    let total = (events > 0).then(|| command.part.transactions(events));
     let load = StagedPlan {
         events: total,
         time: (!time.is_zero()).then_some(time),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
     };
-    Ok(Plan {
-        warmup: seconds("warmup_time"),
-        exit_on_abort: true,
-        start,
-        ..staged_plan(settings, part, target, workload, mode, load)
-    })
+    Ok(Plan { warmup: seconds("warmup_time"), exit_on_abort: true, start, load: Load::Staged(load), ..command })
 }
 
 /// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.
 pub fn part_of_command(settings: &Settings, parallel: bool) -> Result<ClientShare, SysbenchError> {
-    if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, clients(settings, false))) }
+    if parallel { part(settings) } else { Ok(ClientShare::of_clients(shard(settings)?, 1)) }
 }
 
-fn clients(settings: &Settings, parallel: bool) -> usize {
-    if parallel { usize::try_from(settings.int("threads")).unwrap_or(1).max(1) } else { 1 }
-}
-
-/// A staged plan. Without a load it is that of a command, in which one client's end does not end the others.
-pub fn staged_plan(
+/// The plan of a command, in which one client's end does not end the others.
+pub fn command(
     settings: &Settings,
     part: ClientShare,
     target: Arc<Target>,
     workload: Arc<dyn Workload>,
     mode: QueryMode,
-    load: StagedPlan,
 ) -> Plan {
     let clients = part.clients();
     let jobs = match usize::try_from(settings.int("jobs")) {
@@ -103,7 +87,7 @@ pub fn staged_plan(
     }
     .min(clients);
     let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
-    Plan { jobs, mode, ..Plan::new(target, workload, part, seeds, Load::Staged(load)) }
+    Plan { jobs, mode, ..Plan::new(target, workload, part, seeds, Load::Staged(StagedPlan::default())) }
 }
 
 fn count(settings: &Settings, name: &str) -> u64 {
@@ -158,7 +142,8 @@ mod tests {
 
     fn load_of(settings: &Settings) -> Plan {
         let (target, _) = target(settings).unwrap();
-        load(settings, part(settings).unwrap(), target, Arc::new(Nothing), QueryMode::Prepared).unwrap()
+        let part = part(settings).unwrap();
+        load(settings, command(settings, part, target, Arc::new(Nothing), QueryMode::Prepared)).unwrap()
     }
 
     fn staged(plan: &Plan) -> StagedPlan {
@@ -198,7 +183,7 @@ mod tests {
     fn commands_run_in_all_clients_or_in_one() {
         let clients = |settings: &Settings, parallel| {
             let (part, (target, _)) = (part_of_command(settings, parallel).unwrap(), target(settings).unwrap());
-            staged_plan(settings, part, target, Arc::new(Nothing), QueryMode::Simple, StagedPlan::default()).clients
+            command(settings, part, target, Arc::new(Nothing), QueryMode::Simple).clients
         };
         let whole = settings(&[("threads", 3)]);
         assert_eq!([clients(&whole, true), clients(&whole, false)], [3, 1]);

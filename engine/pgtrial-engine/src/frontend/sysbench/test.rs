@@ -5,12 +5,10 @@ use std::sync::Arc;
 
 use super::log::SysbenchError;
 use super::options::settle::Unknown;
-use super::report::hooks::Hooks;
-use workload::Fatal;
 use workload::lua::{INSTALLED, Invocation, Script, Source, Voice, module_path};
 use workload::oltp;
 use workload::settings::OptionSpec;
-use workload::statistics::Statistics;
+use workload::statistics::Hooks;
 
 /// sysbench's tests of the machine, which are not here.
 const SYSTEM_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
@@ -60,10 +58,11 @@ impl Test {
         Ok(Self { name: base_name(name).to_owned(), program })
     }
 
-    fn script(&self) -> Option<&Script> {
+    /// What the test does about the reports of its run.
+    pub fn hooks(&self) -> &dyn Hooks {
         match &self.program {
-            TestProgram::Native(_) => None,
-            TestProgram::Script(script) => Some(script),
+            TestProgram::Native(test) => test,
+            TestProgram::Script(script) => &**script,
         }
     }
 
@@ -101,30 +100,6 @@ impl Test {
         } else {
             &["prepare", "run", "cleanup", "help"]
         }
-    }
-}
-
-impl Hooks for Test {
-    fn intermediate(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        self.script().map_or(Ok(false), |script| script.report_intermediate(statistics))
-    }
-
-    fn cumulative(&self, statistics: &Statistics) -> Result<bool, Fatal> {
-        self.script().map_or(Ok(false), |script| script.report_cumulative(statistics))
-    }
-
-    fn uses_sql(&self) -> bool {
-        self.script().is_none_or(Script::uses_sql)
-    }
-
-    fn end_intervals(&self) {
-        if let Some(script) = self.script() {
-            script.end_intermediate_reports();
-        }
-    }
-
-    fn done(&self) -> Result<(), Fatal> {
-        self.script().map_or(Ok(()), Script::done)
     }
 }
 

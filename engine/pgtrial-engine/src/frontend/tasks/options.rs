@@ -22,7 +22,7 @@ const MAX_ROWS: u32 = 100_000_000;
 const MAX_THREADS: u32 = 10_000;
 
 /// All options.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct TasksOptions {
     /// Those that pgbench has too.
     pub load: Options,
@@ -151,24 +151,14 @@ pub fn describe(failure: &Failure) -> String {
 
 /// Reads the command line (without the program's name).
 pub fn parse(args: Vec<String>) -> Result<TasksOptions, Stop<Failure>> {
-    let mut options = TasksOptions {
-        load: Options { pooling: PUBLISHED, seed: seed_of_time(), ..Options::default() },
-        initialize: false,
-        initialize_only: false,
-        init_steps: Steps::ALL,
-        threads_in_table: None,
-        rows: None,
-        table_shard: Shard::WHOLE,
-        log: None,
-        quiet: false,
-        csv: None,
-    };
+    let load = Options { pooling: PUBLISHED, ..Options::new(seed_of_time()) };
+    let mut options = TasksOptions { load, init_steps: Steps::ALL, ..TasksOptions::default() };
     let positional = getopt::read(OPTIONS, args, &mut options)?;
     settle_database(&mut options.load, positional)?;
     check_initialization(&options)?;
     if options.initialize_only {
         // Engines share the making of the table and no load.
-        options.table_shard = std::mem::replace(&mut options.load.shard, Shard::WHOLE);
+        options.table_shard = std::mem::take(&mut options.load.shard);
     }
     settle_share(&mut options.load, &[])?;
     Ok(options)

@@ -4,7 +4,7 @@ use std::sync::Mutex;
 
 use super::*;
 use crate::settings::OptionSpec;
-use crate::statistics::Statistics;
+use crate::statistics::{Hooks, Statistics};
 
 fn loaded(source: &str) -> Script {
     let (script, _directory) = load(source, "run");
@@ -114,10 +114,10 @@ fn hooks_are_told_the_statistics() {
     );
     script.configure(settings(), Shard::WHOLE).unwrap();
     let statistics = Statistics { events: 5, queue_length: 2, latency_max: 0.5, ..Statistics::default() };
-    assert_eq!(script.report_intermediate(&statistics), Ok(true));
-    assert_eq!(script.report_cumulative(&statistics), Ok(true));
+    assert_eq!(script.intermediate(&statistics), Ok(true));
+    assert_eq!(script.cumulative(&statistics), Ok(true));
     let script = loaded("");
-    assert_eq!(script.report_intermediate(&statistics), Ok(false));
+    assert_eq!(script.intermediate(&statistics), Ok(false));
 }
 
 #[test]

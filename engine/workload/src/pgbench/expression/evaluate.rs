@@ -21,8 +21,7 @@ impl Expression {
                 [only] => call(function, &[only.evaluate(context)?], context),
                 arguments => call_with_many(function, arguments, context),
             },
-            Tree::And(operands) => connect(operands, false, context),
-            Tree::Or(operands) => connect(operands, true, context),
+            Tree::Logic(decides, operands) => connect(operands, *decides, context),
             Tree::Case(branches) => {
                 let mut pairs = branches.chunks_exact(2);
                 for pair in &mut pairs {
@@ -37,7 +36,7 @@ impl Expression {
 }
 
 /// `AND` and `OR`: the right side is not looked at when the left one is NULL or `decides`.
-fn connect(operands: &[Expression; 2], decides: bool, context: &mut Context) -> Evaluated {
+fn connect(operands: &[Expression], decides: bool, context: &mut Context) -> Evaluated {
     for operand in operands {
         match operand.evaluate(context)? {
             Scalar::Null => return Ok(Scalar::Null),

@@ -28,8 +28,7 @@ impl Resolver<'_> {
                 };
             }
             Tree::Call(function, arguments) => Tree::Call(function, self.resolve_all(arguments)),
-            Tree::And(operands) => Tree::And(Box::new([self.resolve(&operands[0]), self.resolve(&operands[1])])),
-            Tree::Or(operands) => Tree::Or(Box::new([self.resolve(&operands[0]), self.resolve(&operands[1])])),
+            Tree::Logic(decides, operands) => Tree::Logic(*decides, self.resolve_all(operands)),
             Tree::Case(branches) => Tree::Case(self.resolve_all(branches)),
         };
         if !is_foldable(&tree) {
@@ -60,7 +59,6 @@ fn is_foldable(tree: &Expression) -> bool {
                 if low.int().is_ok_and(|low| high.int() == Ok(low)))
         }
         Tree::Call(function, arguments) => function.is_pure && arguments.iter().all(constant),
-        Tree::And(operands) | Tree::Or(operands) => operands.iter().all(constant),
-        Tree::Case(branches) => branches.iter().all(constant),
+        Tree::Logic(_, parts) | Tree::Case(parts) => parts.iter().all(constant),
     }
 }

@@ -20,8 +20,8 @@ pub enum Tree<V> {
     Variable(V),
     /// A function or an operator; all arguments are evaluated, from left to right.
     Call(&'static Function, Box<[Tree<V>]>),
-    And(Box<[Tree<V>; 2]>),
-    Or(Box<[Tree<V>; 2]>),
+    /// `AND` or `OR`, whose result is the truth of the first operand that has this value.
+    Logic(bool, Box<[Tree<V>]>),
     /// Conditions and results in turn; the last result is that of `ELSE`.
     Case(Box<[Tree<V>]>),
 }

@@ -93,10 +93,10 @@ impl Parser<'_> {
 
     /// The operator that comes next.
     fn operator(&self) -> Option<Infix> {
-        use Infix::{And, Call, Is, Or, Swapped};
+        use Infix::{Call, Is, Logic, Swapped};
         Some(match self.token {
-            Token::Keyword("or") => Or,
-            Token::Keyword("and") => And,
+            Token::Keyword("or") => Logic(true),
+            Token::Keyword("and") => Logic(false),
             Token::Keyword("is" | "isnull" | "notnull") => Is,
             Token::Sign(sign) => match sign {
                 "+" | "-" => Call(sign, SUM),
@@ -116,8 +116,7 @@ impl Parser<'_> {
         let height = left.height.max(right.height);
         let (left, right) = (left.tree, right.tree);
         match operator {
-            Infix::Or => self.node(height, Tree::Or(Box::new([left, right]))),
-            Infix::And => self.node(height, Tree::And(Box::new([left, right]))),
+            Infix::Logic(decides) => self.node(height, Tree::Logic(decides, Box::new([left, right]))),
             Infix::Call(sign, _) => self.call(sign, height, [left, right]),
             // pgbench evaluates the right side first where it has only the opposite comparison.
             Infix::Swapped(sign) => self.call(sign, height, [right, left]),
@@ -193,7 +192,7 @@ impl Parser<'_> {
         match sign {
             "(" => {
                 let inner = self.expression(OR)?;
-                self.expect_sign(")")?;
+                self.expect(&Token::Sign(")"))?;
                 Ok(inner)
             }
             "+" => self.expression(SIGN),
@@ -218,7 +217,7 @@ impl Parser<'_> {
         };
         let (name, arity) = (function.name, function.arity);
         self.advance()?;
-        self.expect_sign("(")?;
+        self.expect(&Token::Sign("("))?;
         let (mut arguments, mut height) = (Vec::new(), 0);
         // pgbench's grammar allows a comma before the first argument.
         if self.token != Token::Sign(")") && self.token != Token::Sign(",") {
@@ -257,9 +256,9 @@ impl Parser<'_> {
         self.advance()?;
         let (mut branches, mut height) = (Vec::new(), 1);
         loop {
-            self.expect_keyword("when")?;
+            self.expect(&Token::Keyword("when"))?;
             self.argument(&mut branches, &mut height)?;
-            self.expect_keyword("then")?;
+            self.expect(&Token::Keyword("then"))?;
             self.argument(&mut branches, &mut height)?;
             if self.token != Token::Keyword("when") {
                 break;
@@ -270,7 +269,7 @@ impl Parser<'_> {
         } else {
             branches.push(Tree::Constant(Scalar::Null));
         }
-        self.expect_keyword("end")?;
+        self.expect(&Token::Keyword("end"))?;
         self.node(height, Tree::Case(branches.into()))
     }
 
@@ -287,12 +286,8 @@ impl Parser<'_> {
         Ok(found)
     }
 
-    fn expect_sign(&mut self, sign: &'static str) -> Result<(), Mistake> {
-        if self.eat(&Token::Sign(sign))? { Ok(()) } else { Err(self.unexpected()) }
-    }
-
-    fn expect_keyword(&mut self, keyword: &'static str) -> Result<(), Mistake> {
-        if self.eat(&Token::Keyword(keyword))? { Ok(()) } else { Err(self.unexpected()) }
+    fn expect(&mut self, wanted: &Token) -> Result<(), Mistake> {
+        if self.eat(wanted)? { Ok(()) } else { Err(self.unexpected()) }
     }
 
     fn unexpected(&self) -> Mistake {
@@ -303,8 +298,8 @@ impl Parser<'_> {
 /// An operator behind its first operand.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Infix {
-    Or,
-    And,
+    /// `OR`, which true decides, or `AND`, which false decides.
+    Logic(bool),
     Is,
     Call(&'static str, u8),
     /// A comparison that is done with its sides exchanged.
@@ -314,8 +309,8 @@ enum Infix {
 impl Infix {
     fn strength(self) -> u8 {
         match self {
-            Infix::Or => OR,
-            Infix::And => AND,
+            Infix::Logic(true) => OR,
+            Infix::Logic(false) => AND,
             Infix::Is => IS,
             Infix::Call(_, strength) => strength,
             Infix::Swapped(_) => COMPARISON,

@@ -20,22 +20,15 @@ const ORIGINALS: &[&str] = &[
     "exit-on-abort", "debug",
 ];
 
-/// What the command line asks for.
-#[derive(Debug)]
-pub enum PgbenchCommand {
-    Initialize(Box<Options>),
-    Benchmark(Box<Options>),
-}
-
 /// Reads the arguments, without the program's name. Help and version are asked for by the first argument or not at all, as
 /// in pgbench.
-pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
+pub fn parse(args: Vec<String>) -> Result<Box<Options>, Stop<Failure>> {
     match args.first().map(String::as_str) {
         Some("--help" | "-?") => return Err(Stop::Print(help_text())),
         Some("--version" | "-V") => return Err(Stop::Print(version())),
         _ => {}
     }
-    let mut options = Options { seed: seed_of_time(), ..Options::default() };
+    let mut options = Options::new(seed_of_time());
     if let Some(seed) = std::env::var_os("PGBENCH_RANDOM_SEED") {
         let seed = seed.to_string_lossy();
         options.seed = random_seed(&seed).map_err(|failure| {
@@ -52,8 +45,7 @@ pub fn parse(args: Vec<String>) -> Result<PgbenchCommand, Stop<Failure>> {
         row.apply(&mut options, &value)?;
     }
     settle(&mut options, &given, getopt.into_positional())?;
-    let options = Box::new(options);
-    Ok(if options.init.is_asked_for { PgbenchCommand::Initialize(options) } else { PgbenchCommand::Benchmark(options) })
+    Ok(Box::new(options))
 }
 
 /// pgbench's help, with the options that pgtrial adds in a section of their own.

@@ -33,7 +33,7 @@ pub fn settle(options: &mut Options, given: &[&Row], positional: Vec<String>) ->
             scripts::add_builtin(options, "tpcb-like")?;
         }
         settle_share(options, given)?;
-        if scripts::total_weight(&options.scripts) == 0 {
+        if options.scripts.iter().all(|script| script.weight == 0) {
             return Err(Failure::error("total script weight must not be zero"));
         }
     }
@@ -196,15 +196,15 @@ fn contradiction(options: &Options) -> Option<String> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::reader::{PgbenchCommand, parse};
+    use super::super::reader::parse;
     use super::*;
     use ground::options::Stop;
     use ground::shard::Shard;
     use wire::statement::QueryMode;
 
-    fn parse_words(line: &str) -> Result<PgbenchCommand, Failure> {
+    fn parse_words(line: &str) -> Result<Box<Options>, Failure> {
         match parse(line.split_whitespace().map(str::to_owned).collect()) {
-            Ok(command) => Ok(command),
+            Ok(options) => Ok(options),
             Err(Stop::Error(failure)) => Err(failure),
             Err(Stop::Print(text) | Stop::List(text)) => panic!("{line}: {text}"),
         }
@@ -212,14 +212,14 @@ mod tests {
 
     fn benchmark(line: &str) -> Options {
         match parse_words(line) {
-            Ok(PgbenchCommand::Benchmark(options)) => *options,
+            Ok(options) if !options.init.is_asked_for => *options,
             other => panic!("{line}: {other:?}"),
         }
     }
 
     fn initialization(line: &str) -> Options {
         match parse_words(line) {
-            Ok(PgbenchCommand::Initialize(options)) => *options,
+            Ok(options) if options.init.is_asked_for => *options,
             other => panic!("{line}: {other:?}"),
         }
     }

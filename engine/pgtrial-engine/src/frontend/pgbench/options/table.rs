@@ -20,8 +20,8 @@ use wire::params::Given;
 use wire::statement::QueryMode;
 use workload::pgbench::{Parsed, builtin};
 
-/// All options; counts are in pgbench's range 1..2147483647 unless said otherwise.
-#[derive(Debug)]
+/// All options; counts are in pgbench's range 1..2147483647 unless said otherwise. [`Options::new`] has pgbench's defaults.
+#[derive(Debug, Default)]
 pub struct Options {
     pub server: Given,
     pub scale: Option<u32>,
@@ -70,7 +70,7 @@ pub struct Options {
 }
 
 /// What `-i` does.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Initialization {
     /// Whether the tables are to be made; otherwise a benchmark runs.
     pub is_asked_for: bool,
@@ -111,52 +111,11 @@ impl OutputOptions {
     }
 }
 
-impl Default for Initialization {
-    fn default() -> Self {
-        Self {
-            is_asked_for: false,
-            steps: "dtgvp".to_owned(),
-            foreign_keys: false,
-            partition_method: None,
-            tables: InitOptions::default(),
-        }
-    }
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            server: Given::default(),
-            scale: None,
-            no_vacuum: false,
-            init: Initialization::default(),
-            scripts: Vec::new(),
-            needs_tables: false,
-            reads_stdin: false,
-            variables: Vec::new(),
-            mode: QueryMode::Simple,
-            script: ScriptOptions::default(),
-            clients: 1,
-            jobs: 1,
-            transactions: None,
-            duration: None,
-            warmup: Duration::ZERO,
-            reconnect: false,
-            vacuum_all: false,
-            interval: None,
-            wait_for_server: None,
-            exit_on_abort: false,
-            seed: 0,
-            is_seeded: false,
-            shard: Shard::WHOLE,
-            start: None,
-            pooling: Pooling::default(),
-            log: LogOptions::default(),
-            output: OutputOptions::default(),
-            uses_additions: false,
-            part: ClientShare::whole(1),
-            pools: None,
-        }
+impl Options {
+    /// Those of a command line without options.
+    pub fn new(seed: u64) -> Self {
+        let init = Initialization { steps: "dtgvp".to_owned(), ..Initialization::default() };
+        Self { init, clients: 1, jobs: 1, seed, ..Self::default() }
     }
 }
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use super::hooks::OVERDUE;
+use super::run::OVERDUE;
 
 /// How long the run has to end by itself before the process is ended. Long enough for a busy machine to end all threads and
 /// to write the last events.

@@ -1,7 +1,6 @@
 //! What sysbench's `run` prints, and its exit status.
 
 mod histogram;
-pub mod hooks;
 mod init_timeout;
 mod observer;
 mod options;

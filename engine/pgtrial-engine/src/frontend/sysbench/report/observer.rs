@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::hooks::{FAILED, Hooks, OVERDUE, Run};
 use super::init_timeout::InitTimeout;
 use super::options::ReportOptions;
+use super::run::{FAILED, OVERDUE, Run};
 use super::statistics::statistics;
 use super::texts::ReportedPeriod;
 use super::{histogram, texts};
@@ -16,7 +16,7 @@ use drive::ledger::Tally;
 use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
 use ground::clock::Phase;
 use ground::interrupt;
-use workload::statistics::Statistics;
+use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
 
 /// Observes a run for sysbench.

@@ -4,7 +4,6 @@ use std::io::Write;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use super::hooks::{FAILED, OVERDUE, Run};
 use super::init_timeout::InitTimeout;
 use super::observer::RunObserver;
 use super::options::ReportOptions;
@@ -14,8 +13,26 @@ use crate::frontend::self_check;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::plan::{Load, Plan};
 use drive::{Outcome, RunError};
+use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{print_stderr, print_stdout};
+use workload::settings::Settings;
+use workload::statistics::Hooks;
+
+/// Exit status of a run that failed, or whose events could not be written.
+pub const FAILED: u8 = 1;
+
+/// Exit status of a run that took too long to begin or to end.
+pub const OVERDUE: u8 = 2;
+
+/// A load, with what its reports need.
+pub struct Run<'a, W: Write = std::io::Stdout> {
+    pub settings: &'a Settings,
+    pub plan: &'a Plan,
+    pub clock: Clock,
+    pub test: &'a dyn Hooks,
+    pub log: &'a mut Log<W>,
+}
 
 /// Runs the load; the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready in time, 130
 /// for an interrupt.
@@ -35,7 +52,7 @@ fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     let options = ReportOptions::read(run.settings);
     let events = match open_events(&run, &options) {
         Ok(events) => {
-            let mut log = run.log.clone();
+            let log = run.log.clone();
             RunEvents::new(events, interrupt, move |problem| log.text(Level::Fatal, problem))
         }
         Err(error) => {

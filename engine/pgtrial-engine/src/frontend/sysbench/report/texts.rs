@@ -14,7 +14,7 @@ use workload::statistics::Statistics;
 /// Writes how the test is run, before its clients are made.
 pub fn opening<W: Write>(log: &mut Log<W>, settings: &Settings, part: &ClientShare, options: &ReportOptions) {
     let number = |name| settings.int(name);
-    let mut notice = |text: String| log.text(Level::Notice, text);
+    let notice = |text: String| log.text(Level::Notice, text);
     notice("Running the test with following options:".to_owned());
     notice(format!("Number of threads: {}", number("threads")));
     if part.shard.is_part() {

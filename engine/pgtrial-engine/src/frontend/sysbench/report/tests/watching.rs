@@ -5,10 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::hooks::{Hooks, OVERDUE, Run};
 use super::super::observer::RunObserver;
 use super::super::options::ReportOptions;
-use super::super::run::log_limits;
+use super::super::run::{OVERDUE, Run, log_limits};
 use super::super::texts::opening;
 use super::{logged, tally, usual};
 use crate::event::RunEvents;
@@ -25,7 +24,7 @@ use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::seeds::Seeds;
 use workload::settings::{OptionValue, Settings};
-use workload::statistics::Statistics;
+use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal, Program, ScriptInfo, Workload};
 
 struct Nothing;
