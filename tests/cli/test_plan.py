@@ -196,7 +196,7 @@ def test_a_margin_out_of_reach_is_told_with_the_blocks_that_it_takes_and_the_fea
     (warning,) = planned(LIKE_IT.replace("MARGIN", "1%"), "--json")["warnings"]
     assert warning == (
         "the margin of 1% takes about 590 blocks (3h 32min) in the noise of 12 blocks of study jit (2026-11-20) on "
-        'this machine; with 12 blocks, set [verdict] margin = "7.4%" or a larger budget'
+        'this machine; for the 12 planned blocks, set [verdict] margin = "7.4%", or plan more'
     )
 
 

@@ -32,8 +32,12 @@ FOURTH = BlockEnds(
             BlockEnds(7, look=True, decided=True, running={"off": 0.03}, precision=FOURTH.precision),
             "off is 3.0% faster (a look, decided)",
         ),
+        (
+            BlockEnds(11, look=True, decided=False, running={"off": 0.03}, precision=FOURTH.precision),
+            "off is 3.0% faster (a look, not yet decided)",
+        ),
     ],
-    ids=["known", "too early", "decided"],
+    ids=["known", "too early", "decided", "at the end"],
 )
 def test_from_the_fourth_block_on_the_progress_tells_what_the_study_can_find_while_nothing_is_decided(event, told):
     out = io.StringIO()

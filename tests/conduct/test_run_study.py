@@ -10,11 +10,11 @@ import psycopg
 import pytest
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.conduct.progress import BlockEnds, ProgressEvent, Second, StudyEnds, TrialBegins, TrialEnds
+from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, Second, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.report.data import read_data
-from pgtrial.store.directory import TIMELINE_SCHEMA
+from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
 from pgtrial.store.noise import read_noise
 from tests.conduct.small import each_once, once, small_study
 from tests.conftest import require_engine
@@ -279,17 +279,22 @@ def test_a_rate_is_kept(tmp_path):
         assert trial.measured.transactions >= 20
 
 
-def test_a_running_study_tells_what_it_can_find_and_keeps_its_noise_for_the_next_one(tmp_path, state_root):
-    """Seven blocks are stored, the eighth is run."""
-    study = small_study(tmp_path / "s", blocks=8)
+def nearly_done(folder: Path, *, stored: int) -> StudyDirectory:
+    """A study of eight blocks, of which so many are stored with some noise."""
+    study = small_study(folder, blocks=8)
     noise = np.random.default_rng(3)
-    for planned in study.plan.trials[:14]:
+    for planned in study.plan.trials[: 2 * stored]:
         trial = completed_trial(study, planned)
         assert trial.measured is not None
         measured = trial.measured.model_copy(update={"transactions": int(noise.normal(500, 20))})
         timeline = pl.DataFrame(schema=TIMELINE_SCHEMA)
         timeline.write_parquet(study.begin_trial(planned) / "timeline.parquet")
         study.write_trial(trial.model_copy(update={"measured": measured}))
+    return study
+
+
+def test_a_running_study_tells_what_it_can_find_and_keeps_its_noise_for_the_next_one(tmp_path, state_root):
+    study = nearly_done(tmp_path / "s", stored=7)
     events: list[ProgressEvent] = []
     run_study(study, events.append)
     (ended,) = [event for event in events if isinstance(event, BlockEnds)]
@@ -298,3 +303,18 @@ def test_a_running_study_tells_what_it_can_find_and_keeps_its_noise_for_the_next
     assert 0 < ended.precision.difference < ended.precision.margin
     (kept,) = [each for each in read_noise(state_root / "noise.json") if each.created == study.plan.created]
     assert kept.blocks == 8
+
+
+def test_a_record_of_noise_that_cannot_be_kept_is_told_once_and_stops_nothing(tmp_path, state_root):
+    record = state_root / "noise.json"
+    record.write_text('{"format": 2}')
+    try:
+        study = nearly_done(tmp_path / "s", stored=6)
+        events: list[ProgressEvent] = []
+        run_study(study, events.append)
+        (told,) = [event.text for event in events if isinstance(event, Preparing) and "noise" in event.text]
+        assert "a newer pgtrial wrote it" in told
+        assert each_once(study)
+        assert record.read_text() == '{"format": 2}'
+    finally:
+        record.unlink()

@@ -72,8 +72,9 @@ def running_estimate(event: BlockEnds) -> str:
 
 
 def _by_the_end(event: BlockEnds) -> str:
-    """What the study can still tell, from the fourth block on, while nothing is decided."""
-    return in_words(event.precision) if event.precision is not None and not event.decided else ""
+    """What the study can still tell, from the fourth block on, while blocks are to come and not all is decided."""
+    told = event.precision
+    return in_words(told) if told is not None and event.block + 1 < told.blocks and not event.decided else ""
 
 
 def _state(event: BlockEnds) -> str:

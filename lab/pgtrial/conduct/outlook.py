@@ -80,7 +80,8 @@ def in_words(found: Precision) -> str:
 def in_one_line(found: Outlook, spec: StudySpec, plan: Plan) -> str:
     """The outlook in one line."""
     if found.noise is None or found.precision is None:
-        return "not known: no study like this one ran on this machine; the progress tells it from the fourth block on"
+        why = "" if found.note is not None else ": no study like this one ran on this machine"
+        return f"not known{why}; the progress tells it from the fourth block on"
     within = f"{plural(plan.max_blocks, 'block')}, {format_duration(study_estimate(spec, plan))}"
     return f"{in_words(found.precision)} within {within}; from {_source(found.noise)}"
 
@@ -100,12 +101,10 @@ def _margin_out_of_reach(found: Outlook, spec: StudySpec, plan: Plan) -> str | N
         about = float(f"{found.blocks_for_margin:.2g}")
         needed = f"about {about:,.0f} blocks ({format_duration(about * block_estimate(spec))})"
     feasible = _rounded_up(found.precision.margin)
-    cure = (
-        f'set [verdict] margin = "{as_written(feasible)}" or a larger budget' if feasible < 1 else "use longer trials"
-    )
+    cure = f'set [verdict] margin = "{as_written(feasible)}", or plan more' if feasible < 1 else "longer trials help"
     return (
-        f"the margin of {as_written(plan.margin)} takes {needed} in the noise of {_source(found.noise)}; with "
-        f"{plural(plan.max_blocks, 'block')}, {cure}"
+        f"the margin of {as_written(plan.margin)} takes {needed} in the noise of {_source(found.noise)}; for the "
+        f"{plural(plan.max_blocks, 'planned block')}, {cure}"
     )
 
 

@@ -144,13 +144,16 @@ def _run_trials(
 
     listener(StudyBegins(study.path, len(plan.due), len(trials), plan.end, time_left(plan, trials)))
     per_block = len(plan.load_points) * len(plan.arms)
+    not_kept: set[str] = set()
 
     def block_ends(block: int) -> None:
         listener(_block_ends(study, len(trials) // per_block, block))
         try:
             keep(spec, plan, trials)
         except StoreError as error:
-            listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
+            if str(error) not in not_kept:
+                listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
+            not_kept.add(str(error))
 
     while not isinstance(planned := _next_step(study, spec, trials), Stop):
         if isinstance(planned, JudgeBlock):
