@@ -40,16 +40,9 @@ pub fn atof(text: &str) -> f64 {
 /// A whole text as `sscanf` reads it by `%lu`: after a minus sign the value wraps, a number that does not fit becomes the
 /// largest one.
 pub fn unsigned(text: &str) -> Option<u64> {
-    let (negative, digits) = sign(trim_start(text.as_bytes()));
-    if digits.is_empty() || !digits.iter().all(u8::is_ascii_digit) {
-        return None;
-    }
-    let number = digits.iter().try_fold(0u64, |sum, c| sum.checked_mul(10)?.checked_add(u64::from(c - b'0')));
-    Some(match number {
-        Some(number) if negative => number.wrapping_neg(),
-        Some(number) => number,
-        None => u64::MAX,
-    })
+    let (value, rest) = leading_integer(text.as_bytes());
+    let value = value.filter(|_| rest.is_empty())?;
+    Some(if value.unsigned_abs() > u64::MAX.into() { u64::MAX } else { value as u64 })
 }
 
 /// A size in bytes as sysbench reads it: digits and at most one of the letters K, M, G and T, in either case, for powers of
@@ -70,6 +63,7 @@ pub fn size(text: &str) -> Option<i64> {
     digits.parse::<i64>().ok()?.checked_mul(1 << shift)
 }
 
+/// The integer that a text begins with, and what follows it. Beyond 64 bits only the sign is exact.
 fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
     let (negative, digits) = sign(trim_start(text));
     let length = digits.iter().take_while(|c| c.is_ascii_digit()).count();
@@ -78,7 +72,7 @@ fn leading_integer(text: &[u8]) -> (Option<i128>, &[u8]) {
     }
     let size = digits[..length].iter().fold(0i128, |sum, c| {
         let sum = sum * 10 + i128::from(c - b'0');
-        sum.min(i128::from(u64::MAX))
+        sum.min(1 << 64)
     });
     (Some(if negative { -size } else { size }), &digits[length..])
 }

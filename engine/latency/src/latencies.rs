@@ -101,13 +101,13 @@ impl Latencies {
     /// Adds `count` latencies; `None` if there is no such bucket.
     #[inline]
     pub(crate) fn add_to_bucket(&mut self, bucket: usize, count: u64) -> Option<()> {
+        if bucket >= BUCKETS {
+            return None;
+        }
         if bucket >= self.counts.len() {
-            if bucket >= BUCKETS {
-                return None;
-            }
             self.grow(bucket + 1);
         }
-        *self.counts.get_mut(bucket).filter(|_| bucket < BUCKETS)? += count;
+        self.counts[bucket] += count;
         self.total += count;
         Some(())
     }

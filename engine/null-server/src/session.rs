@@ -249,9 +249,9 @@ impl Session {
                     out.extend_from_slice(setup.rows.description(*row, false));
                 }
                 out.extend_from_slice(setup.rows.row(*row, portal.is_some_and(|portal| portal.is_binary)));
-                messages::complete(out, tag.bytes());
+                messages::complete(out, tag);
             }
-            Kind::Done(tag) => messages::complete(out, tag.bytes()),
+            Kind::Done(tag) => messages::complete(out, tag),
             Kind::Begin(tag) => {
                 self.status = IN_TRANSACTION;
                 messages::complete(out, tag.as_bytes());

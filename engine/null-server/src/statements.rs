@@ -1,6 +1,6 @@
 //! Recognises what kind of answer a statement needs, by its words. Nothing is executed.
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 /// The effect of a statement on the session, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,21 +36,7 @@ pub enum KnownRow {
 }
 
 /// The command tag of CommandComplete.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum CommandTag {
-    Known(&'static str),
-    /// The first words of the statement, in capitals.
-    Words(Arc<[u8]>),
-}
-
-impl CommandTag {
-    pub fn bytes(&self) -> &[u8] {
-        match self {
-            CommandTag::Known(text) => text.as_bytes(),
-            CommandTag::Words(words) => words,
-        }
-    }
-}
+pub type CommandTag = Cow<'static, [u8]>;
 
 /// Returns whether a client sends this statement before a run, as pgbench does. Such a statement is never delayed.
 pub fn is_survey(kind: &StatementKind) -> bool {
@@ -67,10 +53,11 @@ pub fn classify(text: &[u8]) -> StatementKind {
     }
     let (first, rest) = word(text);
     let second_is = |name: &str| word(rest).0.eq_ignore_ascii_case(name.as_bytes());
-    let rows = |tag| Rows(KnownRow::Balance, CommandTag::Known(tag));
-    let change = |tag| if contains(rest, b"returning") { rows(tag) } else { Done(CommandTag::Known(tag)) };
+    let done = |tag: &'static str| Done(Cow::Borrowed(tag.as_bytes()));
+    let rows = |tag: &'static str| Rows(KnownRow::Balance, Cow::Borrowed(tag.as_bytes()));
+    let change = |tag| if contains(rest, b"returning") { rows(tag) } else { done(tag) };
     match &*first.to_ascii_lowercase() {
-        b"select" => Rows(known_row(text), CommandTag::Known("SELECT 1")),
+        b"select" => Rows(known_row(text), Cow::Borrowed(b"SELECT 1")),
         b"begin" => Begin("BEGIN"),
         b"start" => Begin("START TRANSACTION"),
         b"end" => Commit,
@@ -86,14 +73,14 @@ pub fn classify(text: &[u8]) -> StatementKind {
         b"explain" => rows("EXPLAIN"),
         b"copy" if contains(rest, b"stdin") => CopyIn,
         b"copy" => CopyOut,
-        b"truncate" => Done(CommandTag::Known("TRUNCATE TABLE")),
+        b"truncate" => done("TRUNCATE TABLE"),
         b"create" | b"drop" | b"alter" => Done(capitals(&[first, word(rest).0].join(&b' '))),
         _ => Done(capitals(first)),
     }
 }
 
 fn capitals(words: &[u8]) -> CommandTag {
-    CommandTag::Words(words.trim_ascii_end().to_ascii_uppercase().into())
+    Cow::Owned(words.trim_ascii_end().to_ascii_uppercase())
 }
 
 /// Splits the first statement off, without its semicolon. Returns it and the rest. A semicolon in quotes or in a comment
@@ -223,7 +210,7 @@ mod tests {
 
     fn tag(text: &str) -> String {
         match classify(text.as_bytes()) {
-            StatementKind::Done(tag) | StatementKind::Rows(_, tag) => String::from_utf8(tag.bytes().to_vec()).unwrap(),
+            StatementKind::Done(tag) | StatementKind::Rows(_, tag) => String::from_utf8(tag.into_owned()).unwrap(),
             other => format!("{other:?}"),
         }
     }

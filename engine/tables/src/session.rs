@@ -12,24 +12,15 @@ use wire::target::Target;
 #[derive(Debug)]
 pub enum LoadError {
     /// A statement failed.
-    Query { sql: String, error: ConnectionError },
-    /// COPY failed before the server read data.
-    CopyRefused(ConnectionError),
-    /// COPY failed after the server had begun to read data.
-    CopyFailed(ConnectionError),
+    Query {
+        sql: String,
+        error: ConnectionError,
+    },
+    Copy(CopyError),
     /// A further connection could not be opened.
     Connect(OpenError),
     /// A thread panicked.
     ThreadLost,
-}
-
-impl From<CopyError> for LoadError {
-    fn from(error: CopyError) -> Self {
-        match error {
-            CopyError::Refused(error) => LoadError::CopyRefused(error),
-            CopyError::Failed(error) => LoadError::CopyFailed(error),
-        }
-    }
 }
 
 /// Runs `sql` and returns its rows.

@@ -79,7 +79,7 @@ fn copy_text(
     let sql = format!("copy {table} from stdin{freeze}");
     let copied = copy_rows(session, &sql, Format::Text, next_row, &progress, &NEVER);
     progress.clear();
-    Ok(copied?)
+    copied.map_err(LoadError::Copy)
 }
 
 fn style(options: &InitOptions) -> Style {
@@ -130,7 +130,8 @@ fn fill(
     let freeze = if is_shared { "" } else { ", freeze on" };
     let sql = format!("copy {name} ({}) from stdin with (format binary{freeze})", columns.names());
     let mut rows = AccountRows::new(table.rows.clone(), table.is_bigint, columns);
-    copy_rows(session, &sql, Format::Binary, |out| rows.write_next(out), progress, stop)?;
+    let copied = copy_rows(session, &sql, Format::Binary, |out| rows.write_next(out), progress, stop);
+    copied.map_err(LoadError::Copy)?;
     if !is_shared {
         execute(session, &format!("alter table {name} alter filler drop default, alter abalance drop default"))?;
     }

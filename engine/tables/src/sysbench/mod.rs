@@ -128,7 +128,7 @@ fn fatal(function: &str, test: &Test, error: LoadError) -> Fatal {
         lines: match &error {
             LoadError::Query { sql, error } => failure::not_done(function, name, sql, &SqlError::from(error)),
             LoadError::Connect(error) => failure::not_connected(function, name, &error.message),
-            LoadError::CopyRefused(error) | LoadError::CopyFailed(error) => vec![error.to_string()],
+            LoadError::Copy(error) => vec![error.to_string()],
             LoadError::ThreadLost => vec![LOST.to_owned()],
         },
     }

@@ -14,6 +14,7 @@ use super::server::{Purpose, session, target};
 use ground::interrupt;
 use ground::output;
 use tables::{Backends, LoadError, Step};
+use wire::session::CopyError;
 use wire::target::Target;
 
 /// Exit status when an interrupt finds nothing to cancel.
@@ -51,8 +52,8 @@ fn describe(error: LoadError) -> Failure {
         LoadError::Query { sql, error } => {
             Failure::error(format!("query failed: {error}")).detail(format!("Query was: {sql}"))
         }
-        LoadError::CopyRefused(error) => Failure::error(format!("unexpected copy in result: {error}")),
-        LoadError::CopyFailed(error) => {
+        LoadError::Copy(CopyError::Refused(error)) => Failure::error(format!("unexpected copy in result: {error}")),
+        LoadError::Copy(CopyError::Failed(error)) => {
             output::print_stderr(format_args!("{error}\n"));
             Failure::error("PQendcopy failed")
         }
