@@ -24,31 +24,18 @@ mod code {
 #[derive(Default)]
 pub struct Authentication {
     scram: Option<ScramSha256>,
-    /// The server's certificate hash, if TLS is on and the certificate has one.
-    end_point: Option<Vec<u8>>,
+    /// The server's certificate hash, if TLS is on and the certificate has one: it binds SCRAM to the channel.
+    pub end_point: Option<Vec<u8>>,
     binds_channel: bool,
-    used_password: bool,
+    /// Whether the password was needed.
+    pub has_used_password: bool,
     /// Whether we have proved our identity, and under SCRAM the server its own.
     proved: bool,
-    done: bool,
+    /// Whether the server has let us in.
+    pub is_done: bool,
 }
 
 impl Authentication {
-    /// Binds SCRAM to a TLS channel, by the hash of the server's certificate.
-    pub fn bind_to(&mut self, end_point: Option<Vec<u8>>) {
-        self.end_point = end_point;
-    }
-
-    /// Whether the server has let us in.
-    pub fn is_done(&self) -> bool {
-        self.done
-    }
-
-    /// Whether the password was needed.
-    pub fn has_used_password(&self) -> bool {
-        self.used_password
-    }
-
     /// Answers one request, of which `body` is what follows the message's length.
     pub fn request(
         &mut self,
@@ -60,12 +47,12 @@ impl Authentication {
         let (number, data) =
             body.split_first_chunk::<4>().ok_or_else(|| refused("received invalid authentication request"))?;
         let number = u32::from_be_bytes(*number);
-        if self.done {
+        if self.is_done {
             return Err(refused("received an authentication request after the end of authentication"));
         }
         self.check(number, params)?;
         match number {
-            code::OK => self.done = true,
+            code::OK => self.is_done = true,
             code::CLEAR_TEXT => {
                 write_password(self.reveal(password)?, out);
                 self.proved = true;
@@ -169,7 +156,7 @@ impl Authentication {
     }
 
     fn reveal<'p>(&mut self, password: Option<&'p Password>) -> Result<&'p str, ConnectionError> {
-        self.used_password = true;
+        self.has_used_password = true;
         password.map(Password::reveal).ok_or(ConnectionError::NoPassword)
     }
 }

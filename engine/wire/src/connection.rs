@@ -77,7 +77,7 @@ impl Connection {
 
     /// When the current attempt to connect times out; [`Connection::advance`] gives it up then.
     pub fn deadline(&self) -> Option<Instant> {
-        self.opening.as_ref()?.deadline()
+        self.opening.as_ref()?.deadline
     }
 
     /// Registers the connection with the poll under `token`.
@@ -101,7 +101,7 @@ impl Connection {
         let Some(mut opening) = self.opening.take() else { return Ok(Progress::Ready(ServerInfo::default())) };
         // An answer that came in time counts, even if it is read late.
         let progress = match opening.startup.advance(&mut self.stream, buffer) {
-            Ok(None) if opening.deadline().is_some_and(|deadline| Instant::now() >= deadline) => {
+            Ok(None) if opening.deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
                 Err(ConnectionError::Timeout)
             }
             progress => progress,

@@ -27,7 +27,7 @@ pub struct Opening {
     /// Index of the current attempt.
     at: usize,
     /// When the current attempt is given up.
-    deadline: Option<Instant>,
+    pub deadline: Option<Instant>,
     pub startup: Startup,
 }
 
@@ -52,16 +52,11 @@ impl Opening {
             line.push_str(&format!("\npassword retrieved from file \"{}\"", file.display()));
         }
         search.failures.push(line);
-        if startup.went_on_without_tls() {
+        if startup.went_on_without_tls {
             at += 1;
         }
-        let next = next_attempt(&search.route, at, step_after(error, startup.is_authenticated()));
+        let next = next_attempt(&search.route, at, error, startup.is_authenticated());
         search.attempt(next, error.sqlstate())
-    }
-
-    /// When the current attempt is given up, if ever.
-    pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
     }
 }
 
@@ -102,25 +97,14 @@ impl Search {
                 Err(error) => {
                     sqlstate = error.sqlstate().to_owned();
                     self.failures.push(self.target.describe_failure(&attempt, &error));
-                    next = next_attempt(&self.route, at, step_after(&error, false));
+                    next = next_attempt(&self.route, at, &error, false);
                 }
             }
         }
     }
 }
 
-/// What to try after a failure.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Step {
-    /// The same address with the other choice of encryption.
-    Encryption,
-    /// The same host's next address, then the next host.
-    Address,
-    Host,
-    GiveUp,
-}
-
-/// The attempt that a step leads to.
+/// The attempt that follows a failed one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     At(usize),
@@ -131,36 +115,28 @@ enum Next {
 
 /// What libpq does after each kind of failure: it goes on to another server only where the first does not answer or is
 /// of the wrong kind, not where it refuses.
-fn step_after(error: &ConnectionError, authenticated: bool) -> Step {
-    match error {
-        ConnectionError::Connect(_) | ConnectionError::Timeout => Step::Address,
-        ConnectionError::Unresolved(_) | ConnectionError::WrongSession(_) => Step::Host,
-        ConnectionError::Server(refusal) if !authenticated => {
-            if refusal.sqlstate == CANNOT_CONNECT_NOW {
-                Step::Host
-            } else {
-                Step::Encryption
-            }
-        }
-        ConnectionError::Tls(_) if !authenticated => Step::Encryption,
-        _ => Step::GiveUp,
-    }
-}
-
-fn next_attempt(route: &[Attempt], at: usize, step: Step) -> Next {
+fn next_attempt(route: &[Attempt], at: usize, error: &ConnectionError, authenticated: bool) -> Next {
     let failed = &route[at];
-    let same_place = |next: &Attempt| next.endpoint == failed.endpoint && next.place == failed.place;
-    let later = at + 1;
-    let found = match step {
-        Step::GiveUp => return Next::GiveUp,
-        Step::Encryption => {
-            let other = route.get(later).is_some_and(same_place);
-            return if other { Next::At(later) } else { Next::GiveUp };
-        }
-        Step::Address => route[later..].iter().position(|next| !same_place(next)),
-        Step::Host => route[later..].iter().position(|next| next.endpoint != failed.endpoint),
+    let is_same_host = |next: &Attempt| next.endpoint == failed.endpoint;
+    let is_same_address = |next: &Attempt| is_same_host(next) && next.place == failed.place;
+    let first_other = |is_same: &dyn Fn(&Attempt) -> bool| {
+        let found = (at + 1..route.len()).find(|later| !is_same(&route[*later]));
+        found.map_or(Next::Nothing, Next::At)
     };
-    found.map_or(Next::Nothing, |offset| Next::At(later + offset))
+    match error {
+        ConnectionError::Connect(_) | ConnectionError::Timeout => first_other(&is_same_address),
+        ConnectionError::Unresolved(_) | ConnectionError::WrongSession(_) => first_other(&is_same_host),
+        ConnectionError::Server(refusal) if !authenticated && refusal.sqlstate == CANNOT_CONNECT_NOW => {
+            first_other(&is_same_host)
+        }
+        // The same address with the other choice of encryption.
+        ConnectionError::Server(_) | ConnectionError::Tls(_)
+            if !authenticated && route.get(at + 1).is_some_and(is_same_address) =>
+        {
+            Next::At(at + 1)
+        }
+        _ => Next::GiveUp,
+    }
 }
 
 #[cfg(test)]
@@ -185,7 +161,7 @@ mod tests {
     }
 
     fn after(at: usize, error: &ConnectionError, authenticated: bool) -> Next {
-        next_attempt(&route(), at, step_after(error, authenticated))
+        next_attempt(&route(), at, error, authenticated)
     }
 
     #[test]

@@ -106,7 +106,7 @@ impl Exchange {
 
     /// The answer of [`Rows::Counted`] and [`Rows::Handed`].
     pub(crate) fn answered(&self) -> &Answered {
-        self.answering.answered()
+        &self.answering.answered
     }
 
     fn is_answering(&self) -> bool {

@@ -42,7 +42,8 @@ pub enum QueryKind {
 /// Builds the [`Answered`] of [`Rows::Counted`] and [`Rows::Handed`]: the last of a request's results.
 #[derive(Default)]
 pub struct Answering {
-    answered: Answered,
+    /// The answer, once it is complete.
+    pub answered: Answered,
     /// Rows of the current result; `None` before its RowDescription or first row.
     rows: Option<u64>,
     /// Whether the next message begins another result.
@@ -65,11 +66,6 @@ impl Answering {
         self.answered.data.clear();
         self.rows = None;
         self.is_complete = false;
-    }
-
-    /// The answer, once it is complete.
-    pub fn answered(&self) -> &Answered {
-        &self.answered
     }
 
     /// Takes a RowDescription; its body is kept with `hands`.
@@ -221,7 +217,7 @@ mod tests {
             answering.expect(is_described);
             (0..rows).for_each(|_| answering.add_row(b"", false));
             answering.complete(tag.as_bytes());
-            let answered = answering.answered();
+            let answered = answering.answered;
             assert_eq!((answered.kind, answered.rows), (kind, count), "{tag}");
         }
     }
@@ -232,12 +228,12 @@ mod tests {
         answering.expect(true);
         answering.describe(b"columns", true);
         answering.add_row(b"one", true);
-        assert_eq!(answering.answered().data, b"D\0\0\0\x07one");
+        assert_eq!(answering.answered.data, b"D\0\0\0\x07one");
         answering.complete(b"SELECT 1\0");
-        assert_eq!(answering.answered().columns.as_deref(), Some(&b"columns"[..]));
+        assert_eq!(answering.answered.columns.as_deref(), Some(&b"columns"[..]));
         answering.complete(b"UPDATE 3\0");
         let expected = Answered { kind: QueryKind::Write, rows: 3, ..Answered::default() };
-        assert_eq!(*answering.answered(), expected);
+        assert_eq!(answering.answered, expected);
     }
 
     proptest! {

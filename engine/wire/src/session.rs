@@ -2,7 +2,7 @@
 
 use std::io;
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 
@@ -44,6 +44,7 @@ pub enum CopyError {
 pub struct Session {
     connection: Connection,
     poll: Poll,
+    events: Events,
     buffer: Vec<u8>,
     /// What the server said when the session started.
     pub server: ServerInfo,
@@ -69,7 +70,7 @@ impl Session {
         let mut events = Events::with_capacity(4);
         loop {
             match connection.advance(&mut buffer, poll.registry(), TOKEN)? {
-                Progress::Ready(server) => return Ok(Self { connection, poll, buffer, server }),
+                Progress::Ready(server) => return Ok(Self { connection, poll, events, buffer, server }),
                 Progress::Reopened => {
                     connection.register(poll.registry(), TOKEN).map_err(io_error)?;
                     continue;
@@ -77,10 +78,7 @@ impl Session {
                 Progress::Pending => {}
             }
             let patience = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
-            match poll.poll(&mut events, patience) {
-                Err(error) if error.kind() != io::ErrorKind::Interrupted => return Err(io_error(error)),
-                _ => {}
-            }
+            wait(&mut poll, &mut events, patience).map_err(io_error)?;
         }
     }
 
@@ -158,10 +156,9 @@ impl Session {
 
     /// Waits until the socket has taken all that was sent.
     fn send_rest(&mut self, mut sent: Sent) -> Result<(), ConnectionError> {
-        let mut events = Events::with_capacity(4);
         while sent == Sent::InPart {
             self.connection.watch_unsent(self.poll.registry(), TOKEN)?;
-            self.poll_once(&mut events)?;
+            wait(&mut self.poll, &mut self.events, None)?;
             sent = self.connection.flush()?;
         }
         Ok(self.connection.watch_unsent(self.poll.registry(), TOKEN)?)
@@ -181,23 +178,23 @@ impl Session {
         rows: &mut RowCollector,
         is_done: impl Fn(&RowCollector) -> bool,
     ) -> Result<(), ConnectionError> {
-        let mut events = Events::with_capacity(4);
         loop {
             let flow = self.receive(rows)?;
             if is_done(rows) {
                 return Ok(());
             }
             if flow == Flow::Continue {
-                self.poll_once(&mut events)?;
+                wait(&mut self.poll, &mut self.events, None)?;
             }
         }
     }
+}
 
-    fn poll_once(&mut self, events: &mut Events) -> Result<(), ConnectionError> {
-        match self.poll.poll(events, None) {
-            Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error.into()),
-            _ => Ok(()),
-        }
+/// Waits until the socket is ready, `patience` is over or a signal has come.
+fn wait(poll: &mut Poll, events: &mut Events, patience: Option<Duration>) -> io::Result<()> {
+    match poll.poll(events, patience) {
+        Err(error) if error.kind() != io::ErrorKind::Interrupted => Err(error),
+        _ => Ok(()),
     }
 }
 

@@ -2,22 +2,22 @@
 
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::fd::{AsFd, BorrowedFd};
-use std::os::unix::net;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
-use mio::net::{TcpStream, UnixStream};
+use mio::unix::SourceFd;
 use mio::{Interest, Registry, Token};
+use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{Domain, SockAddr, TcpKeepalive, Type};
 
 use crate::params::Params;
 
-/// A write to a closed peer is an error of the call, not a signal. Systems without the flag have a socket option, which the
-/// standard library sets.
-#[cfg(not(any(target_vendor = "apple", windows)))]
+/// A write to a closed peer is an error of the call, not a signal. Systems without the flag have a socket option, which
+/// `socket2` sets.
+#[cfg(not(target_vendor = "apple"))]
 const SEND_FLAGS: SendFlags = SendFlags::NOSIGNAL;
-#[cfg(any(target_vendor = "apple", windows))]
+#[cfg(target_vendor = "apple")]
 const SEND_FLAGS: SendFlags = SendFlags::empty();
 
 /// Where a socket leads.
@@ -28,57 +28,39 @@ pub enum SocketAddress {
 }
 
 /// A socket that is connecting or connected.
-pub enum Socket {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
+pub struct Socket(socket2::Socket);
 
 impl Socket {
     /// Starts connecting.
     pub fn connect(address: &SocketAddress, params: &Params) -> io::Result<Self> {
         match address {
-            SocketAddress::Tcp(address) => {
-                let stream = TcpStream::connect(*address)?;
-                stream.set_nodelay(true)?;
-                set_keepalive(SockRef::from(&stream), params)?;
-                Ok(Self::Tcp(stream))
-            }
-            SocketAddress::Unix(path) => Ok(Self::Unix(connect_unix(path)?)),
+            SocketAddress::Tcp(address) => connect_tcp(*address, params),
+            SocketAddress::Unix(path) => connect_unix(path),
         }
+        .map(Self)
     }
 
     /// Whether the socket is connected: `Ok(false)` while it is connecting, an error if that failed.
     pub fn is_connected(&self) -> io::Result<bool> {
-        match self {
-            Self::Unix(stream) => stream.take_error()?.map_or(Ok(true), Err),
-            Self::Tcp(stream) => {
-                if let Some(error) = stream.take_error()? {
-                    return Err(error);
-                }
-                match stream.peer_addr() {
-                    Ok(_) => Ok(true),
-                    Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
-                    Err(error) => Err(error),
-                }
-            }
+        if let Some(error) = self.0.take_error()? {
+            return Err(error);
+        }
+        match self.0.peer_addr() {
+            Ok(_) => Ok(true),
+            Err(error) if error.kind() == io::ErrorKind::NotConnected => Ok(false),
+            Err(error) => Err(error),
         }
     }
 
     /// Registers the socket for events on readability and, with `writable`, on writability. Asking for the latter only while
     /// something is unsent matters: otherwise each request that the server takes would wake the client.
     pub fn register(&mut self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => registry.register(stream, token, interest(writable)),
-            Self::Unix(stream) => registry.register(stream, token, interest(writable)),
-        }
+        registry.register(&mut SourceFd(&self.0.as_raw_fd()), token, interest(writable))
     }
 
     /// Changes what [`Socket::register`] asked for.
     pub fn reregister(&mut self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
-        match self {
-            Self::Tcp(stream) => registry.reregister(stream, token, interest(writable)),
-            Self::Unix(stream) => registry.reregister(stream, token, interest(writable)),
-        }
+        registry.reregister(&mut SourceFd(&self.0.as_raw_fd()), token, interest(writable))
     }
 }
 
@@ -89,10 +71,7 @@ fn interest(writable: bool) -> Interest {
 impl AsFd for Socket {
     #[inline]
     fn as_fd(&self) -> BorrowedFd<'_> {
-        match self {
-            Socket::Tcp(stream) => stream.as_fd(),
-            Socket::Unix(stream) => stream.as_fd(),
-        }
+        self.0.as_fd()
     }
 }
 
@@ -117,8 +96,14 @@ impl Write for Socket {
     }
 }
 
-/// Sets TCP keepalives and the time limit of sent data, as the parameters say.
-fn set_keepalive(socket: SockRef<'_>, params: &Params) -> io::Result<()> {
+fn connect_tcp(address: SocketAddr, params: &Params) -> io::Result<socket2::Socket> {
+    let socket = socket2::Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.connect(&address.into()) {
+        Err(error) if Errno::from_io_error(&error) != Some(Errno::INPROGRESS) => return Err(error),
+        _ => {}
+    }
+    socket.set_tcp_nodelay(true)?;
     let wanted = params.keepalives;
     if wanted.enabled {
         let mut keepalive = TcpKeepalive::new();
@@ -131,45 +116,26 @@ fn set_keepalive(socket: SockRef<'_>, params: &Params) -> io::Result<()> {
     if params.tcp_user_timeout.is_some() {
         socket.set_tcp_user_timeout(params.tcp_user_timeout)?;
     }
-    Ok(())
+    Ok(socket)
 }
 
 /// Connects at once or, while the listener's queue is full, blocks until there is room: a Unix socket has no event for that,
 /// and the queue is full for moments only.
-fn connect_unix(path: &Path) -> io::Result<UnixStream> {
-    let address = unix_address(path)?;
-    match UnixStream::connect_addr(&address) {
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-            let stream = net::UnixStream::connect_addr(&address)?;
-            stream.set_nonblocking(true)?;
-            Ok(UnixStream::from_std(stream))
-        }
-        done => done,
-    }
-}
-
-fn unix_address(path: &Path) -> io::Result<net::SocketAddr> {
-    match path.as_os_str().to_str().and_then(|text| text.strip_prefix('@')) {
-        Some(name) => abstract_address(name),
-        None => net::SocketAddr::from_pathname(path),
-    }
-}
-
-#[cfg(target_os = "linux")]
-fn abstract_address(name: &str) -> io::Result<net::SocketAddr> {
-    use std::os::linux::net::SocketAddrExt;
-    net::SocketAddr::from_abstract_name(name)
-}
-
-#[cfg(not(target_os = "linux"))]
-fn abstract_address(_name: &str) -> io::Result<net::SocketAddr> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "abstract Unix sockets exist on Linux only"))
+fn connect_unix(path: &Path) -> io::Result<socket2::Socket> {
+    let address = match path.to_str().and_then(|text| text.strip_prefix('@')) {
+        // For the system, names in the abstract namespace begin with a zero byte.
+        Some(name) => SockAddr::unix(format!("\0{name}"))?,
+        None => SockAddr::unix(path)?,
+    };
+    let socket = socket2::Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.connect(&address)?;
+    socket.set_nonblocking(true)?;
+    Ok(socket)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use socket2::{Domain, SockAddr, Type};
 
     #[test]
     fn a_full_queue_of_a_unix_listener_is_waited_for() {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::authentication::Authentication;
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
-use crate::params::{Password, SslMode, TargetSessionAttrs};
+use crate::params::{SslMode, TargetSessionAttrs};
 use crate::results::values;
 use crate::session_kind::SessionKind;
 use crate::stream::Stream;
@@ -44,7 +44,8 @@ pub struct Startup {
     server: ServerInfo,
     kind: SessionKind,
     wanted: TargetSessionAttrs,
-    plain_after_all: bool,
+    /// Whether the server has no TLS and the session, which may do without, went on in this attempt.
+    pub went_on_without_tls: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,7 +69,7 @@ impl Startup {
             server: ServerInfo::default(),
             kind: SessionKind::default(),
             wanted,
-            plain_after_all: false,
+            went_on_without_tls: false,
         }
     }
 
@@ -111,21 +112,16 @@ impl Startup {
 
     /// Whether the server has let us in.
     pub fn is_authenticated(&self) -> bool {
-        self.authentication.is_done()
-    }
-
-    /// Whether the server has no TLS and the session, which may do without, went on in this attempt.
-    pub fn went_on_without_tls(&self) -> bool {
-        self.plain_after_all
+        self.authentication.is_done
     }
 
     /// The file that holds the password, if that is what the server rejected.
     pub fn rejected_password_file(&self, error: &ConnectionError) -> Option<&Path> {
         match error {
             ConnectionError::Server(refusal)
-                if refusal.sqlstate == INVALID_PASSWORD && self.authentication.has_used_password() =>
+                if refusal.sqlstate == INVALID_PASSWORD && self.authentication.has_used_password =>
             {
-                self.target.password(&self.attempt).and_then(Password::file)
+                self.target.password(&self.attempt).and_then(|password| password.file.as_deref())
             }
             _ => None,
         }
@@ -180,7 +176,7 @@ impl Startup {
         match answer[0] {
             b'S' => self.start_tls(stream)?,
             b'N' if self.target.params.tls.mode == SslMode::Prefer => {
-                self.plain_after_all = true;
+                self.went_on_without_tls = true;
                 self.send_startup();
             }
             b'N' => {
@@ -201,9 +197,9 @@ impl Startup {
     }
 
     fn start_tls(&mut self, stream: &mut Stream) -> Result<(), ConnectionError> {
-        let tls_error = |error: &dyn std::fmt::Display| ConnectionError::Tls(error.to_string());
-        let name = tls::server_name(self.target.endpoint(&self.attempt)).map_err(|error| tls_error(&error))?;
-        stream.start_tls(self.target.tls_config()?, name).map_err(|error| tls_error(&error))?;
+        let name = tls::server_name(self.target.endpoint(&self.attempt)).map_err(ConnectionError::Tls)?;
+        let config = self.target.tls_config.clone().map_err(ConnectionError::Tls)?;
+        stream.start_tls(config, name).map_err(|error| ConnectionError::Tls(error.to_string()))?;
         self.state = State::TlsHandshake;
         Ok(())
     }
@@ -214,7 +210,7 @@ impl Startup {
                 "direct SSL connection was established without ALPN protocol negotiation extension".to_owned(),
             ));
         }
-        self.authentication.bind_to(stream.peer_certificate().and_then(|der| tls::server_end_point(der)));
+        self.authentication.end_point = stream.peer_certificate().and_then(|der| tls::server_end_point(der));
         self.send_startup();
         Ok(())
     }

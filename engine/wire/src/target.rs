@@ -11,7 +11,6 @@ use crate::error::ConnectionError;
 use crate::params::{Address, Endpoint, Params, Password, SslMode};
 use crate::socket::SocketAddress;
 use crate::tls;
-use crate::tls::TlsError;
 use ground::random::Random;
 
 /// Everything that a connection needs to know; resolved once, shared by all clients.
@@ -21,7 +20,8 @@ pub struct Target {
     places: Vec<Result<Vec<SocketAddress>, String>>,
     /// The attempts in the order given.
     route: Arc<[Attempt]>,
-    tls_config: Option<Result<Arc<ClientConfig>, TlsError>>,
+    /// The configuration for attempts with TLS, or why there is none.
+    pub tls_config: Result<Arc<ClientConfig>, String>,
     /// What the user typed in.
     typed_password: OnceLock<Password>,
 }
@@ -42,12 +42,14 @@ impl Target {
     pub fn resolve(mut params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();
         let has_network = places.iter().flatten().flatten().any(|place| matches!(place, SocketAddress::Tcp(_)));
-        let mut tls_config =
-            (has_network && params.tls.mode != SslMode::Disable).then(|| tls::client_config(&params.tls));
-        if params.tls.mode < SslMode::Require && matches!(tls_config, Some(Err(_))) {
+        let tls_config = if has_network && params.tls.mode != SslMode::Disable {
+            tls::client_config(&params.tls)
+        } else {
+            Err("TLS was asked for without a TLS configuration".to_owned())
+        };
+        if params.tls.mode < SslMode::Require && tls_config.is_err() {
             // The session may do without; each connection would find that out anew.
             params.tls.mode = SslMode::Disable;
-            tls_config = None;
         }
         let route = route(params.tls.mode, places.iter().enumerate());
         Self { params, places, route, tls_config, typed_password: OnceLock::new() }
@@ -72,15 +74,6 @@ impl Target {
     /// The endpoint of an attempt.
     pub fn endpoint(&self, attempt: &Attempt) -> &Endpoint {
         &self.params.endpoints[attempt.endpoint]
-    }
-
-    /// The configuration for attempts with TLS.
-    pub fn tls_config(&self) -> Result<Arc<ClientConfig>, ConnectionError> {
-        match &self.tls_config {
-            Some(Ok(config)) => Ok(Arc::clone(config)),
-            Some(Err(error)) => Err(ConnectionError::Tls(error.to_string())),
-            None => Err(ConnectionError::Tls("TLS was asked for without a TLS configuration".to_owned())),
-        }
     }
 
     /// The password for an attempt, if one is known.

@@ -1,12 +1,15 @@
 //! Connection strings: `keyword=value ...`, and URIs such as
 //! `postgresql://[user[:password]@][host[:port][,...]][/dbname][?keyword=value&...]`.
 
+use std::borrow::Cow;
+
+use percent_encoding::percent_decode_str;
+
 use super::options::{Options, is_space};
-use super::types::ParamsError;
 
 /// Reads what may stand in place of a database's name into the options, over any earlier values: a connection URI, a
 /// connection string or, if it is neither, the name.
-pub fn parse(dbname: &str, options: &mut Options) -> Result<(), ParamsError> {
+pub fn parse(dbname: &str, options: &mut Options) -> Result<(), String> {
     if prefix_length(dbname) > 0 {
         parse_uri(dbname, options)
     } else if dbname.contains('=') {
@@ -22,7 +25,7 @@ pub fn parse(dbname: &str, options: &mut Options) -> Result<(), ParamsError> {
 ///
 /// Values may be quoted with `'`; a backslash takes the next character as it is, inside and outside of quotes; blanks
 /// may surround the `=`. Source: PostgreSQL 18 documentation, 32.1.1.1.
-fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
+fn parse_pairs(text: &str, options: &mut Options) -> Result<(), String> {
     let mut rest = text.trim_start_matches(is_space);
     while !rest.is_empty() {
         let end = rest.find(|c| c == '=' || is_space(c)).unwrap_or(rest.len());
@@ -30,13 +33,13 @@ fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
         let after = after
             .trim_start_matches(is_space)
             .strip_prefix('=')
-            .ok_or_else(|| ParamsError(format!("missing \"=\" after \"{name}\" in connection info string")))?
+            .ok_or_else(|| format!("missing \"=\" after \"{name}\" in connection info string"))?
             .trim_start_matches(is_space);
         let (value, after) = match after.strip_prefix('\'') {
             None => value(after, is_space),
             Some(quoted) => match value(quoted, |c| c == '\'') {
                 (_, None) => {
-                    return Err(ParamsError("unterminated quoted string in connection info string".to_owned()));
+                    return Err("unterminated quoted string in connection info string".to_owned());
                 }
                 (value, Some(end)) => (value, Some(&end[1..])),
             },
@@ -48,7 +51,7 @@ fn parse_pairs(text: &str, options: &mut Options) -> Result<(), ParamsError> {
 }
 
 /// A value up to its end, and the text from the end on, `None` without one; a backslash takes the next character as it is.
-fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
+pub fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
     let mut value = String::new();
     let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {
@@ -69,7 +72,7 @@ fn prefix_length(text: &str) -> usize {
 /// Reads a connection URI into the options, over any earlier values; empty parts set nothing.
 ///
 /// Source: PostgreSQL 18 documentation, 32.1.1.2. Errors never quote the password.
-fn parse_uri(uri: &str, options: &mut Options) -> Result<(), ParamsError> {
+fn parse_uri(uri: &str, options: &mut Options) -> Result<(), String> {
     let mut rest = &uri[prefix_length(uri)..];
     if let Some((credentials, after)) = split_credentials(rest) {
         let (user, password) = credentials.split_once(':').unwrap_or((credentials, ""));
@@ -117,25 +120,25 @@ fn split_credentials(text: &str) -> Option<(&str, &str)> {
 }
 
 /// One host without brackets, and what follows it.
-fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), ParamsError> {
+fn split_host<'a>(text: &'a str, uri: &str) -> Result<(&'a str, &'a str), String> {
     let Some(bracketed) = text.strip_prefix('[') else {
         return Ok(split_at_any(text, ":/?,"));
     };
     let (host, after) = bracketed.split_once(']').ok_or_else(|| {
-        ParamsError(format!(
+        format!(
             "end of string reached when looking for matching \"]\" in IPv6 host address in URI: \"{}\"",
             without_password(uri)
-        ))
+        )
     })?;
     if host.is_empty() {
-        return Err(ParamsError(format!("IPv6 host address may not be empty in URI: \"{}\"", without_password(uri))));
+        return Err(format!("IPv6 host address may not be empty in URI: \"{}\"", without_password(uri)));
     }
     match after.chars().next() {
-        Some(character) if !":/?,".contains(character) => Err(ParamsError(format!(
+        Some(character) if !":/?,".contains(character) => Err(format!(
             "unexpected character \"{character}\" at position {position} in URI (expected \":\" or \"/\"): \"{uri}\"",
             position = uri.len() - after.len() + 1,
             uri = without_password(uri)
-        ))),
+        )),
         _ => Ok((host, after)),
     }
 }
@@ -145,16 +148,16 @@ fn split_at_any<'a>(text: &'a str, ends: &str) -> (&'a str, &'a str) {
     text.split_at(text.find(|c| ends.contains(c)).unwrap_or(text.len()))
 }
 
-fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
+fn parse_query(query: &str, options: &mut Options) -> Result<(), String> {
     let mut rest = query;
     while !rest.is_empty() {
         let (parameter, after) = rest.split_once('&').unwrap_or((rest, ""));
         rest = after;
-        let (keyword, value) = parameter.split_once('=').ok_or_else(|| {
-            ParamsError(format!("missing key/value separator \"=\" in URI query parameter: \"{parameter}\""))
-        })?;
+        let (keyword, value) = parameter
+            .split_once('=')
+            .ok_or_else(|| format!("missing key/value separator \"=\" in URI query parameter: \"{parameter}\""))?;
         if value.contains('=') {
-            return Err(ParamsError(format!("extra key/value separator \"=\" in URI query parameter: \"{keyword}\"")));
+            return Err(format!("extra key/value separator \"=\" in URI query parameter: \"{keyword}\""));
         }
         let keyword = decode(keyword, keyword)?;
         let value = decode(value, &quotable(&keyword, value))?;
@@ -163,14 +166,12 @@ fn parse_query(query: &str, options: &mut Options) -> Result<(), ParamsError> {
             ("ssl", "true") => ("sslmode", "require"),
             other => other,
         };
-        options
-            .store(keyword, value)
-            .map_err(|_| ParamsError(format!("invalid URI query parameter: \"{keyword}\"")))?;
+        options.store(keyword, value).map_err(|_| format!("invalid URI query parameter: \"{keyword}\""))?;
     }
     Ok(())
 }
 
-fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), ParamsError> {
+fn store(options: &mut Options, keyword: &str, encoded: &str) -> Result<(), String> {
     if encoded.is_empty() {
         return Ok(());
     }
@@ -198,38 +199,21 @@ fn without_password(uri: &str) -> String {
 }
 
 /// Replaces `%xy` by the byte it stands for and drops blanks at both ends; strict, unlike the URL standard.
-fn decode(text: &str, quotable: &str) -> Result<String, ParamsError> {
-    let malformed = || ParamsError(format!("invalid percent-encoded token: \"{quotable}\""));
-    let trimmed = text.trim_matches(' ');
-    let mut decoded = Vec::with_capacity(trimmed.len());
-    let mut bytes = trimmed.bytes();
-    while let Some(byte) = bytes.next() {
-        match byte {
-            b' ' => {
-                return Err(ParamsError(format!(
-                    "unexpected spaces found in \"{quotable}\", use percent-encoded spaces (%20) instead"
-                )));
-            }
-            b'%' => {
-                let mut digit = || {
-                    let digit = char::from(bytes.next()?).to_digit(16)?;
-                    u8::try_from(digit).ok()
-                };
-                let high = digit().ok_or_else(malformed)?;
-                let low = digit().ok_or_else(malformed)?;
-                match high << 4 | low {
-                    0 => {
-                        return Err(ParamsError(format!(
-                            "forbidden value %00 in percent-encoded value: \"{quotable}\""
-                        )));
-                    }
-                    value => decoded.push(value),
-                }
-            }
-            other => decoded.push(other),
+fn decode(text: &str, quotable: &str) -> Result<String, String> {
+    let malformed = || format!("invalid percent-encoded token: \"{quotable}\"");
+    let text = text.trim_matches(' ');
+    let (word, more) = text.split_at(text.find(' ').unwrap_or(text.len()));
+    for token in word.split('%').skip(1) {
+        match token.get(..2) {
+            Some("00") => return Err(format!("forbidden value %00 in percent-encoded value: \"{quotable}\"")),
+            Some(digits) if digits.bytes().all(|digit| digit.is_ascii_hexdigit()) => {}
+            _ => return Err(malformed()),
         }
     }
-    String::from_utf8(decoded).map_err(|_| malformed())
+    if !more.is_empty() {
+        return Err(format!("unexpected spaces found in \"{quotable}\", use percent-encoded spaces (%20) instead"));
+    }
+    percent_decode_str(word).decode_utf8().map(Cow::into_owned).map_err(|_| malformed())
 }
 
 #[cfg(test)]
@@ -237,7 +221,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn parsed(text: &str) -> Result<Options, ParamsError> {
+    fn parsed(text: &str) -> Result<Options, String> {
         let mut options = Options::default();
         parse(text, &mut options).map(|()| options)
     }

@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use super::conninfo;
 use super::environment::Environment;
 use super::options::{Options, is_known, is_space, non_empty};
-use super::types::{ParamsError, Password};
+use super::types::Password;
 
 /// libpq reads lines into a buffer of this many bytes.
 const LINE_BUFFER: usize = 1024;
@@ -14,7 +15,7 @@ const LINE_BUFFER: usize = 1024;
 ///
 /// The service is looked for in `PGSERVICEFILE`, or else `~/.pg_service.conf`, then in the machine-wide file. Source:
 /// PostgreSQL 18 documentation, 32.17.
-pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result<(), ParamsError> {
+pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result<(), String> {
     let named = options.get("service").map(str::to_owned);
     let Some(service) = named.or_else(|| env.var("PGSERVICE")) else {
         return Ok(());
@@ -33,23 +34,23 @@ pub fn fill_from_service(options: &mut Options, env: &dyn Environment) -> Result
             return Ok(());
         }
     }
-    Err(ParamsError(format!("definition of service \"{service}\" not found")))
+    Err(format!("definition of service \"{service}\" not found"))
 }
 
 /// Adds the parameters of the service from one file; returns whether the file has the service.
-fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
+fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<bool, String> {
     let name = file.display().to_string();
-    let content = std::fs::read(file).map_err(|_| ParamsError(format!("service file \"{name}\" not found")))?;
+    let content = std::fs::read(file).map_err(|_| format!("service file \"{name}\" not found"))?;
     fill_from_text(&String::from_utf8_lossy(&content), &name, service, options)
 }
 
-fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) -> Result<bool, ParamsError> {
+fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) -> Result<bool, String> {
     let mut found = false;
     for (index, line) in text.lines().enumerate() {
         let place = (file.to_owned(), index + 1);
         if line.len() >= LINE_BUFFER - 1 {
             let (file, line) = place;
-            return Err(ParamsError(format!("line {line} too long in service file \"{file}\"")));
+            return Err(format!("line {line} too long in service file \"{file}\""));
         }
         let line = line.trim_matches(is_space);
         if line.is_empty() || line.starts_with('#') {
@@ -67,16 +68,16 @@ fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) 
     Ok(found)
 }
 
-fn set(line: &str, (file, at): (String, usize), options: &mut Options) -> Result<(), ParamsError> {
+fn set(line: &str, (file, at): (String, usize), options: &mut Options) -> Result<(), String> {
     match line.split_once('=') {
-        Some(("service", _)) => Err(ParamsError(format!(
-            "nested service specifications not supported in service file \"{file}\", line {at}"
-        ))),
+        Some(("service", _)) => {
+            Err(format!("nested service specifications not supported in service file \"{file}\", line {at}"))
+        }
         Some((keyword, value)) if is_known(keyword) => match options.get(keyword) {
             Some(_) => Ok(()),
             None => options.store(keyword, value),
         },
-        _ => Err(ParamsError(format!("syntax error in service file \"{file}\", line {at}"))),
+        _ => Err(format!("syntax error in service file \"{file}\", line {at}")),
     }
 }
 
@@ -131,7 +132,7 @@ impl Passwords {
         match &self.source {
             Source::Given(password) => Some(Password::new(password)),
             Source::File { path, text } => {
-                Some(Password::from_file(lookup(text, [host, port, &self.dbname, &self.user])?, path))
+                Some(Password { text: lookup(text, [host, port, &self.dbname, &self.user])?, file: Some(path.clone()) })
             }
             Source::Nothing => None,
         }
@@ -168,25 +169,9 @@ fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
 
 /// What follows the first field, if that is `*` or, without its backslashes, the text wanted.
 fn after_matching_field<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
-    if let Some(after) = line.strip_prefix("*:") {
-        return Some(after);
-    }
-    let mut expected = wanted.chars();
-    let mut characters = line.char_indices();
-    while let Some((at, character)) = characters.next() {
-        let character = match character {
-            ':' => {
-                let after = &line[at + 1..];
-                return expected.next().is_none().then_some(after);
-            }
-            '\\' => characters.next()?.1,
-            other => other,
-        };
-        if expected.next() != Some(character) {
-            return None;
-        }
-    }
-    None
+    let (field, after) = conninfo::value(line, |c| c == ':');
+    let is_any = line.starts_with("*:");
+    after?.strip_prefix(':').filter(|_| is_any || field == wanted)
 }
 
 /// The first field without its backslashes; one at the very end stands for itself.
@@ -208,7 +193,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    fn filled(text: &str) -> Result<(bool, Options), ParamsError> {
+    fn filled(text: &str) -> Result<(bool, Options), String> {
         let mut options = Options::default();
         options.store("user", "given").unwrap();
         fill_from_text(text, "f", "s", &mut options).map(|found| (found, options))

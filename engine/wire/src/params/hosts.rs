@@ -7,7 +7,7 @@ use super::environment::Environment;
 use super::files::Passwords;
 use super::options::{Options, is_space, non_empty};
 use super::settings::integer;
-use super::types::{Address, Endpoint, ParamsError};
+use super::types::{Address, Endpoint};
 
 /// The port where none is given.
 const DEFAULT_PORT: &str = "5432";
@@ -24,13 +24,13 @@ pub struct Host {
 }
 
 enum Place {
-    Directory(String),
+    Directory,
     Name,
     Address(String),
 }
 
 /// Splits the lists of `host`, `hostaddr` and `port`; a single port is that of every host.
-pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, ParamsError> {
+pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, String> {
     let list = |keyword| non_empty(options.get(keyword)).map(|text| text.split(',').collect::<Vec<_>>());
     let names = list("host");
     let addresses = list("hostaddr");
@@ -38,13 +38,10 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Para
     let count = addresses.as_ref().or(names.as_ref()).map_or(1, Vec::len);
 
     if let Some(names) = names.as_ref().filter(|names| names.len() != count) {
-        return Err(ParamsError(format!(
-            "could not match {hosts} host names to {count} hostaddr values",
-            hosts = names.len()
-        )));
+        return Err(format!("could not match {hosts} host names to {count} hostaddr values", hosts = names.len()));
     }
     if ports.len() != 1 && ports.len() != count {
-        return Err(ParamsError(format!("could not match {ports} port numbers to {count} hosts", ports = ports.len())));
+        return Err(format!("could not match {ports} port numbers to {count} hosts", ports = ports.len()));
     }
 
     let item = |list: &Option<Vec<&str>>, index: usize| {
@@ -59,7 +56,7 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Para
                 let name = name.unwrap_or_else(|| address.clone());
                 (Place::Address(address), name)
             }
-            (None, Some(name)) if name.starts_with(['/', '@']) => (Place::Directory(name.clone()), name),
+            (None, Some(name)) if name.starts_with(['/', '@']) => (Place::Directory, name),
             (None, Some(name)) => (Place::Name, name),
             (None, None) => default_place(&port, env),
         };
@@ -79,25 +76,22 @@ fn default_place(port: &str, env: &dyn Environment) -> (Place, String) {
         .or_else(|| directories.iter().find(|directory| directory.is_dir()))
         .or_else(|| directories.last());
     match chosen {
-        Some(directory) => {
-            let name = directory.display().to_string();
-            (Place::Directory(name.clone()), name)
-        }
+        Some(directory) => (Place::Directory, directory.display().to_string()),
         None => (Place::Name, "localhost".to_owned()),
     }
 }
 
 impl Host {
     /// Checks port, address and length of the path, and adds the password.
-    pub fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Result<Endpoint, ParamsError> {
+    pub fn into_endpoint(self, passwords: &Passwords, env: &dyn Environment) -> Result<Endpoint, String> {
         let number = integer(&self.port, "port")?;
         let port = u16::try_from(number)
             .ok()
             .filter(|port| *port > 0)
-            .ok_or_else(|| ParamsError(format!("invalid port number: \"{}\"", self.port)))?;
+            .ok_or_else(|| format!("invalid port number: \"{}\"", self.port))?;
         let password = passwords.find(self.name_in_passfile(env), &self.port);
         let address = match self.place {
-            Place::Directory(directory) => Address::Unix(socket_file(&directory, port)?),
+            Place::Directory => Address::Unix(socket_file(&self.name, port)?),
             Place::Name => Address::Tcp(self.name.clone()),
             Place::Address(address) => Address::Tcp(numeric(address)?),
         };
@@ -105,32 +99,27 @@ impl Host {
     }
 
     fn name_in_passfile(&self, env: &dyn Environment) -> &str {
-        let is_default = |directory: &str| {
-            let directory = Path::new(directory);
-            env.socket_directories().iter().any(|known| known == directory)
-        };
-        match &self.place {
-            Place::Directory(directory) if is_default(directory) => "localhost",
+        let is_own = |directory: &PathBuf| *directory == Path::new(&self.name);
+        match self.place {
+            Place::Directory if env.socket_directories().iter().any(is_own) => "localhost",
             _ => &self.name,
         }
     }
 }
 
-fn socket_file(directory: &str, port: u16) -> Result<PathBuf, ParamsError> {
+fn socket_file(directory: &str, port: u16) -> Result<PathBuf, String> {
     let path = format!("{directory}/.s.PGSQL.{port}");
     if path.len() > MAXIMUM_SOCKET_PATH {
-        return Err(ParamsError(format!(
-            "Unix-domain socket path \"{path}\" is too long (maximum {MAXIMUM_SOCKET_PATH} bytes)"
-        )));
+        return Err(format!("Unix-domain socket path \"{path}\" is too long (maximum {MAXIMUM_SOCKET_PATH} bytes)"));
     }
     Ok(PathBuf::from(path))
 }
 
 /// A numeric address, whose zone (`fe80::1%eth0`) is left to the resolver.
-fn numeric(address: String) -> Result<String, ParamsError> {
+fn numeric(address: String) -> Result<String, String> {
     let without_zone = address.split('%').next().unwrap_or("");
     match without_zone.parse::<IpAddr>() {
         Ok(_) => Ok(address),
-        Err(_) => Err(ParamsError(format!("could not parse network address \"{address}\": Name or service not known"))),
+        Err(_) => Err(format!("could not parse network address \"{address}\": Name or service not known")),
     }
 }

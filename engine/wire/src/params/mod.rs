@@ -27,8 +27,8 @@ use options::{Options, non_empty};
 /// Wrong port numbers, addresses and integers are reported here, also those of hosts that libpq would have tried last.
 ///
 /// # Errors
-/// [`ParamsError`], with libpq's wording, for anything malformed, unknown or contradictory.
-pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsError> {
+/// A sentence, with libpq's wording, for anything malformed, unknown or contradictory.
+pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, String> {
     let mut options = from_command_line(given, env)?;
     files::fill_from_service(&mut options, env)?;
     options.fill_from_environment(env);
@@ -68,7 +68,7 @@ pub fn resolve(given: &Given, env: &dyn Environment) -> Result<Params, ParamsErr
 
 /// The options that the command line gives, in the order in which pgbench hands them to libpq: a connection string
 /// overrides what is given beside it.
-fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, ParamsError> {
+fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, String> {
     let mut options = Options::default();
     let password = given.password.as_ref().map(Password::reveal);
     for (keyword, value) in [
@@ -94,14 +94,14 @@ fn from_command_line(given: &Given, env: &dyn Environment) -> Result<Options, Pa
 }
 
 /// pgbench's own default, which does not depend on `-U` (tried with pgbench 18).
-fn default_database(env: &dyn Environment) -> Result<String, ParamsError> {
+fn default_database(env: &dyn Environment) -> Result<String, String> {
     let mut variables = ["PGDATABASE", "PGUSER"].into_iter().filter_map(|name| env.var(name));
     variables.find(|value| !value.is_empty()).map_or_else(|| system_user(env), Ok)
 }
 
-fn system_user(env: &dyn Environment) -> Result<String, ParamsError> {
+fn system_user(env: &dyn Environment) -> Result<String, String> {
     let unknown = "could not look up the operating-system user's name; name a user with -U or PGUSER";
-    env.user_name().ok_or_else(|| ParamsError(unknown.to_owned()))
+    env.user_name().ok_or_else(|| unknown.to_owned())
 }
 
 #[cfg(test)]

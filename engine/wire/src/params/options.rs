@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 
 use super::environment::Environment;
-use super::types::ParamsError;
 
 /// A parameter: its keyword, the variable that may set it, the value it has otherwise.
 struct Keyword {
@@ -85,13 +84,13 @@ impl Options {
     /// Sets a parameter, over any earlier value.
     ///
     /// The obsolete `requiressl` is `sslmode=require` or `sslmode=prefer`.
-    pub fn store(&mut self, name: &str, value: &str) -> Result<(), ParamsError> {
+    pub fn store(&mut self, name: &str, value: &str) -> Result<(), String> {
         let (name, value) = match name {
             "requiressl" if value.starts_with('1') => ("sslmode", "require"),
             "requiressl" => ("sslmode", "prefer"),
             other => (other, value),
         };
-        let known = find(name).ok_or_else(|| ParamsError(format!("invalid connection option \"{name}\"")))?;
+        let known = find(name).ok_or_else(|| format!("invalid connection option \"{name}\""))?;
         self.0.insert(known.name, value.to_owned());
         Ok(())
     }

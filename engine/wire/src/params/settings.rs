@@ -5,21 +5,19 @@ use std::time::Duration;
 
 use super::environment::Environment;
 use super::options::{Options, is_space, non_empty};
-use super::types::{
-    ChannelBinding, Keepalives, ParamsError, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion,
-};
+use super::types::{ChannelBinding, Keepalives, RootCert, SslMode, TargetSessionAttrs, TlsParams, TlsVersion};
 
 /// Finds the value of a parameter among the known ones.
-fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, ParamsError> {
+fn one_of<T: Copy>(options: &Options, option: &'static str, known: &[(&str, T)]) -> Result<T, String> {
     let value = options.get(option).unwrap_or("");
     known
         .iter()
         .find(|(name, _)| *name == value)
         .map(|(_, meaning)| *meaning)
-        .ok_or_else(|| ParamsError(format!("invalid {option} value: \"{value}\"")))
+        .ok_or_else(|| format!("invalid {option} value: \"{value}\""))
 }
 
-pub fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, ParamsError> {
+pub fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, String> {
     use TargetSessionAttrs::*;
     let known = [
         ("any", Any),
@@ -32,35 +30,35 @@ pub fn target_session_attrs(options: &Options) -> Result<TargetSessionAttrs, Par
     one_of(options, "target_session_attrs", &known)
 }
 
-pub fn load_balance_random(options: &Options) -> Result<bool, ParamsError> {
+pub fn load_balance_random(options: &Options) -> Result<bool, String> {
     let known = [("disable", false), ("random", true)];
     one_of(options, "load_balance_hosts", &known)
 }
 
-pub fn channel_binding(options: &Options) -> Result<ChannelBinding, ParamsError> {
+pub fn channel_binding(options: &Options) -> Result<ChannelBinding, String> {
     use ChannelBinding::*;
     let known = [("disable", Disable), ("prefer", Prefer), ("require", Require)];
     one_of(options, "channel_binding", &known)
 }
 
 /// Everything about encryption, in the order in which libpq checks it.
-pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, ParamsError> {
+pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String> {
     let mode = ssl_mode(options)?;
     let mode_text = || options.get("sslmode").unwrap_or("").to_owned();
     let negotiation = [("postgres", false), ("direct", true)];
     let direct = one_of(options, "sslnegotiation", &negotiation)?;
     if direct && mode < SslMode::Require {
-        return Err(ParamsError(format!(
+        return Err(format!(
             "weak sslmode \"{}\" may not be used with sslnegotiation=direct (use \"require\", \"verify-ca\", or \"verify-full\")",
             mode_text()
-        )));
+        ));
     }
     let root_cert = root_cert(options, env);
     if root_cert == Some(RootCert::System) && mode != SslMode::VerifyFull {
-        return Err(ParamsError(format!(
+        return Err(format!(
             "weak sslmode \"{}\" may not be used with sslrootcert=system (use \"verify-full\")",
             mode_text()
-        )));
+        ));
     }
     let (min_version, max_version) = tls_versions(options)?;
     let certmode = [("disable", Some(false)), ("allow", Some(true)), ("require", None)];
@@ -88,7 +86,7 @@ pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, Params
     })
 }
 
-fn ssl_mode(options: &Options) -> Result<SslMode, ParamsError> {
+fn ssl_mode(options: &Options) -> Result<SslMode, String> {
     use SslMode::*;
     let known = [
         ("disable", Disable),
@@ -115,29 +113,28 @@ fn personal_file(env: &dyn Environment, name: &str) -> Option<PathBuf> {
 }
 
 /// The bounds of `ssl_min_protocol_version` and `ssl_max_protocol_version`; an empty value is no bound.
-fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), ParamsError> {
-    // The second number orders versions that this client does not tell apart.
-    let version = |option: &'static str, none: (TlsVersion, u8)| {
+fn tls_versions(options: &Options) -> Result<(TlsVersion, TlsVersion), String> {
+    let version = |option: &'static str, none: TlsVersion| {
         let value = options.get(option).unwrap_or("");
         match value.to_ascii_lowercase().as_str() {
             "" => Ok(none),
-            "tlsv1" => Ok((TlsVersion::Obsolete, 0)),
-            "tlsv1.1" => Ok((TlsVersion::Obsolete, 1)),
-            "tlsv1.2" => Ok((TlsVersion::V1_2, 2)),
-            "tlsv1.3" => Ok((TlsVersion::V1_3, 3)),
-            _ => Err(ParamsError(format!("invalid \"{option}\" value: \"{value}\""))),
+            "tlsv1" => Ok(TlsVersion::V1_0),
+            "tlsv1.1" => Ok(TlsVersion::V1_1),
+            "tlsv1.2" => Ok(TlsVersion::V1_2),
+            "tlsv1.3" => Ok(TlsVersion::V1_3),
+            _ => Err(format!("invalid \"{option}\" value: \"{value}\"")),
         }
     };
-    let lowest = version("ssl_min_protocol_version", (TlsVersion::Obsolete, 0))?;
-    let highest = version("ssl_max_protocol_version", (TlsVersion::V1_3, 3))?;
-    if lowest.1 > highest.1 {
-        return Err(ParamsError("invalid SSL protocol version range".to_owned()));
+    let lowest = version("ssl_min_protocol_version", TlsVersion::V1_0)?;
+    let highest = version("ssl_max_protocol_version", TlsVersion::V1_3)?;
+    if lowest > highest {
+        return Err("invalid SSL protocol version range".to_owned());
     }
-    Ok((lowest.0, highest.0))
+    Ok((lowest, highest))
 }
 
 /// Rejects parameters that would change the meaning or the safety of a session and are not implemented here.
-pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
+pub fn refuse_unsupported(options: &Options) -> Result<(), String> {
     for option in ["requirepeer", "scram_client_key", "scram_server_key"] {
         if let Some(value) = non_empty(options.get(option)) {
             // The value of a key is a secret.
@@ -148,13 +145,13 @@ pub fn refuse_unsupported(options: &Options) -> Result<(), ParamsError> {
     let gssencmode = [("disable", true), ("prefer", true), ("require", false)];
     if !one_of(options, "gssencmode", &gssencmode)? {
         let message = "gssencmode value \"require\" invalid when GSSAPI support is not compiled in";
-        return Err(ParamsError(message.to_owned()));
+        return Err(message.to_owned());
     }
     protocol_versions(options)
 }
 
 /// This client speaks version 3.0 of the wire protocol, which must be within the bounds.
-fn protocol_versions(options: &Options) -> Result<(), ParamsError> {
+fn protocol_versions(options: &Options) -> Result<(), String> {
     let known = [("3.0", 0), ("3.2", 2), ("latest", 2)];
     let bound = |option, none| match options.get(option) {
         Some(_) => one_of(options, option, &known),
@@ -163,7 +160,7 @@ fn protocol_versions(options: &Options) -> Result<(), ParamsError> {
     let lowest = bound("min_protocol_version", 0)?;
     let highest = bound("max_protocol_version", 2)?;
     if lowest > highest {
-        return Err(ParamsError("\"min_protocol_version\" is greater than \"max_protocol_version\"".to_owned()));
+        return Err("\"min_protocol_version\" is greater than \"max_protocol_version\"".to_owned());
     }
     if lowest > 0 {
         let value = options.get("min_protocol_version").unwrap_or("");
@@ -172,8 +169,8 @@ fn protocol_versions(options: &Options) -> Result<(), ParamsError> {
     Ok(())
 }
 
-fn unsupported(option: &'static str, value: &str) -> ParamsError {
-    ParamsError(format!("{option} value \"{value}\" is not supported by this client"))
+fn unsupported(option: &'static str, value: &str) -> String {
+    format!("{option} value \"{value}\" is not supported by this client")
 }
 
 pub fn application_name(options: &Options) -> Option<String> {
@@ -197,7 +194,7 @@ pub fn client_encoding(options: &Options, env: &dyn Environment) -> Option<Strin
     Some(if is_utf8 { "UTF8" } else { "SQL_ASCII" }.to_owned())
 }
 
-pub fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
+pub fn keepalives(options: &Options) -> Result<Keepalives, String> {
     let enabled = optional_integer(options, "keepalives")?.is_none_or(|value| value != 0);
     let count = optional_integer(options, "keepalives_count")?;
     Ok(Keepalives {
@@ -209,11 +206,7 @@ pub fn keepalives(options: &Options) -> Result<Keepalives, ParamsError> {
 }
 
 /// A time, of which `unit` makes one from the number; zero and less are no time.
-pub fn time(
-    options: &Options,
-    option: &'static str,
-    unit: fn(u64) -> Duration,
-) -> Result<Option<Duration>, ParamsError> {
+pub fn time(options: &Options, option: &'static str, unit: fn(u64) -> Duration) -> Result<Option<Duration>, String> {
     let value = optional_integer(options, option)?.and_then(positive);
     Ok(value.map(|value| unit(value.into())))
 }
@@ -222,16 +215,16 @@ fn positive(value: i32) -> Option<u32> {
     u32::try_from(value).ok().filter(|value| *value > 0)
 }
 
-fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i32>, ParamsError> {
+fn optional_integer(options: &Options, option: &'static str) -> Result<Option<i32>, String> {
     options.get(option).map(|value| integer(value, option)).transpose()
 }
 
 /// A whole number as `strtol` reads it, blanks around it allowed.
-pub fn integer(value: &str, option: &'static str) -> Result<i32, ParamsError> {
+pub fn integer(value: &str, option: &'static str) -> Result<i32, String> {
     value
         .trim_matches(is_space)
         .parse()
-        .map_err(|_| ParamsError(format!("invalid integer value \"{value}\" for connection option \"{option}\"")))
+        .map_err(|_| format!("invalid integer value \"{value}\" for connection option \"{option}\""))
 }
 
 /// Settings of the start-up message beyond the named parameters; `default` keeps the server's own value.

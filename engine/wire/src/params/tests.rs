@@ -37,11 +37,11 @@ impl Machine {
         self.folder.path().join(name).display().to_string()
     }
 
-    fn resolve(&self, dbname: &str) -> Result<Params, ParamsError> {
+    fn resolve(&self, dbname: &str) -> Result<Params, String> {
         self.resolve_given(&given(&[("d", dbname)]))
     }
 
-    fn resolve_given(&self, given: &Given) -> Result<Params, ParamsError> {
+    fn resolve_given(&self, given: &Given) -> Result<Params, String> {
         resolve(given, self)
     }
 }
@@ -177,7 +177,7 @@ fn the_password_file_serves_each_host_its_password() {
     let passwords: Vec<_> =
         params.endpoints.iter().map(|endpoint| endpoint.password.as_ref().map(Password::reveal)).collect();
     assert_eq!(passwords, [Some("p1"), Some("p2"), None]);
-    let file = params.endpoints[0].password.as_ref().unwrap().file();
+    let file = params.endpoints[0].password.as_ref().unwrap().file.as_deref();
     assert_eq!(file, Some(Path::new(&machine.path(".pgpass"))));
 
     assert_eq!(password(&machine.resolve("d").unwrap()), Some("local"));

@@ -1,20 +1,9 @@
 //! Connection parameters as types.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::auth::RequireAuth;
-
-/// A connection parameter that is malformed, unknown or contradicts another; libpq's sentence where libpq has the same error.
-#[derive(Clone, Debug, thiserror::Error, PartialEq, Eq)]
-#[error("{0}")]
-pub struct ParamsError(pub(super) String);
-
-impl From<String> for ParamsError {
-    fn from(sentence: String) -> Self {
-        Self(sentence)
-    }
-}
 
 /// What the command line said; everything else is looked up.
 #[derive(Clone, Debug, Default)]
@@ -97,8 +86,9 @@ pub enum Address {
 /// A password; `Debug` and `Display` hide it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Password {
-    text: String,
-    file: Option<PathBuf>,
+    pub(super) text: String,
+    /// The password file it was read from, to be named when the server rejects it.
+    pub file: Option<PathBuf>,
 }
 
 impl Password {
@@ -107,19 +97,9 @@ impl Password {
         Self { text: text.into(), file: None }
     }
 
-    /// A password from a password file.
-    pub(super) fn from_file(text: String, file: &Path) -> Self {
-        Self { text, file: Some(file.to_owned()) }
-    }
-
     /// The password itself, to be sent or hashed and never to be shown.
     pub fn reveal(&self) -> &str {
         &self.text
-    }
-
-    /// The password file it was read from, to be named when the server rejects it.
-    pub fn file(&self) -> Option<&Path> {
-        self.file.as_deref()
     }
 }
 
@@ -164,8 +144,9 @@ pub enum RootCert {
 /// A version of TLS that this client can speak.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum TlsVersion {
-    /// TLS 1.0 or 1.1: known as a bound, never spoken.
-    Obsolete,
+    /// TLS 1.0 and 1.1: known as bounds, never spoken.
+    V1_0,
+    V1_1,
     /// TLS 1.2.
     V1_2,
     /// TLS 1.3.

@@ -6,10 +6,10 @@
 
 use std::net::IpAddr;
 
-use rustls::pki_types::{ServerName, UnixTime};
+use rustls::pki_types::ServerName;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512};
 use x509_parser::asn1_rs::Any;
-use x509_parser::prelude::{ASN1Time, AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
+use x509_parser::prelude::{AlgorithmIdentifier, FromDer, GeneralName, X509Certificate, X509Version};
 use x509_parser::signature_algorithm::SignatureAlgorithm;
 
 /// A certificate that has been read.
@@ -39,12 +39,6 @@ impl<'a> Certificate<'a> {
     /// Whether the subject is the issuer.
     pub fn is_self_issued(&self) -> bool {
         self.x509.subject().as_raw() == self.x509.issuer().as_raw()
-    }
-
-    /// Whether the certificate is valid at a time.
-    pub fn is_valid_at(&self, time: UnixTime) -> bool {
-        let seconds = i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
-        ASN1Time::from_timestamp(seconds).is_ok_and(|time| self.x509.validity().is_valid_at(time))
     }
 
     /// Whether this may issue certificates: by its constraints, or as a self-issued one of version 1.
@@ -152,19 +146,13 @@ fn mismatch(names: &[String], host: &str) -> String {
     format!("server certificate for \"{first}\"{others} does not match host name \"{host}\"")
 }
 
+/// Whether a certificate's name is that of the host; `*.` stands for one label.
 fn matches(name: &str, host: &str) -> bool {
-    name.eq_ignore_ascii_case(host) || matches_wildcard(name, host)
-}
-
-/// Whether the host is one label followed by what follows the pattern's `*`.
-fn matches_wildcard(pattern: &str, host: &str) -> bool {
-    let Some(suffix) = pattern.strip_prefix('*').filter(|rest| rest.starts_with('.')) else {
-        return false;
+    let is_below = |suffix: &str, (label, rest): (&str, &str)| {
+        !suffix.is_empty() && !label.is_empty() && rest.eq_ignore_ascii_case(suffix)
     };
-    let Some((label, rest)) = host.len().checked_sub(suffix.len()).and_then(|at| host.split_at_checked(at)) else {
-        return false;
-    };
-    suffix.len() > 1 && !label.is_empty() && !label.contains('.') && rest.eq_ignore_ascii_case(suffix)
+    let wildcard = name.strip_prefix("*.").zip(host.split_once('.'));
+    name.eq_ignore_ascii_case(host) || wildcard.is_some_and(|(suffix, host)| is_below(suffix, host))
 }
 
 fn ip_address(bytes: &[u8]) -> Option<IpAddr> {

@@ -3,6 +3,7 @@
 
 use std::fmt::Display;
 use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -15,11 +16,6 @@ use rustls::sign::{CertifiedKey, SigningKey, SingleCertAndKey};
 
 use super::certificate::Certificate;
 use crate::params::{RootCert, SslMode, TlsParams};
-
-/// Why TLS cannot be configured; libpq's sentence where libpq has the same error.
-#[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct TlsError(pub(super) String);
 
 /// What to do without trusted authorities.
 const ROOT_HINT: &str = "Either provide the file, use the system's trusted roots with sslrootcert=system, or change sslmode to disable server certificate verification.";
@@ -36,7 +32,7 @@ pub struct Trust {
 }
 
 /// Loads the authorities and what they have revoked; `None` if there are none and the mode can do without.
-pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, TlsError> {
+pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Option<Trust>, String> {
     let must_verify = tls.mode >= SslMode::VerifyCa;
     let (roots, own, file) = match &tls.root_cert {
         Some(RootCert::System) => (system_roots()?, Vec::new(), None),
@@ -46,11 +42,11 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         }
         Some(RootCert::File(file)) if must_verify => {
             let file = file.display();
-            return Err(TlsError(format!("root certificate file \"{file}\" does not exist\n{ROOT_HINT}")));
+            return Err(format!("root certificate file \"{file}\" does not exist\n{ROOT_HINT}"));
         }
         None if must_verify => {
             let reason = "could not get home directory to locate root certificate file";
-            return Err(TlsError(format!("{reason}\n{ROOT_HINT}")));
+            return Err(format!("{reason}\n{ROOT_HINT}"));
         }
         _ => return Ok(None),
     };
@@ -64,7 +60,7 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
     Ok(Some(Trust { chains, own, revocations }))
 }
 
-fn system_roots() -> Result<RootCertStore, TlsError> {
+fn system_roots() -> Result<RootCertStore, String> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(found.certs);
@@ -73,11 +69,11 @@ fn system_roots() -> Result<RootCertStore, TlsError> {
     }
     let reason = found.errors.first().map(ToString::to_string);
     let reason = reason.unwrap_or_else(|| "no certificate found".to_owned());
-    Err(TlsError(format!("could not load system root certificate paths: {reason}")))
+    Err(format!("could not load system root certificate paths: {reason}"))
 }
 
 /// The certificates of a PEM file, at least one of them usable as an authority.
-fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), TlsError> {
+fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'static>>), String> {
     let own: Vec<CertificateDer<'static>> = read_pem(ROOTS, file)?;
     let mut roots = RootCertStore::empty();
     let (added, _) = roots.add_parsable_certificates(own.iter().cloned());
@@ -88,7 +84,7 @@ fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'stat
 }
 
 /// All lists of revoked certificates; as with libpq, files that do not exist revoke nothing.
-fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'static>>, TlsError> {
+fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
     let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
     if let Some(directory) = tls.crl_dir.as_deref().filter(|path| path.exists()) {
         let failed = |error: std::io::Error| unusable(REVOCATIONS, directory, error);
@@ -105,7 +101,7 @@ fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'stat
 }
 
 /// Reads the client's certificate and key; `None` if the certificate's file does not exist, which libpq takes for having none.
-pub fn load_client_cert(tls: &TlsParams, provider: &CryptoProvider) -> Result<Option<Arc<SingleCertAndKey>>, TlsError> {
+pub fn load_client_cert(tls: &TlsParams, provider: &CryptoProvider) -> Result<Option<Arc<SingleCertAndKey>>, String> {
     let Some(cert) = tls.cert.as_deref().filter(|_| tls.send_cert) else {
         return Ok(None);
     };
@@ -125,44 +121,37 @@ pub fn load_client_cert(tls: &TlsParams, provider: &CryptoProvider) -> Result<Op
     let key = read_key(key_file, provider)?;
     if !belong_together(&chain[0], key.as_ref()) {
         let file = key_file.display();
-        return Err(TlsError(format!("certificate does not match private key file \"{file}\"")));
+        return Err(format!("certificate does not match private key file \"{file}\""));
     }
     let certified = CertifiedKey::new(chain, key);
     Ok(Some(Arc::new(SingleCertAndKey::from(certified))))
 }
 
-fn check_key_file(file: &Path) -> Result<(), TlsError> {
+fn check_key_file(file: &Path) -> Result<(), String> {
     let path = file.display();
     let metadata = std::fs::metadata(file).map_err(|error| match error.kind() {
-        ErrorKind::NotFound => TlsError(format!("certificate present, but not private key file \"{path}\"")),
+        ErrorKind::NotFound => format!("certificate present, but not private key file \"{path}\""),
         _ => unusable("stat private key file", file, error),
     })?;
     if !metadata.is_file() {
-        return Err(TlsError(format!("private key file \"{path}\" is not a regular file")));
+        return Err(format!("private key file \"{path}\" is not a regular file"));
     }
     if open_to_others(&metadata) {
-        return Err(TlsError(format!(
+        return Err(format!(
             "private key file \"{path}\" has group or world access; file must have permissions u=rw (0600) or less if owned by the current user, or permissions u=rw,g=r (0640) or less if owned by root"
-        )));
+        ));
     }
     Ok(())
 }
 
 /// A key that root owns may be readable to its group, as Debian's `ssl-cert` arranges it.
-#[cfg(unix)]
 fn open_to_others(metadata: &std::fs::Metadata) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let forbidden = if metadata.uid() == 0 { 0o037 } else { 0o077 };
     metadata.mode() & forbidden != 0
 }
 
-#[cfg(not(unix))]
-fn open_to_others(_: &std::fs::Metadata) -> bool {
-    false
-}
-
 /// Reads the key, in PEM or, failing that, in DER.
-fn read_key(file: &Path, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, TlsError> {
+fn read_key(file: &Path, provider: &CryptoProvider) -> Result<Arc<dyn SigningKey>, String> {
     let unreadable = |reason: &dyn Display| unusable("load private key file", file, reason);
     let content = std::fs::read(file).map_err(|error| unreadable(&error))?;
     let key = match PrivateKeyDer::from_pem_slice(&content) {
@@ -187,12 +176,12 @@ const REVOCATIONS: &str = "read certificate revocation list";
 const CERTIFICATE: &str = "read certificate file";
 
 /// The error of a file with which something could not be done.
-fn unusable(action: &str, file: &Path, reason: impl Display) -> TlsError {
-    TlsError(format!("could not {action} \"{}\": {reason}", file.display()))
+fn unusable(action: &str, file: &Path, reason: impl Display) -> String {
+    format!("could not {action} \"{}\": {reason}", file.display())
 }
 
 /// All objects of a type in a PEM file.
-fn read_pem<T: PemObject>(action: &str, file: &Path) -> Result<Vec<T>, TlsError> {
+fn read_pem<T: PemObject>(action: &str, file: &Path) -> Result<Vec<T>, String> {
     let objects = T::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
     objects.map_err(|error| unusable(action, file, error))
 }

@@ -13,7 +13,6 @@ use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, SupportedProtocolVersion};
 
 pub use certificate::server_end_point;
-pub use files::TlsError;
 
 use crate::params::{Endpoint, TlsParams, TlsVersion};
 use verifier::Verifier;
@@ -27,8 +26,8 @@ pub const ALPN_PROTOCOL: &[u8] = b"postgresql";
 /// libpq.
 ///
 /// # Errors
-/// [`TlsError`], with libpq's wording, for files that are missing, unsafe or unusable.
-pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
+/// A sentence, with libpq's wording, for files that are missing, unsafe or unusable.
+pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, String> {
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let versions = protocol_versions(tls)?;
     let trust = files::load_trust(tls, &provider)?;
@@ -36,7 +35,7 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
     let verifier = Verifier::new(trust, tls.mode, &provider);
     let builder = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&versions)
-        .map_err(|error| TlsError(format!("could not create SSL context: {error}")))?
+        .map_err(|error| format!("could not create SSL context: {error}"))?
         .dangerous()
         .with_custom_certificate_verifier(Arc::new(verifier));
     let mut config = match client_cert {
@@ -52,10 +51,10 @@ pub fn client_config(tls: &TlsParams) -> Result<Arc<ClientConfig>, TlsError> {
 /// The name to ask for in the handshake, and to verify under `verify-full`.
 ///
 /// # Errors
-/// [`TlsError`] if the host is neither an address nor a possible DNS name.
-pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, TlsError> {
+/// A sentence if the host is neither an address nor a possible DNS name.
+pub fn server_name(endpoint: &Endpoint) -> Result<ServerName<'static>, String> {
     let name = &endpoint.host_name;
-    ServerName::try_from(name.clone()).map_err(|_| TlsError(format!("host name \"{name}\" cannot be used with SSL")))
+    ServerName::try_from(name.clone()).map_err(|_| format!("host name \"{name}\" cannot be used with SSL"))
 }
 
 /// Says why a handshake failed, in libpq's words where it has some.
@@ -67,7 +66,7 @@ pub fn handshake_failure(error: &rustls::Error) -> String {
     }
 }
 
-fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVersion>, TlsError> {
+fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVersion>, String> {
     let known = [(TlsVersion::V1_3, &rustls::version::TLS13), (TlsVersion::V1_2, &rustls::version::TLS12)];
     let versions: Vec<_> = known
         .into_iter()
@@ -76,10 +75,10 @@ fn protocol_versions(tls: &TlsParams) -> Result<Vec<&'static SupportedProtocolVe
         .collect();
     if versions.is_empty() {
         let message = "this client speaks TLSv1.2 and TLSv1.3 only; raise ssl_max_protocol_version";
-        return Err(TlsError(message.to_owned()));
+        return Err(message.to_owned());
     }
     Ok(versions)
 }
 
-#[cfg(all(test, unix))]
+#[cfg(test)]
 mod tests;

@@ -340,8 +340,8 @@ fn versions_of_tls_stay_within_their_bounds() {
     tls.max_version = TlsVersion::V1_2;
     let (client, _) = handshake(&tls, "127.0.0.1", server.serve(None)).unwrap();
     assert_eq!(client.protocol_version(), Some(rustls::ProtocolVersion::TLSv1_2));
-    tls.min_version = TlsVersion::Obsolete;
-    tls.max_version = TlsVersion::Obsolete;
+    tls.min_version = TlsVersion::V1_0;
+    tls.max_version = TlsVersion::V1_1;
     assert_eq!(
         client_config(&tls).unwrap_err().to_string(),
         "this client speaks TLSv1.2 and TLSv1.3 only; raise ssl_max_protocol_version"

@@ -4,6 +4,7 @@ use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, Server
 use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, verify_tls13_signature_with_raw_key};
 use rustls::pki_types::{CertificateDer, ServerName, SubjectPublicKeyInfoDer, UnixTime};
 use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use x509_parser::prelude::ASN1Time;
 
 use super::certificate::Certificate;
 use super::files::Trust;
@@ -142,5 +143,7 @@ fn parse<'a>(der: &'a CertificateDer<'_>) -> Result<Certificate<'a>, Error> {
 }
 
 fn check_time(certificate: &Certificate<'_>, now: UnixTime) -> Result<(), Error> {
-    if certificate.is_valid_at(now) { Ok(()) } else { Err(CertificateError::Expired.into()) }
+    let seconds = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
+    let is_valid = ASN1Time::from_timestamp(seconds).is_ok_and(|now| certificate.x509.validity().is_valid_at(now));
+    if is_valid { Ok(()) } else { Err(CertificateError::Expired.into()) }
 }
