@@ -55,7 +55,7 @@ impl Opening {
         if startup.went_on_without_tls {
             at += 1;
         }
-        let next = next_attempt(&search.route, at, error, startup.is_authenticated());
+        let next = next_attempt(&search.route, at, error, startup.authentication.is_done);
         search.attempt(next, error.sqlstate())
     }
 }

@@ -38,7 +38,7 @@ pub struct Startup {
     target: Arc<Target>,
     attempt: Attempt,
     state: State,
-    authentication: Authentication,
+    pub authentication: Authentication,
     /// Messages for the server that are not yet sent.
     out: Vec<u8>,
     server: ServerInfo,
@@ -108,11 +108,6 @@ impl Startup {
     /// Whether the socket is still connecting.
     pub fn is_connecting(&self) -> bool {
         self.state == State::Connecting
-    }
-
-    /// Whether the server has let us in.
-    pub fn is_authenticated(&self) -> bool {
-        self.authentication.is_done
     }
 
     /// The file that holds the password, if that is what the server rejected.
@@ -239,7 +234,7 @@ impl Startup {
             ConnectionError::LostSync { kind: b'R', .. } => {
                 ConnectionError::Protocol("received invalid authentication request".to_owned())
             }
-            ConnectionError::LostSync { kind, .. } if !self.is_authenticated() => unexpected(kind),
+            ConnectionError::LostSync { kind, .. } if !self.authentication.is_done => unexpected(kind),
             other => other,
         }
     }
@@ -262,7 +257,7 @@ impl Visitor for Startup {
             }
             b'E' => return Err(ConnectionError::Server(Box::new(ServerError::parse(body)))),
             b'v' => {}
-            other if !self.is_authenticated() => return Err(unexpected(other)),
+            other if !self.authentication.is_done => return Err(unexpected(other)),
             b'N' => ServerError::print_notice(body, None),
             b'S' => {
                 let mut fields = body.split(|byte| *byte == 0);

@@ -155,16 +155,12 @@ fn route<'a>(
 ) -> Arc<[Attempt]> {
     let mut attempts = Vec::new();
     for (endpoint, addresses) in places {
+        let attempt = |place, tls| Attempt { endpoint, place, tls };
         match addresses {
-            Err(reason) => attempts.push(Attempt { endpoint, place: Err(reason.clone()), tls: false }),
+            Err(reason) => attempts.push(attempt(Err(reason.clone()), false)),
             Ok(addresses) => {
                 for address in addresses {
-                    let choices = tls_choices(mode, address);
-                    attempts.extend(choices.iter().map(|tls| Attempt {
-                        endpoint,
-                        place: Ok(address.clone()),
-                        tls: *tls,
-                    }));
+                    attempts.extend(tls_choices(mode, address).iter().map(|tls| attempt(Ok(address.clone()), *tls)));
                 }
             }
         }

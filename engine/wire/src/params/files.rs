@@ -46,57 +46,37 @@ fn fill_from_file(file: &Path, service: &str, options: &mut Options) -> Result<b
 
 fn fill_from_text(text: &str, file: &str, service: &str, options: &mut Options) -> Result<bool, String> {
     let mut found = false;
-    for (index, line) in text.lines().enumerate() {
-        let place = (file.to_owned(), index + 1);
+    for (at, line) in (1..).zip(text.lines()) {
         if line.len() >= LINE_BUFFER - 1 {
-            let (file, line) = place;
-            return Err(format!("line {line} too long in service file \"{file}\""));
+            return Err(format!("line {at} too long in service file \"{file}\""));
         }
         let line = line.trim_matches(is_space);
-        if line.is_empty() || line.starts_with('#') {
-            continue;
-        }
         if let Some(header) = line.strip_prefix('[') {
             if found {
                 break;
             }
             found = header.strip_prefix(service).is_some_and(|after| after.starts_with(']'));
-        } else if found {
-            set(line, place, options)?;
+        } else if found && !line.is_empty() && !line.starts_with('#') {
+            let place = format!("in service file \"{file}\", line {at}");
+            match line.split_once('=') {
+                Some(("service", _)) => return Err(format!("nested service specifications not supported {place}")),
+                Some((keyword, _)) if options.get(keyword).is_some() => {}
+                Some((keyword, value)) if is_known(keyword) => options.store(keyword, value)?,
+                _ => return Err(format!("syntax error {place}")),
+            }
         }
     }
     Ok(found)
 }
 
-fn set(line: &str, (file, at): (String, usize), options: &mut Options) -> Result<(), String> {
-    match line.split_once('=') {
-        Some(("service", _)) => {
-            Err(format!("nested service specifications not supported in service file \"{file}\", line {at}"))
-        }
-        Some((keyword, value)) if is_known(keyword) => match options.get(keyword) {
-            Some(_) => Ok(()),
-            None => options.store(keyword, value),
-        },
-        _ => Err(format!("syntax error in service file \"{file}\", line {at}")),
-    }
-}
-
 /// The passwords of one user for one database, wherever they come from.
 pub struct Passwords {
-    source: Source,
+    /// The one for every host, from the connection string, the service or `PGPASSWORD`.
+    given: Option<String>,
+    /// Without that one, the password file and its content.
+    file: Option<(PathBuf, String)>,
     dbname: String,
     user: String,
-}
-
-enum Source {
-    /// One for every host, from the connection string, the service or `PGPASSWORD`.
-    Given(String),
-    /// The content of the password file.
-    File {
-        path: PathBuf,
-        text: String,
-    },
-    Nothing,
 }
 
 impl Passwords {
@@ -110,34 +90,28 @@ impl Passwords {
         env: &dyn Environment,
         warnings: &mut Vec<String>,
     ) -> Self {
-        let source = match non_empty(options.get("password")) {
-            Some(password) => Source::Given(password.to_owned()),
-            None => {
-                let path = match non_empty(options.get("passfile")) {
-                    Some(file) => Some(PathBuf::from(file)),
-                    None => env.home().map(|home| home.join(".pgpass")),
-                };
-                path.and_then(|path| {
-                    let text = read(&path, warnings)?;
-                    Some(Source::File { path, text })
-                })
-                .unwrap_or(Source::Nothing)
-            }
-        };
-        Self { source, dbname: dbname.to_owned(), user: user.to_owned() }
+        let given = non_empty(options.get("password")).map(str::to_owned);
+        let named = non_empty(options.get("passfile")).map(PathBuf::from);
+        let path = named.or_else(|| Some(env.home()?.join(".pgpass"))).filter(|_| given.is_none());
+        let file = path.and_then(|path| {
+            let text = read(&path, warnings)?;
+            Some((path, text))
+        });
+        Self { given, file, dbname: dbname.to_owned(), user: user.to_owned() }
     }
 
     /// The password for a host, named as in the password file: `localhost` for the default socket directory.
     pub fn find(&self, host: &str, port: &str) -> Option<Password> {
-        match &self.source {
-            Source::Given(password) => Some(Password::new(password)),
-            Source::File { path, text } => {
-                Some(Password { text: lookup(text, [host, port, &self.dbname, &self.user])?, file: Some(path.clone()) })
+        let password = match (&self.given, &self.file) {
+            (Some(password), _) => Password::new(password),
+            (None, Some((path, text))) => {
+                let text = lookup(text, [host, port, &self.dbname, &self.user])?;
+                Password { text, file: Some(path.clone()) }
             }
-            Source::Nothing => None,
-        }
+            (None, None) => return None,
+        };
         // An empty password is none: libpq then reports that no password was supplied.
-        .filter(|password| !password.reveal().is_empty())
+        Some(password).filter(|password| !password.reveal().is_empty())
     }
 }
 

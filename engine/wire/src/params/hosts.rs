@@ -44,10 +44,8 @@ pub fn split(options: &Options, env: &dyn Environment) -> Result<Vec<Host>, Stri
         return Err(format!("could not match {ports} port numbers to {count} hosts", ports = ports.len()));
     }
 
-    let item = |list: &Option<Vec<&str>>, index: usize| {
-        let text = list.as_ref().map_or("", |list| list[index]);
-        non_empty(Some(text)).map(str::to_owned)
-    };
+    let item =
+        |list: &Option<Vec<&str>>, index: usize| non_empty(list.as_ref().map(|list| list[index])).map(str::to_owned);
     let host = |index: usize| {
         let port = if ports.len() == 1 { ports[0] } else { ports[index] };
         let port = non_empty(Some(port)).unwrap_or(DEFAULT_PORT).to_owned();

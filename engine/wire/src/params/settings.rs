@@ -44,21 +44,18 @@ pub fn channel_binding(options: &Options) -> Result<ChannelBinding, String> {
 /// Everything about encryption, in the order in which libpq checks it.
 pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String> {
     let mode = ssl_mode(options)?;
-    let mode_text = || options.get("sslmode").unwrap_or("").to_owned();
+    let weak = |with: &str| {
+        let mode = options.get("sslmode").unwrap_or("");
+        format!("weak sslmode \"{mode}\" may not be used with {with}")
+    };
     let negotiation = [("postgres", false), ("direct", true)];
     let direct = one_of(options, "sslnegotiation", &negotiation)?;
     if direct && mode < SslMode::Require {
-        return Err(format!(
-            "weak sslmode \"{}\" may not be used with sslnegotiation=direct (use \"require\", \"verify-ca\", or \"verify-full\")",
-            mode_text()
-        ));
+        return Err(weak("sslnegotiation=direct (use \"require\", \"verify-ca\", or \"verify-full\")"));
     }
     let root_cert = root_cert(options, env);
     if root_cert == Some(RootCert::System) && mode != SslMode::VerifyFull {
-        return Err(format!(
-            "weak sslmode \"{}\" may not be used with sslrootcert=system (use \"verify-full\")",
-            mode_text()
-        ));
+        return Err(weak("sslrootcert=system (use \"verify-full\")"));
     }
     let (min_version, max_version) = tls_versions(options)?;
     let certmode = [("disable", Some(false)), ("allow", Some(true)), ("require", None)];
@@ -67,10 +64,7 @@ pub fn tls(options: &Options, env: &dyn Environment) -> Result<TlsParams, String
 
     let given = |keyword| non_empty(options.get(keyword)).map(PathBuf::from);
     let crl_dir = given("sslcrldir");
-    let crl = given("sslcrl").or_else(|| match crl_dir {
-        Some(_) => None,
-        None => personal_file(env, "root.crl"),
-    });
+    let crl = given("sslcrl").or_else(|| personal_file(env, "root.crl").filter(|_| crl_dir.is_none()));
     Ok(TlsParams {
         mode,
         root_cert,
