@@ -90,6 +90,8 @@ def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
     assert claim.more_s == pytest.approx(claim.more_blocks * 22)
     assert result.sentences[0].startswith("Undecided after 12 blocks: off against on (goodput, ")
     assert f"about {claim.more_blocks} more blocks" in result.sentences[0]
+    command = f"pgtrial run DIRECTORY --blocks {claim.more_blocks}"
+    assert f"would decide if the difference is as estimated ({command})" in result.sentences[0]
     assert "with 0 more only a margin of " in result.sentences[0]
 
 
@@ -149,6 +151,7 @@ class TestWhatCounts:
         assert claim.running == pytest.approx(0.4, abs=0.05)
         assert claim.more_blocks == 4
         assert "needs at least 8 blocks; about 4 more blocks (1min 28s) would decide" in result.sentences[0]
+        assert "--blocks" not in result.sentences[0], "the plan holds them"
 
     def test_a_study_without_any_trial_is_undecided(self):
         result = verdict_of(make_plan(), [])

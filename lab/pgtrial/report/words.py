@@ -101,7 +101,7 @@ def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[st
     parts += [f"{measured_text(claim, plan)}", f"margin {as_written(plan.margin)}", f"scope: {plan.scope}"]
     evidence = ", ".join(parts)
     if claim.verdict == "undecided" and not claim.parts:
-        evidence += f"; {outlook(claim)}"
+        evidence += f"; {outlook(claim, plan)}"
     mean = f"; mean ratio {percent(claim.mean.value, sign=True)}" if claim.mean else ""
     steady = [each for each in result.steadiness if each.arm in pair]
     cells = [cell for cell in result.regimes if cell.arm in pair]
@@ -119,7 +119,7 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
     for part in claim.parts:
         place = before if part.regime == "before" else after
         if part.difference is None:
-            parts.append(f"{place} undecided; {outlook(part)}")
+            parts.append(f"{place} undecided; {outlook(part, plan)}")
             continue
         figures = f"{interval_name(plan)} {interval_text(part.difference)}"
         if part.verdict in ("equivalent", "undecided"):
@@ -127,7 +127,7 @@ def by_regime(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
         said = headline(part, plan)
         if part.verdict in ("equivalent", "undecided"):
             said = said[0].lower() + said[1:]
-        more = f"; {outlook(part)}" if part.verdict == "undecided" else ""
+        more = f"; {outlook(part, plan)}" if part.verdict == "undecided" else ""
         parts.append(f"{place} {said} ({figures}{more})")
     if len(claim.parts) == 1:
         parts.append(f"{after} nothing is known, for {_unsettled(claim, plan, regimes)}")
@@ -162,8 +162,10 @@ def measured_text(claim: Claim, plan: Plan) -> str:
     return f"{plural(claim.blocks, 'block')} of {each}"
 
 
-def outlook(claim: Claim) -> str:
-    """What an undecided claim needs for a decision, and the margin that it has established."""
+def outlook(claim: Claim, plan: Plan) -> str:
+    """What an undecided claim needs for a decision, with the command where all planned blocks are complete; and the
+    margin that it has established.
+    """
     if claim.blocks < claim.fewest_blocks:
         start = f"a verdict on {plural(claim.family, 'claim')} needs at least {claim.fewest_blocks} {claim.unit}s"
     elif claim.more_blocks is None:
@@ -176,6 +178,9 @@ def outlook(claim: Claim) -> str:
         more = (
             f"about {claim.more_blocks} more {claim.unit}{'s' if claim.more_blocks != 1 else ''}{duration} would decide"
         )
+        more += " if the difference is as estimated"
+        if claim.unit == "block" and sum(ratio.counted for ratio in claim.ratios) == plan.end:
+            more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
         start = f"{start}; {more}" if start else more
     if claim.established_margin is not None and claim.established_margin < _TELLING_MARGIN:
         start += f"; with 0 more only a margin of {percent(claim.established_margin)} is established"
