@@ -85,7 +85,8 @@ def _locale(subject: Subject) -> dict[str, Any]:
     providers = {"c": "libc", "i": "icu", "b": "builtin"}
     return {
         "encoding": _setting(subject, "server_encoding"),
-        "locale_provider": providers.get(row.get("datlocprovider", "")),
+        # before 15 a database had no choice
+        "locale_provider": providers.get(row.get("datlocprovider", "c")) if row else None,
         "collate": row.get("datcollate"),
         "ctype": row.get("datctype"),
         "provider_locale": row.get("datlocale") or row.get("daticulocale"),
