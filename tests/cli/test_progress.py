@@ -37,7 +37,7 @@ FOURTH = BlockEnds(
             "off is 3.0% faster (a look, not yet decided)",
         ),
     ],
-    ids=["known", "too early", "decided", "at the end"],
+    ids=["known", "too early", "decided", "no look to come"],
 )
 def test_from_the_fourth_block_on_the_progress_tells_what_the_study_can_find_while_nothing_is_decided(event, told):
     out = io.StringIO()

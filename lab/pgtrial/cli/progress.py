@@ -72,7 +72,7 @@ def running_estimate(event: BlockEnds) -> str:
 
 
 def _by_the_end(event: BlockEnds) -> str:
-    """What the study can still tell, from the fourth block on, while blocks are to come and not all is decided."""
+    """What the study can still tell, from the fourth block on, while a look is to come and not all is decided."""
     told = event.precision
     return in_words(told) if told is not None and event.block + 1 < told.blocks and not event.decided else ""
 

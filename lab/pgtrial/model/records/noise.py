@@ -49,4 +49,4 @@ class Precision(Record):
 
     difference: float = Field(description="The smallest difference that gets a verdict by the end of the plan.")
     margin: float = Field(description="The smallest margin that is established by then if the arms do not differ.")
-    blocks: int = Field(description="Blocks of the plan.")
+    blocks: int = Field(description="Blocks at the last planned look.")
