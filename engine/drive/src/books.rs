@@ -6,7 +6,7 @@ use std::sync::mpsc::Sender;
 
 use crate::client::Client;
 use crate::ledger::log::{End, Entry, FailureKind, TransactionLog};
-use crate::ledger::{ScriptAccount, Tally};
+use crate::ledger::{ScriptAccount, Tally, Turn};
 use crate::outcome::CpuTime;
 use crate::plan::{Plan, ScriptOptions};
 use crate::report::{Report, ThreadTotals};
@@ -21,6 +21,10 @@ pub struct Books<'a> {
     reports: Sender<Report>,
     pub schedule: Schedule,
     pub stretch: Stretch,
+    /// No transaction begins at this time or later: the end of the load or, with slices, of the own one.
+    pub gate: Nanos,
+    /// Only with slices: the clients that take part, and since when so many.
+    taking_part: (u64, Nanos),
     pub tally: Tally,
     pub scripts: Vec<ScriptAccount>,
     log: Option<TransactionLog>,
@@ -34,7 +38,7 @@ impl<'a> Books<'a> {
     /// The books of thread `thread`, which start with this tally.
     pub fn new(plan: &'a Plan, thread: usize, tally: Tally, reports: Sender<Report>) -> io::Result<Self> {
         let options = plan.options();
-        let schedule = Schedule::new(0, plan.warmup, None);
+        let schedule = Schedule::new(0, plan.warmup, None, None);
         let scripts = plan.workload.scripts();
         let sample = &plan.seeds.threads[thread].sample;
         Ok(Self {
@@ -44,12 +48,14 @@ impl<'a> Books<'a> {
             // No stretch ends before the start.
             stretch: Stretch { ends: Nanos::MAX, ..schedule.first() },
             schedule,
+            gate: Nanos::MAX,
+            taking_part: (0, 0),
             is_detailed: tally.pace.is_some()
                 || options.latency_limit.is_some()
                 || options.log.is_some()
                 || options.tries != Some(1)
                 || scripts.len() > 1,
-            tally,
+            tally: Tally { turn: plan.slices.map(|_| Turn::default()), ..tally },
             scripts: scripts.iter().map(|script| ScriptAccount::new(script.commands.len())).collect(),
             log: options.log.as_ref().map(|log| TransactionLog::open(log, thread, sample.clone())).transpose()?,
             totals: ThreadTotals::default(),
@@ -61,6 +67,8 @@ impl<'a> Books<'a> {
     pub fn start(&mut self, schedule: Schedule) {
         self.schedule = schedule;
         self.stretch = schedule.first();
+        // The first slice may be ahead.
+        self.gate = if schedule.slices.is_some() { 0 } else { schedule.end };
         self.totals.reconnect_ns = 0;
         if self.stretch.phase == Phase::Measure {
             self.cpu_at_measure = CpuTime::of_thread();
@@ -86,6 +94,44 @@ impl<'a> Books<'a> {
             }
         }
         self.stretch = next;
+        self.gate = self.schedule.gate(&next);
+    }
+
+    /// With slices: the client takes part from now on, if the own slice has begun and is not over.
+    pub fn join<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+        let Some(slice) = self.stretch.slice.filter(|_| !client.takes_part) else { return };
+        let gate = self.schedule.gate(&self.stretch);
+        if (self.schedule.start + slice.begins..gate).contains(&now) {
+            self.gate = gate;
+            self.count_clients(now);
+            self.taking_part.0 += 1;
+            client.takes_part = true;
+        }
+    }
+
+    /// With slices: the client takes no part from now on.
+    pub fn part<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+        if std::mem::take(&mut client.takes_part) {
+            self.count_clients(now);
+            self.taking_part.0 -= 1;
+        }
+    }
+
+    /// With slices: when a client that may not begin a transaction at `now` may, or the end of the load.
+    pub fn next_slice(&self, now: Nanos) -> Nanos {
+        let own = self.stretch.slice.map(|slice| self.schedule.start + slice.begins);
+        own.filter(|begins| now < *begins).unwrap_or(self.stretch.ends.min(self.schedule.end))
+    }
+
+    /// Adds the time of the clients that take part until `now`.
+    fn count_clients(&mut self, now: Nanos) {
+        let (clients, since) = self.taking_part;
+        // Clients of one round of the event loop may have read the clock in another order.
+        let now = now.max(since);
+        if let Some(turn) = self.tally.turn.as_mut().filter(|_| clients > 0) {
+            turn.add(clients, since - self.schedule.start, now - self.schedule.start);
+        }
+        self.taking_part.1 = now;
     }
 
     /// The thread has ended at `ended`, and left so many clients unfinished.
@@ -192,6 +238,7 @@ impl<'a> Books<'a> {
 
     fn report_stretch(&mut self, ended: Nanos) {
         let stretch = Stretch { ends: ended.max(self.stretch.begins), ..self.stretch };
+        self.count_clients(stretch.ends);
         let empty = self.tally.emptied();
         let tally = Box::new(std::mem::replace(&mut self.tally, empty));
         self.report(Report::Tick { thread: self.thread, stretch, tally });

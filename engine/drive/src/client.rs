@@ -19,6 +19,8 @@ pub struct Client<O> {
     pub status: u8,
     /// Transactions of the measured part so far: committed, failed or skipped.
     pub done: u64,
+    /// Only with slices: whether its time counts now. It does not while it waits for the next slice.
+    pub takes_part: bool,
     pub transaction: Transaction,
     pub own: O,
 }
@@ -54,7 +56,7 @@ pub enum ClientState {
     Idle,
     /// Its connection, or its turn to make one.
     Connecting,
-    /// Its turn, to start its next transaction.
+    /// Its turn, or its engine's, to start its next transaction.
     Yielding,
     /// Its turn, in the middle of a transaction.
     Pausing,
@@ -115,6 +117,7 @@ impl<O: Default> Client<O> {
             state: ClientState::Idle,
             status: b'I',
             done: 0,
+            takes_part: false,
             transaction: Transaction::default(),
             own: O::default(),
         }

@@ -83,8 +83,8 @@ impl Mode for Closed {
 
     #[inline(always)]
     fn next(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) -> bool {
-        if thread.is_done(client, now) {
-            thread.leave(client);
+        if client.done >= thread.mode.transactions || !thread.is_open(now) {
+            thread.hold(client, now);
             return false;
         }
         thread.choose_script(client);
@@ -115,8 +115,8 @@ impl Mode for Closed {
         if thread.unready > 0 {
             thread.unready -= 1;
             client.state = ClientState::Idle;
-        } else if client.own.outage.take().is_some() && thread.is_over(now) {
-            thread.leave(client);
+        } else if client.own.outage.take().is_some() && !thread.is_open(now) {
+            thread.hold(client, now);
         } else {
             thread.note_start(client, now);
             thread.drive(client, now);
@@ -162,7 +162,7 @@ impl Mode for Closed {
     fn due(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) {
         if let Some(outage @ Outage { is_pausing: true, .. }) = &mut client.own.outage {
             outage.is_pausing = false;
-            return thread.connect(client, now);
+            return if thread.is_open(now) { thread.connect(client, now) } else { thread.hold(client, now) };
         }
         if thread.is_over(now) {
             return thread.leave(client);
@@ -195,6 +195,13 @@ impl Mode for Closed {
 }
 
 impl Loop<'_> {
+    /// The client may not begin a transaction: it has done its share, the load is over, or another engine has its slice.
+    #[cold]
+    fn hold(&mut self, client: &mut LoopClient, now: Nanos) {
+        self.books.part(client, now);
+        if self.is_done(client, now) { self.leave(client) } else { self.await_slice(client, now) }
+    }
+
     #[inline]
     fn is_done(&self, client: &LoopClient, now: Nanos) -> bool {
         client.done >= self.mode.transactions || self.is_over(now)

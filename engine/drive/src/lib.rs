@@ -16,6 +16,7 @@ mod pooled;
 mod report;
 mod run;
 mod schedule;
+pub mod slices;
 mod sockets;
 mod staged;
 mod start;

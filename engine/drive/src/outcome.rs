@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use crate::ledger::tasks::Tasks;
 use crate::ledger::{ScriptAccount, Tally};
+use crate::slices::Slice;
 use ground::clock::Phase;
 use wire::error::{ConnectionError, ServerError};
 use wire::{OpenError, StatementError};
@@ -70,6 +71,8 @@ pub struct Tick {
     pub second: u32,
     /// Length of the second: 1, or less for a phase's last.
     pub seconds: f64,
+    /// The engine's slice of the time, if it has slices.
+    pub slice: Option<Slice>,
     pub tally: Tally,
 }
 
@@ -123,7 +126,7 @@ pub struct Outcome {
     /// Time spent on making connections with `--connect`, all clients, seconds.
     pub reconnect_s: f64,
     pub cpu: CpuTime,
-    /// CPU time of the busiest thread as a share of the measured time.
+    /// CPU time of the busiest thread as a share of the measured time; with slices of the time in which a client took part.
     pub busiest_thread: f64,
     /// Clients that had not finished when the run ended.
     pub unfinished: usize,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::ledger::log::LogPlan;
+use crate::slices::Slices;
 use ground::shard::{ClientShare, TaskShare};
 use wire::statement::QueryMode;
 use wire::target::Target;
@@ -19,6 +20,8 @@ pub struct Plan {
     pub part: ClientShare,
     /// When the load begins; `None`: as soon as the clients are ready.
     pub start: Option<StartAt>,
+    /// When this engine's clients act, if it takes turns with others; its load then has a planned start.
+    pub slices: Option<Slices>,
     /// Threads; at most as many as clients.
     pub jobs: usize,
     pub mode: QueryMode,
@@ -148,6 +151,7 @@ impl Plan {
             clients: part.clients(),
             part,
             start: None,
+            slices: None,
             jobs: 1,
             mode: QueryMode::Simple,
             warmup: Duration::ZERO,

@@ -1,7 +1,8 @@
-//! The phases of a run: warm-up, measured part, drain; each cut into seconds.
+//! The phases of a run: warm-up, measured part, drain; each cut into seconds, or with slices into the rounds' own ones.
 
 use std::time::Duration;
 
+use crate::slices::{Slice, Slices};
 use ground::clock::{Nanos, Phase, SECOND, nanos};
 
 /// When the phases begin, nanoseconds of the run's clock.
@@ -11,23 +12,31 @@ pub struct Schedule {
     pub measure: Nanos,
     /// The end of the measured part; `Nanos::MAX` if time does not limit it.
     pub end: Nanos,
+    /// Warm-up and measured part are whole rounds.
+    pub slices: Option<Slices>,
 }
 
 impl Schedule {
     /// A run that starts at `start`.
-    pub fn new(start: Nanos, warmup: Duration, measured: Option<Duration>) -> Self {
+    pub fn new(start: Nanos, warmup: Duration, measured: Option<Duration>, slices: Option<Slices>) -> Self {
         let measure = start + nanos(warmup);
-        Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)) }
+        Self { start, measure, end: measured.map_or(Nanos::MAX, |length| measure + nanos(length)), slices }
     }
 
     /// The first stretch of the run.
     pub fn first(&self) -> Stretch {
+        if let Some(slices) = &self.slices {
+            return self.round(slices, self.start, slices.slice(0));
+        }
         let phase = if self.measure > self.start { Phase::Warmup } else { Phase::Measure };
         self.stretch(phase, self.start, 0)
     }
 
     /// The stretch that follows `stretch`.
     pub fn after(&self, stretch: &Stretch) -> Stretch {
+        if let (Some(slices), Some(slice)) = (&self.slices, stretch.slice) {
+            return self.round(slices, stretch.ends, slices.slice(slice.round + 1));
+        }
         match stretch.phase {
             Phase::Warmup if stretch.ends >= self.measure => self.stretch(Phase::Measure, self.measure, 0),
             Phase::Measure if stretch.ends >= self.end => self.stretch(Phase::Drain, stretch.ends, 0),
@@ -41,11 +50,26 @@ impl Schedule {
             Phase::Measure => self.end,
             Phase::Drain => Nanos::MAX,
         };
-        Stretch { phase, second, begins, ends: limit.min(begins + SECOND) }
+        Stretch { phase, second, begins, ends: limit.min(begins + SECOND), slice: None }
+    }
+
+    /// The stretch of a round: until the next own slice, after the last one until all transactions have ended. So whatever
+    /// overruns a slice is counted with it.
+    fn round(&self, slices: &Slices, begins: Nanos, slice: Slice) -> Stretch {
+        let next = self.start.saturating_add(slices.slice(slice.round + 1).begins);
+        let ends = if next < self.end { next } else { Nanos::MAX };
+        let before = (self.measure - self.start) / slices.round();
+        let (phase, first) = if slice.round < before { (Phase::Warmup, 0) } else { (Phase::Measure, before) };
+        Stretch { phase, second: (slice.round - first) as u32, begins, ends, slice: Some(slice) }
+    }
+
+    /// Until when transactions may begin in this stretch.
+    pub fn gate(&self, stretch: &Stretch) -> Nanos {
+        stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
     }
 }
 
-/// One second of a phase; the last one may be shorter.
+/// One second of a phase; the last one may be shorter. With slices one round of this engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stretch {
     pub phase: Phase,
@@ -53,6 +77,7 @@ pub struct Stretch {
     pub second: u32,
     pub begins: Nanos,
     pub ends: Nanos,
+    pub slice: Option<Slice>,
 }
 
 #[cfg(test)]
@@ -72,7 +97,7 @@ mod tests {
 
     #[test]
     fn phases_are_cut_into_seconds_and_a_rest() {
-        let schedule = Schedule::new(5, Duration::from_millis(1500), Some(Duration::from_secs(2)));
+        let schedule = Schedule::new(5, Duration::from_millis(1500), Some(Duration::from_secs(2)), None);
         let expected = [
             (Phase::Warmup, 0, SECOND),
             (Phase::Warmup, 1, SECOND / 2),
@@ -86,7 +111,25 @@ mod tests {
 
     #[test]
     fn without_limit_and_warm_up_everything_is_measured() {
-        let schedule = Schedule::new(0, Duration::ZERO, None);
+        let schedule = Schedule::new(0, Duration::ZERO, None, None);
         assert!(stretches(schedule, 5).iter().all(|(phase, _, length)| *phase == Phase::Measure && *length == SECOND));
+    }
+
+    #[test]
+    fn with_slices_a_stretch_lasts_until_the_next_own_slice_and_the_last_one_until_the_end_of_its_transactions() {
+        let slices = Slices { length: SECOND, index: 0, of: 2, seed: 0 };
+        let (warmup, measured) = (Duration::from_secs(2), Duration::from_secs(4));
+        let schedule = Schedule::new(7, warmup, Some(measured), Some(slices));
+        let mut stretch = schedule.first();
+        let mut begins = 7;
+        for (round, (phase, second)) in
+            [(Phase::Warmup, 0), (Phase::Measure, 0), (Phase::Measure, 1)].into_iter().enumerate()
+        {
+            let (own, next) = (slices.slice(round as u64), slices.slice(round as u64 + 1));
+            let ends = if round == 2 { Nanos::MAX } else { 7 + next.begins };
+            assert_eq!(stretch, Stretch { phase, second, begins, ends, slice: Some(own) });
+            assert_eq!(schedule.gate(&stretch), 7 + own.ends);
+            (stretch, begins) = (schedule.after(&stretch), ends);
+        }
     }
 }

@@ -75,7 +75,11 @@ impl Mode for Staged {
 
     #[inline]
     fn next(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) -> bool {
-        if thread.is_over(now) || !thread.takes_event() {
+        if !thread.is_open(now) {
+            thread.hold(client, now);
+            return false;
+        }
+        if !thread.takes_event() {
             thread.stop_client(client);
             return false;
         }
@@ -201,11 +205,19 @@ impl StagedThread<'_> {
         is_warmup || self.shared.events.fetch_add(1, Ordering::Relaxed) < events
     }
 
+    /// The client may not begin a transaction: the load is over, or another engine has its slice.
+    #[cold]
+    fn hold(&mut self, client: &mut Caller, now: Nanos) {
+        self.books.part(client, now);
+        if self.is_over(now) { self.stop_client(client) } else { self.await_slice(client, now) }
+    }
+
     /// Begins what a client does after its last transaction.
     fn stop_client(&mut self, client: &mut Caller) {
         client.own.stage = Stage::Stop;
         client.program.stop();
         let now = self.clock.now();
+        self.books.part(client, now);
         self.drive(client, now);
     }
 }

@@ -72,12 +72,21 @@ pub fn start(
                 StartAt::Instant(at) => Some(*at),
                 StartAt::Told => read_start(inbox).map_err(RunError::Start)?,
             };
+            if let (Some(_), Some(late)) =
+                (plan.slices, at.and_then(|at| clock.since_1970(clock.now()).checked_sub(at)))
+            {
+                return Err(RunError::Start(format!(
+                    "the clients were ready {:.3} s after the time to start at, and slices count from it on all engines: \
+                     name a later one",
+                    late.as_secs_f64()
+                )));
+            }
             let Some(at) = at.filter(|at| wait_until_shortly_before(*at, clock, inbox)) else { return Ok(None) };
             Some(at)
         }
     };
     let start = planned.map_or_else(|| clock.now(), |at| clock.at_since_1970(at));
-    let schedule = Schedule::new(start, plan.warmup, plan.duration());
+    let schedule = Schedule::new(start, plan.warmup, plan.duration(), plan.slices);
     for sender in starts {
         sender.send(schedule).map_err(|_| RunError::died())?;
     }

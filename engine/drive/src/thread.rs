@@ -72,6 +72,12 @@ impl<'a, M> Thread<'a, M> {
         now >= self.books.schedule.end
     }
 
+    /// Whether a transaction may begin: the load is not over, and with slices the own one is on.
+    #[inline]
+    pub fn is_open(&self, now: Nanos) -> bool {
+        now < self.books.gate
+    }
+
     /// Has the client's program choose the script of its next transaction.
     #[inline]
     pub fn choose_script<O>(&mut self, client: &mut Client<O>) {
@@ -96,8 +102,17 @@ impl<'a, M> Thread<'a, M> {
         self.timers.add(at, client.index);
     }
 
+    /// Lets a client that may not begin a transaction at `now` wait for its engine's next slice, or for the end.
+    pub fn await_slice<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+        client.state = ClientState::Yielding;
+        self.timers.add(self.books.next_slice(now), client.index);
+    }
+
     /// Ends the client.
     pub fn leave<O>(&mut self, client: &mut Client<O>) {
+        if client.takes_part {
+            self.books.part(client, self.clock.now());
+        }
         client.state = ClientState::Finished;
         client.disconnect();
         self.active -= 1;

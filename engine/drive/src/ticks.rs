@@ -30,6 +30,7 @@ impl Ticks {
             phase: stretch.phase,
             second: stretch.second,
             seconds: 0.0,
+            slice: stretch.slice,
             tally: Tally::default(),
         });
         tick.seconds = tick.seconds.max(seconds(stretch.ends - stretch.begins));
@@ -66,7 +67,7 @@ mod tests {
     use super::*;
 
     fn stretch(phase: Phase, second: u32) -> Stretch {
-        Stretch { phase, second, begins: 0, ends: 1_000_000_000 }
+        Stretch { phase, second, begins: 0, ends: 1_000_000_000, slice: None }
     }
 
     #[test]

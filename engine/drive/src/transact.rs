@@ -40,6 +40,7 @@ impl<M: Mode> Thread<'_, M> {
 
     /// Starts a client's next transaction, unless it has to wait or is done.
     pub fn begin_transaction(&mut self, client: &mut ClientOf<M>, now: Nanos) {
+        self.books.join(client, now);
         if M::next(self, client, now) {
             self.drive(client, now);
         }

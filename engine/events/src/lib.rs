@@ -11,8 +11,8 @@ mod start;
 pub use done::{ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, Script, Tasks, Warning};
 pub use line::{ClientError, Event, Line, Lost, Other, Task, Writer};
 pub use measured::{
-    Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Summary, Tick, Times, add_failures,
+    Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Slice, Summary, Tick, Times, add_failures,
     moments_of,
 };
 pub use measurement::{FloatSums, Measurement};
-pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, timestamp, to_map};
+pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, Slices, timestamp, to_map};

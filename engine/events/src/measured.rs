@@ -190,12 +190,37 @@ pub struct Tick {
     pub phase: Phase,
     /// From 0 in each phase.
     pub second: u32,
-    /// Its length: 1, or less for the last of a phase.
+    /// Its length: 1, or less for the last of a phase. With slices the time until the next own slice.
     pub seconds: f64,
+    /// With slices only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slice: Option<Slice>,
     #[serde(flatten)]
     pub counts: Counts,
     #[serde(flatten)]
     pub times: Times,
+}
+
+/// The slice of a round, as planned and as it was. Times are in seconds since the planned start of the load.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Slice {
+    pub round: u64,
+    pub planned_begin_s: f64,
+    pub planned_end_s: f64,
+    /// When the first client was active, and when the last one; `None` if none was.
+    pub begin_s: Option<f64>,
+    pub end_s: Option<f64>,
+    /// How long clients were active, their sum.
+    pub client_s: f64,
+}
+
+impl Slice {
+    /// Adds what other clients did of the slice.
+    pub fn merge(&mut self, other: &Slice) {
+        self.begin_s = [self.begin_s, other.begin_s].into_iter().flatten().reduce(f64::min);
+        self.end_s = [self.end_s, other.end_s].into_iter().flatten().reduce(f64::max);
+        self.client_s += other.client_s;
+    }
 }
 
 /// A whole phase.
@@ -206,6 +231,9 @@ pub struct Summary {
     pub counts: Counts,
     /// Committed transactions by `duration_s`.
     pub tps: f64,
+    /// With slices: how long clients were active in them, their sum.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub client_s: Option<f64>,
     #[serde(flatten)]
     pub times: Times,
 }

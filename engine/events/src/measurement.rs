@@ -4,7 +4,7 @@ use latency::{Decoder, Latencies, Moments};
 
 use ground::clock::Phase;
 
-use crate::measured::{Counts, Distribution, Extent, PoolTimeouts, Summary, Tick, Times, moments_of};
+use crate::measured::{Counts, Distribution, Extent, PoolTimeouts, Slice, Summary, Tick, Times, moments_of};
 
 /// What ticks and summaries are made of. The optional parts depend on the kind of load; see [`Times`].
 #[derive(Debug, Clone, Default)]
@@ -17,6 +17,8 @@ pub struct Measurement {
     pub queue: Option<Latencies>,
     /// How long tasks waited that got no connection.
     pub timeouts: Option<Moments>,
+    /// The slice that was measured; of several the first, with the sum of all.
+    pub slice: Option<Slice>,
 }
 
 /// Sums that are not whole numbers. Their last digits depend on the order of addition.
@@ -24,6 +26,7 @@ pub struct Measurement {
 pub struct FloatSums {
     moments: Moments,
     timeouts: Option<Moments>,
+    slice: Option<Slice>,
 }
 
 impl Measurement {
@@ -38,7 +41,7 @@ impl Measurement {
                 mine.get_or_insert_default().merge(theirs);
             }
         }
-        self.add_float_sums(&FloatSums { moments: other.moments, timeouts: other.timeouts });
+        self.add_float_sums(&FloatSums { moments: other.moments, timeouts: other.timeouts, slice: other.slice });
     }
 
     /// Adds counts and histograms of a second, and returns the other sums. The error continues a sentence about the event.
@@ -66,7 +69,7 @@ impl Measurement {
         let timeouts = times.pool_timeouts.map(|PoolTimeouts { count, waited_us }| {
             moments_of(count, waited_us.map(|figures| figures.moments(count)))
         });
-        Ok(FloatSums { moments, timeouts: timeouts.transpose()? })
+        Ok(FloatSums { moments, timeouts: timeouts.transpose()?, slice: tick.slice })
     }
 
     /// Adds what [`Self::add_tick`] returned.
@@ -74,6 +77,11 @@ impl Measurement {
         self.moments.merge(&sums.moments);
         if let Some(timeouts) = &sums.timeouts {
             self.timeouts.get_or_insert_default().merge(timeouts);
+        }
+        match (&mut self.slice, &sums.slice) {
+            (Some(mine), Some(theirs)) => mine.merge(theirs),
+            (mine @ None, theirs) => *mine = *theirs,
+            (Some(_), None) => {}
         }
     }
 
@@ -86,13 +94,19 @@ impl Measurement {
 
     /// The event of a second.
     pub fn tick(&self, phase: Phase, second: u32, seconds: f64) -> Tick {
-        Tick { phase, second, seconds, counts: self.counts.clone(), times: self.times() }
+        Tick { phase, second, seconds, slice: self.slice, counts: self.counts.clone(), times: self.times() }
     }
 
     /// The summary of a phase of this length in seconds.
     pub fn summary(&self, duration_s: f64) -> Summary {
         let tps = self.counts.transactions.0 as f64 / duration_s;
-        Summary { duration_s, counts: self.counts.clone(), tps, times: self.times() }
+        Summary {
+            duration_s,
+            counts: self.counts.clone(),
+            tps,
+            client_s: self.slice.map(|slice| slice.client_s),
+            times: self.times(),
+        }
     }
 
     fn times(&self) -> Times {

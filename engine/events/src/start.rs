@@ -46,6 +46,8 @@ pub struct Plan {
     pub shard: Option<Shard>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pools: Option<Pools>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slices: Option<Slices>,
 }
 
 /// The keys of a struct, such as those of a plan in [`Hello`].
@@ -64,6 +66,16 @@ pub struct Shard {
     pub of: u64,
     /// Clients of the whole run.
     pub clients: u64,
+}
+
+/// When the clients act, if the engine takes turns with others.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slices {
+    pub length_s: f64,
+    /// From 1.
+    pub number: u64,
+    pub of: u64,
+    pub seed: String,
 }
 
 /// Applications whose tasks share pools of connections.

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use events::{
     ClientError, ClientUsage, Connected, Count, Counts, Distribution, Done, Drain, Event, Extent, Hello, Line, Lost,
-    MachineShare, PhaseStart, Plan, PoolTimeouts, Pools, Queries, ResponseClasses, ResponseTime, Script, Shard,
-    Summary, Task, Tasks, Tick, Times, Warning, to_map,
+    MachineShare, PhaseStart, Plan, PoolTimeouts, Pools, Queries, ResponseClasses, ResponseTime, Script, Shard, Slice,
+    Slices, Summary, Task, Tasks, Tick, Times, Warning, to_map,
 };
 use ground::clock::Phase;
 use latency::Percentiles;
@@ -17,7 +17,7 @@ const DOCUMENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/engine-e
 const COMMON: [&str; 2] = ["event", "t"];
 
 /// Keys of a tick that a summary has not.
-const POSITION: [&str; 3] = ["phase", "second", "seconds"];
+const POSITION: [&str; 4] = ["phase", "second", "seconds", "slice"];
 
 type Keys = BTreeMap<String, BTreeSet<String>>;
 
@@ -50,7 +50,7 @@ fn times() -> Times {
 }
 
 fn summary() -> Summary {
-    Summary { duration_s: 1.0, counts: counts(Some(Queries::default())), tps: 1.0, times: times() }
+    Summary { duration_s: 1.0, counts: counts(Some(Queries::default())), tps: 1.0, client_s: Some(1.0), times: times() }
 }
 
 fn hello() -> Hello {
@@ -68,6 +68,7 @@ fn hello() -> Hello {
         random_seed: String::new(),
         shard: Some(Shard { number: 1, of: 1, clients: 1 }),
         pools: Some(pools),
+        slices: Some(Slices { length_s: 1.0, number: 1, of: 1, seed: String::new() }),
     };
     Hello {
         protocol: 1,
@@ -141,6 +142,14 @@ fn all_events() -> Vec<Event> {
             phase: Phase::Drain,
             second: 1,
             seconds: 1.0,
+            slice: Some(Slice {
+                round: 1,
+                planned_begin_s: 1.0,
+                planned_end_s: 1.0,
+                begin_s: Some(1.0),
+                end_s: Some(1.0),
+                client_s: 1.0,
+            }),
             counts: counts(Some(Queries::default())),
             times: times(),
         })),
@@ -202,7 +211,8 @@ fn keys_of_types() -> Keys {
     }
     let mut paths = BTreeSet::new();
     add_paths("", &serde_json::to_value(summary()).unwrap(), &mut paths);
-    let of_ticks: BTreeSet<_> = keys["tick"].iter().filter(|key| !POSITION.contains(&key.as_str())).cloned().collect();
+    let of_ticks: BTreeSet<_> =
+        keys["tick"].iter().filter(|key| !POSITION.contains(&key.split('.').next().unwrap())).cloned().collect();
     assert!(paths.is_superset(&of_ticks));
     keys.insert("summary".to_owned(), paths.difference(&of_ticks).cloned().collect());
     keys

@@ -146,8 +146,16 @@ impl Span {
     }
 }
 
+/// The output number `number`, from 0, of splitmix64 with this seed.
+pub fn splitmix64_at(seed: u64, number: u64) -> u64 {
+    splitmix64(&mut seed.wrapping_add(number.wrapping_mul(GOLDEN_GAMMA)))
+}
+
+/// How far splitmix64 steps from one output to the next.
+const GOLDEN_GAMMA: u64 = 0x9E37_79B9_7F4A_7C15;
+
 fn splitmix64(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    *state = state.wrapping_add(GOLDEN_GAMMA);
     let mut value = *state;
     value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
     value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);

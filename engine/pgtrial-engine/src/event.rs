@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
 use drive::ledger::tasks::{Task, Tasks};
-use drive::ledger::{Counts, Failures, Tally};
+use drive::ledger::{Counts, Failures, Tally, Turn};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
+use drive::slices::Slice;
 use drive::{Abortion, Began, Observer, Outcome, Tick};
 use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning, Writer};
 pub use events::{PROTOCOL, timestamp};
@@ -122,7 +123,7 @@ impl<'a> RunEvents<'a> {
     /// The run is over.
     pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) {
         let Some(EventWriter { sections, .. }) = self.writer else { return };
-        let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, sections).summary(seconds));
+        let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, None, sections).summary(seconds));
         let drained = &outcome.drain.counts;
         // With a single script the summaries are the script's.
         let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
@@ -184,7 +185,7 @@ impl Observer for RunEvents<'_> {
         let Some(EventWriter { sections, .. }) = self.writer else { return };
         let tasks = tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks);
         tasks.filter(|task| task.failure.is_some()).for_each(|task| self.write(Event::Task(task_event(task))));
-        let event = measurement(&tick.tally, sections).tick(tick.phase, tick.second, tick.seconds);
+        let event = measurement(&tick.tally, tick.slice, sections).tick(tick.phase, tick.second, tick.seconds);
         self.write(Event::Tick(Box::new(event)));
     }
 
@@ -220,6 +221,12 @@ fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
         random_seed: hello.seed.to_string(),
         shard: shard.is_part().then_some(events::Shard { number, of: shard.of as u64, clients: whole as u64 }),
         pools: plan.pools().map(pools_event),
+        slices: plan.slices.map(|slices| events::Slices {
+            length_s: seconds(slices.length),
+            number: slices.index as u64 + 1,
+            of: slices.of as u64,
+            seed: slices.seed.to_string(),
+        }),
     }
 }
 
@@ -278,7 +285,7 @@ fn script_event(whole: &Counts) -> events::Script {
 }
 
 /// A second or a phase. Parts of the load without transactions are there, and empty.
-fn measurement(tally: &Tally, sections: Sections) -> Measurement {
+fn measurement(tally: &Tally, slice: Option<Slice>, sections: Sections) -> Measurement {
     let mut measurement = Measurement {
         counts: counts(&tally.counts),
         moments: tally.counts.moments,
@@ -295,7 +302,20 @@ fn measurement(tally: &Tally, sections: Sections) -> Measurement {
         (measurement.service, measurement.queue) = (Some(pooled.service), Some(pooled.queue));
         measurement.timeouts = Some(pooled.timeouts);
     }
+    measurement.slice = tally.turn.as_ref().map(|turn| slice_event(slice.unwrap_or_default(), turn));
     measurement
+}
+
+/// What became of a slice.
+fn slice_event(slice: Slice, turn: &Turn) -> events::Slice {
+    events::Slice {
+        round: slice.round,
+        planned_begin_s: seconds(slice.begins),
+        planned_end_s: seconds(slice.ends),
+        begin_s: turn.span.map(|(begin, _)| seconds(begin)),
+        end_s: turn.span.map(|(_, end)| seconds(end)),
+        client_s: seconds(turn.client_ns),
+    }
 }
 
 fn tasks_event(tasks: &Tasks) -> events::Tasks {

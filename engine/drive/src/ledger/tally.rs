@@ -1,5 +1,6 @@
 //! What happened in a stretch of time: counts, latencies, and what only some modes count.
 
+use ground::clock::{Nanos, seconds};
 use latency::Latencies;
 
 use super::clients::PerClient;
@@ -18,6 +19,30 @@ pub struct Tally {
     pub pooled: Option<Box<Pooled>>,
     /// Only in a staged run.
     pub clients: PerClient,
+    /// Only with slices.
+    pub turn: Option<Turn>,
+}
+
+/// How long clients took part. Times count from the start of the load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Turn {
+    /// The sum over the clients.
+    pub client_ns: Nanos,
+    /// The first and the last moment at which some client took part.
+    pub span: Option<(Nanos, Nanos)>,
+}
+
+impl Turn {
+    /// So many clients took part from `from` until `to`.
+    pub fn add(&mut self, clients: u64, from: Nanos, to: Nanos) {
+        self.merge(&Turn { client_ns: clients * (to - from), span: Some((from, to)) });
+    }
+
+    fn merge(&mut self, other: &Turn) {
+        self.client_ns += other.client_ns;
+        let spans = [self.span, other.span].into_iter().flatten();
+        self.span = spans.reduce(|(from, to), (began, ended)| (from.min(began), to.max(ended)));
+    }
 }
 
 /// How a load with a rate kept to its schedule.
@@ -37,7 +62,12 @@ pub struct Pace {
 impl Tally {
     /// An empty tally that counts the same.
     pub(crate) fn emptied(&self) -> Self {
-        Self { pace: self.pace.as_ref().map(|_| Box::default()), clients: self.clients.emptied(), ..Self::default() }
+        Self {
+            pace: self.pace.as_ref().map(|_| Box::default()),
+            clients: self.clients.emptied(),
+            turn: self.turn.map(|_| Turn::default()),
+            ..Self::default()
+        }
     }
 
     /// Counts one committed transaction.
@@ -46,6 +76,11 @@ impl Tally {
         // A signed conversion is one instruction, and no latency needs the 64th bit.
         self.counts.moments.add(latency_ns as i64 as f64 / 1000.0);
         self.latencies.record(latency_ns);
+    }
+
+    /// With slices: how long one of so many clients took part on average, seconds.
+    pub fn turn_s(&self, clients: usize) -> Option<f64> {
+        self.turn.map(|turn| seconds(turn.client_ns) / clients as f64)
     }
 
     /// Adds another stretch.
@@ -60,6 +95,9 @@ impl Tally {
             mine.oversleeps.merge(&theirs.oversleeps);
             mine.backlog += theirs.backlog;
             mine.busy += theirs.busy;
+        }
+        if let Some(theirs) = &other.turn {
+            self.turn.get_or_insert_default().merge(theirs);
         }
         if let Some(theirs) = &other.pooled {
             self.pooled.get_or_insert_default().merge(theirs);

@@ -10,7 +10,7 @@ fn json_of(event: impl serde::Serialize) -> Value {
 }
 
 fn summary(tally: &Tally, sections: Sections) -> Value {
-    json_of(measurement(tally, sections).summary(1.0))
+    json_of(measurement(tally, None, sections).summary(1.0))
 }
 
 #[test]

@@ -1,6 +1,14 @@
-//! `--shard`: the option of runs that several engines share. Each error is one sentence.
+//! The options of runs in which several engines take part: `--shard`, for parts of one run, and `--slice`, for runs that
+//! take turns. Each error is one sentence.
 
+use std::time::Duration;
+
+use drive::slices::{SHORTEST, Slices};
+use ground::clock::{Nanos, SECOND, nanos, seconds};
 use ground::shard::Shard;
+
+/// The longest slice.
+const LONGEST: Duration = Duration::from_secs(3600);
 
 /// The error where each engine would have a seed of its own; `option` sets the seed.
 pub fn needs_seed(option: &str) -> String {
@@ -9,15 +17,19 @@ pub fn needs_seed(option: &str) -> String {
 
 /// `I/N`, from 1.
 pub fn shard(text: &str) -> Result<Shard, String> {
-    let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| *number > 0);
-    let parts = text.trim().split_once('/').and_then(|(index, of)| Some((number(index)?, number(of)?)));
-    match parts {
-        Some((index, of)) if index <= of => Ok(Shard { index: index - 1, of }),
-        _ => Err(format!(
+    part(text).ok_or_else(|| {
+        format!(
             "invalid value \"{text}\" for option --shard: it takes I/N, the number of the shard and that of all, such as \
              2/4 for the second of four"
-        )),
-    }
+        )
+    })
+}
+
+fn part(text: &str) -> Option<Shard> {
+    let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| *number > 0);
+    let (index, of) = text.trim().split_once('/')?;
+    let (index, of) = (number(index)?, number(of)?);
+    (index <= of).then(|| Shard { index: index - 1, of })
 }
 
 /// Rejects a shard if some engine would have none of the `total` things that are shared out; `what` names them.
@@ -29,9 +41,169 @@ pub fn check_enough(shard: Shard, total: usize, what: &str) -> Result<(), String
     Err(format!("--shard={shard}: {total} {what} cannot be shared out among {of} shards, each needs one at least"))
 }
 
+/// The values of the options of slices.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SliceOptions {
+    pub length: Option<Nanos>,
+    pub part: Option<Shard>,
+    pub seed: Option<u64>,
+}
+
+/// A part of the load whose length an option sets, in whole units.
+pub struct Length {
+    pub option: &'static str,
+    pub time: Duration,
+    pub unit: Nanos,
+}
+
+/// `--slice`: a number with its unit.
+pub fn slice_length(text: &str) -> Result<Nanos, String> {
+    let scale = |number: &str, unit: f64| Some(number.trim().parse::<f64>().ok()? * unit);
+    let trimmed = text.trim();
+    let found = match (trimmed.strip_suffix("ms"), trimmed.strip_suffix('s')) {
+        (Some(number), _) => scale(number, 1e6),
+        (None, Some(number)) => scale(number, 1e9),
+        (None, None) => None,
+    };
+    let length = found.filter(|length| length.is_finite()).ok_or_else(|| {
+        format!("invalid value \"{text}\" for option --slice: it takes a time with its unit, such as 250ms or 1s")
+    })?;
+    let (shortest, longest) = (nanos(SHORTEST), nanos(LONGEST));
+    if (shortest as f64..=longest as f64).contains(&length) {
+        return Ok(length as Nanos);
+    }
+    let (shortest, longest) = (SHORTEST.as_millis(), LONGEST.as_secs());
+    Err(format!("--slice={trimmed}: a slice takes {shortest} ms to {longest} s, shorter ones would be mostly overrun"))
+}
+
+/// `--slice-of`.
+pub fn slice_part(text: &str) -> Result<Shard, String> {
+    part(text).ok_or_else(|| {
+        format!(
+            "invalid value \"{text}\" for option --slice-of: it takes I/N, the number of this engine and that of all, \
+             such as 1/2 for the first of two"
+        )
+    })
+}
+
+/// `--slice-seed`.
+pub fn slice_seed(text: &str) -> Result<u64, String> {
+    text.trim().parse().map_err(|_| {
+        format!("invalid value \"{text}\" for option --slice-seed: it takes a whole number from 0 to {}", u64::MAX)
+    })
+}
+
+impl SliceOptions {
+    /// The slices of a load with these parts, if the options ask for some.
+    pub fn settle(&self, has_start: bool, lengths: &[Length]) -> Result<Option<Slices>, String> {
+        let given = [
+            ("--slice", self.length.is_some()),
+            ("--slice-of", self.part.is_some()),
+            ("--slice-seed", self.seed.is_some()),
+            ("--start-at", has_start),
+        ];
+        if given[..3].iter().all(|(_, is_given)| !is_given) {
+            return Ok(None);
+        }
+        let (Some(length), Some(Shard { index, of }), Some(seed), true) =
+            (self.length, self.part, self.seed, has_start)
+        else {
+            let missing: Vec<_> = given.iter().filter(|(_, is_given)| !is_given).map(|(option, _)| *option).collect();
+            return Err(format!(
+                "slices need --slice, --slice-of, --slice-seed and --start-at together: {} missing",
+                missing.join(", ")
+            ));
+        };
+        let slices = Slices { length, index, of, seed };
+        lengths.iter().try_for_each(|length| check_length(&slices, length))?;
+        Ok(Some(slices))
+    }
+}
+
+/// Rejects a part of the load that is not whole rounds.
+fn check_length(slices: &Slices, length: &Length) -> Result<(), String> {
+    let (round, time) = (slices.round(), nanos(length.time));
+    if time % round == 0 {
+        return Ok(());
+    }
+    let step = round.saturating_mul(length.unit / greatest_common_divisor(round, length.unit));
+    let nearest = ((time + step / 2) / step).max(1) * step;
+    Err(format!(
+        "{}={} is not a whole number of rounds, each {} slices of {} s: the nearest is {}",
+        length.option,
+        seconds(time),
+        slices.of,
+        seconds(slices.length),
+        seconds(nearest),
+    ))
+}
+
+fn greatest_common_divisor(one: Nanos, other: Nanos) -> Nanos {
+    if other == 0 { one } else { greatest_common_divisor(other, one % other) }
+}
+
+/// The unit of options in whole seconds.
+pub const WHOLE_SECONDS: Nanos = SECOND;
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn settled(length: &str, part: &str, warmup: u64, time: u64) -> Result<Option<Slices>, String> {
+        let options = SliceOptions {
+            length: Some(slice_length(length)?),
+            part: Some(slice_part(part)?),
+            seed: Some(slice_seed("7")?),
+        };
+        let length = |option, time, unit| Length { option, time: Duration::from_millis(time), unit };
+        options.settle(true, &[length("--warmup", warmup, 1), length("-T", time, WHOLE_SECONDS)])
+    }
+
+    #[test]
+    fn slices_are_part_of_rounds_and_these_of_the_load() {
+        let slices = settled("250ms", "2/4", 1000, 5000).unwrap().unwrap();
+        assert_eq!(slices, Slices { length: 250_000_000, index: 1, of: 4, seed: 7 });
+        assert_eq!(settled("0.01s", "1/1", 0, 1000).unwrap().unwrap().length, 10_000_000);
+        for (length, part, message) in [
+            ("250ms", "1/3", "-T=5 is not a whole number of rounds, each 3 slices of 0.25 s: the nearest is 6"),
+            ("100s", "1/1", "-T=5 is not a whole number of rounds, each 1 slices of 100 s: the nearest is 100"),
+            ("9ms", "1/2", "--slice=9ms: a slice takes 10 ms to 3600 s, shorter ones would be mostly overrun"),
+            (
+                "250",
+                "1/2",
+                "invalid value \"250\" for option --slice: it takes a time with its unit, such as 250ms or 1s",
+            ),
+            (
+                "nans",
+                "1/2",
+                "invalid value \"nans\" for option --slice: it takes a time with its unit, such as 250ms or 1s",
+            ),
+            (
+                "1s",
+                "3/2",
+                "invalid value \"3/2\" for option --slice-of: it takes I/N, the number of this engine and that of all, \
+                 such as 1/2 for the first of two",
+            ),
+        ] {
+            assert_eq!(settled(length, part, 0, 5000).unwrap_err(), message);
+        }
+        let refused = settled("250ms", "1/2", 700, 5000).unwrap_err();
+        assert_eq!(
+            refused,
+            "--warmup=0.7 is not a whole number of rounds, each 2 slices of 0.25 s: the nearest is 0.5"
+        );
+    }
+
+    #[test]
+    fn the_options_of_slices_come_together() {
+        let only = SliceOptions { seed: Some(1), ..SliceOptions::default() };
+        assert_eq!(
+            only.settle(false, &[]).unwrap_err(),
+            "slices need --slice, --slice-of, --slice-seed and --start-at together: --slice, --slice-of, --start-at missing"
+        );
+        assert_eq!(SliceOptions::default().settle(true, &[]), Ok(None));
+        assert!(slice_seed("-1").unwrap_err().contains("a whole number from 0 to 18446744073709551615"));
+    }
 
     #[test]
     fn a_shard_is_one_of_several() {

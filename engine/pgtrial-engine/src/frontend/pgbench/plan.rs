@@ -71,6 +71,7 @@ pub fn plan(
     };
     Plan {
         start: options.start,
+        slices: options.slices,
         jobs: options.jobs,
         mode: options.mode,
         warmup: options.warmup,

@@ -11,6 +11,8 @@ use drive::Outcome;
 use drive::ledger::tasks::Tasks;
 use drive::ledger::{Account, Counts, Tally};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
+use drive::slices::Slices;
+use ground::clock::seconds;
 use ground::shard::ClientShare;
 use latency::{Latencies, Moments};
 use workload::ScriptInfo;
@@ -78,6 +80,10 @@ impl Report<'_> {
             Some(pools) => writeln!(out, "number of applications: {}", pools.apps)?,
             None => writeln!(out, "number of clients: {}", self.plan.clients)?,
         }
+        if let Some(Slices { length, index, of, .. }) = self.plan.slices {
+            let (number, ms) = (index + 1, seconds(length) * 1000.0);
+            writeln!(out, "slices: engine {number} of {of}, {ms} ms each; tps is by the time of the clients in them")?;
+        }
         writeln!(out, "number of threads: {}", self.plan.jobs)?;
         if let Some(tries) = self.plan.options().tries {
             writeln!(out, "maximum number of tries: {tries}")?;
@@ -114,7 +120,8 @@ impl Report<'_> {
     fn write_warmup(&mut self) -> Result {
         let (seconds, transactions) = (self.outcome.warmup_s, self.outcome.warmup.counts.transactions());
         // A run may be interrupted before its load begins.
-        let tps = if seconds > 0.0 { transactions as f64 / seconds } else { 0.0 };
+        let loaded = self.outcome.warmup.turn_s(self.plan.clients).unwrap_or(seconds);
+        let tps = if loaded > 0.0 { transactions as f64 / loaded } else { 0.0 };
         writeln!(self.out, "warm-up: {seconds:.1} s, {transactions} transactions, {tps:.6} tps, not in these results")
     }
 
@@ -154,6 +161,11 @@ impl Report<'_> {
         )
     }
 
+    /// The time in which all clients together did what is reported.
+    fn seconds(&self) -> f64 {
+        self.total.turn_s(self.plan.clients).unwrap_or(self.outcome.elapsed_s)
+    }
+
     fn write_latency(&mut self) -> Result {
         let throttled = self.plan.interval().is_some();
         if throttled
@@ -164,7 +176,7 @@ impl Report<'_> {
             self.write_moments("", &self.total.counts.moments.clone())?;
         } else {
             // Without measurements pgbench computes the average from the run time, and prints no deviation.
-            let spent = self.outcome.elapsed_s * 1000.0 * self.plan.clients as f64;
+            let spent = self.seconds() * 1000.0 * self.plan.clients as f64;
             let average = spent / all(&self.total.counts) as f64;
             let note = if self.total.counts.failed() > 0 { " (including failures)" } else { "" };
             writeln!(self.out, "latency average = {average:.3} ms{note}")?;
@@ -197,7 +209,7 @@ impl Report<'_> {
 
     fn write_speed(&mut self) -> Result {
         let counts = &self.total.counts;
-        let tps = counts.transactions() as f64 / self.outcome.elapsed_s;
+        let tps = counts.transactions() as f64 / self.seconds();
         if self.plan.pools().is_some() {
             return writeln!(self.out, "tps = {tps:.6} (including connection times)");
         }
@@ -242,7 +254,7 @@ impl Report<'_> {
         writeln!(self.out, " - {executed} transactions ({percent:.1}% of total)")?;
         if executed > 0 {
             let committed = counts.transactions();
-            let tps = committed as f64 / self.outcome.elapsed_s;
+            let tps = committed as f64 / self.seconds();
             writeln!(self.out, " - number of transactions actually processed: {committed} (tps = {tps:.6})")?;
             self.write_failures(" - ", counts)?;
             self.write_skipped(" - ", counts)?;

@@ -5,8 +5,11 @@ use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use super::log::SysbenchError;
+use super::report::options::ReportOptions;
 use crate::frontend::sharing;
+use crate::frontend::sharing::{Length, SliceOptions, WHOLE_SECONDS};
 use drive::plan::{Load, Plan, StagedPlan, StartAt};
+use drive::slices::Slices;
 use ground::shard::{ClientShare, Shard};
 use wire::params;
 use wire::params::{Given, Password, ProcessEnvironment};
@@ -58,13 +61,51 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     let (events, time) = (count(settings, "events"), seconds("time"));
     let rate = settings.double("rate");
     let start = settings.text("start_at").map(StartAt::read).transpose().map_err(SysbenchError::fatal)?;
+    let slices = slices(settings, start.is_some(), seconds("warmup_time"), time)?;
     let total = (events > 0).then(|| command.part.transactions(events));
     let load = StagedPlan {
         events: total,
         time: (!time.is_zero()).then_some(time),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
     };
-    Ok(Plan { warmup: seconds("warmup_time"), exit_on_abort: true, start, load: Load::Staged(load), ..command })
+    Ok(Plan { warmup: seconds("warmup_time"), exit_on_abort: true, start, slices, load: Load::Staged(load), ..command })
+}
+
+/// Options that have no meaning with slices, and why.
+const EXCLUDED: [(&str, &str); 4] = [
+    ("rate", "starts are scheduled for the whole time"),
+    ("report-interval", "slices take the place of its seconds, and --jsonl tells of them"),
+    ("report-checkpoints", "slices take the place of its seconds, and --jsonl tells of them"),
+    ("forced-shutdown", "what overruns a slice is finished"),
+];
+
+/// The engine's slices; warm-up and measured part are whole rounds of them.
+fn slices(
+    settings: &Settings,
+    has_start: bool,
+    warmup: Duration,
+    time: Duration,
+) -> Result<Option<Slices>, SysbenchError> {
+    let text = |name| settings.text(name);
+    let options = || {
+        Ok::<_, String>(SliceOptions {
+            length: text("slice").map(sharing::slice_length).transpose()?,
+            part: text("slice_of").map(sharing::slice_part).transpose()?,
+            seed: text("slice_seed").map(sharing::slice_seed).transpose()?,
+        })
+    };
+    let length = |option, time| Length { option, time, unit: WHOLE_SECONDS };
+    let lengths = [length("--warmup-time", warmup), length("--time", time)];
+    let slices = options().and_then(|options| options.settle(has_start, &lengths)).map_err(SysbenchError::fatal)?;
+    let report = ReportOptions::read(settings);
+    let is_given = [report.paced, report.interval.is_some(), !report.checkpoints.is_empty(), report.grace.is_some()];
+    let excluded = EXCLUDED.iter().zip(is_given).find(|(_, is_given)| *is_given && slices.is_some());
+    match excluded {
+        Some(((option, reason), _)) => {
+            Err(SysbenchError::fatal(format_args!("--{option} cannot be combined with --slice: {reason}")))
+        }
+        None => Ok(slices),
+    }
 }
 
 /// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.

@@ -1,25 +1,28 @@
 //! The options together: defaults that depend on others, and options that contradict each other, in pgbench's order.
 
+use std::time::Duration;
+
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::sections::Mode;
 use super::table::{Initialization, OPTIONS, Options, Row};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
-use crate::frontend::sharing::{check_enough, needs_seed};
+use crate::frontend::sharing::{Length, WHOLE_SECONDS, check_enough, needs_seed};
 use drive::plan::StartAt;
 use ground::options::Argument;
 use ground::shard::ClientShare;
 use tables::PartitionMethod;
 
 /// Options that have no meaning where tasks share pools, and why.
-const EXCLUDED: [(&str, &str); 9] = [
+const EXCLUDED: [(&str, &str); 10] = [
     ("client", "the pools say how many connections there are"),
     ("connect", "a pool keeps its connections"),
     ("transactions", "--tasks says how many there are"),
     ("time", "--tasks says how many there are"),
     ("rate", "--arrival says when they start"),
     ("warmup", "all tasks count"),
+    ("slice", "tasks arrive when they do"),
     ("log", "a log of tasks is written by \"pgtrial-engine tasks --csv\""),
     ("exit-on-abort", "a task that fails gives no client up"),
     ("wait-for-server", "a pool replaces what breaks, and tasks wait as --pool-timeout says"),
@@ -48,6 +51,7 @@ pub fn settle(options: &mut Options, given: &[&Row], positional: Vec<String>) ->
         options.init.tables.shard = options.shard;
         settle_initialization(&mut options.init, options.no_vacuum)
     } else {
+        settle_slices(options)?;
         contradiction(options).map_or(Ok(()), |message| Err(Failure::error(message)))
     }
 }
@@ -85,6 +89,25 @@ pub fn settle_share(options: &mut Options, given: &[&Row]) -> Result<(), Failure
     }
     options.jobs = options.jobs.min(options.part.clients());
     reserve_files(options.part.clients() as u64)
+}
+
+/// Warm-up and measured part are whole rounds of slices.
+fn settle_slices(options: &mut Options) -> Result<(), Failure> {
+    let warmup = Length { option: "--warmup", time: options.warmup, unit: 1 };
+    let measured = options.duration.map(|seconds| Duration::from_secs(seconds.into()));
+    let measured = Length { option: "-T", time: measured.unwrap_or_default(), unit: WHOLE_SECONDS };
+    options.slices = options.slicing.settle(options.start.is_some(), &[warmup, measured])?;
+    if options.slices.is_some() && options.interval.is_some() {
+        return Err(Failure::error(
+            "-R/--rate cannot be combined with --slice: starts are scheduled for the whole time",
+        ));
+    }
+    if options.slices.is_some() && options.output.progress.is_some() {
+        return Err(Failure::error(
+            "-P/--progress cannot be combined with --slice: slices take the place of its seconds, and --events tells of them",
+        ));
+    }
+    Ok(())
 }
 
 /// The pools take the place of clients.
@@ -194,8 +217,6 @@ fn contradiction(options: &Options) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::super::reader::parse;
     use super::*;
     use ground::options::Stop;
@@ -292,6 +313,20 @@ mod tests {
                 "--shard needs --random-seed with a number, the same for all shards of the run: they draw from one seed",
             ),
             ("--progress-timestamp", "--progress-timestamp is allowed only under --progress"),
+            (
+                "--slice 1s --slice-of 1/2",
+                "slices need --slice, --slice-of, --slice-seed and --start-at together: --slice-seed, --start-at missing",
+            ),
+            (
+                "--slice 250ms --slice-of 1/3 --slice-seed 1 --start-at 0 -T 4",
+                "-T=4 is not a whole number of rounds, each 3 slices of 0.25 s: the nearest is 3",
+            ),
+            (
+                "--slice 250ms --slice-of 1/2 --slice-seed 1 --start-at 0 -T 4 -P 1",
+                "-P/--progress cannot be combined with --slice: slices take the place of its seconds, and --events tells of \
+                 them",
+            ),
+            ("--slice 1s --pool 1 --tasks 1", "--slice cannot be combined with --pool: tasks arrive when they do"),
             (
                 "--max-tries 0",
                 "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",

@@ -12,7 +12,10 @@ use super::values::*;
 use crate::event::Events;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
+use crate::frontend::sharing;
+use crate::frontend::sharing::SliceOptions;
 use drive::plan::{PoolPlan, ScriptOptions, StartAt};
+use drive::slices::Slices;
 use ground::options::{OptionRow, Stop, set};
 use ground::shard::{ClientShare, Shard};
 use tables::{InitOptions, PartitionMethod};
@@ -57,6 +60,7 @@ pub struct Options {
     pub is_seeded: bool,
     pub shard: Shard,
     pub start: Option<StartAt>,
+    pub slicing: SliceOptions,
     pub pooling: Pooling,
 
     pub log: LogOptions,
@@ -67,6 +71,8 @@ pub struct Options {
     pub part: ClientShare,
     /// Follows from `pooling` and the shard.
     pub pools: Option<PoolPlan>,
+    /// Follows from `slicing`.
+    pub slices: Option<Slices>,
 }
 
 /// What `-i` does.
@@ -280,6 +286,17 @@ pub const OPTIONS: &[Row] = &[
         "run part I of N (from 1) of the run that the other options say,\n\
          which N engines share; -j is each engine's own; with -i -I g\n\
          load part I of N of the rows into tables that are there"),
+    Row::value("--slice=TIME", Added(Mode::Benchmarking),
+        "take turns with other engines, in slices of this length, such\n\
+         as 250ms; with --slice-of, --slice-seed and --start-at",
+        |o, v| set(&mut o.slicing.length, sharing::slice_length(v.text))),
+    Row::value("--slice-of=I/N", Added(Mode::Benchmarking),
+        "be number I (from 1) of N engines that take turns",
+        |o, v| set(&mut o.slicing.part, sharing::slice_part(v.text))),
+    Row::value("--slice-seed=NUM", Added(Mode::Benchmarking),
+        "draw the order of each round of turns from this seed, the\n\
+         same for all of them",
+        |o, v| set(&mut o.slicing.seed, sharing::slice_seed(v.text))),
     start_at(Added(Mode::Benchmarking),
         "begin at this time, Unix seconds with decimals, at most 60 s\n\
          ahead; with \"-\" at the one that is read as a line from\n\

@@ -162,20 +162,29 @@ pub const OPTIONS: &[SysbenchOption] = &[
             wrong.map_or(Ok(()), |item| Err(invalid_text("percentiles", &item)))
         }),
     option(Own, "shard", Text, None, "run part I of N, written I/N from 1, of the run that the other options say, which N engines share; --jobs is each engine's own",
-        |checks, option| match checks.text(option)? {
-            Some(text) => sharing::shard(&text).map(drop).map_err(SysbenchError::fatal),
-            None => Ok(()),
-        }),
+        |checks, option| check_text(checks, option, |text| sharing::shard(text).map(drop))),
+    option(Own, "slice", Text, None, "take turns with other engines, in slices of this length, such as 250ms; with --slice-of, --slice-seed and --start-at",
+        |checks, option| check_text(checks, option, |text| sharing::slice_length(text).map(drop))),
+    option(Own, "slice-of", Text, None, "be number I of N engines that take turns, written I/N from 1",
+        |checks, option| check_text(checks, option, |text| sharing::slice_part(text).map(drop))),
+    option(Own, "slice-seed", Text, None, "draw the order of each round of turns from this number, the same for all of them",
+        |checks, option| check_text(checks, option, |text| sharing::slice_seed(text).map(drop))),
     option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready",
-        |checks, option| match checks.text(option)? {
-            Some(text) => StartAt::read(&text).map(drop).map_err(SysbenchError::fatal),
-            None => Ok(()),
-        }),
+        |checks, option| check_text(checks, option, |text| StartAt::read(text).map(drop))),
 ];
 
 /// The option of this name, in which dashes and underscores are the same.
 pub fn find(name: &str) -> Option<&'static SysbenchOption> {
     OPTIONS.iter().find(|known| same_name(known.name, name))
+}
+
+/// Any text that `read` takes, if there is one.
+fn check_text(
+    checks: &mut Checks<'_>,
+    option: &SysbenchOption,
+    read: fn(&str) -> Result<(), String>,
+) -> Result<(), SysbenchError> {
+    checks.text(option)?.map_or(Ok(()), |text| read(&text).map_err(SysbenchError::fatal))
 }
 
 /// Whether `--forced-shutdown` may have this value: `off`, seconds, or a percentage of `--time`.

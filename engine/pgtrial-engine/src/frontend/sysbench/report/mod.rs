@@ -3,7 +3,7 @@
 mod histogram;
 mod init_timeout;
 mod observer;
-mod options;
+pub mod options;
 pub mod run;
 mod statistics;
 #[cfg(test)]

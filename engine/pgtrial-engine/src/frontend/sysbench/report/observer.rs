@@ -145,7 +145,8 @@ impl<'a, W: Write> RunObserver<'a, W> {
 
     fn statistics(&self, period: &Period, now_s: f64, threads_running: usize) -> Statistics {
         let percentile = f64::from(self.options.percentile);
-        statistics(&period.tally, percentile, threads_running, now_s - period.begin_s, now_s)
+        let seconds = period.tally.turn_s(self.run.plan.clients).unwrap_or(now_s - period.begin_s);
+        statistics(&period.tally, percentile, threads_running, seconds, now_s)
     }
 
     /// Whether the test reports in its own way. Its errors are logged; the run goes on.

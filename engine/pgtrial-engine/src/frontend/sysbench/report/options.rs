@@ -49,7 +49,7 @@ impl ReportOptions {
             uses_additions: events.is_some()
                 || !percentiles.is_empty()
                 || settings.int("jobs") > 0
-                || ["shard", "start_at"].iter().any(|name| settings.text(name).is_some()),
+                || ["shard", "slice", "start_at"].iter().any(|name| settings.text(name).is_some()),
             events,
             percentiles,
         }

@@ -21,6 +21,10 @@ pub fn opening<W: Write>(log: &mut Log<W>, settings: &Settings, part: &ClientSha
         let (own, first) = (part.clients(), part.number(0));
         notice(format!("Shard {} of the run: {own} threads, from #{first}", part.shard));
     }
+    if let Some(length) = settings.text("slice") {
+        let number = settings.text("slice_of").unwrap_or_default();
+        notice(format!("Slices of {length}, engine {number}; rates are by the time of the threads in them"));
+    }
     if number("warmup_time") > 0 {
         notice(format!("Warmup time: {}s", number("warmup_time")));
     }

@@ -80,7 +80,7 @@ fn plan() -> Plan {
 }
 
 fn tick(phase: Phase, second: u32) -> Tick {
-    Tick { phase, second, seconds: 1.0, tally: tally() }
+    Tick { phase, second, seconds: 1.0, slice: None, tally: tally() }
 }
 
 /// Whether the run was told to stop, and what was written.

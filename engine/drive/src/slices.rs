@@ -1,0 +1,89 @@
+//! Slices of time: several engines take turns, in an order that is drawn for each round. All of it follows from the
+//! options, so that engines agree without talking. Times count from the start of the load.
+
+use std::time::Duration;
+
+use ground::clock::Nanos;
+use ground::random::splitmix64_at;
+
+/// The shortest slice: shorter ones would be mostly waking and overrun.
+pub const SHORTEST: Duration = Duration::from_millis(10);
+
+/// This engine's share of the time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Slices {
+    pub length: Nanos,
+    /// Which participant this engine is, from 0, and how many there are.
+    pub index: usize,
+    pub of: usize,
+    /// Of the order.
+    pub seed: u64,
+}
+
+/// This engine's slice of a round.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Slice {
+    pub round: u64,
+    pub begins: Nanos,
+    pub ends: Nanos,
+}
+
+impl Slices {
+    /// How long a round takes, in which each participant has one slice.
+    pub fn round(&self) -> Nanos {
+        self.length.saturating_mul(self.of as Nanos)
+    }
+
+    /// The own slice of this round. In a round participants run in the order of their keys: the key of participant `i` is
+    /// the output number `round * of + i` of splitmix64, all from 0, and no key is there twice.
+    pub fn slice(&self, round: u64) -> Slice {
+        let key =
+            |index: usize| splitmix64_at(self.seed, round.wrapping_mul(self.of as u64).wrapping_add(index as u64));
+        let own = key(self.index);
+        let place = (0..self.of).filter(|index| key(*index) < own).count() as Nanos;
+        let begins = round.saturating_mul(self.round()).saturating_add(place * self.length);
+        Slice { round, begins, ends: begins.saturating_add(self.length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn participants(length: Nanos, of: usize, seed: u64) -> Vec<Slices> {
+        (0..of).map(|index| Slices { length, index, of, seed }).collect()
+    }
+
+    #[test]
+    fn the_order_is_the_documented_one() {
+        // The first outputs of splitmix64 with seed 0: e220a8397b1dcdaf, 6e789e6aa1b965f4; 06c45d188009454f, f88bb8a8724c81ec.
+        let begins = |round| participants(10, 2, 0).iter().map(|one| one.slice(round).begins).collect::<Vec<_>>();
+        assert_eq!([begins(0), begins(1)], [[10, 0], [20, 30]]);
+    }
+
+    #[test]
+    fn each_participant_is_first_in_about_half_of_the_rounds() {
+        let first = (0..10_000).filter(|round| participants(10, 2, 42)[0].slice(*round).begins % 20 == 0).count();
+        assert!((4_850..=5_150).contains(&first), "{first}");
+    }
+
+    proptest! {
+        #[test]
+        fn each_instant_belongs_to_one_participant_and_each_has_one_slice_a_round(
+            length in 1u64..1_000_000_000,
+            of in 1usize..9,
+            seed: u64,
+            round in 0u64..1_000_000,
+        ) {
+            let mut slices: Vec<_> = participants(length, of, seed).iter().map(|one| one.slice(round)).collect();
+            slices.sort_by_key(|slice| slice.begins);
+            let begin = round * length * of as u64;
+            for (place, slice) in slices.iter().enumerate() {
+                let begins = begin + place as u64 * length;
+                prop_assert_eq!(*slice, Slice { round, begins, ends: begins + length });
+            }
+        }
+    }
+}

@@ -1,0 +1,192 @@
+"""Engines that take turns in slices of time: they agree without talking, and count what overruns."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from pgtrial.loads.target import Target
+from tests.engine.events import Event, done_of, events_of, of_kind, summed, wait_for
+from tests.engine.programs import Program, ended
+from tests.engine.sysbench.sides import ours as sysbench
+
+SLICE_S = 0.1
+ROUNDS = 10
+SEED = 9
+CLIENTS = 3
+LEAD_S = 2.0
+"""So long before the start the engines are told of it."""
+
+_MASK = 2**64 - 1
+
+
+def key(number: int) -> int:
+    """The output of splitmix64 of this number, from 0, as the page on events describes it."""
+    z = (SEED + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
+    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _MASK
+    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _MASK
+    return z ^ z >> 31
+
+
+def planned(participant: int, of: int) -> list[float]:
+    """When a participant's slices are to begin, seconds since the start."""
+    keys = [[key(turn * of + one) for one in range(of)] for turn in range(ROUNDS)]
+    return [(turn * of + sorted(row).index(row[participant])) * SLICE_S for turn, row in enumerate(keys)]
+
+
+def slice_options(participant: int, of: int, at: str) -> list[str]:
+    length = f"--slice={SLICE_S * 1000:.0f}ms"
+    return [length, f"--slice-of={participant + 1}/{of}", f"--slice-seed={SEED}", f"--start-at={at}"]
+
+
+def take_turns(
+    program: Program, targets: list[Target], tmp_path: Path, args: Callable[[int, Path], list[str]]
+) -> list[tuple[str, list[Event]]]:
+    """Run an engine on each target, all at once; hands back the output and the events of each."""
+    paths = [tmp_path / f"events-{number}" for number in range(len(targets))]
+    running: list[subprocess.Popen[str]] = [
+        program.start(
+            target, [*slice_options(number, len(targets), "-"), *args(number, path)], directory=tmp_path, typed=True
+        )
+        for number, (target, path) in enumerate(zip(targets, paths, strict=True))
+    ]
+    for path in paths:
+        wait_for(path, lambda events: bool(of_kind(events, "ready")))
+    start = f"{time.time() + LEAD_S:.6f}\n"
+    for process in running:
+        assert process.stdin is not None
+        process.stdin.write(start)
+        process.stdin.flush()
+    told = []
+    for process, path in zip(running, paths, strict=True):
+        with process:
+            done = ended(process)
+        assert done.status == 0, (done.stdout, done.stderr)
+        told.append((done.stdout, events_of(path.read_text())))
+    return told
+
+
+def assert_turns(told: list[list[Event]], warmup_rounds: int) -> None:
+    """Every planned slice is there, at its time, and the sums of the slices are those of the run."""
+    for number, events in enumerate(told):
+        ticks = of_kind(events, "tick")
+        slices = [tick["slice"] for tick in ticks]
+        assert [one["round"] for one in slices] == list(range(ROUNDS))
+        assert [one["planned_begin_s"] for one in slices] == pytest.approx(planned(number, len(told)))
+        assert all(one["planned_end_s"] - one["planned_begin_s"] == pytest.approx(SLICE_S) for one in slices)
+        # A slice that is next to the former one may begin with what that has overrun; none begins before its time.
+        assert all(one["begin_s"] >= one["planned_begin_s"] - 1e-9 for one in slices if one["begin_s"] is not None)
+        assert all(one["client_s"] >= 0 for one in slices)
+        assert [tick["phase"] for tick in ticks] == ["warmup"] * warmup_rounds + ["measure"] * (ROUNDS - warmup_rounds)
+        done = done_of(events)
+        for phase in ("warmup", "measure"):
+            of_phase = of_kind(events, "tick", phase=phase)
+            if of_phase:
+                assert summed(of_phase)[0] == done[phase]["transactions"]
+                assert sum(tick["slice"]["client_s"] for tick in of_phase) == pytest.approx(done[phase]["client_s"])
+        assert done["drain"]["transactions"] == 0
+        assert done["measure"]["transactions"] > 0
+        assert done["measure"]["duration_s"] == pytest.approx((ROUNDS - warmup_rounds) * SLICE_S * len(told))
+
+
+def assert_apart(told: list[list[Event]]) -> None:
+    """No client of one engine is active in a slice of the other, but for what it had begun in its own one.
+
+    That is over within one transaction of each client, and the longest one's time is told.
+    """
+    for events in told:
+        ticks = of_kind(events, "tick")
+        longest_s = max(tick["latency_us"]["max"] for tick in ticks if tick["latency_us"]) / 1e6
+        for one in (tick["slice"] for tick in ticks if tick["slice"]["end_s"] is not None):
+            assert one["end_s"] - one["planned_end_s"] <= longest_s + 1e-6
+
+
+@pytest.fixture
+def targets(fresh) -> list[Target]:
+    return [fresh(18), fresh(18)]
+
+
+def test_two_engines_take_turns(peers, targets, tmp_path):
+    script = tmp_path / "script.sql"
+    script.write_text("\\set aid random(1, 100)\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n")
+
+    def args(number: int, path: Path) -> list[str]:
+        what = ["-S", "-M", "prepared"] if number else ["-f", str(script), "-j", "2"]
+        return ["-n", "-c", str(CLIENTS), "--warmup=1", "-T", "1", "--events", str(path), *what]
+
+    told = take_turns(peers[1], targets, tmp_path, args)
+    events = [one for _, one in told]
+    assert_turns(events, warmup_rounds=5)
+    assert_apart(events)
+    for number, (stdout, one) in enumerate(told):
+        assert one[0]["plan"]["slices"] == {"length_s": SLICE_S, "number": number + 1, "of": 2, "seed": str(SEED)}
+        assert f"slices: engine {number + 1} of 2, 100 ms each" in stdout
+        measure = done_of(one)["measure"]
+        tps = measure["transactions"] * CLIENTS / measure["client_s"]
+        assert f"tps = {tps:.6f} " in stdout
+
+
+def test_transactions_that_overrun_are_finished_and_counted_with_their_time(peers, targets, tmp_path):
+    script = tmp_path / "slow.sql"
+    script.write_text("SELECT pg_sleep(0.03);\n")
+
+    def args(number: int, path: Path) -> list[str]:
+        return ["-n", "-c", str(CLIENTS), "-T", "2", "--events", str(path), "-f", str(script)]
+
+    events = [one for _, one in take_turns(peers[1], targets, tmp_path, args)]
+    assert_turns(events, warmup_rounds=0)
+    for one in events:
+        measure = done_of(one)["measure"]
+        # Each client's time is that of its transactions, but for the moments between them.
+        spent = measure["transactions"] * measure["latency_us"]["mean"] / 1e6
+        assert spent == pytest.approx(measure["client_s"], rel=1e-3)
+
+
+def test_threads_of_sysbench_take_turns(targets, tmp_path):
+    side = sysbench()
+    test = ["oltp_point_select", "--table-size=100", "--tables=1"]
+    for target in targets:
+        assert side.run(target, *test, "prepare", directory=tmp_path).status == 0
+
+    def args(_number: int, path: Path) -> list[str]:
+        return [*test, f"--threads={CLIENTS}", "--time=1", "--warmup-time=1", f"--jsonl={path}", "run"]
+
+    told = take_turns(side, targets, tmp_path, args)
+    events = [one for _, one in told]
+    assert_turns(events, warmup_rounds=5)
+    assert_apart(events)
+    for stdout, one in told:
+        measure = done_of(one)["measure"]
+        rate = measure["transactions"] * CLIENTS / measure["client_s"]
+        assert f"({rate:.2f} per sec.)" in stdout
+
+
+def test_what_slices_cannot_do_is_said(peers, targets, tmp_path):
+    options = slice_options(0, 2, "0")
+    for program, args, sentence in [
+        (peers[1], ["-T", "1", "-R", "100"], "-R/--rate cannot be combined with --slice"),
+        (
+            peers[1],
+            ["-T", "1", "--warmup=0.3"],
+            "--warmup=0.3 is not a whole number of rounds, each 2 slices of 0.1 s: the nearest is 0.4",
+        ),
+        (peers[1], ["-T", "1"], "name a later one"),
+        (peers[1], ["-T", "1", "--slice=9ms"], "a slice takes 10 ms to 3600 s"),
+        (
+            sysbench(),
+            ["oltp_point_select", "--slice-of=1/3", "--time=1", "run"],
+            "--time=1 is not a whole number of rounds, each 3 slices of 0.1 s: the nearest is 3",
+        ),
+        (
+            sysbench(),
+            ["oltp_point_select", "--report-interval=1", "--time=1", "run"],
+            "--report-interval cannot be combined with --slice",
+        ),
+    ]:
+        done = program.run(targets[0], *options, *args, directory=tmp_path)
+        assert done.status == 1, (args, done)
+        assert sentence in done.stdout + done.stderr, (args, done)
