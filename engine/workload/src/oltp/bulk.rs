@@ -24,21 +24,12 @@ impl Workload for BulkInsert {
 
     fn client(&self, client: usize, _random: Random) -> Box<dyn Program> {
         let sql = format!("INSERT INTO sbtest{} VALUES", client + 1);
-        let (prefix, row, stage) = (sql.len(), String::new(), Stage::Connect);
-        Box::new(BulkClient {
-            test: self.test.name,
-            prefix,
-            sql,
-            row,
-            last: 0,
-            stage,
-            stops: false,
-            trouble: Vec::new(),
-        })
+        Box::new(BulkClient { test: self.test.name, prefix: sql.len(), sql, ..BulkClient::default() })
     }
 }
 
 /// A client, which fills a table of its own.
+#[derive(Default)]
 struct BulkClient {
     test: &'static str,
     /// The statement, and how long it is without rows.
@@ -54,8 +45,9 @@ struct BulkClient {
     trouble: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Stage {
+    #[default]
     Connect,
     /// Nothing is to be done now.
     Idle,

@@ -71,7 +71,7 @@ impl<'a> Scanner<'a> {
                     continue;
                 }
                 [b':', b'{', b'?', ..] => {
-                    if let Some(length) = self.test_of_variable() {
+                    if let Some(length) = self.variable(3, b'}') {
                         self.at += length;
                         // psql tests whether the variable is set; when pgbench reads a script, no variable is.
                         sql.extend_from_slice(b"FALSE");
@@ -106,10 +106,7 @@ impl<'a> Scanner<'a> {
             [b'"', ..] => self.quoted(b'"'),
             [b'e' | b'E', b'\'', ..] => self.escape_string(),
             [b'$', ..] => self.dollar(),
-            [b':', quote @ (b'\'' | b'"'), ..] => match self.quoted_variable(*quote) {
-                Some(length) => self.at += length,
-                None => self.at += 1,
-            },
+            [b':', quote @ (b'\'' | b'"'), ..] => self.at += self.variable(2, *quote).unwrap_or(1),
             [b':', b':', ..] => self.at += 2,
             [b':', ..] => {
                 self.at += 1;
@@ -279,18 +276,11 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The length of `:'name'` or `:"name"`.
-    fn quoted_variable(&self, quote: u8) -> Option<usize> {
-        let rest = &self.text[self.at + 2..];
+    /// The length of `:'name'`, `:"name"` or `:{?name}`: so many bytes open it and one closes it.
+    fn variable(&self, opening: usize, closing: u8) -> Option<usize> {
+        let rest = &self.text[self.at + opening..];
         let name = rest.iter().take_while(|c| is_name(**c)).count();
-        (name > 0 && rest.get(name) == Some(&quote)).then_some(name + 3)
-    }
-
-    /// The length of `:{?name}`.
-    fn test_of_variable(&self) -> Option<usize> {
-        let rest = &self.text[self.at + 3..];
-        let name = rest.iter().take_while(|c| is_name(**c)).count();
-        (name > 0 && rest.get(name) == Some(&b'}')).then_some(name + 4)
+        (name > 0 && rest.get(name) == Some(&closing)).then_some(opening + name + 1)
     }
 }
 

@@ -1,6 +1,6 @@
 //! The scripts of a run: linked with one table of variables, shared by all clients.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::ops::Range;
 
 use super::compiler::{Compiler, Script};
@@ -49,8 +49,7 @@ impl Scripts {
         if !given("default_seed") {
             variables.push(("default_seed".to_owned(), Value::Int(environment.default_seed)));
         }
-        let assigned = Assigned::find(&parsed);
-        let constants = constants(&variables, &assigned);
+        let constants = constants(&variables, &parsed);
         let mut symbols = Symbols::default();
         let mut scripts: Vec<Script> = Vec::new();
         let mut statements = 0;
@@ -136,37 +135,22 @@ fn pipelines(commands: &[ScriptCommand]) -> HashMap<usize, Range<usize>> {
     found
 }
 
-/// The variables that commands of any script may assign.
-struct Assigned {
-    names: HashSet<String>,
-    /// Beginnings of names: which columns a query has is not known before it runs.
-    prefixes: Vec<String>,
-}
-
-impl Assigned {
-    fn find(parsed: &[Parsed]) -> Self {
-        let mut found = Self { names: HashSet::new(), prefixes: Vec::new() };
-        for command in parsed.iter().flat_map(|script| &script.commands) {
-            match command {
-                ScriptCommand::Sql(sql) => found.prefixes.extend(sql.store.iter().map(|store| store.prefix.clone())),
-                ScriptCommand::Meta(MetaCommand::Set { name, .. } | MetaCommand::SetShell { name, .. }, _) => {
-                    found.names.insert(name.clone());
-                }
-                ScriptCommand::Meta(..) => {}
-            }
+/// Whether a command of any script may assign a variable.
+fn is_assigned(parsed: &[Parsed], name: &str) -> bool {
+    parsed.iter().flat_map(|script| &script.commands).any(|command| match command {
+        // Which columns a query has is not known before it runs.
+        ScriptCommand::Sql(sql) => sql.store.as_ref().is_some_and(|store| name.starts_with(&store.prefix)),
+        ScriptCommand::Meta(MetaCommand::Set { name: set, .. } | MetaCommand::SetShell { name: set, .. }, _) => {
+            set == name
         }
-        found
-    }
-
-    fn has(&self, name: &str) -> bool {
-        self.names.contains(name) || self.prefixes.iter().any(|prefix| name.starts_with(prefix))
-    }
+        ScriptCommand::Meta(..) => false,
+    })
 }
 
 /// Variables that keep the value they start with. What cannot be typed is left: an expression that uses it is an error
 /// of the client that evaluates it.
-fn constants(variables: &[(String, Value)], assigned: &Assigned) -> HashMap<String, Scalar> {
-    let unassigned = variables.iter().filter(|(name, _)| !assigned.has(name));
+fn constants(variables: &[(String, Value)], parsed: &[Parsed]) -> HashMap<String, Scalar> {
+    let unassigned = variables.iter().filter(|(name, _)| !is_assigned(parsed, name));
     let typed =
         |(name, value): &(String, Value)| Some((name.clone(), scalar::of_variable(value, || name.clone()).ok()?));
     unassigned.filter_map(typed).collect()

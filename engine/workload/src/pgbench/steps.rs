@@ -156,7 +156,10 @@ impl ClientState {
             Operation::EndIf => {}
             Operation::Query { statement, store } => {
                 let rows = match store {
-                    Some(store) if self.in_pipeline => return Err(place.no_rows_in_pipeline(store)),
+                    Some(store) if self.in_pipeline => {
+                        let reason = format!("\\{} is not allowed in pipeline mode", store.word());
+                        return Err(place.failed(store.word(), &reason, None));
+                    }
                     Some(_) => Rows::Kept,
                     None => Rows::Skipped,
                 };
@@ -210,12 +213,6 @@ impl Place<'_> {
     #[cold]
     fn not_executed(&self, word: &'static str, detail: String) -> Box<AbortReason> {
         self.failed(word, "execution of meta-command failed", Some(detail))
-    }
-
-    #[cold]
-    fn no_rows_in_pipeline(&self, store: &Store) -> Box<AbortReason> {
-        let word = store.word();
-        self.failed(word, &format!("\\{word} is not allowed in pipeline mode"), None)
     }
 
     fn check_start(&self, in_pipeline: bool) -> Result<(), Box<AbortReason>> {

@@ -32,20 +32,13 @@ pub fn run(options: &Options) -> Result<u8, Failure> {
     let (backends, order) = (Backends::default(), MessageOrder::default());
     cancel_on_interrupt(&target, &backends, &order)?;
     let loaded = tables::initialize(&target, &mut session, &options.init.tables, &steps, &backends);
-    order.hold(|| loaded.map_err(describe))?;
+    let _held = order.lock();
+    loaded.map_err(describe)?;
     Ok(0)
 }
 
 /// Keeps two messages in order: that a cancel request was sent, and then the server's error because of it.
-#[derive(Clone, Default)]
-struct MessageOrder(Arc<Mutex<()>>);
-
-impl MessageOrder {
-    fn hold<T>(&self, write: impl FnOnce() -> T) -> T {
-        let _held = self.0.lock();
-        write()
-    }
-}
+type MessageOrder = Arc<Mutex<()>>;
 
 fn describe(error: LoadError) -> Failure {
     match error {
@@ -77,13 +70,13 @@ fn cancel_on_interrupt(target: &Arc<Target>, backends: &Backends, order: &Messag
             }
             let (target, backends, order) = (Arc::clone(&target), backends.clone(), order.clone());
             thread::spawn(move || {
-                order.hold(|| match backends.cancel(&target) {
-                    Ok(()) => output::print_stderr("Cancel request sent\n"),
-                    Err(reason) => {
-                        output::print_stderr(format_args!("Could not send cancel request: {reason}\n"));
-                        std::process::exit(INTERRUPTED);
-                    }
-                });
+                let held = order.lock();
+                if let Err(reason) = backends.cancel(&target) {
+                    output::print_stderr(format_args!("Could not send cancel request: {reason}\n"));
+                    std::process::exit(INTERRUPTED);
+                }
+                output::print_stderr("Cancel request sent\n");
+                drop(held);
                 loop {
                     thread::sleep(REPEAT_AFTER);
                     // The request has been reported; this repeats it until the program ends.

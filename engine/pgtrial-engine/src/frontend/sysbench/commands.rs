@@ -49,35 +49,32 @@ impl Context<'_> {
     }
 
     fn native(&mut self, test: &oltp::Test, command: &str) -> Result<u8, SysbenchError> {
+        if command == "help" {
+            return self.describe();
+        }
+        if !Test::commands(test).contains(&command) {
+            return Err(unknown(command));
+        }
+        let target = self.target()?;
         match command {
-            "help" => self.describe(),
-            _ if !Test::commands(test).contains(&command) => Err(unknown(command)),
             "prepare" => {
-                let target = self.target()?;
                 if test.is_modern() {
                     self.announce_threads();
                 }
                 prepare(test, &self.settings, plan::shard(&self.settings)?, &target)?;
-                Ok(0)
             }
             "prewarm" => {
-                let target = self.target()?;
                 self.announce_threads();
                 prewarm(test, &self.settings, &target)?;
-                Ok(0)
             }
-            "cleanup" => {
-                let target = self.target()?;
-                cleanup(test, &self.settings, &target)?;
-                Ok(0)
-            }
+            "cleanup" => cleanup(test, &self.settings, &target)?,
             _ => {
-                let target = self.target()?;
                 let part = plan::part(&self.settings)?;
                 let workload = test.workload(&self.settings, part.shard)?;
-                self.run(part, target, workload)
+                return self.run(part, target, workload);
             }
         }
+        Ok(0)
     }
 
     /// A script's own commands come before those that all scripts have.

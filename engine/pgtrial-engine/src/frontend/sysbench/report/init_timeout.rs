@@ -1,12 +1,10 @@
 //! `--thread-init-timeout`: clients that take too long to be ready end the run.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
-
-use parking_lot::Mutex;
 
 use super::run::OVERDUE;
 
@@ -18,15 +16,8 @@ const EXIT_AFTER: Duration = Duration::from_secs(10);
 pub struct InitTimeout {
     /// Dropping it ends the thread that waits.
     _dropped: Sender<()>,
-    state: Arc<Mutex<InitState>>,
-}
-
-/// The first change from `Waiting` decides: the clients are ready, or the time is over.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum InitState {
-    Waiting,
-    Ready,
-    Expired,
+    /// Whether the clients were ready in time. What comes first decides: the clients are ready, or the time is over.
+    in_time: Arc<OnceLock<bool>>,
 }
 
 impl InitTimeout {
@@ -34,42 +25,35 @@ impl InitTimeout {
     pub fn start(timeout: Option<u64>, stop: &Arc<AtomicBool>, report: fn(&str)) -> Option<Self> {
         let timeout = timeout?;
         let (dropped, signal) = channel::<()>();
-        let state = Arc::new(Mutex::new(InitState::Waiting));
-        let (shared, stop) = (Arc::clone(&state), Arc::clone(stop));
+        let in_time = Arc::new(OnceLock::new());
+        let (shared, stop) = (Arc::clone(&in_time), Arc::clone(stop));
         let wait = move || {
             let is_over = |time| signal.recv_timeout(time) == Err(RecvTimeoutError::Timeout);
             if !is_over(Duration::from_secs(timeout)) {
                 return;
             }
-            let mut state = shared.lock();
-            if *state == InitState::Ready {
-                return;
-            }
-            *state = InitState::Expired;
-            report(&format!("FATAL: Worker threads failed to initialize within {timeout} seconds!\n"));
-            stop.store(true, Ordering::Relaxed);
-            drop(state);
-            if is_over(EXIT_AFTER) {
+            let in_time = shared.get_or_init(|| {
+                report(&format!("FATAL: Worker threads failed to initialize within {timeout} seconds!\n"));
+                stop.store(true, Ordering::Relaxed);
+                false
+            });
+            if !in_time && is_over(EXIT_AFTER) {
                 std::process::exit(OVERDUE.into());
             }
         };
         // If the thread cannot be made, the time is not limited.
         thread::Builder::new().name("pgtrial-init".to_owned()).spawn(wait).ok()?;
-        Some(Self { _dropped: dropped, state })
+        Some(Self { _dropped: dropped, in_time })
     }
 
     /// The clients are ready: the time is no longer limited. False if it was over before.
     pub fn clients_are_ready(&self) -> bool {
-        let mut state = self.state.lock();
-        if *state == InitState::Waiting {
-            *state = InitState::Ready;
-        }
-        *state == InitState::Ready
+        *self.in_time.get_or_init(|| true)
     }
 
     /// Whether the time was over before the clients were ready.
     pub fn has_expired(&self) -> bool {
-        *self.state.lock() == InitState::Expired
+        self.in_time.get() == Some(&false)
     }
 }
 
