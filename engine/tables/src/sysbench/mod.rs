@@ -38,10 +38,10 @@ const LOST: &str = "a thread that made tables died";
 /// cannot make, and the others go on, as in sysbench; the error has the lines of all failures. Engines that share the work
 /// take turns at the tables, and the rows are the same as those that one engine makes.
 pub fn prepare(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
-    if test.kind() == TestKind::BulkInsert {
+    if test.kind == TestKind::BulkInsert {
         return prepare_bulk(test, settings, shard, target);
     }
-    let (kind, parameters) = (test.kind(), &Parameters::read(test.kind(), settings)?);
+    let (kind, parameters) = (test.kind, &Parameters::read(test.kind, settings)?);
     let distributions = &Distributions::new(settings)?;
     let mut seeds = sb_rand::generator(settings);
     let all = (1..=parameters.tables).map(|number| (Table { kind, parameters, number }, seeds.derive()));
@@ -75,17 +75,17 @@ pub fn prepare(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Targ
 /// Fails: sysbench's `prewarm` does nothing on PostgreSQL.
 pub fn prewarm(test: &Test, _settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     open(COMMAND, test, target)?;
-    let line = failure::function_failed(COMMAND, test.name(), "prewarm is currently MySQL only");
+    let line = failure::function_failed(COMMAND, test.name, "prewarm is currently MySQL only");
     Err(Fatal { lines: vec![line] })
 }
 
 /// Drops the tables of a test that exist, and prints each on standard output.
 pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "cleanup";
-    let (kind, parameters) = (test.kind(), &Parameters::read(test.kind(), settings)?);
+    let (kind, parameters) = (test.kind, &Parameters::read(test.kind, settings)?);
     if kind.has_own_part() && parameters.tables != 1 {
         let reason = "this benchmark does not support --tables > 1";
-        return Err(Fatal::new(failure::function_failed(function, test.name(), reason)));
+        return Err(Fatal::new(failure::function_failed(function, test.name, reason)));
     }
     let is_bulk = kind == TestKind::BulkInsert;
     let tables = if is_bulk { parameters.threads as u64 } else { parameters.tables };
@@ -100,7 +100,7 @@ pub fn cleanup(test: &Test, settings: &Settings, target: &Arc<Target>) -> Result
 
 fn prepare_bulk(test: &Test, settings: &Settings, shard: Shard, target: &Arc<Target>) -> Result<(), Fatal> {
     let function = "prepare";
-    let parameters = Parameters::read(test.kind(), settings)?;
+    let parameters = Parameters::read(test.kind, settings)?;
     let mut session = open_silent(function, test, target)?;
     for number in (1..=parameters.threads).filter(|number| shard.has_turn(*number as u64 - 1)) {
         print_stdout(format_args!("Creating table 'sbtest{number}'...\n"));
@@ -123,7 +123,7 @@ fn open_silent(function: &str, test: &Test, target: &Arc<Target>) -> Result<Sess
 
 /// Returns sysbench's lines for an error.
 fn fatal(function: &str, test: &Test, error: LoadError) -> Fatal {
-    let name = test.name();
+    let name = test.name;
     Fatal {
         lines: match &error {
             LoadError::Query { sql, error } => failure::not_done(function, name, sql, &SqlError::from(error)),
@@ -148,7 +148,7 @@ struct Work<'a> {
 impl Work<'_> {
     /// Makes tables over one connection, up to the first that cannot be made.
     fn make<'t>(&self, tables: impl Iterator<Item = &'t (Table<'t>, Random)>) -> Result<(), Fatal> {
-        let function = if self.test.kind() == TestKind::Legacy { "prepare" } else { COMMAND };
+        let function = if self.test.kind == TestKind::Legacy { "prepare" } else { COMMAND };
         let fatal = |error| fatal(function, self.test, error);
         let mut session = open(function, self.test, self.target)?;
         let max_kb = MAX_SORT_MEMORY_KB / self.connections as u64;

@@ -1,10 +1,11 @@
 //! A client: the coroutine that is its life, and what it asks for as actions of its program.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
 
-use super::kept::{Prepared, Statements};
+use super::kept::Prepared;
 use super::natives;
 use super::shared::Shared;
 use super::state::LuaState;
@@ -40,7 +41,9 @@ pub struct LuaClient {
     is_stopped: bool,
     /// The connection in use.
     current: Option<usize>,
-    statements: Statements,
+    /// By the numbers that the script's side gives them, each of which is given once only: a connection remembers by it
+    /// what it has prepared.
+    statements: BTreeMap<usize, Prepared>,
     /// The last query's text, and the last execution's values.
     text: String,
     values: Vec<Value>,
@@ -132,7 +135,7 @@ impl LuaClient {
             granted: None,
             is_stopped: false,
             current: None,
-            statements: Statements::default(),
+            statements: BTreeMap::new(),
             text: String::new(),
             values: Vec::new(),
             fatal: Vec::new(),
@@ -166,7 +169,7 @@ impl LuaClient {
         match natives::request_kind(&kind).unwrap_or_default() {
             "execute" => {
                 let given = [third, fourth].into_iter().chain(rest).chain(std::iter::repeat(LuaValue::Nil));
-                let holes = self.statements.get(statement).map_or(0, |prepared| prepared.holes);
+                let holes = self.statements.get(&statement).map_or(0, |prepared| prepared.holes);
                 self.values.resize(holes, Value::Unset);
                 self.values.iter_mut().zip(given).for_each(|(value, given)| take_value(value, &given));
                 Request::Execute { connection, statement }
@@ -177,11 +180,12 @@ impl LuaClient {
             "prepare" => {
                 let text = third.as_string().map(|text| text.as_bytes().to_vec()).unwrap_or_default();
                 let types: Vec<u32> = [fourth].iter().chain(&rest).filter_map(LuaValue::as_u32).collect();
-                self.statements.add(statement, &text, &types);
+                self.statements.insert(statement, Prepared::new(statement, &text, &types));
                 Request::Prepare { connection, statement }
             }
             "close" => {
-                self.statements.remove(connection);
+                // As in sysbench, the server keeps the statement.
+                self.statements.remove(&connection);
                 Request::Nothing
             }
             "connect" => Request::Connect(connection),
@@ -222,7 +226,7 @@ impl LuaClient {
         number: usize,
         act: impl FnOnce(&'a [Value], &'a Prepared) -> Action<'a>,
     ) -> Action<'a> {
-        self.statements.get(number).map_or(Action::End, |prepared| act(&self.values, prepared))
+        self.statements.get(&number).map_or(Action::End, |prepared| act(&self.values, prepared))
     }
 
     /// Keeps what the script may fetch.
@@ -278,7 +282,7 @@ impl Program for LuaClient {
                 Request::Query { .. } => return Action::Text { sql: &self.text, rows: Rows::Handed },
                 Request::Rollback { .. } => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
                 Request::Prepare { statement, .. } | Request::Execute { statement, .. }
-                    if self.statements.get(statement).is_none() =>
+                    if !self.statements.contains_key(&statement) =>
                 {
                     self.answer = failed("26000", "there is no such statement");
                 }

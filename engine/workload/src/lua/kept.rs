@@ -5,11 +5,6 @@ use std::collections::BTreeMap;
 use wire::Answered;
 use wire::statement::{Hole, Statement};
 
-/// Statements by the numbers that the script's side gives them, each of which is given once only: a connection remembers
-/// by it what it has prepared.
-#[derive(Default)]
-pub struct Statements(BTreeMap<usize, Prepared>);
-
 /// A statement that a client has prepared.
 pub struct Prepared {
     pub statement: Statement,
@@ -17,23 +12,14 @@ pub struct Prepared {
     pub holes: usize,
 }
 
-impl Statements {
-    /// Adds a statement, in whose text a question mark stands for each parameter; `types` are OIDs.
-    pub fn add(&mut self, number: usize, text: &[u8], types: &[u32]) {
+impl Prepared {
+    /// A statement, in whose text a question mark stands for each parameter; `types` are OIDs.
+    pub fn new(number: usize, text: &[u8], types: &[u32]) -> Self {
         let pieces: Vec<Vec<u8>> = text.split(|byte| *byte == b'?').map(<[u8]>::to_vec).collect();
         let holes = pieces.len() - 1;
         let named = (0..holes).map(|slot| Hole { slot, name: (slot + 1).to_string() }).collect();
         let statement = Statement::typed(number, &format!("sbstmt{number}"), pieces, named, types);
-        self.0.insert(number, Prepared { statement, holes });
-    }
-
-    pub fn get(&self, number: usize) -> Option<&Prepared> {
-        self.0.get(&number)
-    }
-
-    /// Forgets a statement. As in sysbench, the server keeps it.
-    pub fn remove(&mut self, number: usize) {
-        self.0.remove(&number);
+        Self { statement, holes }
     }
 }
 

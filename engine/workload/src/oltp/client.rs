@@ -109,7 +109,7 @@ impl OltpClient {
 
     /// The lines about the statement that was sent last.
     fn failed_query(&self, error: &SqlError) -> Vec<String> {
-        let test = self.event.test.name();
+        let test = self.event.test.name;
         if self.event.mode == QueryMode::Prepared {
             return failure::not_executed("thread_run", test, error);
         }
@@ -136,7 +136,7 @@ impl Program for OltpClient {
     }
 
     fn complete(&mut self, result: ActionResult<'_>) {
-        let test = self.event.test.name();
+        let test = self.event.test.name;
         match (self.stage, result) {
             (Stage::Connect, ActionResult::Done(_)) => {
                 let is_prepared = self.event.mode == QueryMode::Prepared;

@@ -49,8 +49,9 @@ impl TestKind {
 /// A native test.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Test {
-    name: &'static str,
-    kind: TestKind,
+    /// As messages name it.
+    pub name: &'static str,
+    pub kind: TestKind,
     /// For the help.
     pub description: &'static str,
 }
@@ -84,15 +85,6 @@ pub fn find(name: &str) -> Option<Test> {
 }
 
 impl Test {
-    /// As messages name it.
-    pub fn name(&self) -> &'static str {
-        self.name
-    }
-
-    pub fn kind(&self) -> TestKind {
-        self.kind
-    }
-
     /// Whether it is written for sysbench 1.0: its commands run in all threads, and it takes only the options that it
     /// declares.
     pub fn is_modern(&self) -> bool {

@@ -19,21 +19,15 @@ pub struct ScriptClient {
     state: ClientState,
 }
 
-impl ScriptClient {
-    /// A client before its first transaction.
-    pub fn new(scripts: Arc<Scripts>, values: Vec<Value>, random: Random) -> Self {
-        let started = random.clone();
-        Self { scripts, state: ClientState { values, random, started, script: 0, step: 0, in_pipeline: false } }
-    }
-}
-
 impl Workload for Arc<Scripts> {
     fn scripts(&self) -> Vec<ScriptInfo> {
         self.scripts.iter().map(|script| script.info.clone()).collect()
     }
 
     fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
-        Box::new(ScriptClient::new(Arc::clone(self), self.initial_values(client), random))
+        let (values, started) = (self.initial_values(client), random.clone());
+        let state = ClientState { values, random, started, script: 0, step: 0, in_pipeline: false };
+        Box::new(ScriptClient { scripts: Arc::clone(self), state })
     }
 }
 

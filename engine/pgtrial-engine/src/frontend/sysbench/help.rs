@@ -32,8 +32,8 @@ pub fn text() -> String {
     }
     text += "\nCompiled-in tests:\n";
     // sysbench 1.0 has no test of 0.5.
-    for test in TESTS.iter().filter(|test| test.kind() != TestKind::Legacy) {
-        let _ = writeln!(text, "  {} - {}", test.name(), test.description);
+    for test in TESTS.iter().filter(|test| test.kind != TestKind::Legacy) {
+        let _ = writeln!(text, "  {} - {}", test.name, test.description);
     }
     text += "\nSee 'sysbench <testname> help' for a list of options for each test.\n";
     text += "\nOptions of later versions of sysbench:\n";
@@ -135,8 +135,8 @@ foo.lua options:
     fn the_tests_of_sysbench_1_are_listed() {
         let text = text();
         for test in TESTS {
-            let is_listed = text.contains(&format!("\n  {} - {}\n", test.name(), test.description));
-            assert_eq!(is_listed, test.name() != "oltp", "{}", test.name());
+            let is_listed = text.contains(&format!("\n  {} - {}\n", test.name, test.description));
+            assert_eq!(is_listed, test.name != "oltp", "{}", test.name);
         }
     }
 }

@@ -50,7 +50,7 @@ impl Test {
             }
             Found::Native(test) => TestProgram::Native(test),
             Found::InPlaceOf(test) => {
-                warn(&format!("there is no file '{name}', using the built-in test '{}'", test.name()));
+                warn(&format!("there is no file '{name}', using the built-in test '{}'", test.name));
                 TestProgram::Native(test)
             }
             Found::Script(path) => TestProgram::Script(Box::new(Script::load(Source::Path(path), invocation, voice)?)),
@@ -177,8 +177,8 @@ mod tests {
         let machine =
             Machine { is_file: &is_file, home: Some("/home/me".to_owned()), lua_path: lua_path.map(str::to_owned) };
         match find(name, &machine) {
-            Found::Native(test) => format!("native {}", test.name()),
-            Found::InPlaceOf(test) => format!("in place of {}", test.name()),
+            Found::Native(test) => format!("native {}", test.name),
+            Found::InPlaceOf(test) => format!("in place of {}", test.name),
             Found::Script(path) => path.display().to_string(),
             Found::System => "system".to_owned(),
             Found::Nothing => "nothing".to_owned(),

@@ -33,7 +33,7 @@ fn switch(is_on: bool) -> OptionValue {
 
 fn event(name: &str, options: &[(&str, OptionValue)]) -> Arc<Event> {
     let (test, settings) = (find(name).unwrap(), settings(options));
-    let parameters = Parameters::read(test.kind(), &settings).unwrap();
+    let parameters = Parameters::read(test.kind, &settings).unwrap();
     Arc::new(Event::new(test, parameters, test.mode(&settings), Distributions::new(&settings).unwrap()))
 }
 

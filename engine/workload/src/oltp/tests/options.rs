@@ -49,7 +49,7 @@ fn options_are_those_of_sysbenchs_help() {
 #[test]
 fn there_are_the_native_tests_and_no_others() {
     for test in TESTS {
-        assert_eq!(find(test.name()), Some(test));
+        assert_eq!(find(test.name), Some(test));
     }
     assert!(find("oltp_common").is_none() && find("cpu").is_none() && find("").is_none());
 }
