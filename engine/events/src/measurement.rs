@@ -150,6 +150,22 @@ mod tests {
     }
 
     #[test]
+    fn the_slice_of_several_machines_lasts_from_the_first_begin_to_the_last_end() {
+        let slice = |begin_s, end_s, client_s| {
+            let (planned_begin_s, planned_end_s) = (1.0, 2.0);
+            let slice = Some(Slice { round: 3, planned_begin_s, planned_end_s, begin_s, end_s, client_s });
+            Measurement { slice, ..Measurement::default() }
+        };
+        let mut sum = Measurement::default();
+        for part in [slice(Some(1.25), Some(2.0), 0.75), slice(None, None, 0.0), slice(Some(1.0), Some(2.5), 1.5)] {
+            let added = sum.add_tick(&part.tick(Phase::Measure, 0, 1.0), &mut Decoder::default()).unwrap();
+            sum.add_float_sums(&added);
+        }
+        assert_eq!(sum.slice, slice(Some(1.0), Some(2.5), 2.25).slice);
+        assert_eq!(sum.summary(1.0).client_s, Some(2.25));
+    }
+
+    #[test]
     fn a_tick_is_added_to_a_sum_in_two_steps() {
         let mut part = Measurement::default();
         part.latencies.record(2_000_000);
