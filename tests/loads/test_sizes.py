@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
+from pgtrial.loads.data.data import check_free, needed_mb, prefilled_wal_mb
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.data.sizes import check_free, needed_mb, prefilled_wal_mb
 from pgtrial.model.errors import StudyError
 
 

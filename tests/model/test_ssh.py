@@ -7,7 +7,7 @@ import pytest
 from pgtrial.conduct.declared import declared
 from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.machines import ServerHost
+from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.frozen import freeze
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given

@@ -11,7 +11,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pgtrial.model.records.study import Audit, Canary, CanaryReading, ClientWarning, Facts, Finding, Plan, Trial
+from pgtrial.model.records.canary import Canary, CanaryReading
+from pgtrial.model.records.study import Audit, ClientWarning, Facts, Finding, Plan, Trial
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from pgtrial.model.records.machines import MachineShare
 from pgtrial.model.records.study import Trial
+from pgtrial.model.records.where_it_ran import MachineShare
 
 LOST = None
 """The speed of a machine that was lost."""

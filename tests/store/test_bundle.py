@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.study import Audit, Canary, Facts
+from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.study import Audit, Facts
 from pgtrial.store import bundle
 from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory

@@ -11,13 +11,12 @@ from pgtrial.conduct.engine_options import check_sysbench
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError
-from pgtrial.model.names import slug
 from pgtrial.model.records.study import Plan
 from pgtrial.model.study.frozen import freeze
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.store.directory import StudyDirectory
+from pgtrial.model.units import slug
+from pgtrial.store.directory import StudyDirectory, committed_seconds
 from pgtrial.store.files import cannot_write
-from pgtrial.store.timelines import committed_seconds
 
 RESULTS = Path("results")
 """Where new studies are put, below the current directory."""

@@ -20,9 +20,9 @@ from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.evidence.audit.case import listed
-from pgtrial.loads.data.sizes import needed_mb
-from pgtrial.model.records.machines import ServerHost
+from pgtrial.loads.data.data import needed_mb
 from pgtrial.model.records.study import Plan
+from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.spec import StudySpec

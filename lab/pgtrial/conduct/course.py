@@ -17,8 +17,8 @@ from pgtrial.evidence.observe.sampler import Observation, Sampler
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
-from pgtrial.model.records.machines import MachineShare
 from pgtrial.model.records.study import LoadPoint, PlannedTrial
+from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.servers.arm import Arm
 

@@ -31,8 +31,7 @@ from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import LeftOnHost, Workspace
 from pgtrial.statistics.claims import decide
 from pgtrial.statistics.ratios import Grid
-from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.timelines import committed_seconds
+from pgtrial.store.directory import StudyDirectory, committed_seconds
 
 
 def run_study(

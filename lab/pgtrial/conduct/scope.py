@@ -9,7 +9,7 @@ from psycopg.conninfo import conninfo_to_dict
 
 from pgtrial.conduct.deployments import are_units
 from pgtrial.evidence.audit.case import listed
-from pgtrial.model.records.machines import ServerHost
+from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.places import shared_places
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server
 from pgtrial.model.study.setup import ENVIRONMENT

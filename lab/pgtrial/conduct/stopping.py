@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pgtrial.model.records.study import Canary, Plan, PlannedTrial, Trial
+from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.model.units import format_duration
 from pgtrial.statistics.canaries import judgements
 from pgtrial.statistics.changes import Seconds

@@ -20,7 +20,7 @@ from typing import IO, Any, Literal, Self
 
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import StudyError, TrialError
-from pgtrial.model.records.machines import MachineShare
+from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.store.files import cannot_write
 
 PROTOCOL = 1

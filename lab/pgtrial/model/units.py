@@ -1,8 +1,9 @@
-"""Quantities as people write and read them: durations ("90s"), shares ("1%"), sizes ("8GB"), counts, and policies
-("wait 60s")."""
+"""Quantities and names as people write and read them: durations ("90s"), shares ("1%"), sizes ("8GB"), counts, policies
+("wait 60s"), the known name that a mistyped one is nearest to, and a name that any filesystem takes."""
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterable, Sequence
 from typing import Annotated, Any
@@ -162,3 +163,15 @@ def _of_servers(value: Any) -> str:
 
 ServerLoss = Annotated[str, BeforeValidator(_of_servers)]
 """`fail`, or `wait` and a duration."""
+
+
+def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
+    """`did you mean 'quick'?`, or all known words after `otherwise` where none is near."""
+    names = list(known)
+    near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(names)}"
+
+
+def slug(text: str) -> str:
+    """A name that any filesystem takes: letters, digits, `.`, `_`, `=` and `-`, at most 40 characters."""
+    return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.")[:40] or "arm"

@@ -11,12 +11,12 @@ from itertools import product
 import polars as pl
 
 from pgtrial.evidence.audit.rules import whole_audit
+from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Canary, Facts, LoadPoint, Plan, Trial
+from pgtrial.model.records.study import Facts, LoadPoint, Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
-from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.timelines import committed_per_second
+from pgtrial.store.directory import StudyDirectory, committed_per_second
 
 
 @dataclass(frozen=True)

@@ -6,8 +6,9 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.results import Claim, Cost, StudyResult
-from pgtrial.model.records.study import Audit, Canary, Facts, Finding, Plan, Trial
+from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.model.units import percent, plural
 from pgtrial.report.words import cost_text, in_regime, sentence
 from pgtrial.statistics.analysis import analyse_study, withholds

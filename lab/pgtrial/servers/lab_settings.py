@@ -6,8 +6,7 @@ import re
 from collections.abc import Mapping
 from pathlib import Path
 
-from pgtrial.loads.data.data import Data
-from pgtrial.loads.data.sizes import LOADING_WAL_MB, prefilled_wal_mb
+from pgtrial.loads.data.data import LOADING_WAL_MB, Data, prefilled_wal_mb
 from pgtrial.model.errors import StudyError
 
 LAB_SETTINGS = {

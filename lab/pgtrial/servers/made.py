@@ -14,9 +14,8 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.data import SEGMENT_MB, Data, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.loads.data.sizes import SEGMENT_MB, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import parse_cpus, usable_cpus

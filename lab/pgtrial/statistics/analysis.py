@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import median
 
+from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
-from pgtrial.model.records.study import Audit, Canary, Facts, Finding, Plan, Trial
+from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
 from pgtrial.statistics.changes import Changes, Seconds

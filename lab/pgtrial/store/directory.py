@@ -17,10 +17,11 @@ from pathlib import Path
 import polars as pl
 
 from pgtrial.model.errors import StoreError
-from pgtrial.model.names import slug
-from pgtrial.model.records.study import Audit, Canary, Facts, Plan, PlannedTrial, Trial
+from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.study import Audit, Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import slug
 from pgtrial.store.files import (
     cannot_write,
     damaged,
@@ -362,3 +363,20 @@ def _try_lock(descriptor: int) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:
+    """Committed transactions in each second of the measured part, by index of the trial. Raises StoreError."""
+    return {trial.index: committed_per_second(study.timeline(trial)) for trial in trials}
+
+
+def committed_per_second(timeline: pl.DataFrame) -> list[int]:
+    """Committed transactions of each second of the measured part; a second without a row had none."""
+    measured = timeline.filter(pl.col("phase") == "measure")
+    if measured.is_empty():
+        return []
+    seconds = [int(second) for second in measured["second"]]
+    committed = [0] * (max(seconds) + 1)
+    for second, transactions in zip(seconds, measured["transactions"], strict=True):
+        committed[second] += int(transactions)
+    return committed

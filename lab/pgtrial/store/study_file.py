@@ -12,7 +12,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.names import nearest
 from pgtrial.model.study import profiles
 from pgtrial.model.study.builds import Build, expanded
 from pgtrial.model.study.fleet import FleetSection
@@ -24,6 +23,7 @@ from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
 from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
+from pgtrial.model.units import nearest
 from pgtrial.store.scripts import take_in
 
 _SECTIONS: dict[str, type[BaseModel]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pgtrial.model.records.study import Canary, Judgement, Void
+from pgtrial.model.records.canary import Canary, Judgement, Void
 from pgtrial.store.files import cannot_write, sync_directory, write_atomically
 
 VOIDED = "voided"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
-from pgtrial.model.records.machines import MachineShare
+from pgtrial.model.records.where_it_ran import MachineShare
 
 _UNSURE_US = 5_000.0
 """Error of an offset above which machines do not count as starting together."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pgtrial.evidence.audit.case import Case, Concern, listed, rule, unlike
-from pgtrial.model.records.machines import MachineShare
+from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.servers import Given
 
 _SAME = (("cpu", "model", "CPU"), ("cpu", "logical", "logical CPUs"), ("storage", "device_model", "disk"))

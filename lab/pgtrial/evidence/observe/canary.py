@@ -26,7 +26,7 @@ from pgtrial.loads.engine import LoadRun, engine_path
 from pgtrial.machines.cpus import running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError
-from pgtrial.model.records.study import CanaryReading
+from pgtrial.model.records.canary import CanaryReading
 
 _MIB = bytes(1 << 20)
 _BLOCK = b"\x5a" * 8192

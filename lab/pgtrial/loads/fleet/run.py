@@ -17,7 +17,7 @@ from pgtrial.loads.fleet.remote_engine import END_S, HERE, RemoteEngine, pack
 from pgtrial.loads.load_makers import Each, LoadOrder
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import TrialError
-from pgtrial.model.records.machines import MachineShare
+from pgtrial.model.records.where_it_ran import MachineShare
 
 _NOTICE_S = 0.3
 """Least time from the moment at which all are connected to the instant at which all begin."""

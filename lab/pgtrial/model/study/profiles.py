@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.names import nearest
+from pgtrial.model.units import nearest
 
 SECTION = "profiles"
 

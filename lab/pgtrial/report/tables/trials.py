@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from pgtrial.model.records.study import Canary, ClientUse, FailureSpan, LoadPoint, Trial
+from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.study import ClientUse, FailureSpan, LoadPoint, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
