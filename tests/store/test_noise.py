@@ -69,6 +69,12 @@ def test_trials_up_to_twice_as_long_are_alike():
     assert noise_under(HERE, [noise(duration_s=20.0)]) is not None
 
 
+def test_trials_that_last_until_their_tasks_are_done_are_alike():
+    until_done = HERE.model_copy(update={"duration_s": 0.0})
+    assert noise_under(until_done, [noise(duration_s=0.0)]) is not None
+    assert noise_under(until_done, [noise(duration_s=10.0)]) is None
+
+
 DAMAGED = {
     "nothing": "",
     "no JSON": '{"format": 1, "studies": [',
@@ -77,8 +83,8 @@ DAMAGED = {
     "too deep": "[" * 100_000,
     "another shape": '{"format": 1, "studies": {}}',
     "an endless spread": json.dumps({"studies": [noise().model_dump() | {"spread": 1e300}]}),
-    "no duration": json.dumps(
-        {"studies": [noise().model_dump() | {"conditions": HERE.model_dump() | {"duration_s": 0}}]}
+    "a negative duration": json.dumps(
+        {"studies": [noise().model_dump() | {"conditions": HERE.model_dump() | {"duration_s": -1}}]}
     ),
 }
 

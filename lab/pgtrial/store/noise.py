@@ -67,7 +67,8 @@ def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
 
 def _alike(there: Conditions, here: Conditions) -> bool:
     same = there.model_copy(update={"duration_s": here.duration_s}) == here
-    return same and 1 / _LIKE <= there.duration_s / here.duration_s <= _LIKE
+    shorter, longer = sorted((there.duration_s, here.duration_s))
+    return same and longer <= _LIKE * shorter
 
 
 def _damaged(path: Path, why: str) -> StoreError:

@@ -18,7 +18,9 @@ class Conditions(Record):
     fleet: str | None = Field(None, description="Address of the fleet that makes the load; None: the lab's machine.")
     load_points: list[str] = Field(description="Workload, data, clients and rate of each, and its protocol; sorted.")
     arms: int
-    duration_s: float = Field(gt=0, allow_inf_nan=False, description="Measured part of a trial.")
+    duration_s: float = Field(
+        ge=0, allow_inf_nan=False, description="Measured part of a trial; 0: as long as the load point's tasks take."
+    )
 
 
 class Noise(Record):
