@@ -20,8 +20,9 @@ from pgtrial.servers.arm import Arm
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.templates import Templates
 from pgtrial.servers.workspace import Workspace
-from pgtrial.store.directory import StudyDirectory, committed_per_second
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
+from pgtrial.store.tables import committed_per_second
 
 FAST = {
     "fsync": "off",

@@ -17,8 +17,9 @@ from pgtrial.model.records.study import PlannedTrial
 from pgtrial.report.data import read_data
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
-from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
+from pgtrial.store.tables import TIMELINE_SCHEMA
 from tests.conduct.small import each_once, small_study
 from tests.conduct.test_stopping import HOUR, trials
 from tests.conduct.test_watch import Killed, readings, run

@@ -22,8 +22,9 @@ from pgtrial.conduct.provider_metrics import SETTLED, import_metrics
 from pgtrial.evidence.observe import cloudwatch
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.study.frozen import freeze, thaw
-from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
+from pgtrial.store.tables import TIMELINE_SCHEMA
 
 from ..store.samples import completed_trial
 

@@ -14,8 +14,9 @@ from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, Second
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.report.data import read_data
-from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.noise import read_noise
+from pgtrial.store.tables import TIMELINE_SCHEMA
 from tests.conduct.small import each_once, once, small_study
 from tests.conftest import require_engine
 from tests.store.samples import completed_trial

@@ -23,7 +23,8 @@ from pgtrial.report.tables.results import level_table, levels_text
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.processes import server_processes
 from pgtrial.statistics.regimes import detect
-from pgtrial.store.directory import StudyDirectory, committed_per_second
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.tables import committed_per_second
 from tests.conduct.crowd import Crowd
 from tests.conduct.small import (
     FAST,

@@ -18,7 +18,8 @@ from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.report.build import build_report
 from pgtrial.statistics.canaries import judge
-from pgtrial.store.directory import OBSERVED_SCHEMA, PROVIDER_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.tables import OBSERVED_SCHEMA, PROVIDER_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
 
 from ..statistics.studies import LoadPoint, make_plan, noisy, run
 

@@ -22,7 +22,7 @@ from pgtrial.report.design import design
 from pgtrial.report.tables.results import block_table, look_table, ratio_table
 from pgtrial.report.tables.where import facts_tables
 from pgtrial.report.terminal import summary
-from pgtrial.store.directory import committed_per_second
+from pgtrial.store.tables import committed_per_second
 
 from ..statistics.studies import deployed, make_plan, peculiar, run
 from .conftest import Audit, Studies, timeline, write_study

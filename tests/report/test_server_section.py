@@ -13,7 +13,7 @@ from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.series import active_sessions, measured_load
 from pgtrial.report.tables.servers import server_tables
 from pgtrial.report.terminal import summary
-from pgtrial.store.directory import WAITS_SCHEMA
+from pgtrial.store.tables import WAITS_SCHEMA
 
 from ..statistics.studies import POINT
 from .conftest import Studies, sessions, waits

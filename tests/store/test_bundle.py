@@ -19,8 +19,9 @@ from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.study import Audit, Facts
 from pgtrial.store import bundle
 from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_study, write_bundle
-from pgtrial.store.directory import TIMELINE_SCHEMA, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
+from pgtrial.store.tables import TIMELINE_SCHEMA
 from tests.statistics.canaries import reading
 from tests.store.samples import completed_trial
 

@@ -10,8 +10,9 @@ import pytest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.study import Audit, Facts, Finding
-from pgtrial.store.directory import OBSERVED_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
+from pgtrial.store.tables import OBSERVED_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
 from tests.store.samples import completed_trial
 
 SPEC = build_study({"arms": {"old one/2": {}, "new": {"settings": {"jit": "off"}}}, "verdict": {"blocks": 8}}, "test")

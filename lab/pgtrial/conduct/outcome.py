@@ -13,7 +13,7 @@ from pgtrial.loads.engine import Event
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import ClientUse, ClientWarning, FailureSpan, Latency, Phase, ServiceTime
 from pgtrial.model.records.tasks import TaskSummary, TaskTimes
-from pgtrial.store.directory import TIMELINE_SCHEMA
+from pgtrial.store.tables import TIMELINE_SCHEMA
 
 PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""

@@ -15,7 +15,8 @@ from pgtrial.model.records.study import Trial
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.setup import ProviderMetrics
 from pgtrial.model.units import plural
-from pgtrial.store.directory import PROVIDER_SCHEMA, StudyDirectory
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.tables import PROVIDER_SCHEMA
 
 SETTLED = timedelta(minutes=5)
 """So long after a trial its values are complete: CloudWatch has the value of a minute one to three minutes later."""

@@ -16,7 +16,8 @@ from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import Facts, LoadPoint, Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
-from pgtrial.store.directory import StudyDirectory, committed_per_second
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.tables import committed_per_second
 
 
 @dataclass(frozen=True)

@@ -56,6 +56,7 @@ _STUDY = tuple(
         r"voided/[^/]+/void\.json",
         rf"{_TRIAL}/trial\.json",
         rf"{_TRIAL}/timeline\.parquet",
+        rf"{_TRIAL}/slices\.parquet",
         rf"{_TRIAL}/waits\.parquet",
         rf"{_TRIAL}/observed\.parquet",
         rf"{_TRIAL}/provider\.parquet",

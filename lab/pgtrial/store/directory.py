@@ -33,49 +33,19 @@ from pgtrial.store.files import (
 )
 from pgtrial.store.plan_file import STUDY, read_plan, write_plan
 from pgtrial.store.scripts import FOLDER, digest
+from pgtrial.store.tables import (
+    OBSERVED_SCHEMA,
+    PROVIDER_SCHEMA,
+    SLICES_SCHEMA,
+    TIMELINE_SCHEMA,
+    WAITS_SCHEMA,
+    again,
+    committed_per_second,
+    read_frame,
+)
 from pgtrial.store.voids import set_aside, unfinished_void
 
-TIMELINE_SCHEMA: dict[str, pl.DataType] = {
-    "phase": pl.String(),
-    "second": pl.Int64(),
-    "transactions": pl.Int64(),
-    "failures": pl.Int64(),
-    "mean_us": pl.Float64(),
-    "p50_us": pl.Float64(),
-    "p95_us": pl.Float64(),
-    "p99_us": pl.Float64(),
-    "max_us": pl.Float64(),
-}
-"""Columns of timeline.parquet; records.TimelineRow says what they mean."""
-
-WAITS_SCHEMA: dict[str, pl.DataType] = {
-    "second": pl.Int64(),
-    "backend_type": pl.String(),
-    "wait_event_type": pl.String(),
-    "wait_event": pl.String(),
-    "state": pl.String(),
-    "sessions": pl.Float64(),
-}
-"""Columns of waits.parquet: the mean number of sessions that a second's samples of pg_stat_activity found so.
-
-The measured part begins with second 0, the warm-up lies before it.
-"""
-
-OBSERVED_SCHEMA: dict[str, pl.DataType] = {
-    "second": pl.Int64(),
-    "source": pl.String(),
-    "name": pl.String(),
-    "value": pl.Float64(),
-}
-"""Columns of observed.parquet: what the server's views and the host counted per second; gauges as they were.
-
-Seconds as in waits.parquet; none for what was counted over the whole load.
-"""
-
-
 _PROVIDER = "provider.parquet"
-PROVIDER_SCHEMA: dict[str, pl.DataType] = {**OBSERVED_SCHEMA, "span_s": pl.Int64()}
-"""Columns of provider.parquet: the mean that a provider's monitoring has for the `span_s` seconds from a second on."""
 
 
 class StudyDirectory:
@@ -159,7 +129,11 @@ class StudyDirectory:
         path = self.trial_path(trial) / "timeline.parquet"
         if not path.exists() and trial.status == "failed":
             return pl.DataFrame(schema=TIMELINE_SCHEMA)
-        return _read_frame(path, TIMELINE_SCHEMA)
+        return read_frame(path, TIMELINE_SCHEMA)
+
+    def slices(self, trial: Trial) -> pl.DataFrame:
+        """The slices of an interleaved trial (columns of SLICES_SCHEMA); empty for other trials. Raises StoreError."""
+        return self._observation(trial, "slices.parquet", SLICES_SCHEMA)
 
     def waits(self, trial: Trial) -> pl.DataFrame:
         """What sessions waited for (columns of WAITS_SCHEMA); empty where it was not observed. Raises StoreError."""
@@ -192,7 +166,7 @@ class StudyDirectory:
             text = path.read_text().strip()
             base64.b64decode(text, validate=True)
         except (OSError, ValueError) as error:
-            raise damaged(path, error, _again(path.parent)) from error
+            raise damaged(path, error, again(path.parent)) from error
         return text
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
@@ -309,10 +283,10 @@ class StudyDirectory:
 
     def _observation(self, trial: Trial, name: str, schema: dict[str, pl.DataType]) -> pl.DataFrame:
         path = self.trial_path(trial) / name
-        return _read_frame(path, schema) if path.exists() else pl.DataFrame(schema=schema)
+        return read_frame(path, schema) if path.exists() else pl.DataFrame(schema=schema)
 
     def _read_trial(self, path: Path) -> Trial:
-        trial = read_record(path / "trial.json", Trial, _again(path))
+        trial = read_record(path / "trial.json", Trial, again(path))
         planned = self.plan.trials[trial.index] if 0 <= trial.index < len(self.plan.trials) else None
         if planned is None or path != self.trial_path(trial) or (planned.arm, planned.seed) != (trial.arm, trial.seed):
             raise StoreError(f"{path} is not a trial of this study's plan; move it away and run again")
@@ -321,17 +295,6 @@ class StudyDirectory:
 
 def _hidden(path: Path) -> Path:
     return path.with_name(f".{path.name}.tmp")
-
-
-def _read_frame(path: Path, schema: dict[str, pl.DataType]) -> pl.DataFrame:
-    """A table of a trial. Raises StoreError."""
-    try:
-        frame = pl.read_parquet(path, glob=False)
-    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
-        raise damaged(path, error, _again(path.parent)) from error
-    if frame.schema != pl.Schema(schema):
-        raise damaged(path, ValueError(f"other columns than those of a {path.stem}"), _again(path.parent))
-    return frame
 
 
 def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
@@ -349,10 +312,6 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
     return texts
 
 
-def _again(trial: Path) -> str:
-    return f"delete the directory {trial} and run the study again: only that trial is repeated"
-
-
 def _try_lock(descriptor: int) -> bool:
     if os.name == "nt":
         return True
@@ -368,15 +327,3 @@ def _try_lock(descriptor: int) -> bool:
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:
     """Committed transactions in each second of the measured part, by index of the trial. Raises StoreError."""
     return {trial.index: committed_per_second(study.timeline(trial)) for trial in trials}
-
-
-def committed_per_second(timeline: pl.DataFrame) -> list[int]:
-    """Committed transactions of each second of the measured part; a second without a row had none."""
-    measured = timeline.filter(pl.col("phase") == "measure")
-    if measured.is_empty():
-        return []
-    seconds = [int(second) for second in measured["second"]]
-    committed = [0] * (max(seconds) + 1)
-    for second, transactions in zip(seconds, measured["transactions"], strict=True):
-        committed[second] += int(transactions)
-    return committed

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from pgtrial.store.directory import OBSERVED_SCHEMA
+from pgtrial.store.tables import OBSERVED_SCHEMA
 
 Values = Mapping[str, Mapping[str, float]]
 """Source -> name -> value."""

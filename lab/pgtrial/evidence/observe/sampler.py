@@ -25,7 +25,7 @@ from pgtrial.evidence.observe.views import GAUGES, Doings, Views, mean_waits, re
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.windows import AnyMachine
-from pgtrial.store.directory import OBSERVED_SCHEMA
+from pgtrial.store.tables import OBSERVED_SCHEMA
 
 WAITS_EVERY_S = 0.5
 COUNTERS_EVERY = 2

@@ -12,7 +12,7 @@ import psycopg
 
 from pgtrial.evidence.observe.counters import Session
 from pgtrial.loads.target import backend_type
-from pgtrial.store.directory import WAITS_SCHEMA
+from pgtrial.store.tables import WAITS_SCHEMA
 
 _SOURCES = (
     (

@@ -95,6 +95,13 @@ class PlannedTrial(Record):
     place: DrawnPlace = None
 
 
+class Interleaving(Record):
+    """How the trials of one load point of one block run at the same time: in turns, a slice of time each."""
+
+    slice_s: float = Field(description="Length of a slice; the measured part of each trial is a whole number of them.")
+    shared_server: bool = Field(False, description="Whether all arms are sessions of one server with other settings.")
+
+
 class Extension(Record):
     """One step by which a study went on after its end; the plan's looks and trials hold what it added."""
 
@@ -140,6 +147,7 @@ class Plan(Record):
         "Per arm where its server is, one for each deployment; empty where all are on the lab's machine.",
     )
     scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
+    interleaving: Interleaving | None = added(None, "How trials alternate; None: each runs by itself.")
     extensions: list[Extension] = added([], "How the study went on after its end, in order.")
     trials: list[PlannedTrial]
 
@@ -186,7 +194,9 @@ class ServiceTime(Record):
 class Phase(Record):
     """What the engine measured in one phase (warm-up or measured part)."""
 
-    duration_s: float
+    duration_s: float = Field(
+        description="Its length; of interleaved trials without the others' slices: the mean time a client was active."
+    )
     transactions: int = Field(description="Committed transactions.")
     failures: dict[str, int] = Field(description="Failed transactions by SQLSTATE or kind.")
     tps: float = Field(description="Committed transactions per second of the phase: the goodput.")
@@ -297,8 +307,26 @@ class Trial(Record):
     )
 
 
+class SliceRow(Record):
+    """One row of slices.parquet: one slice of an interleaved trial. Times in seconds since the start of the load.
+
+    The start is the same for all trials that alternate.
+    """
+
+    phase: Literal["warmup", "measure"]
+    round: int = Field(description="Number of the round, from 0 at the start of the load: each arm has a slice in it.")
+    planned_begin_s: float
+    planned_end_s: float
+    begin_s: float | None = Field(description="When the first client was active; None: none was.")
+    end_s: float | None = Field(description="When the last client was active: what overran the slice is counted in it.")
+    client_s: float = Field(description="How long clients were active, the sum over the clients.")
+    transactions: int
+    failures: int
+    mean_us: float | None
+
+
 class TimelineRow(Record):
-    """One row of timeline.parquet: one second of one phase."""
+    """One row of timeline.parquet: one second of one phase; of interleaved trials of the arm's own time."""
 
     phase: Literal["warmup", "measure"]
     second: int

@@ -1,0 +1,91 @@
+"""The tables of a trial, one Parquet file each: their columns, and reading them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+
+from pgtrial.store.files import damaged
+
+TIMELINE_SCHEMA: dict[str, pl.DataType] = {
+    "phase": pl.String(),
+    "second": pl.Int64(),
+    "transactions": pl.Int64(),
+    "failures": pl.Int64(),
+    "mean_us": pl.Float64(),
+    "p50_us": pl.Float64(),
+    "p95_us": pl.Float64(),
+    "p99_us": pl.Float64(),
+    "max_us": pl.Float64(),
+}
+"""Columns of timeline.parquet; records.TimelineRow says what they mean."""
+
+SLICES_SCHEMA: dict[str, pl.DataType] = {
+    "phase": pl.String(),
+    "round": pl.Int64(),
+    "planned_begin_s": pl.Float64(),
+    "planned_end_s": pl.Float64(),
+    "begin_s": pl.Float64(),
+    "end_s": pl.Float64(),
+    "client_s": pl.Float64(),
+    "transactions": pl.Int64(),
+    "failures": pl.Int64(),
+    "mean_us": pl.Float64(),
+}
+"""Columns of slices.parquet; records.SliceRow says what they mean."""
+
+WAITS_SCHEMA: dict[str, pl.DataType] = {
+    "second": pl.Int64(),
+    "backend_type": pl.String(),
+    "wait_event_type": pl.String(),
+    "wait_event": pl.String(),
+    "state": pl.String(),
+    "sessions": pl.Float64(),
+}
+"""Columns of waits.parquet: the mean number of sessions that a second's samples of pg_stat_activity found so.
+
+The measured part begins with second 0, the warm-up lies before it.
+"""
+
+OBSERVED_SCHEMA: dict[str, pl.DataType] = {
+    "second": pl.Int64(),
+    "source": pl.String(),
+    "name": pl.String(),
+    "value": pl.Float64(),
+}
+"""Columns of observed.parquet: what the server's views and the host counted per second; gauges as they were.
+
+Seconds as in waits.parquet; none for what was counted over the whole load.
+"""
+
+PROVIDER_SCHEMA: dict[str, pl.DataType] = {**OBSERVED_SCHEMA, "span_s": pl.Int64()}
+"""Columns of provider.parquet: the mean that a provider's monitoring has for the `span_s` seconds from a second on."""
+
+
+def read_frame(path: Path, schema: dict[str, pl.DataType]) -> pl.DataFrame:
+    """A table of a trial. Raises StoreError."""
+    try:
+        frame = pl.read_parquet(path, glob=False)
+    except (OSError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise damaged(path, error, again(path.parent)) from error
+    if frame.schema != pl.Schema(schema):
+        raise damaged(path, ValueError(f"other columns than those of a {path.stem}"), again(path.parent))
+    return frame
+
+
+def again(trial: Path) -> str:
+    """The cure for a damaged trial."""
+    return f"delete the directory {trial} and run the study again: only that trial is repeated"
+
+
+def committed_per_second(timeline: pl.DataFrame) -> list[int]:
+    """Committed transactions of each second of the measured part; a second without a row had none."""
+    measured = timeline.filter(pl.col("phase") == "measure")
+    if measured.is_empty():
+        return []
+    seconds = [int(second) for second in measured["second"]]
+    committed = [0] * (max(seconds) + 1)
+    for second, transactions in zip(seconds, measured["transactions"], strict=True):
+        committed[second] += int(transactions)
+    return committed
