@@ -1,61 +1,9 @@
 //! The extended query protocol: prepared statements and portals.
 
-use std::collections::HashMap;
-
 use crate::messages;
+use crate::named::{Portal, Prepared};
 use crate::session::{Session, Setup, Turn};
 use crate::statements::{self, StatementKind};
-
-/// A prepared statement.
-pub struct Prepared {
-    kind: StatementKind,
-    /// The type OIDs of its parameters.
-    types: Vec<u32>,
-}
-
-/// A portal: a statement with its values.
-#[derive(Clone)]
-pub struct Portal {
-    kind: StatementKind,
-    pub is_binary: bool,
-}
-
-/// Prepared statements or portals by name. The unnamed one has a place of its own, because most clients use only that.
-pub struct Named<T> {
-    unnamed: Option<T>,
-    named: HashMap<Box<[u8]>, T>,
-}
-
-impl<T> Default for Named<T> {
-    fn default() -> Self {
-        Self { unnamed: None, named: HashMap::new() }
-    }
-}
-
-impl<T> Named<T> {
-    fn get(&self, name: &[u8]) -> Option<&T> {
-        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
-    }
-
-    fn insert(&mut self, name: &[u8], item: T) {
-        if name.is_empty() {
-            self.unnamed = Some(item);
-        } else {
-            self.named.insert(name.into(), item);
-        }
-    }
-
-    fn remove(&mut self, name: &[u8]) -> Option<T> {
-        if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }
-    }
-
-    pub fn clear(&mut self) {
-        self.unnamed = None;
-        if !self.named.is_empty() {
-            self.named.clear();
-        }
-    }
-}
 
 /// An error that a message causes: SQLSTATE and message.
 type Rejection = (&'static str, String);

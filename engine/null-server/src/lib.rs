@@ -7,6 +7,7 @@ mod delay;
 mod extended;
 mod listening;
 mod messages;
+mod named;
 mod options;
 mod serving;
 mod session;

@@ -7,8 +7,8 @@ use wire::frame::Header;
 
 use crate::copy_in::CopyIn;
 use crate::delay::Delay;
-use crate::extended::{Named, Portal, Prepared};
 use crate::messages::{self, EncodedRows, FAILED, IDLE, IN_TRANSACTION};
+use crate::named::{Named, Portal, Prepared};
 use crate::statements::{self, StatementKind};
 
 /// The longest start-up packet, bytes: PostgreSQL's limit (`MAX_STARTUP_PACKET_LENGTH`).

@@ -10,6 +10,6 @@ mod session;
 pub mod sysbench;
 pub mod tasks;
 
-pub use pgbench::loader::{InitOptions, PartitionMethod};
+pub use pgbench::options::{InitOptions, PartitionMethod};
 pub use pgbench::{Step, initialize};
 pub use session::{Backends, LoadError};

@@ -15,9 +15,10 @@ use std::sync::atomic::AtomicBool;
 use wire::session::Session;
 
 use super::layout::{self, AccountsTable};
-use super::loader::{InitOptions, Loader, for_each};
+use super::loader::{Loader, for_each};
+use super::options::{ACCOUNTS_PER_BRANCH, InitOptions, TELLERS_PER_BRANCH};
 use super::rows::{AccountRows, Columns};
-use super::statements::{ACCOUNTS, ACCOUNTS_PER_BRANCH, TELLERS_PER_BRANCH, TRUNCATE, TRUNCATE_SMALL};
+use super::statements::{ACCOUNTS, TRUNCATE, TRUNCATE_SMALL};
 use crate::copy::{Format, NEVER, copy_rows};
 use crate::progress::{Progress, Style};
 use crate::session::{LoadError, execute, query};

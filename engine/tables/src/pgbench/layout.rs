@@ -5,7 +5,7 @@ use std::slice;
 
 use wire::session::{Row, Session};
 
-use super::loader::InitOptions;
+use super::options::InitOptions;
 use super::rows::{HashPartition, RowSet};
 use crate::session::{LoadError, query};
 

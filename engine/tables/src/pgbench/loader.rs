@@ -1,103 +1,20 @@
-//! The options of `pgbench -i`, and the connections that it loads over.
+//! The connections that `pgbench -i` loads over.
 
 use std::iter;
-use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
-use ground::shard::Shard;
 use wire::session::Session;
 use wire::target::Target;
 
-use super::statements::ACCOUNTS_PER_BRANCH;
+use super::options::InitOptions;
 use crate::session::{Backends, LoadError};
-
-/// The most connections if the user does not choose their number.
-pub const MAX_CONNECTIONS: usize = 8;
 
 /// How long [`for_each`] waits for each further thread after an error.
 const PATIENCE: Duration = Duration::from_secs(2);
-
-/// The options of `pgbench -i`.
-#[derive(Debug, Clone)]
-pub struct InitOptions {
-    /// The number of branches; each has 10 tellers and 100,000 accounts.
-    pub scale: u32,
-    /// Percent, 10 to 100.
-    pub fillfactor: u32,
-    /// Prints a progress line every five seconds instead of every 100,000 rows.
-    pub quiet: bool,
-    /// The tablespace of the tables, if not the server's default.
-    pub tablespace: Option<String>,
-    /// The tablespace of the indexes, if not the server's default.
-    pub index_tablespace: Option<String>,
-    pub unlogged: bool,
-    /// The number of partitions of pgbench_accounts; 0 for an ordinary table.
-    pub partitions: u32,
-    pub partition_method: PartitionMethod,
-    /// The most connections to load over, if the user chooses their number.
-    pub jobs: Option<usize>,
-    /// The share of this engine of the rows. Engines that share a load neither make nor empty the tables: that is done
-    /// before they start.
-    pub shard: Shard,
-}
-
-impl InitOptions {
-    /// Returns the number of accounts of all engines.
-    pub fn all_accounts(&self) -> u64 {
-        ACCOUNTS_PER_BRANCH * u64::from(self.scale)
-    }
-
-    /// Returns the rows of pgbench_accounts that this engine generates. Row n, counted from 0, is account n + 1.
-    pub fn accounts(&self) -> Range<u64> {
-        self.shard.range(self.all_accounts())
-    }
-
-    /// Returns how many connections are worth while, or the number that the user chose.
-    pub fn connections(&self) -> usize {
-        self.jobs.unwrap_or_else(|| {
-            let processors = thread::available_parallelism().map_or(1, |count| count.get());
-            processors.min(MAX_CONNECTIONS).min(self.scale as usize)
-        })
-    }
-}
-
-impl Default for InitOptions {
-    fn default() -> Self {
-        Self {
-            scale: 1,
-            fillfactor: 100,
-            quiet: false,
-            tablespace: None,
-            index_tablespace: None,
-            unlogged: false,
-            partitions: 0,
-            partition_method: PartitionMethod::Range,
-            jobs: None,
-            shard: Shard::WHOLE,
-        }
-    }
-}
-
-/// How rows are assigned to partitions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PartitionMethod {
-    Range,
-    Hash,
-}
-
-impl PartitionMethod {
-    /// Returns the name that the option and the statement use.
-    pub fn name(self) -> &'static str {
-        match self {
-            PartitionMethod::Range => "range",
-            PartitionMethod::Hash => "hash",
-        }
-    }
-}
 
 /// What each step works with.
 pub struct Loader<'a> {

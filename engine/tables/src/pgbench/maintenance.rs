@@ -2,7 +2,8 @@
 
 use wire::session::Session;
 
-use super::loader::{Loader, MAX_CONNECTIONS, for_each};
+use super::loader::{Loader, for_each};
+use super::options::MAX_CONNECTIONS;
 use super::statements;
 use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, query, raise_sort_memory};
 

@@ -2,8 +2,9 @@
 
 mod generate;
 mod layout;
-pub mod loader;
+mod loader;
 mod maintenance;
+pub mod options;
 mod rows;
 mod statements;
 
@@ -15,7 +16,8 @@ use wire::session::Session;
 use wire::target::Target;
 
 use crate::session::{Backends, LoadError, execute};
-use loader::{InitOptions, Loader};
+use loader::Loader;
+use options::InitOptions;
 
 /// One step of the initialization, a letter of `--init-steps`.
 #[derive(Clone, Copy)]

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::statements::ACCOUNTS_PER_BRANCH;
+use super::options::ACCOUNTS_PER_BRANCH;
 use crate::copy::encode_row;
 
 /// The seed of PostgreSQL's hashes for partitioning (`HASH_PARTITION_SEED` in `partitioning/partbounds.h`).

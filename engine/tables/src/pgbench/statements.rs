@@ -1,9 +1,6 @@
 //! The statements that make and unmake pgbench's tables, exactly as pgbench sends them.
 
-use super::loader::{InitOptions, PartitionMethod};
-
-pub const TELLERS_PER_BRANCH: u64 = 10;
-pub const ACCOUNTS_PER_BRANCH: u64 = 100_000;
+use super::options::{ACCOUNTS_PER_BRANCH, InitOptions, PartitionMethod, TELLERS_PER_BRANCH};
 
 /// The largest table, and the only one that may have partitions.
 pub const ACCOUNTS: &str = "pgbench_accounts";

@@ -3,8 +3,8 @@
 use std::fmt::Write;
 use std::mem;
 
-use super::Test;
 use super::failure::{self, SqlError};
+use super::test::Test;
 use crate::program::{AbortReason, Action, ActionResult, Program, ScriptInfo, Workload};
 use ground::random::Random;
 use wire::Rows;

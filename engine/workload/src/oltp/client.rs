@@ -6,12 +6,22 @@ use std::sync::Arc;
 use super::event::{Draw, Event};
 use super::failure::{self, SqlError};
 use super::statements::Slot;
-use crate::program::{AbortReason, Action, ActionResult, Program};
+use crate::program::{AbortReason, Action, ActionResult, Program, ScriptInfo, Workload};
 use crate::sb_rand::{Distribution, fill_groups};
 use ground::random::Random;
 use wire::Rows;
 use wire::statement::QueryMode;
 use wire::value::Value;
+
+impl Workload for Arc<Event> {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        self.test.scripts()
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+        Box::new(OltpClient::new(Arc::clone(self), client, random))
+    }
+}
 
 /// A client of a run.
 pub struct OltpClient {

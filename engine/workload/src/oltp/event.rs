@@ -1,15 +1,9 @@
 //! What an event of a test consists of, compiled once for all clients.
 
-use std::sync::Arc;
-
-use super::client::OltpClient;
 use super::parameters::Parameters;
-use super::{Test, TestKind};
-use crate::oltp::statements;
-use crate::oltp::statements::Slot;
-use crate::program::{Program, ScriptInfo, Workload};
+use super::statements::{self, Slot};
+use super::test::{Test, TestKind};
 use crate::sb_rand::{Distribution, Distributions};
-use ground::random::Random;
 use wire::statement::{QueryMode, Statement};
 use wire::value::Value;
 
@@ -100,16 +94,6 @@ impl Event {
 /// Lengths of the values of `c` and `pad`, bytes: ten and five groups of eleven digits with dashes between them.
 pub const C_LENGTH: usize = 119;
 pub const PAD_LENGTH: usize = 59;
-
-impl Workload for Arc<Event> {
-    fn scripts(&self) -> Vec<ScriptInfo> {
-        self.test.scripts()
-    }
-
-    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
-        Box::new(OltpClient::new(Arc::clone(self), client, random))
-    }
-}
 
 struct Compiler<'a> {
     test: Test,

@@ -7,105 +7,24 @@ pub mod failure;
 mod options;
 pub mod parameters;
 mod statements;
+mod test;
 #[cfg(test)]
 mod tests;
 
 use std::sync::Arc;
 
-use super::program::{CommandInfo, Fatal, ScriptInfo, Workload};
+use super::program::{Fatal, Workload};
 use super::sb_rand::Distributions;
 use super::settings::{OptionSpec, Settings};
-use super::statistics::Hooks;
 pub use event::{C_LENGTH, PAD_LENGTH};
 use ground::shard::Shard;
 use parameters::Parameters;
-use wire::statement::QueryMode;
-
-/// Which test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum TestKind {
-    BulkInsert,
-    Delete,
-    Insert,
-    /// The one `oltp.lua` of sysbench 0.5, whose statements are sent as text.
-    Legacy,
-    PointSelect,
-    RandomPoints,
-    RandomRanges,
-    ReadOnly,
-    ReadWrite,
-    UpdateIndex,
-    UpdateNonIndex,
-    WriteOnly,
-}
-
-impl TestKind {
-    /// Whether a statement has many values, which each client draws from a part of the table of its own.
-    pub fn has_own_part(self) -> bool {
-        matches!(self, TestKind::RandomPoints | TestKind::RandomRanges)
-    }
-}
-
-/// A native test.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Test {
-    /// As messages name it.
-    pub name: &'static str,
-    pub kind: TestKind,
-    /// For the help.
-    pub description: &'static str,
-}
-
-const fn test(name: &'static str, kind: TestKind, description: &'static str) -> Test {
-    Test { name, kind, description }
-}
-
-/// sysbench reports on native tests.
-impl Hooks for Test {}
-
-/// All tests in the order of their names.
-pub const TESTS: [Test; 12] = [
-    test("bulk_insert", TestKind::BulkInsert, "INSERT of many rows at once"),
-    test("oltp", TestKind::Legacy, "the test of sysbench 0.5"),
-    test("oltp_delete", TestKind::Delete, "DELETE by primary key"),
-    test("oltp_insert", TestKind::Insert, "INSERT of single rows"),
-    test("oltp_point_select", TestKind::PointSelect, "SELECT by primary key"),
-    test("oltp_read_only", TestKind::ReadOnly, "transactions of point and range SELECTs"),
-    test("oltp_read_write", TestKind::ReadWrite, "transactions of SELECTs, UPDATEs, DELETE and INSERT"),
-    test("oltp_update_index", TestKind::UpdateIndex, "UPDATE of an indexed column"),
-    test("oltp_update_non_index", TestKind::UpdateNonIndex, "UPDATE of a column without an index"),
-    test("oltp_write_only", TestKind::WriteOnly, "transactions of UPDATEs, DELETE and INSERT"),
-    test("select_random_points", TestKind::RandomPoints, "SELECT of a list of random keys"),
-    test("select_random_ranges", TestKind::RandomRanges, "SELECT of several random ranges"),
-];
-
-/// The test of this name.
-pub fn find(name: &str) -> Option<Test> {
-    TESTS.into_iter().find(|test| test.name == name)
-}
+pub use test::{TESTS, Test, TestKind, find};
 
 impl Test {
-    /// Whether it is written for sysbench 1.0: its commands run in all threads, and it takes only the options that it
-    /// declares.
-    pub fn is_modern(&self) -> bool {
-        !matches!(self.kind, TestKind::BulkInsert | TestKind::Legacy)
-    }
-
-    /// Its one script, as reports name it.
-    fn scripts(&self) -> Vec<ScriptInfo> {
-        let commands = vec![CommandInfo { line: self.name.to_owned(), is_sql: true }];
-        vec![ScriptInfo { description: self.name.to_owned(), weight: 1, commands }]
-    }
-
     /// What it declares, in the order of its help; `bulk_insert` declares nothing.
     pub fn options(&self) -> Vec<OptionSpec> {
         options::of(self.kind)
-    }
-
-    /// How its statements travel: prepared, unless `--db-ps-mode=disable`; some tests send text in any case.
-    pub fn mode(&self, settings: &Settings) -> QueryMode {
-        let is_text = matches!(self.kind, TestKind::BulkInsert | TestKind::Insert | TestKind::Legacy);
-        if is_text || settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
     }
 
     /// What the clients of a run do, of which the engine has one part; the run's mode has to be [`Test::mode`].

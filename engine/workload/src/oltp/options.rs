@@ -1,6 +1,6 @@
 //! The options that each test declares, as its `help` prints them.
 
-use super::TestKind;
+use super::test::TestKind;
 use crate::settings::{OptionSpec, OptionValue};
 
 use OptionValue::{Bool, Int, Text};

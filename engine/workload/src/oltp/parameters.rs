@@ -2,7 +2,8 @@
 
 use std::ops::RangeInclusive;
 
-use super::{TestKind, options};
+use super::options;
+use super::test::TestKind;
 use crate::program::Fatal;
 use crate::settings::Settings;
 

@@ -17,11 +17,8 @@ use events::{Event, Line, Lost, Writer};
 use ground::options::exit_status;
 use ground::output::{plain_io_message, print_stderr};
 use merger::Merger;
-use options::Inputs;
+use options::{Inputs, NAME};
 use stream::phase_name;
-
-/// The name of this front end in messages.
-const NAME: &str = "pgtrial-engine merge";
 
 /// Merges with `args` (without the program's name). The exit status is the highest of the engines' own; 2 if a machine was
 /// lost; 1 if the input is rejected.

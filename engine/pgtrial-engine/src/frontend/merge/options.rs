@@ -2,9 +2,11 @@
 
 use std::path::{Path, PathBuf};
 
-use super::NAME;
 use ground::getopt;
 use ground::options::{OptionRow, Stop, help_line};
+
+/// The name of this front end in messages.
+pub const NAME: &str = "pgtrial-engine merge";
 
 /// Whose events are merged.
 #[derive(Debug, Default, PartialEq, Eq)]

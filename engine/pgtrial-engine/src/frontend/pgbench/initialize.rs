@@ -9,7 +9,7 @@ use signal_hook::consts::SIGINT;
 use signal_hook::iterator::Signals;
 
 use super::messages::Failure;
-use super::options::table::Options;
+use super::options::fields::Options;
 use super::server::{Purpose, session, target};
 use ground::interrupt;
 use ground::output;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::messages::Failure;
-use super::options::table::{LogOptions, Options};
+use super::options::fields::{LogOptions, Options};
 use drive::ledger::log::LogPlan;
 use drive::plan::{ClosedPlan, Limit, Load, Plan, ScriptOptions};
 use wire::target::Target;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::time::Duration;
 
 use super::messages;
-use super::options::table::OutputOptions;
+use super::options::fields::OutputOptions;
 use crate::event::RunEvents;
 use drive::ledger::Tally;
 use drive::plan::{Plan, ScriptOptions};

@@ -5,7 +5,7 @@ mod tests;
 
 use std::fmt::{Result, Write};
 
-use super::options::table::Options;
+use super::options::fields::Options;
 use super::server::Facts;
 use drive::Outcome;
 use drive::ledger::tasks::Tasks;

@@ -3,7 +3,7 @@
 use std::io::Read;
 
 use super::messages::Failure;
-use super::options::table::Options;
+use super::options::fields::Options;
 use ground::c_numbers;
 use ground::output::plain_io_message;
 use workload::pgbench::builtin;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::messages;
 use super::messages::{Failure, VERSION};
-use super::options::table::Options;
+use super::options::fields::Options;
 use ground::output;
 use wire::error::ConnectionError;
 use wire::params;

@@ -2,10 +2,10 @@
 //! table and for what is written.
 
 use crate::frontend::pgbench::messages::Failure;
+use crate::frontend::pgbench::options::fields::Options;
 use crate::frontend::pgbench::options::pooling::{MAX_CONNECTIONS, Pooling, count, invalid};
 use crate::frontend::pgbench::options::settle::{settle_database, settle_share};
 use crate::frontend::pgbench::options::shared::*;
-use crate::frontend::pgbench::options::table::Options;
 use crate::frontend::pgbench::options::values::{named_mode, seed_of_time};
 use crate::frontend::sharing;
 use ground::getopt;

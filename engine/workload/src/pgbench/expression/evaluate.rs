@@ -1,9 +1,8 @@
 //! Evaluates expressions.
 
-use super::functions::{Context, MAX_ARGUMENTS};
-use super::{Expression, Function, Scalar, Tree};
-use crate::pgbench::expression::scalar;
-use crate::pgbench::expression::scalar::{Evaluated, EvaluationError};
+use super::functions::{Context, Function, MAX_ARGUMENTS};
+use super::scalar::{self, Evaluated, EvaluationError, Scalar};
+use super::tree::{Expression, Tree};
 
 impl Expression {
     /// The value; variables get their types here.

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use super::super::symbols::Symbols;
 use super::functions::{Context, RANDOM};
-use super::{Expression, Scalar, Syntax, Tree};
+use super::scalar::Scalar;
+use super::tree::{Expression, Syntax, Tree};
 use ground::random::Random;
 
 /// What is known of variables when scripts are linked.

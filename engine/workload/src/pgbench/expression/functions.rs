@@ -4,8 +4,7 @@ use std::io::Write;
 
 use super::super::hashes;
 use super::super::symbols::Symbols;
-use super::Scalar;
-use super::scalar::{Evaluated, EvaluationError};
+use super::scalar::{Evaluated, EvaluationError, Scalar};
 use ground::random::{MAX_ZIPFIAN_PARAMETER, MIN_GAUSSIAN_PARAMETER, MIN_ZIPFIAN_PARAMETER, Random};
 use wire::value::{Value, fixed, write_double};
 

@@ -1,10 +1,10 @@
 //! From text to tree, with the precedences of pgbench's grammar (lowest first): `OR`; `AND`; `NOT`; `IS`; comparisons,
 //! which do not chain; bit operators and `~`; sums; products; signs.
 
+use super::functions::{self, Arity, IS as IS_OPERATOR, NOT as NOT_OPERATOR};
 use super::lexer::{Lexer, Mistake, Token};
-use super::{Scalar, Syntax, Tree};
-use crate::pgbench::expression::functions;
-use crate::pgbench::expression::functions::{Arity, IS as IS_OPERATOR, NOT as NOT_OPERATOR};
+use super::scalar::Scalar;
+use super::tree::{Syntax, Tree};
 
 /// An expression that cannot be parsed: the mistake, and where its line ends.
 #[derive(Debug, Clone, PartialEq, Eq)]

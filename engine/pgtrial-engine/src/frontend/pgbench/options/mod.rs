@@ -1,5 +1,6 @@
-//! pgbench's command line. To add an option: a field and a row in `table.rs`.
+//! pgbench's command line. To add an option: a field in `fields.rs` and a row in `table.rs`.
 
+pub mod fields;
 pub mod pooling;
 pub mod reader;
 mod sections;

@@ -1,8 +1,9 @@
 //! Reads pgbench's command line, and prints its help. The first mistake is reported, in the order of the options.
 
+use super::fields::Options;
 use super::sections::HelpSection;
 use super::settle::settle;
-use super::table::{OPTIONS, Options};
+use super::table::OPTIONS;
 use super::values::{is_number, random_seed, seed_of_time};
 use crate::frontend::pgbench::messages::{Failure, VERSION};
 use ground::getopt::Getopt;

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
+use super::fields::{Initialization, Options};
 use super::sections::Mode;
-use super::table::{Initialization, OPTIONS, Options, Row};
+use super::table::{OPTIONS, Row};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::sharing::{Length, WHOLE_SECONDS, check_enough, needs_seed};

@@ -1,8 +1,8 @@
 //! Rows of options that pgbench and the tasks front end have in common: the server, pools of connections, and runs that
 //! several engines share. Each front end has its own help text for them.
 
+use super::fields::Options;
 use super::pooling::{MAX_CONNECTIONS, MAX_TASKS, arrival, count, seconds};
-use super::table::Options;
 use crate::event::Events;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::sharing;

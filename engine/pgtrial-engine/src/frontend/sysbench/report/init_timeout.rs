@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::Duration;
 
-use super::run::OVERDUE;
+use super::status::OVERDUE;
 
 /// How long the run has to end by itself before the process is ended. Long enough for a busy machine to end all threads and
 /// to write the last events.

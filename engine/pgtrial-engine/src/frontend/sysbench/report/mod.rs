@@ -2,10 +2,11 @@
 
 mod histogram;
 mod init_timeout;
-mod observer;
+pub mod observer;
 pub mod options;
 pub mod run;
 mod statistics;
+mod status;
 #[cfg(test)]
 mod tests;
 mod texts;

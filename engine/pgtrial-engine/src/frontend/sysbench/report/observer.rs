@@ -1,23 +1,34 @@
-//! What sysbench writes while a run goes on, and the status of the run at its end.
+//! Observes a run: what sysbench writes while it goes on, and its status at the end.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::init_timeout::InitTimeout;
 use super::options::ReportOptions;
-use super::run::{FAILED, OVERDUE, Run};
 use super::statistics::statistics;
+use super::status::{FAILED, OVERDUE};
 use super::texts::ReportedPeriod;
 use super::{histogram, texts};
 use crate::event::RunEvents;
 use crate::frontend::self_check::Warning;
-use crate::frontend::sysbench::log::Level;
+use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
+use drive::plan::Plan;
 use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
-use ground::clock::Phase;
+use ground::clock::{Clock, Phase};
 use ground::interrupt;
+use workload::settings::Settings;
 use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
+
+/// A load, with what its reports need.
+pub struct Run<'a, W: Write = std::io::Stdout> {
+    pub settings: &'a Settings,
+    pub plan: &'a Plan,
+    pub clock: Clock,
+    pub test: &'a dyn Hooks,
+    pub log: &'a mut Log<W>,
+}
 
 /// Observes a run for sysbench.
 pub struct RunObserver<'a, W: Write> {

@@ -5,34 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::init_timeout::InitTimeout;
-use super::observer::RunObserver;
+use super::observer::{Run, RunObserver};
 use super::options::ReportOptions;
+use super::status::{FAILED, OVERDUE};
 use super::texts;
 use crate::event::{EventWriter, Events, RunDescription, RunEvents};
 use crate::frontend::self_check;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::plan::{Load, Plan};
 use drive::{Outcome, RunError};
-use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{print_stderr, print_stdout};
-use workload::settings::Settings;
-use workload::statistics::Hooks;
-
-/// Exit status of a run that failed, or whose events could not be written.
-pub const FAILED: u8 = 1;
-
-/// Exit status of a run that took too long to begin or to end.
-pub const OVERDUE: u8 = 2;
-
-/// A load, with what its reports need.
-pub struct Run<'a, W: Write = std::io::Stdout> {
-    pub settings: &'a Settings,
-    pub plan: &'a Plan,
-    pub clock: Clock,
-    pub test: &'a dyn Hooks,
-    pub log: &'a mut Log<W>,
-}
 
 /// Runs the load; the exit status: 0, 1 for a failure, 2 for a forced shutdown or clients that were not ready in time, 130
 /// for an interrupt.

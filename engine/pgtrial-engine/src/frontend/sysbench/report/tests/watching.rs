@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use super::super::observer::RunObserver;
+use super::super::observer::{Run, RunObserver};
 use super::super::options::ReportOptions;
-use super::super::run::{OVERDUE, Run, log_limits};
+use super::super::run::log_limits;
+use super::super::status::OVERDUE;
 use super::super::texts::opening;
 use super::{logged, tally, usual};
 use crate::event::RunEvents;

@@ -1,0 +1,56 @@
+//! Prepared statements and portals, found by name.
+
+use std::collections::HashMap;
+
+use crate::statements::StatementKind;
+
+/// A prepared statement.
+pub struct Prepared {
+    pub kind: StatementKind,
+    /// The type OIDs of its parameters.
+    pub types: Vec<u32>,
+}
+
+/// A portal: a statement with its values.
+#[derive(Clone)]
+pub struct Portal {
+    pub kind: StatementKind,
+    pub is_binary: bool,
+}
+
+/// Prepared statements or portals by name. The unnamed one has a place of its own, because most clients use only that.
+pub struct Named<T> {
+    unnamed: Option<T>,
+    named: HashMap<Box<[u8]>, T>,
+}
+
+impl<T> Default for Named<T> {
+    fn default() -> Self {
+        Self { unnamed: None, named: HashMap::new() }
+    }
+}
+
+impl<T> Named<T> {
+    pub fn get(&self, name: &[u8]) -> Option<&T> {
+        if name.is_empty() { self.unnamed.as_ref() } else { self.named.get(name) }
+    }
+
+    pub fn insert(&mut self, name: &[u8], item: T) {
+        if name.is_empty() {
+            self.unnamed = Some(item);
+        } else {
+            self.named.insert(name.into(), item);
+        }
+    }
+
+    pub fn remove(&mut self, name: &[u8]) -> Option<T> {
+        if name.is_empty() { self.unnamed.take() } else { self.named.remove(name) }
+    }
+
+    pub fn clear(&mut self) {
+        self.unnamed = None;
+        if !self.named.is_empty() {
+            self.named.clear();
+        }
+    }
+}
