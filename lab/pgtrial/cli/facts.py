@@ -17,6 +17,7 @@ from pgtrial.cli.conduct import stopped
 from pgtrial.cli.study_options import Profile, read
 from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
+from pgtrial.evidence.audit.case import known_value
 from pgtrial.evidence.audit.rules import audit
 from pgtrial.evidence.collect.collect import collect, collect_machine
 from pgtrial.loads.data.kinds import NO_TABLES
@@ -118,18 +119,12 @@ def _show(found: dict[str, Facts], audited: Audit | None) -> None:
         if group in _NOT_SHOWN:
             continue
         for name in dict.fromkeys(name for facts in found.values() for name in facts.facts.get(group, {})):
-            rows.append([f"{group}.{name}", *(_text(_value(facts, group, name)) for facts in found.values())])
+            rows.append([f"{group}.{name}", *(_text(known_value(facts, group, name)) for facts in found.values())])
     console = Console()
     console.print(for_terminal(Table("", rows, by_place("fact", *found), lambda row: len(set(row[1:])) > 1)))
     for finding in audited.findings if audited is not None else ():
         console.print(f"\n[bold]{finding.severity}[/]: ", end="")
         console.print(f"{finding.message} {finding.cure}", markup=False)
-
-
-def _value(facts: Facts, group: str, name: str) -> Any:
-    if group == "settings" and name not in facts.facts["settings"]:
-        return facts.facts["defaults"].get(name)
-    return facts.facts.get(group, {}).get(name)
 
 
 def _text(value: Any) -> str:

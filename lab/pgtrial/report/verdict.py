@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from pgtrial.evidence.audit.rules import GRAVITY
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.results import Claim, Cost, StudyResult
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
@@ -17,8 +18,6 @@ from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.costs import clearly
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.spoilt import CLIENT_RULES, SpoiltCell, spoilt_cells
-
-_GRAVITY = ("withhold", "warning", "info")
 
 
 def verdict_of(
@@ -34,7 +33,7 @@ def verdict_of(
     result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts)
     audited = audit.findings if audit else []
     spoilt = _spoilt_findings(spoilt_cells(Grid(plan, trials)), plan)
-    findings = sorted([*audited, *spoilt], key=lambda finding: _GRAVITY.index(finding.severity))
+    findings = sorted([*audited, *spoilt], key=lambda finding: GRAVITY.index(finding.severity))
     reasons = {
         claim.arm: [f"{each.message} {each.cure}" for each in findings if withholds(each, claim.arm, plan.baseline)]
         for claim in result.primary

@@ -8,14 +8,15 @@ import pytest
 
 from pgtrial.evidence.collect import bsd
 from pgtrial.evidence.collect.collect import facts_of
+from pgtrial.evidence.collect.files import parse_fields
 from pgtrial.evidence.collect.subject import Subject
 
 from .played import PlayedMachine
 from .recordings import recorded
 
-FREEBSD = bsd.parse_sysctl(recorded("freebsd-sysctl.txt"))
-DRAGONFLY = bsd.parse_sysctl(recorded("dragonfly-sysctl.txt"))
-MACOS = bsd.parse_sysctl(recorded("macos-sysctl.txt"))
+FREEBSD = parse_fields(recorded("freebsd-sysctl.txt"))
+DRAGONFLY = parse_fields(recorded("dragonfly-sysctl.txt"))
+MACOS = parse_fields(recorded("macos-sysctl.txt"))
 
 
 def test_freebsd_tells_processor_and_mitigations():
@@ -80,7 +81,7 @@ def test_another_host_tells_its_facts_by_its_own_tools(name, model):
     file = {"FreeBSD": "freebsd", "DragonFly": "dragonfly", "Darwin": "macos"}[name]
     said = {"sysctl": recorded(f"{file}-sysctl.txt")}
     facts = _facts_of(PlayedMachine(said, f"{name}\n1.2-RELEASE\n{name} of somebody\namd64\nunknown"))
-    values = bsd.parse_sysctl(said["sysctl"])
+    values = parse_fields(said["sysctl"])
     expected = bsd.cpu_of(values) | {"model": model or values["hw.model"], "architecture": "amd64"}
     assert {fact: facts["cpu"][fact] for fact in expected} == expected
     assert facts["memory"]["total_mb"] == bsd.memory_of(values)["total_mb"]

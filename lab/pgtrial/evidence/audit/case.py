@@ -37,22 +37,17 @@ class Rule:
 
     name: str
     find: Callable[[Case], Iterable[Concern]]
+    over_trials: bool
+    """Whether it reads the stored trials; the others read the facts of the arms alone."""
 
-    def __call__(self, case: Case) -> Iterator[Finding]:
+    def __call__(self, case: Case) -> list[Finding]:
         """The concerns as findings of this rule."""
-        for concern in self.find(case):
-            yield Finding(
-                rule=self.name,
-                severity=concern.severity,
-                arms=list(concern.arms),
-                message=concern.message,
-                cure=concern.cure,
-            )
+        return [Finding(rule=self.name, **vars(concern)) for concern in self.find(case)]
 
 
-def rule(name: str) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
+def rule(name: str, *, over_trials: bool = False) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
     """Make a function a rule; findings carry the name."""
-    return lambda find: Rule(name, find)
+    return lambda find: Rule(name, find, over_trials)
 
 
 @dataclass(frozen=True)

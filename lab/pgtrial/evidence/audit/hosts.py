@@ -100,7 +100,7 @@ def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("client_on_server_host")
+@rule("client_on_server_host", over_trials=True)
 def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
     """A machine of the fleet that serves an arm takes CPU time from that server."""
     machines = {share.machine: share for trial in case.trials for share in trial.machines}

@@ -132,7 +132,7 @@ def fixed_layout(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("not_permitted")
+@rule("not_permitted", over_trials=True)
 def not_permitted(case: Case) -> Iterator[Concern]:
     """What trials had to do without, once for all arms concerned."""
     for thing in sorted({thing for trial in case.trials for thing in trial.not_permitted}):

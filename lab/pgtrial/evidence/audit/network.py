@@ -78,7 +78,7 @@ def _unequal_round_trips(case: Case, arm: str) -> bool:
     return unlike(*case.both(arm, "probes", "round_trip_median_us"), _UNEQUAL, NOTICEABLE_US)
 
 
-@rule("unequal_network_path")
+@rule("unequal_network_path", over_trials=True)
 def unequal_round_trips(case: Case) -> Iterator[Concern]:
     """The way to a server may be longer than another's, and change in the course of a study.
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pgtrial.evidence.collect.files import Files, number
+from pgtrial.evidence.collect.files import Files, flag, number
 
 FILES = (
     "/sys/dev/block/*",
@@ -53,14 +53,14 @@ def _disk(files: Files, sys: Path, link: Path) -> Path | None:
 def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
     """Of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
     if disk is None:
-        return dict.fromkeys(_QUEUE_FACTS)
+        return dict.fromkeys(queue_facts(Files(), Path("/nowhere")))
     read, queue = files.read, disk / "queue"
     return {
         "device": disk.name,
         "device_model": read(disk / "device/model"),
         "device_firmware": read(disk / "device/firmware_rev") or read(disk / "device/rev"),
         "device_mb": _megabytes(read(disk / "size")),
-        "rotational": _flag(read(queue / "rotational")),
+        "rotational": flag(read(queue / "rotational")),
         "scheduler": files.chosen(queue / "scheduler"),
         "write_cache": read(queue / "write_cache"),
         "queue_requests": number(read(queue / "nr_requests")),
@@ -70,12 +70,6 @@ def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
         "logical_block": number(read(queue / "logical_block_size")),
         "physical_block": number(read(queue / "physical_block_size")),
     }
-
-
-_QUEUE_FACTS = (
-    *("device", "device_model", "device_firmware", "device_mb", "rotational", "scheduler", "write_cache"),
-    *("queue_requests", "queue_depth", "read_ahead_kb", "discard", "logical_block", "physical_block"),
-)
 
 
 def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:
@@ -130,10 +124,6 @@ def _named(files: Files, disk: Path) -> str:
 def _megabytes(sectors: str | None) -> int | None:
     """Sizes in /sys are in units of 512 bytes, whatever the disk's sectors."""
     return None if number(sectors) is None else int(sectors or 0) // 2048
-
-
-def _flag(text: str | None) -> bool | None:
-    return None if text is None else text == "1"
 
 
 def _positive(text: str | None) -> bool | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
-from pgtrial.evidence.collect.files import Files, number, parse_fields
-from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.evidence.collect.files import Files, flag, number, parse_fields
+from pgtrial.evidence.collect.subject import Collector, Subject, collector
 
 Values = dict[str, str]
 Group = dict[str, Any]
@@ -56,29 +57,6 @@ def hardware(subject: Subject) -> Group:
     return hardware_of(parse_kenv(subject.host.output("kenv") or ""))
 
 
-@collector("cpu", systems=tuple(_NAMES))
-def cpu(subject: Subject) -> Group:
-    """Model, count, mitigations."""
-    return cpu_of(_sysctl(subject.host))
-
-
-@collector("memory", systems=tuple(_NAMES))
-def memory(subject: Subject) -> Group:
-    """Size, overcommit, superpages."""
-    return memory_of(_sysctl(subject.host))
-
-
-@collector("os", systems=tuple(_NAMES))
-def system(subject: Subject) -> Group:
-    """Release, hypervisor, jail, clock."""
-    return system_of(subject.host.uname.system, _sysctl(subject.host))
-
-
-def parse_sysctl(text: str) -> Values:
-    """`sysctl NAME...`: `name: value` lines, on all three systems."""
-    return parse_fields(text)
-
-
 def parse_kenv(text: str) -> Values:
     """`kenv`: lines of name="value"."""
     return {name: value.strip('"') for name, value in parse_fields(text, "=").items()}
@@ -113,8 +91,8 @@ def memory_of(values: Values) -> Group:
         "swap_mb": _mb(values.get("vm.swap_total")),
         "overcommit": number(values.get("vm.overcommit")),
         "page_sizes": values.get("hw.pagesizes") or values.get("hw.pagesize"),
-        "superpages": _flag(values.get("vm.pmap.pg_ps_enabled")),
-        "wired_shared_memory": _flag(values.get("kern.ipc.shm_use_phys")),
+        "superpages": flag(values.get("vm.pmap.pg_ps_enabled")),
+        "wired_shared_memory": flag(values.get("kern.ipc.shm_use_phys")),
         "zfs_cache_mb": _mb(values.get("vfs.zfs.arc.max") or values.get("vfs.zfs.arc_max")),
         "compressor_mode": number(values.get("vm.compressor_mode")),
     }
@@ -148,15 +126,25 @@ def _container(values: Values) -> str | None:
     return None if jailed is None else "jail" if jailed == "1" else "none"
 
 
-def _sysctl(files: Files) -> Values:
-    """Asked one by one: an unknown name ends some systems' sysctl."""
-    return parse_sysctl(files.output("sh", "-c", _EACH, "sh", *_NAMES[files.uname.system].split()) or "")
-
-
 def _mb(text: str | None) -> int | None:
     value = number(text)
     return None if value is None else value // 2**20
 
 
-def _flag(text: str | None) -> bool | None:
-    return None if text is None else text == "1"
+def _sysctl(files: Files) -> Values:
+    """Asked one by one: an unknown name ends some systems' sysctl."""
+    return parse_fields(files.output("sh", "-c", _EACH, "sh", *_NAMES[files.uname.system].split()) or "")
+
+
+def _told(group: str, facts: Callable[[Values], Group]) -> Collector:
+    return Collector(lambda subject: facts(_sysctl(subject.host)), group, systems=tuple(_NAMES))
+
+
+cpu = _told("cpu", cpu_of)
+memory = _told("memory", memory_of)
+
+
+@collector("os", systems=tuple(_NAMES))
+def system(subject: Subject) -> Group:
+    """Release, hypervisor, jail, clock."""
+    return system_of(subject.host.uname.system, _sysctl(subject.host))

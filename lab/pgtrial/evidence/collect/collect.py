@@ -1,4 +1,4 @@
-"""Collect what an arm is, while its server runs: every collector, listed here, and the facts that all of them find."""
+"""Collect what an arm is, while its server runs: every collector, and the facts that all of them find."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from pgtrial.evidence.collect import (
     windows,
 )
 from pgtrial.evidence.collect.place import runs_here, shown_directory
-from pgtrial.evidence.collect.subject import Subject
+from pgtrial.evidence.collect.subject import Collector, Subject
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.windows import AnyMachine, WindowsHost
@@ -47,36 +47,10 @@ GROUPS = (
 """In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest,
 `sources` where the former come from; `probes` are measured, and never twice the same."""
 
-COLLECTORS = (
-    storage.storage,
-    flush.flush_rates,
-    network.bandwidth,
-    bsd.hardware,
-    bsd.cpu,
-    bsd.memory,
-    bsd.system,
-    network.clock,
-    cpu.cpu,
-    cpu.hardware,
-    operating_system.operating_system,
-    operating_system.lab_machine,
-    limits.limits,
-    memory.memory,
-    network.network,
-    network.round_trip,
-    server.provider,
-    server.seen_on_its_host,
-    server.server,
-    server.client,
-    settings.settings,
-    settings.defaults,
-    settings.sources,
-    windows.hardware,
-    windows.cpu,
-    windows.memory,
-    windows.system,
-    windows.storage,
-)
+_FILES = (storage, flush, bsd, cpu, operating_system, limits, memory, network, server, settings, windows)
+
+COLLECTORS = [each for file in _FILES for each in vars(file).values() if isinstance(each, Collector)]
+"""Every collector of these files, in their order: it is that of the facts of a group."""
 
 
 def collect(

@@ -7,7 +7,7 @@ from typing import Any
 
 import psutil
 
-from pgtrial.evidence.collect.files import Files, number
+from pgtrial.evidence.collect.files import Files, flag, number
 from pgtrial.evidence.collect.subject import Subject, collector
 
 _SYSTEM = Path("/sys/devices/system/cpu")
@@ -42,7 +42,7 @@ def cpu(subject: Subject) -> dict[str, Any]:
         "logical": _logical(files),
         "cores": _cores(files),
         "smt": read(_SYSTEM / "smt/control"),
-        "smt_active": _flag(read(_SYSTEM / "smt/active")),
+        "smt_active": flag(read(_SYSTEM / "smt/active")),
         "online": read(_SYSTEM / "online"),
         "isolated": _list(files, _SYSTEM / "isolated"),
         "numa_nodes": len(files.glob(_NODES)) or None,
@@ -100,10 +100,6 @@ def _boost(files: Files) -> bool | None:
 def _list(files: Files, path: Path) -> str | None:
     """A list of CPUs, which may be an empty line."""
     return files.read(path) or ("none" if files.exists(path) else None)
-
-
-def _flag(text: str | None) -> bool | None:
-    return None if text is None else text == "1"
 
 
 def _mitigations(files: Files) -> dict[str, str] | None:

@@ -228,6 +228,11 @@ def number(text: str | None) -> int | None:
     return int(found[0]) if found else None
 
 
+def flag(text: str | None) -> bool | None:
+    """Whether a switch is on, which the kernel shows as 1; None where it shows nothing."""
+    return None if text is None else text == "1"
+
+
 def parse_fields(text: str, separator: str = ":") -> dict[str, str]:
     """`name: value` lines; of a repeated name the first."""
     found: dict[str, str] = {}

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-import psutil
-
 from pgtrial.evidence.collect.files import Files, parse_fields
 from pgtrial.machines.mounts import Mounted, mount_of
 
@@ -111,16 +109,4 @@ MOUNTINFO = "/proc/self/mountinfo"
 
 def volume_of(files: Files, path: Path) -> Mounted | None:
     """The mount that holds a path."""
-    path = files.resolve(path)
-    mounts = files.read(MOUNTINFO) or files.output("mount")
-    if mounts is None and files.local:
-        holding = [volume for volume in _known_to_python() if path.is_relative_to(volume.target)]
-        return max(holding, key=lambda volume: len(volume.target.parts), default=None)
-    return mount_of(path, mounts or "")
-
-
-def _known_to_python() -> list[Mounted]:
-    return [
-        Mounted(Path(part.mountpoint), part.fstype, part.device, tuple(part.opts.split(",")), "")
-        for part in psutil.disk_partitions(all=True)
-    ]
+    return mount_of(files.resolve(path), files.read(MOUNTINFO) or files.output("mount") or "")

@@ -9,10 +9,75 @@ from statistics import median
 from typing import Any
 
 import psutil
-import psycopg
 
 from pgtrial.evidence.collect.place import Connection, own_addresses, peer_address
 from pgtrial.evidence.collect.subject import Subject, collector
+
+_ROW = 8192
+_FIRST_MB = 1
+_MOST_MB = 512
+_SECONDS = 0.5
+"""How long the second stream is to take, by the first one's rate."""
+
+
+@collector("probes", server=True, measures=True)
+def bandwidth(subject: Subject) -> dict[str, Any]:
+    """MB (a million bytes) a second from the server to the lab; nothing for a server on the lab's own machine."""
+    if subject.here:
+        return {}
+    rate = subject.measured(streamed_mb_s)
+    return {"bandwidth_mb_s": None if rate is None else round(rate, 1)}
+
+
+def streamed_mb_s(connection: Connection) -> float:
+    """By a COPY of rows of 8 kB, which costs both sides some work and the way its encryption: a lower bound of what the
+    network carries. Raises psycopg.Error."""
+    rate = _stream(connection, _FIRST_MB)
+    return _stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS))))
+
+
+def _stream(connection: Connection, megabytes: int) -> float:
+    rows = megabytes * 1_000_000 // _ROW
+    begin, received = time.perf_counter(), 0
+    with connection.cursor() as cursor:
+        query = f"COPY (SELECT repeat('x', {_ROW - 1}) FROM generate_series(1, {rows})) TO STDOUT"
+        with cursor.copy(query.encode()) as copy:
+            for data in copy:
+                received += len(data)
+    return received / 1e6 / (time.perf_counter() - begin)
+
+
+_CLOCK_READINGS = 20
+_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
+
+
+@collector("probes", server=True, measures=True)
+def clock(subject: Subject) -> dict[str, Any]:
+    """Of a server elsewhere, microseconds; `clock_offset_us` is positive where its clock is ahead of the lab's."""
+    if subject.here:
+        return {}
+    measured = subject.measured(clock_offset) or (None, None)
+    offset, error = (None if time_us is None else round(time_us) for time_us in measured)
+    return {"clock_offset_us": offset, "clock_offset_error_us": error}
+
+
+def clock_offset(connection: Connection) -> tuple[float, float]:
+    """The offset and its largest error, microseconds, by the shortest of some round trips. Raises psycopg.Error.
+
+    The host reads its clock between the request and its answer: against the middle of the two it is off by half the
+    round trip at most (RFC 5905, section 8).
+    """
+    tries = []
+    for _ in range(_CLOCK_READINGS):
+        # in this order: whatever holds the lab up between the two is in the error, and not in the offset
+        begin, sent = time.perf_counter(), time.time()
+        row = connection.execute(_CLOCK, prepare=False).fetchone()
+        half = (time.perf_counter() - begin) / 2
+        if row is not None:
+            tries.append((half * 1e6, (float(row[0]) - sent - half) * 1e6))
+    error, offset = min(tries)
+    return offset, error
+
 
 _ROUND_TRIPS = 50
 _TLS = "SELECT ssl, version, cipher FROM pg_stat_ssl WHERE pid = pg_backend_pid()"
@@ -28,16 +93,6 @@ def network(subject: Subject) -> dict[str, Any]:
         "interface": interface,
         "mtu": None if interface is None else _mtu(interface),
         "tls": _tls(subject),
-    }
-
-
-@collector("probes", server=True, measures=True)
-def round_trip(subject: Subject) -> dict[str, Any]:
-    """Microseconds of a SELECT 1, the lab's own work included: an upper bound of the network's share."""
-    times = _round_trips(subject.session)
-    return {
-        "round_trip_min_us": round(min(times), 1) if times else None,
-        "round_trip_median_us": round(median(times), 1) if times else None,
     }
 
 
@@ -77,99 +132,29 @@ def _tls(subject: Subject) -> str | None:
     return f"{version} {cipher}" if encrypted else "none"
 
 
-def _round_trips(connection: Connection) -> list[float]:
-    try:
-        return round_trips(connection, _ROUND_TRIPS)
-    except psycopg.Error:
-        return []
-
-
-_CLOCK_READINGS = 20
-_CLOCK = "SELECT extract(epoch FROM clock_timestamp())"
-
-
 @collector("probes", server=True, measures=True)
-def clock(subject: Subject) -> dict[str, Any]:
-    """Of a server elsewhere, microseconds; `clock_offset_us` is positive where its clock is ahead of the lab's."""
-    if subject.here:
-        return {}
-    try:
-        offset, error = clock_offset(subject.session)
-    except psycopg.Error:
-        return {"clock_offset_us": None, "clock_offset_error_us": None}
-    return {"clock_offset_us": round(offset), "clock_offset_error_us": round(error)}
+def round_trip(subject: Subject) -> dict[str, Any]:
+    """Microseconds of a SELECT 1, the lab's own work included: an upper bound of the network's share."""
+    times = subject.measured(lambda connection: round_trips(connection, _ROUND_TRIPS))
+    return {
+        "round_trip_min_us": round(min(times), 1) if times else None,
+        "round_trip_median_us": round(median(times), 1) if times else None,
+    }
 
-
-def clock_offset(connection: Connection) -> tuple[float, float]:
-    """The offset and its largest error, microseconds, by the shortest of some round trips. Raises psycopg.Error.
-
-    The host reads its clock between the request and its answer: against the middle of the two it is off by half the
-    round trip at most (RFC 5905, section 8).
-    """
-    tries = []
-    for _ in range(_CLOCK_READINGS):
-        # in this order: whatever holds the lab up between the two is in the error, and not in the offset
-        begin, sent = time.perf_counter(), time.time()
-        row = connection.execute(_CLOCK, prepare=False).fetchone()
-        half = (time.perf_counter() - begin) / 2
-        if row is not None:
-            tries.append((half * 1e6, (float(row[0]) - sent - half) * 1e6))
-    error, offset = min(tries)
-    return offset, error
-
-
-_ROW = 8192
-_FIRST_MB = 1
-_MOST_MB = 512
-_SECONDS = 0.5
-"""How long the second stream is to take, by the first one's rate."""
-
-
-@collector("probes", server=True, measures=True)
-def bandwidth(subject: Subject) -> dict[str, Any]:
-    """MB (a million bytes) a second from the server to the lab; nothing for a server on the lab's own machine."""
-    if subject.here:
-        return {}
-    try:
-        measured = streamed_mb_s(subject.session)
-    except psycopg.Error:
-        return {"bandwidth_mb_s": None}
-    return {"bandwidth_mb_s": round(measured, 1)}
-
-
-def streamed_mb_s(connection: Connection) -> float:
-    """By a COPY of rows of 8 kB, which costs both sides some work and the way its encryption: a lower bound of what the
-    network carries. Raises psycopg.Error."""
-    rate = _stream(connection, _FIRST_MB)
-    return _stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS))))
-
-
-def _stream(connection: Connection, megabytes: int) -> float:
-    rows = megabytes * 1_000_000 // _ROW
-    begin, received = time.perf_counter(), 0
-    with connection.cursor() as cursor:
-        query = f"COPY (SELECT repeat('x', {_ROW - 1}) FROM generate_series(1, {rows})) TO STDOUT"
-        with cursor.copy(query.encode()) as copy:
-            for data in copy:
-                received += len(data)
-    return received / 1e6 / (time.perf_counter() - begin)
-
-
-Session = psycopg.Connection[tuple[Any, ...]]
 
 _TIMES = 20
 
 
-def round_trips(session: Session, count: int) -> list[float]:
+def round_trips(connection: Connection, count: int) -> list[float]:
     """Microseconds of so many SELECT 1, the lab's own work included. Raises psycopg.Error."""
     times = []
     for _ in range(count):
         begin = time.perf_counter()
-        session.execute("SELECT 1", prepare=False).fetchone()
+        connection.execute("SELECT 1", prepare=False).fetchone()
         times.append((time.perf_counter() - begin) * 1e6)
     return times
 
 
-def median_round_trip(session: Session) -> float:
+def median_round_trip(connection: Connection) -> float:
     """Median of 20, microseconds. Raises psycopg.Error."""
-    return round(median(round_trips(session, _TIMES)), 1)
+    return round(median(round_trips(connection, _TIMES)), 1)

@@ -17,6 +17,63 @@ from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError
 
+
+@dataclass(frozen=True)
+class Signs:
+    """What only one provider's servers have; any one of them is enough."""
+
+    provider: str
+    settings: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+
+SIGNS = (
+    # Aurora has the signs of RDS too, and so comes first
+    Signs("Amazon Aurora", functions=frozenset({"aurora_version"})),
+    Signs("Amazon RDS", frozenset({"rds.extensions"}), frozenset({"rdsadmin"})),
+    Signs("Google AlloyDB", roles=frozenset({"alloydbsuperuser"})),
+    Signs("Google Cloud SQL", frozenset({"cloudsql.supported_extensions"}), frozenset({"cloudsqlsuperuser"})),
+    Signs("Azure Database for PostgreSQL", frozenset({"azure.extensions"}), frozenset({"azure_pg_admin"})),
+    Signs("Neon", frozenset({"neon.timeline_id"}), frozenset({"neon_superuser"})),
+    Signs("Supabase", frozenset({"supautils.reserved_roles"}), frozenset({"supabase_admin"})),
+)
+
+
+def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
+    """The provider whose signs are among the names of a server; None: none that is known."""
+    for signs in SIGNS:
+        if settings & signs.settings or roles & signs.roles or functions & signs.functions:
+            return signs.provider
+    return None
+
+
+@collector("server", server=True)
+def provider(subject: Subject) -> dict[str, Any]:
+    """The managed service that the server belongs to. Null for a server of one's own, and for services not known."""
+    known = [sorted(set().union(*(getattr(signs, kind) for signs in SIGNS))) for kind in _QUERIES]
+    found = [
+        frozenset(row[0] for row in subject.rows(query, names) or [])
+        for query, names in zip(_QUERIES.values(), known, strict=True)
+    ]
+    return {"provider": provider_of(*found)}
+
+
+_QUERIES = {
+    "settings": "SELECT name FROM pg_settings WHERE name = ANY (%s)",
+    "roles": "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)",
+    "functions": "SELECT proname FROM pg_proc WHERE proname = ANY (%s)",
+}
+
+
+@collector("server", server=True)
+def seen_on_its_host(subject: Subject) -> dict[str, Any]:
+    """`process_seen`, of a server that is not the lab's: whether the host has the process that serves the lab."""
+    if subject.ours or subject.machine in (None, LOCAL):
+        return {}
+    return {"process_seen": subject.server_process is not None}
+
+
 _BUILD = {
     "build_configure": "CONFIGURE",
     "build_compiler": "CC",
@@ -115,59 +172,3 @@ def _engine_version() -> str | None:
     except (OSError, subprocess.SubprocessError, PgtrialError):
         return None
     return next(iter(said.stdout.split("\n")), None) or None
-
-
-@collector("server", server=True)
-def seen_on_its_host(subject: Subject) -> dict[str, Any]:
-    """`process_seen`, of a server that is not the lab's: whether the host has the process that serves the lab."""
-    if subject.ours or subject.machine in (None, LOCAL):
-        return {}
-    return {"process_seen": subject.server_process is not None}
-
-
-@dataclass(frozen=True)
-class Signs:
-    """What only one provider's servers have; any one of them is enough."""
-
-    provider: str
-    settings: frozenset[str] = frozenset()
-    roles: frozenset[str] = frozenset()
-    functions: frozenset[str] = frozenset()
-
-
-SIGNS = (
-    # Aurora has the signs of RDS too, and so comes first
-    Signs("Amazon Aurora", functions=frozenset({"aurora_version"})),
-    Signs("Amazon RDS", frozenset({"rds.extensions"}), frozenset({"rdsadmin"})),
-    Signs("Google AlloyDB", roles=frozenset({"alloydbsuperuser"})),
-    Signs("Google Cloud SQL", frozenset({"cloudsql.supported_extensions"}), frozenset({"cloudsqlsuperuser"})),
-    Signs("Azure Database for PostgreSQL", frozenset({"azure.extensions"}), frozenset({"azure_pg_admin"})),
-    Signs("Neon", frozenset({"neon.timeline_id"}), frozenset({"neon_superuser"})),
-    Signs("Supabase", frozenset({"supautils.reserved_roles"}), frozenset({"supabase_admin"})),
-)
-
-
-def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:
-    """The provider whose signs are among the names of a server; None: none that is known."""
-    for signs in SIGNS:
-        if settings & signs.settings or roles & signs.roles or functions & signs.functions:
-            return signs.provider
-    return None
-
-
-@collector("server", server=True)
-def provider(subject: Subject) -> dict[str, Any]:
-    """The managed service that the server belongs to. Null for a server of one's own, and for services not known."""
-    known = [sorted(set().union(*(getattr(signs, kind) for signs in SIGNS))) for kind in _QUERIES]
-    found = [
-        frozenset(row[0] for row in subject.rows(query, names) or [])
-        for query, names in zip(_QUERIES.values(), known, strict=True)
-    ]
-    return {"provider": provider_of(*found)}
-
-
-_QUERIES = {
-    "settings": "SELECT name FROM pg_settings WHERE name = ANY (%s)",
-    "roles": "SELECT rolname FROM pg_roles WHERE rolname = ANY (%s)",
-    "functions": "SELECT proname FROM pg_proc WHERE proname = ANY (%s)",
-}

@@ -7,13 +7,15 @@ from dataclasses import dataclass
 from functools import cached_property
 from glob import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import psycopg
 
 from pgtrial.evidence.collect.files import Files, MachineFiles, WindowsFiles
 from pgtrial.evidence.collect.place import backend_process, is_this_machine
 from pgtrial.machines.windows import AnyMachine, WindowsHost
+
+Measured = TypeVar("Measured")
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,13 @@ class Subject:
             return None
         try:
             return self.connection.execute(query.encode(), parameters or None).fetchall()
+        except psycopg.Error:
+            return None
+
+    def measured(self, probe: Callable[[psycopg.Connection[tuple[Any, ...]]], Measured]) -> Measured | None:
+        """What a probe finds by the connection, or None if the server refuses or is gone."""
+        try:
+            return probe(self.session)
         except psycopg.Error:
             return None
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from pgtrial.evidence.collect.files import POWERSHELL
-from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.evidence.collect.subject import Collector, Subject, collector
 from pgtrial.machines.windows import Reply, drive_of, number, parse_reply, part, quoted, reply_script, rows, whole
 
 Group = dict[str, Any]
@@ -69,37 +70,6 @@ _BUSES |= {15: "File Backed Virtual", 17: "NVMe", 18: "SCM"}
 _SPINS = {"HDD": True, "SSD": False, "SCM": False}
 _LOCAL_DISK = 3
 """Win32_LogicalDisk.DriveType."""
-
-
-@collector("hardware", systems=["Windows"])
-def hardware(subject: Subject) -> Group:
-    """The machine, its board and its firmware."""
-    return hardware_of(_asked(subject))
-
-
-@collector("cpu", systems=["Windows"])
-def cpu(subject: Subject) -> Group:
-    """Of all sockets together; the power plan is what governs the frequency."""
-    return cpu_of(_asked(subject))
-
-
-@collector("memory", systems=["Windows"])
-def memory(subject: Subject) -> Group:
-    """Sizes in MB."""
-    return memory_of(_asked(subject))
-
-
-@collector("os", systems=["Windows"])
-def system(subject: Subject) -> Group:
-    """Edition, version, hypervisor, clock."""
-    return system_of(_asked(subject))
-
-
-@collector("storage", systems=["Windows"])
-def storage(subject: Subject) -> Group:
-    """Of the volume that holds the data directory."""
-    directory = subject.data_directory
-    return {} if directory is None else storage_of(_asked(subject), directory)
 
 
 def script(directory: Path | None) -> str:
@@ -233,3 +203,20 @@ def _sum(found: list[Reply], key: str) -> int | None:
 
 def _asked(subject: Subject) -> Reply:
     return parse_reply(subject.host.output(*POWERSHELL, script(subject.data_directory)))
+
+
+def _told(group: str, facts: Callable[[Reply], Group]) -> Collector:
+    return Collector(lambda subject: facts(_asked(subject)), group, systems=["Windows"])
+
+
+hardware = _told("hardware", hardware_of)
+cpu = _told("cpu", cpu_of)
+memory = _told("memory", memory_of)
+system = _told("os", system_of)
+
+
+@collector("storage", systems=["Windows"])
+def storage(subject: Subject) -> Group:
+    """Of the volume that holds the data directory."""
+    directory = subject.data_directory
+    return {} if directory is None else storage_of(_asked(subject), directory)
