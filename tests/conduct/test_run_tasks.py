@@ -9,8 +9,8 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.model.records.study import Trial
 from pgtrial.model.records.tasks import TaskSummary
 from pgtrial.report.build import build_report
-from pgtrial.report.charts import draw
 from pgtrial.report.data import read_data
+from pgtrial.report.sections import draw
 from pgtrial.servers.arm import Needs
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study

@@ -16,9 +16,9 @@ from pgtrial.cli import verdict as verdict_command
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.results import StudyResult
 from pgtrial.report.build import build_report
-from pgtrial.report.charts import draw
 from pgtrial.report.data import read_data
 from pgtrial.report.design import design
+from pgtrial.report.sections import draw
 from pgtrial.report.tables.results import block_table, look_table, ratio_table
 from pgtrial.report.tables.where import facts_tables
 from pgtrial.report.terminal import summary

@@ -9,8 +9,8 @@ import polars as pl
 import pytest
 import vl_convert
 
-from pgtrial.report.charts import draw
 from pgtrial.report.data import StudyData, read_data
+from pgtrial.report.sections import draw
 from pgtrial.report.series import host_series, provider_series
 from pgtrial.report.tables.servers import host_table, provider_table, server_tables, statement_table
 

@@ -11,10 +11,10 @@ import pytest
 from pgtrial.model.published.figures import published_names, read_published
 from pgtrial.model.records.study import Audit
 from pgtrial.model.study.spec import StudySpec
-from pgtrial.report.charts import draw
 from pgtrial.report.charts.tps import size_charts
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.published import Beside, Contrast, beside, ratio_text
+from pgtrial.report.sections import draw
 from pgtrial.report.tables.published import published_tables
 
 from ..statistics.studies import LoadPoint, make_plan, noisy, run

@@ -112,6 +112,6 @@ def _vega() -> Markup:
 
 def _specs(parts: Sequence[Section]) -> Markup:
     """The charts as JSON that cannot end the script element it stands in."""
-    specs = {f"{part.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
+    specs = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
     text = json.dumps(specs, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

@@ -28,8 +28,8 @@ def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
         yield f"- {_text(note)}"
     yield ""
     for section in parts:
-        yield f"## {section.title}\n"
-        if section.key == "method":
+        yield f"## {section.topic.title}\n"
+        if section.topic.key == "method":
             for word, what in design(data):
                 yield f"- {word}: {_text(what)}"
             yield ""
