@@ -47,11 +47,9 @@ class DataMaker(Protocol):
     @property
     def engines(self) -> int:
         """How many engines share what can be shared."""
-        ...
 
     def make(self, order: DataOrder, on_line: OnLine | None = None) -> None:
         """Carry an order out, each line that an engine writes going to `on_line`. Raises ArmError."""
-        ...
 
 
 class EngineHere:
@@ -125,15 +123,3 @@ def vacuum(connection: Connection, tables: Iterable[str], *, freeze: bool = Fals
     options = sql.SQL("FREEZE, ANALYZE" if freeze else "ANALYZE")
     for table in tables:
         connection.execute(sql.SQL("VACUUM ({}) {}").format(options, sql.Identifier(table)))
-
-
-class Server(Protocol):
-    """What is needed of a server to load it."""
-
-    def environment(self) -> dict[str, str]:
-        """PG* variables for the engine."""
-        ...
-
-    def connect(self) -> Connection:
-        """A connection of the lab."""
-        ...

@@ -57,24 +57,19 @@ class LoadMaker(DataMaker, Protocol):
     @property
     def addresses(self) -> tuple[str, ...]:
         """Where loads come from, where that is not this machine alone."""
-        ...
 
     def check_cpus(self, cpus: str) -> None:
         """Find out whether engines can have these CPUs. Raises StudyError."""
-        ...
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
         """Find out whether an arm's servers can be reached from where loads are made. None: it will be a server of the
         lab's own, on this machine. Raises StudyError and ArmError."""
-        ...
 
     def ready(self, report: OnLine) -> list[str]:
         """Be ready for the next load; what a reader of its trial should know. Raises ArmError when none is possible."""
-        ...
 
     def started(self, order: LoadOrder) -> AbstractContextManager[EngineRun]:
         """A load from its start to its end. Raises TrialError, and ArmError for what no repetition mends."""
-        ...
 
 
 class OneEngine(EngineHere):

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 from pgtrial.machines.boot import boot_id
 from pgtrial.machines.change import Change
 from pgtrial.machines.kernel import KernelValue, Parameter
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import HostError, Machine, refused
 from pgtrial.machines.pages import HugePages
 from pgtrial.machines.running_server import RunningServer
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
@@ -83,13 +83,9 @@ class HostJournal:
             "boot": boot_id(self.machine),
             "change": change.model_dump(mode="json"),
         }
-        try:
+        with refused(f"write down the {change} in {entry.parent}, so it is not made"):
             self.machine.mkdir(entry.parent, 0o700, parents=True)
             self.machine.write_text(entry, json.dumps(content), durable=True)
-        except OSError as error:
-            raise HostError(
-                f"cannot write down the {change} in {entry.parent}, so it is not made: {error.strerror}"
-            ) from None
         return entry
 
 
@@ -133,10 +129,8 @@ def _read(entry: Path, machine: Machine) -> tuple[Change, bool]:
 
 
 def _remove(entry: Path, machine: Machine) -> None:
-    try:
+    with refused(f"remove the record {entry}"):
         machine.unlink(entry)
-    except OSError as error:
-        raise HostError(f"cannot remove the record {entry}: {error.strerror}") from None
 
 
 def _words(entry: Path, machine: Machine) -> str:

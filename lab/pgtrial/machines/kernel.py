@@ -9,7 +9,7 @@ from typing import Self
 from pydantic import BaseModel
 
 from pgtrial.machines.change import Change
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import HostError, Machine, refused
 
 _CHOSEN = re.compile(r"\[([^]]+)]")
 
@@ -101,10 +101,8 @@ def in_force(text: str) -> str:
 
 
 def _write(machine: Machine, name: str, path: Path, value: str) -> None:
-    try:
+    with refused(f"set {name} to {value!r} ({path})"):
         machine.write_text(path, value)
-    except OSError as error:
-        raise HostError(f"cannot set {name} to {value!r} ({path}): {error.strerror}") from None
 
 
 class Parameter(Change):

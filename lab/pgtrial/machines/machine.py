@@ -8,7 +8,8 @@ import pwd
 import shlex
 import shutil
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Protocol
@@ -34,6 +35,15 @@ class HostLost(HostTrouble):
     """
 
 
+@contextmanager
+def refused(what: str) -> Iterator[None]:
+    """An OSError about a file is a HostError: `cannot make /x: Permission denied`."""
+    try:
+        yield
+    except OSError as error:
+        raise HostError(f"cannot {what}: {error.strerror}") from None
+
+
 @dataclass(frozen=True)
 class Done:
     """How a command ended. `status` is 128 + n where signal n ended it, as a shell says it."""
@@ -52,22 +62,19 @@ class Machine(Protocol):
 
     def __hash__(self) -> int:
         """Two machines are the same only as the same object."""
-        ...
+        return id(self)
 
     @property
     def label(self) -> str:
         """What people call it: `this machine`, or user@host."""
-        ...
 
     @property
     def root(self) -> bool:
         """Whether commands and methods may change the system."""
-        ...
 
     @property
     def way_to_root(self) -> str:
         """What a user does so that `root` holds, for the end of a sentence: `run pgtrial as root`."""
-        ...
 
     def run(
         self,
@@ -82,74 +89,59 @@ class Machine(Protocol):
         Without `text_in` its standard input is empty. Raises HostError only if it cannot be started or does not end in
         time, and HostLost.
         """
-        ...
 
     def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
         """As `run`, for a command that changes nothing: it may be repeated."""
-        ...
+        return self.run(command, user=user)
 
     def tool(self, command: Sequence[str | Path]) -> str:
         """What a system tool prints. Raises HostError with its own words, or when it is not installed."""
-        ...
+        return printed(command, self.run(command), "" if self is LOCAL else f" on {self.label}")
 
     def read_text(self, path: Path) -> str:
         """A file as text. What is not UTF-8 is replaced."""
-        ...
 
     def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
         """The files of these that are there and can be read, at once."""
-        ...
 
     def read_from(self, path: Path, begin: int) -> bytes:
         """What a file holds from a byte on; nothing if it cannot be read."""
-        ...
 
     def write_text(self, path: Path, text: str, *, mode: int | None = None, durable: bool = False) -> None:
         """Write a file: in place, as the kernel's have to be, or `durable`: it is on disk as a whole, or not there."""
-        ...
 
     def allocate(self, path: Path, size: int, *, sparse: bool = False) -> None:
         """Make a new file of so many bytes, with its blocks or without."""
-        ...
 
     def exists(self, path: Path) -> bool:
         """Whether there is something."""
-        ...
 
     def mkdir(self, path: Path, mode: int = 0o755, *, parents: bool = False) -> None:
         """Make a directory with exactly this mode; with `parents` those above it too; it may be there already then."""
-        ...
 
     def rmdir(self, path: Path) -> None:
         """Remove an empty directory."""
-        ...
 
     def remove_tree(self, path: Path) -> None:
         """Remove a directory with all that is in it, as far as that can be done; there may be none."""
-        ...
 
     def unlink(self, path: Path) -> None:
         """Remove a file; there may be none."""
-        ...
 
     def glob(self, pattern: str) -> list[Path]:
         """What matches a pattern of `*`, `?` and `[...]`, sorted. A name that begins with a dot needs one in it."""
-        ...
 
     def resolve(self, path: Path) -> Path:
         """The path without symbolic links."""
-        ...
 
     def free_bytes(self, path: Path) -> int:
         """How much an ordinary user may still write to the file system of a path."""
-        ...
 
     def chown(self, path: Path, user: str) -> None:
         """Give a path to a user and the user's group."""
-        ...
 
 
-class Local:
+class Local(Machine):
     """This machine."""
 
     label = "this machine"
@@ -209,12 +201,6 @@ class Local:
             cwd="/",
             **_identity(user),
         )
-
-    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
-        return self.run(command, user=user)
-
-    def tool(self, command: Sequence[str | Path]) -> str:
-        return printed(command, self.run(command))
 
     def read_text(self, path: Path) -> str:
         return path.read_text(encoding="utf-8", errors="replace")

@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from pgtrial.machines.change import Change
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import HostError, Machine, refused
 
 _POOLS = Path("/sys/kernel/mm/hugepages")
 KB = {"2MB": 2048, "1GB": 1048576}
@@ -126,10 +126,8 @@ def _read(machine: Machine, pool: Path) -> int:
 
 
 def _write(machine: Machine, pool: Path, count: int) -> None:
-    try:
+    with refused(f"reserve huge pages ({pool})"):
         machine.write_text(pool, str(count))
-    except OSError as error:
-        raise HostError(f"cannot reserve huge pages ({pool}): {error.strerror}") from None
 
 
 _MEMINFO = Path("/proc/meminfo")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 
-from pgtrial.machines.machine import TOOLS, Done, HostError, printed
+from pgtrial.machines.machine import TOOLS, Done, HostError, Machine
 
 _OURS = "pgtrial: "
 """In front of what a script of ours says when it gives up, with the status that shells have for no such command."""
@@ -30,7 +30,7 @@ _WILD = re.compile(r"(\*|\?|\[[^]]+])")
 _FREE = re.compile(r"\s\d+\s+-?\d+\s+(-?\d+)\s+(?:\d+%|-)\s+/")
 
 
-class PosixMachine(abc.ABC):
+class PosixMachine(Machine):
     """A Machine over `/bin/sh`. With `sudo`, what root does is done by `sudo -n`.
 
     Scripts are given to the shell's standard input: there is nothing to be quoted for the account's login shell,
@@ -42,11 +42,6 @@ class PosixMachine(abc.ABC):
     def __init__(self, *, sudo: bool = False) -> None:
         self._sudo = sudo
         self._who: tuple[str, str] | None = None
-
-    @property
-    @abc.abstractmethod
-    def label(self) -> str:
-        """What people call it: user@host."""
 
     @abc.abstractmethod
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
@@ -75,12 +70,6 @@ class PosixMachine(abc.ABC):
         if done.status == _NOT_STARTED and _OURS in done.stderr:
             raise HostError(f"{done.stderr.rpartition(_OURS)[2].strip()} on {self.label}")
         return done
-
-    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
-        return self.run(command, user=user)
-
-    def tool(self, command: Sequence[str | Path]) -> str:
-        return printed(command, self.run(command), f" on {self.label}")
 
     def read_text(self, path: Path) -> str:
         """A file as text; root reads it only where the account may not."""

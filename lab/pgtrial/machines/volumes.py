@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from pgtrial.machines.change import Change
-from pgtrial.machines.machine import LOCAL, HostError, Machine
+from pgtrial.machines.machine import LOCAL, HostError, Machine, refused
 from pgtrial.machines.mounts import mounted_at, mountinfo
 
 _LOOP_DIRECT = "--direct-io=on"
@@ -30,14 +30,13 @@ class BackingFile(Change):
                 f"a volume of {self.size / 1e9:.1f} GB does not fit {self.path.parent}, where {free / 1e9:.1f} GB are "
                 f"free; lower its size, or {larger} on a larger disk"
             )
-        try:
+        with refused(f"make {self.path}"):
             machine.allocate(self.path, self.size, sparse=not self.preallocate)
-        except OSError as error:
-            raise HostError(f"cannot make {self.path}: {error.strerror}") from None
 
     def undo(self, machine: Machine) -> None:
         """Remove the file."""
-        _remove(machine, self.path)
+        with refused(f"remove {self.path}"):
+            machine.unlink(self.path)
 
     def __str__(self) -> str:
         return f"backing file {self.path}"
@@ -83,10 +82,8 @@ class MountPoint(Change):
 
     def make(self, machine: Machine) -> None:
         """Make the directory."""
-        try:
+        with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o711)
-        except OSError as error:
-            raise HostError(f"cannot make {self.path}: {error.strerror}") from None
 
     def undo(self, machine: Machine) -> None:
         """Remove it; it has to be empty, so that nothing is lost that was put there without the mount."""
@@ -139,10 +136,8 @@ class PrivateDirectory(Change):
 
     def make(self, machine: Machine) -> None:
         """Make the directory; servers' accounts may enter it."""
-        try:
+        with refused(f"make {self.path}"):
             machine.mkdir(self.path, 0o755)
-        except OSError as error:
-            raise HostError(f"cannot make {self.path}: {error.strerror}") from None
 
     def undo(self, machine: Machine) -> None:
         """Remove it."""
@@ -175,13 +170,6 @@ class Signature(Change):
 
     def __str__(self) -> str:
         return f"filesystem on {self.device}"
-
-
-def _remove(machine: Machine, path: Path) -> None:
-    try:
-        machine.unlink(path)
-    except OSError as error:
-        raise HostError(f"cannot remove {path}: {error.strerror}") from None
 
 
 class Pool(Change):

@@ -42,7 +42,6 @@ class System(Protocol):
 
     def look(self) -> Snapshot:
         """The numbers now. Raises HostTrouble."""
-        ...
 
 
 def known(values: Values) -> Values:

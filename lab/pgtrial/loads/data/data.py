@@ -5,7 +5,8 @@ from __future__ import annotations
 import abc
 from typing import Any, ClassVar, Self
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine, Reset, Server, vacuum
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine, Reset, vacuum
+from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -64,7 +65,7 @@ class Data(abc.ABC):
         return False
 
     @abc.abstractmethod
-    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Make it, mark it as pgtrial's, freeze and analyse it. Raises ArmError.
 
         With `in_steps` a load that was interrupted can be resumed, where the kind supports that.

@@ -9,7 +9,8 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine, Server
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine
+from pgtrial.loads.target import Target
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
@@ -45,7 +46,7 @@ class NoTables(Data):
         del connection
         return True
 
-    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Nothing is made."""
 
 

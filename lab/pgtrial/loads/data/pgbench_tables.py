@@ -17,10 +17,10 @@ from pgtrial.loads.data_makers import (
     DataOrder,
     OnLine,
     Reset,
-    Server,
     noticing,
     vacuum,
 )
+from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -92,7 +92,7 @@ class PgbenchTables(Data):
         """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
         return bool(_missing(connection, self))
 
-    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Create and fill the tables by the engine, mark them as pgtrial's, freeze and analyse them. Raises ArmError.
 
         With `in_steps` each phase is marked when it is done: an interrupted load resumes with the phase it was in.
@@ -159,7 +159,7 @@ def _missing(connection: Connection, tables: PgbenchTables) -> tuple[str, ...]:
     return found.missing if found is not None and found.contents == tables else ()
 
 
-def _make_in_steps(server: Server, tables: PgbenchTables, report: OnLine, maker: DataMaker) -> None:
+def _make_in_steps(server: Target, tables: PgbenchTables, report: OnLine, maker: DataMaker) -> None:
     with server.connect() as connection:
         missing = _missing(connection, tables)
     if missing:
@@ -176,7 +176,7 @@ def _phases(tables: PgbenchTables) -> tuple[str, ...]:
     return _PHASES if tables.foreign_keys else _PHASES[:-1]
 
 
-def _carry_out(server: Server, tables: PgbenchTables, steps: str, report: OnLine, maker: DataMaker) -> None:
+def _carry_out(server: Target, tables: PgbenchTables, steps: str, report: OnLine, maker: DataMaker) -> None:
     """Some of pgbench's steps; the rows alone by as many engines as there are."""
     engines = maker.engines if steps == _ROWS else 1
     if engines > 1:
@@ -198,7 +198,7 @@ def tables_order(
     return DataOrder(f"loading the tables at scale {scale}", command, noticing(env), engines)
 
 
-def _undo_constraints(server: Server, kinds: str) -> None:
+def _undo_constraints(server: Target, kinds: str) -> None:
     """Drop the keys of the kinds `p` and `f` that a phase which broke off has made already.
 
     The server carries the statement to its end that an engine was killed in: the lock waits for that.
@@ -214,14 +214,14 @@ def _undo_constraints(server: Server, kinds: str) -> None:
             connection.execute(f"ALTER TABLE {table} DROP CONSTRAINT {sql.Identifier(name).as_string()}".encode())
 
 
-def _finish(server: Server, tables: PgbenchTables) -> None:
+def _finish(server: Target, tables: PgbenchTables) -> None:
     with server.connect() as connection:
         # hint bits and frozen rows are written now, not by the first reads of a trial
         vacuum(connection, TABLES, freeze=True)
     _mark(server, _MARK + json.dumps(asdict(tables)))
 
 
-def _mark(server: Server, mark: str) -> None:
+def _mark(server: Target, mark: str) -> None:
     with server.connect() as connection:
         connection.execute(sql.SQL("COMMENT ON TABLE pgbench_accounts IS {}").format(sql.Literal(mark)))
 

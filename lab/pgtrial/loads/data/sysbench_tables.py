@@ -18,8 +18,9 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, Server, noticing, vacuum
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, noticing, vacuum
 from pgtrial.loads.engine import server_options
+from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -93,7 +94,7 @@ class SysbenchTables(Data):
     def short_name(self) -> str:
         return f"sysbench-{self.digest[:8]}"
 
-    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have the test make its tables, mark what is new as pgtrial's, freeze and analyse it. Raises ArmError."""
         with server.connect() as connection:
             before = {name for name, _ in _tables(connection)}
@@ -136,7 +137,7 @@ class SysbenchTables(Data):
         return False
 
 
-def _order(server: Server, data: SysbenchTables, folder: Path, engines: int) -> DataOrder:
+def _order(server: Target, data: SysbenchTables, folder: Path, engines: int) -> DataOrder:
     """Threads of a native test are connections: each engine has as many as one has alone. Those of bulk_insert have a
     table each, and what a script makes may depend on their number: it is that of all engines."""
     test, environment = _written(data, folder)
@@ -192,7 +193,7 @@ def lua_environment(folder: Path) -> dict[str, str]:
     return {"LUA_PATH": f"{folder}/?.lua;;"}
 
 
-def _mark_new(server: Server, before: set[str], mark: str) -> None:
+def _mark_new(server: Target, before: set[str], mark: str) -> None:
     with server.connect() as connection:
         for name in [name for name, _ in _tables(connection) if name not in before]:
             comment = sql.SQL("COMMENT ON TABLE {} IS {}")

@@ -12,7 +12,8 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, Server, noticing, vacuum
+from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, noticing, vacuum
+from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -60,7 +61,7 @@ class TaskTable(Data):
     def short_name(self) -> str:
         return f"{_TABLE}-{self.threads}x{self.rows}"
 
-    def make(self, server: Server, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have the engine make the table as published, freeze its rows, and note how long it took.
 
         With several engines the time is not noted: the published time is that of one connection. An incomplete table is
@@ -110,7 +111,7 @@ def table_a_order(env: Mapping[str, str], threads: int, rows: int, steps: str, *
     return DataOrder("making table_a", command, noticing(env), most_parts)
 
 
-def _drop_unfinished(server: Server) -> None:
+def _drop_unfinished(server: Target) -> None:
     with suppress(psycopg.Error), server.connect() as connection:
         if _comment(connection).startswith(_UNFINISHED):
             connection.execute(f"DROP TABLE IF EXISTS {_TABLE}".encode())

@@ -30,7 +30,6 @@ class Caller(Protocol):
 
     def __call__(self, method: str, *arguments: Any) -> Future[Any]:
         """Call a method of pgtrial.loads.fleet.agent.Agent."""
-        ...
 
 
 @dataclass(eq=False)
@@ -74,15 +73,12 @@ class Hiring(Protocol):
 
     def hire(self, places: Sequence[int], patience_s: float) -> list[Member]:
         """The machines of these places, each with a new agent. Raises MachineLost for one that does not come."""
-        ...
 
     def share(self, content: bytes) -> Any:
         """What stands for the content in calls, so that it travels to each machine once."""
-        ...
 
     def dismiss(self, member: Member) -> None:
         """End the agent by force."""
-        ...
 
 
 def name_all(members: Iterable[Member]) -> None:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import shlex
 import threading
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
+from typing import Any, TypeVar, cast
 
 from pgtrial.machines.machine import Done, HostError, HostLost
 from pgtrial.machines.posix import PosixMachine
@@ -20,6 +21,33 @@ from pgtrial.machines.ssh.once import LOST, end_all, job
 from pgtrial.machines.ssh.recognise import posix_system
 
 _PAUSE_S = 0.1
+
+
+class _Thread(threading.local):
+    """What a thread that asks a machine is about."""
+
+    looks = False
+    """Whether its scripts change nothing."""
+    dropped = False
+    """Whether the connection dropped under its last script."""
+
+
+_Method = TypeVar("_Method", bound=Callable[..., Any])
+
+
+def _looking(method: _Method) -> _Method:
+    """The method of a machine, which changes nothing there: its scripts may be repeated."""
+
+    @functools.wraps(method)
+    def looking(machine: RemoteMachine, *arguments: Any, **named: Any) -> Any:
+        thread, before = machine.thread, machine.thread.looks
+        thread.looks = True
+        try:
+            return method(machine, *arguments, **named)
+        finally:
+            thread.looks = before
+
+    return cast(_Method, looking)
 
 
 class RemoteMachine(PosixMachine):
@@ -35,7 +63,7 @@ class RemoteMachine(PosixMachine):
         self.jobs: Path | None = None
         self._numbers = itertools.count(1)
         self._finished: list[Path] = []
-        self._thread = threading.local()
+        self.thread = _Thread()
 
     @property
     def label(self) -> str:
@@ -88,14 +116,14 @@ class RemoteMachine(PosixMachine):
 
     def sh(self, script: str, *, timeout_s: float | None = None) -> Done:
         """Have the login's shell run a script, once."""
-        if self.jobs is None or getattr(self._thread, "looks", False):
+        if self.jobs is None or self.thread.looks:
             return self._asked(script, timeout_s)
         finished, self._finished = self._finished, []
         for _ in range(2):
             home = self.jobs / str(next(self._numbers))
             done = self._asked(job(script, home, finished), timeout_s)
             # a shell of a connection that dropped may come to it yet, and has to find that it was carried out
-            asked_twice = self._thread.dropped
+            asked_twice = self.thread.dropped
             there = done.status != LOST or self._asked(
                 f"[ -f {home}/status ] && echo ended; [ -d {self.jobs} ] || echo gone; [ -d {home} ]\n"
             )
@@ -111,59 +139,23 @@ class RemoteMachine(PosixMachine):
                 break  # begun, and nobody knows how it ended
         raise HostError(f"{self.label} lost a command: {self.jobs} cannot be written to, or the disk there is full")
 
-    def looked(self, command: Sequence[str | Path], user: str | None = None) -> Done:
-        """As `run`, for a command that changes nothing: it may be repeated."""
-        with self._only_looking():
-            return self.run(command, user=user)
-
     def read_from(self, path: Path, begin: int) -> bytes:
         """What a file holds from a byte on; nothing if it cannot be read. Raises HostTrouble."""
         tail = f"tail -c +{begin + 1} {shlex.quote(str(path))} 2>/dev/null"
         command = f"sudo -n {tail}" if self._sudo else tail
         return self._repeated(f"{command}\n", None)[1]
 
-    def read_text(self, path: Path) -> str:
-        """A file as text."""
-        with self._only_looking():
-            return super().read_text(path)
-
-    def read_many(self, paths: Sequence[Path]) -> dict[Path, str]:
-        """The files of these that are there and can be read."""
-        with self._only_looking():
-            return super().read_many(paths)
-
-    def exists(self, path: Path) -> bool:
-        """Whether there is something."""
-        with self._only_looking():
-            return super().exists(path)
-
-    def glob(self, pattern: str) -> list[Path]:
-        """What matches a pattern."""
-        with self._only_looking():
-            return super().glob(pattern)
-
-    def resolve(self, path: Path) -> Path:
-        """The path without symbolic links."""
-        with self._only_looking():
-            return super().resolve(path)
-
-    def free_bytes(self, path: Path) -> int:
-        """How much an ordinary user may still write."""
-        with self._only_looking():
-            return super().free_bytes(path)
+    looked = _looking(PosixMachine.looked)
+    read_text = _looking(PosixMachine.read_text)
+    read_many = _looking(PosixMachine.read_many)
+    exists = _looking(PosixMachine.exists)
+    glob = _looking(PosixMachine.glob)
+    resolve = _looking(PosixMachine.resolve)
+    free_bytes = _looking(PosixMachine.free_bytes)
 
     def close(self) -> None:
         """End the connection."""
         self.connection.close()
-
-    @contextmanager
-    def _only_looking(self) -> Iterator[None]:
-        before = getattr(self._thread, "looks", False)
-        self._thread.looks = True
-        try:
-            yield
-        finally:
-            self._thread.looks = before
 
     def _asked(self, script: str, timeout_s: float | None = None) -> Done:
         status, output, errors = self._repeated(script, timeout_s)
@@ -172,13 +164,13 @@ class RemoteMachine(PosixMachine):
     def _repeated(self, script: str, timeout_s: float | None) -> tuple[int, bytes, bytes]:
         """Status and output; on new connections for as long as they drop and patience lasts. Raises HostTrouble."""
         text = script.encode()
-        self._thread.dropped = False
+        self.thread.dropped = False
         dropped_since: float | None = None
         while True:
             try:
                 return self.connection.run(text, timeout_s)
             except Dropped as dropped:
-                self._thread.dropped = True
+                self.thread.dropped = True
                 dropped_since = dropped_since or time.monotonic()
                 if time.monotonic() > dropped_since + self.connection.patience_s:
                     self.connection.give_up(dropped)
