@@ -99,6 +99,7 @@ _WITH_SERVERS = (
     "tests/loads/fleet/test_fleet.py",
     "tests/loads/fleet/test_scratch.py",
     "tests/servers/test_commands.py",
+    "tests/servers/test_freezing.py",
     "tests/servers/test_private_installations.py",
     "tests/servers/test_workspace.py",
 )

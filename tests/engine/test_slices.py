@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import time
 from collections.abc import Callable
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from pgtrial.loads.target import Target
+from pgtrial.model.slices import Slices
 from tests.engine.events import Event, done_of, events_of, of_kind, summed, wait_for
 from tests.engine.programs import Program, ended
 from tests.engine.sysbench.sides import ours as sysbench
@@ -21,21 +23,11 @@ CLIENTS = 3
 LEAD_S = 2.0
 """So long before the start the engines are told of it."""
 
-_MASK = 2**64 - 1
-
-
-def key(number: int) -> int:
-    """The output of splitmix64 of this number, from 0, as the page on events describes it."""
-    z = (SEED + (number + 1) * 0x9E3779B97F4A7C15) & _MASK
-    z = ((z ^ z >> 30) * 0xBF58476D1CE4E5B9) & _MASK
-    z = ((z ^ z >> 27) * 0x94D049BB133111EB) & _MASK
-    return z ^ z >> 31
-
 
 def planned(participant: int, of: int) -> list[float]:
-    """When a participant's slices are to begin, seconds since the start."""
-    keys = [[key(turn * of + one) for one in range(of)] for turn in range(ROUNDS)]
-    return [(turn * of + sorted(row).index(row[participant])) * SLICE_S for turn, row in enumerate(keys)]
+    """When a participant's slices are to begin by the lab's account, seconds since the start."""
+    turns = islice(Slices(SLICE_S, of, SEED).turns(), ROUNDS * of)
+    return [number * SLICE_S for number, turn in enumerate(turns) if turn == participant]
 
 
 def slice_options(participant: int, of: int, at: str) -> list[str]:

@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from pgtrial.machines.boot import boot_id
 from pgtrial.machines.change import Change
+from pgtrial.machines.frozen_server import FrozenServer
 from pgtrial.machines.kernel import KernelValue, Parameter
 from pgtrial.machines.machine import HostError, Machine, refused
 from pgtrial.machines.pages import HugePages
@@ -34,6 +35,7 @@ KINDS: dict[str, type[Change]] = {
         PrivateDirectory,
         Signature,
         RunningServer,
+        FrozenServer,
     )
 }
 """Every kind of change, by the name that its records have."""

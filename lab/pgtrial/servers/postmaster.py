@@ -14,6 +14,7 @@ from typing import IO
 import psycopg
 
 from pgtrial.loads.target import Target
+from pgtrial.machines.frozen_server import FrozenServer
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.running_server import RunningServer
@@ -98,6 +99,7 @@ class Child(Postmaster):
         if process is None:
             return
         if process.poll() is None:
+            FrozenServer(data=self._launch.data).undo(LOCAL)  # the postmaster waits for each process to end
             process.send_signal(signal.SIGQUIT if immediate else signal.SIGINT)
         _wait(process, _STOP_TIMEOUT_S)
         # backends may outlive a postmaster that was killed, and would write into the directory while it is removed

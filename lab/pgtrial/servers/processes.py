@@ -19,11 +19,13 @@ def stop_servers_below(directory: Path) -> int:
     """Stop at once every server whose data directory lies below `directory`; returns how many processes there were.
 
     A postmaster is asked first (immediate shutdown, so that it removes its shared memory); what remains is killed.
+    Processes that are stopped go on first, or the postmaster would wait for them.
     """
     found = server_processes(directory)
     if not found:
         return 0
     for process in found:
+        _signal(process, signal.SIGCONT)
         if _is_postmaster(process):
             _signal(process, signal.SIGQUIT)
     psutil.wait_procs(found, timeout=_PATIENCE_S if any(map(_is_postmaster, found)) else 0)

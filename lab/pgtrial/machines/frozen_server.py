@@ -1,0 +1,123 @@
+"""Background processes of a PostgreSQL server that are stopped for a while, as a change of this machine.
+
+They are stopped by SIGSTOP. A control group would freeze the sessions as well, or each new process would have to be
+moved into it. A process in a frozen group of version 1 cannot even be killed, and a group outlives the lab.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.machines.change import Change
+from pgtrial.machines.machine import LOCAL, HostError, Machine
+
+_PROC = Path("/proc")
+_TITLE = b"postgres: "
+_SESSION = re.compile(rb"(?:\[local\]|\(\d+\)) *(.*)")
+_NEEDED = re.compile(rb"walsender|parallel worker|io worker|stats collector|logger")
+"""Processes that work for sessions or standbys, or that take what all others write."""
+
+
+@dataclass(frozen=True)
+class Processes:
+    """The processes of a running server that has this postmaster."""
+
+    postmaster: int
+
+    def freeze(self) -> bool:
+        """Stop the background processes: checkpointer, background writer, WAL writer, autovacuum, extensions'.
+
+        Returns False and stops none while a session executes a statement or is in a transaction: it may wait for what
+        a stopped process holds. Processes that are new since the last call are stopped by the next one.
+        """
+        background = []
+        for pid in reversed(self._children()):  # sessions first: one that is busy settles it
+            title = _title(pid)
+            if not title.startswith(_TITLE) or _NEEDED.search(title):
+                continue  # a process that has just begun shows the postmaster's command
+            session = _SESSION.search(title)
+            if session is None:
+                background.append(pid)
+            elif session[1] not in (b"", b"idle"):
+                return False
+        for pid in background:
+            _signal(pid, signal.SIGSTOP)
+        return True
+
+    def thaw(self) -> None:
+        """Let all processes go on."""
+        for pid in self._children():
+            _signal(pid, signal.SIGCONT)
+
+    @property
+    def listed(self) -> Path:
+        """The file in which the kernel lists the children of the postmaster."""
+        return _PROC / f"{self.postmaster}/task/{self.postmaster}/children"
+
+    def _children(self) -> list[int]:
+        with suppress(OSError):
+            return [*map(int, self.listed.read_bytes().split())]
+        return []  # it has ended
+
+
+class FrozenServer(Change):
+    """The server of a data directory on this machine: while the change is in force its processes may be stopped."""
+
+    data: Path
+
+    def make(self, machine: Machine) -> None:
+        """Find out whether they may be; nothing is stopped yet. Raises HostError."""
+        if machine is not LOCAL:
+            raise HostError(f"processes on {machine.label} cannot be stopped and continued in time")
+        if not self.processes().listed.exists():
+            raise HostError("this kernel does not list the children of a process (CONFIG_PROC_CHILDREN)")
+
+    def processes(self) -> Processes:
+        """The processes of the server, as long as it runs. Raises HostError if it does not run here."""
+        try:
+            postmaster = int((self.data / "postmaster.pid").read_text().split("\n", 1)[0])
+        except (OSError, ValueError):
+            postmaster = 0
+        if postmaster not in _working_in(self.data):
+            raise HostError(f"no server whose processes we may stop runs in {self.data}")
+        return Processes(postmaster)
+
+    def undo(self, machine: Machine) -> None:
+        """Let every process that works in the data directory go on, also where the postmaster is gone."""
+        for pid in _working_in(self.data):
+            _signal(pid, signal.SIGCONT)
+
+    def __str__(self) -> str:
+        return f"frozen PostgreSQL server in {self.data}"
+
+
+def _working_in(directory: Path) -> Iterator[int]:
+    """Processes with this working directory, as far as we may look at them; a server's have its data directory."""
+    wanted = os.path.realpath(directory)
+    for entry in _PROC.glob("[0-9]*"):
+        with suppress(OSError):
+            if os.readlink(entry / "cwd").removesuffix(" (deleted)") == wanted:
+                yield int(entry.name)
+
+
+def _title(pid: int) -> bytes:
+    """What the process shows in a list of processes; empty of one that has ended."""
+    with suppress(OSError):
+        # many are read in each slice: a file object would take twice as long
+        descriptor = os.open(f"/proc/{pid}/cmdline", os.O_RDONLY)
+        try:
+            return os.read(descriptor, 4096).rstrip(b"\0 ")
+        finally:
+            os.close(descriptor)
+    return b""
+
+
+def _signal(pid: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError):
+        os.kill(pid, number)

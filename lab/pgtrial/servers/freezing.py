@@ -1,0 +1,104 @@
+"""Servers that take turns: outside its slices a server's background processes are frozen, so that they work in its own
+time."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from types import TracebackType
+
+from pgtrial.machines.frozen_server import FrozenServer, Processes
+from pgtrial.machines.interrupt import held_off
+from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.machine import HostError
+from pgtrial.model.slices import Slices
+
+_LOOK_S = 0.01
+"""How often a server is looked at whose transactions overrun its slice."""
+
+
+class Freezer:
+    """A context manager around the load, with a thread of its own.
+
+    When a slice begins, the processes of its server go on, and the others' are stopped, of each as soon as no session
+    of it is in a transaction. Sessions and the postmaster are never stopped. On the way out all processes go on,
+    whatever happened; after a crash of the lab the journal's undo has them go on.
+    """
+
+    def __init__(
+        self, servers: Sequence[Path | None], slices: Slices, start_at: float, duration_s: float, changes: HostJournal
+    ) -> None:
+        """`servers` are the data directories of the participants, in their order; None: of a server that pgtrial has
+        not made on this machine. The load starts at `start_at`, in Unix time, and all slices lie in `duration_s`.
+        `changes` is the journal of this machine.
+        """
+        self.notes: list[str] = []
+        """Why servers are not frozen, in one sentence, if they are not."""
+        self._servers = servers
+        self._slices = slices
+        self._start_at = start_at
+        self._duration_s = duration_s
+        self._changes = changes
+        self._undo = ExitStack()
+        self._over = threading.Event()
+
+    def __enter__(self) -> Freezer:
+        with ExitStack() as stack:
+            try:
+                servers = [self._recorded(data, stack) for data in self._servers]
+            except HostError as error:
+                # all or none: one that is not frozen disturbs the others in their slices, and they do not disturb it
+                self.notes.append(f"servers are not frozen outside their slices: {error}")
+                return self
+            thread = threading.Thread(target=self._run, args=(servers,), name="freezer", daemon=True)
+            stack.callback(self._end, thread)
+            with held_off():
+                thread.start()
+            self._undo = stack.pop_all()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._undo.close()
+
+    def _recorded(self, data: Path | None, stack: ExitStack) -> Processes:
+        """The processes of a server, after it is written down that they may be frozen. Raises HostError."""
+        if data is None:
+            raise HostError("one of them is not made by pgtrial on this machine")
+        change = FrozenServer(data=data)
+        stack.enter_context(self._changes.made(change))
+        return change.processes()
+
+    def _end(self, thread: threading.Thread) -> None:
+        self._over.set()
+        if thread.is_alive():
+            thread.join()
+
+    def _run(self, servers: Sequence[Processes]) -> None:
+        try:
+            self._take_turns(servers)
+        finally:
+            for server in servers:
+                server.thaw()
+
+    def _take_turns(self, servers: Sequence[Processes]) -> None:
+        start = time.monotonic() + self._start_at - time.time()
+        for number, turn in enumerate(self._slices.turns()):
+            begin = start + number * self._slices.length_s
+            end = begin + self._slices.length_s
+            if number * self._slices.length_s >= self._duration_s or self._wait(begin):
+                return
+            servers[turn].thaw()
+            awake = [server for server in servers if server is not servers[turn]]
+            while awake and (now := time.monotonic()) < end:
+                if self._wait(min(now + _LOOK_S, end)):
+                    return
+                awake = [server for server in awake if not server.freeze()]
+
+    def _wait(self, until: float) -> bool:
+        """Whether the load is over."""
+        return self._over.wait(max(0.0, until - time.monotonic()))
