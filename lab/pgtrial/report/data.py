@@ -13,7 +13,7 @@ import polars as pl
 from pgtrial.evidence.audit.rules import whole_audit
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Facts, LoadPoint, Plan, Trial
+from pgtrial.model.records.study import Facts, LoadPoint, Plan, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.store.directory import StudyDirectory
@@ -41,6 +41,8 @@ class StudyData:
     """By index of the trial, of those that were observed: the host and the statements; columns of OBSERVED_SCHEMA."""
     provider: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By index of the trial, of those whose provider's metrics were imported; columns of PROVIDER_SCHEMA."""
+    slices: dict[int, list[SliceRow]] = field(default_factory=dict)
+    """By index of the trial, of those that are interleaved; in the order of time."""
 
     @cached_property
     def labels(self) -> list[str]:
@@ -70,6 +72,7 @@ def read_data(directory: StudyDirectory) -> StudyData:
     timelines = {trial.index: directory.timeline(trial) for trial in trials}
     seconds = {index: committed_per_second(frame) for index, frame in timelines.items()}
     facts = directory.facts()
+    slices = _slices(directory, trials)
     audit = whole_audit(directory.audit(), directory.plan, facts, trials)
     return StudyData(
         spec=directory.spec,
@@ -77,11 +80,12 @@ def read_data(directory: StudyDirectory) -> StudyData:
         trials=trials,
         timelines=timelines,
         facts=facts,
-        result=verdict_of(directory.plan, trials, audit, seconds, canaries, facts=facts),
+        result=verdict_of(directory.plan, trials, audit, seconds, canaries, facts=facts, slices=slices),
         canaries=canaries,
         waits=_by_trial(trials, directory.waits),
         observed=_by_trial(trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))),
         provider=_by_trial(trials, directory.provider_metrics),
+        slices=slices,
         histograms={
             trial.index: text
             for trial in trials
@@ -93,6 +97,16 @@ def read_data(directory: StudyDirectory) -> StudyData:
 def _by_trial(trials: list[Trial], read: Callable[[Trial], pl.DataFrame]) -> dict[int, pl.DataFrame]:
     """The frames that are not empty, by index of the trial."""
     return {trial.index: frame for trial in trials if not (frame := read(trial)).is_empty()}
+
+
+def _slices(directory: StudyDirectory, trials: list[Trial]) -> dict[int, list[SliceRow]]:
+    if directory.plan.interleaving is None:
+        return {}
+    frames = _by_trial(trials, directory.slices)
+    return {
+        index: [SliceRow.model_validate(row) for row in frame.sort("planned_begin_s").iter_rows(named=True)]
+        for index, frame in frames.items()
+    }
 
 
 def whole_seconds(trial: Trial, timeline: pl.DataFrame) -> list[tuple[int, int]]:

@@ -11,9 +11,10 @@ from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.results import Claim, Cost, StudyResult
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.model.units import percent, plural
-from pgtrial.report.words import cost_text, in_regime, sentence
+from pgtrial.report.words import cost_text, in_regime, interval_text, sentence
 from pgtrial.statistics.analysis import analyse_study, withholds
 from pgtrial.statistics.canaries import disturbed, last_before_off, most_voids, uneven
+from pgtrial.statistics.carry_over import Slices
 from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.costs import clearly
 from pgtrial.statistics.ratios import Grid
@@ -28,12 +29,14 @@ def verdict_of(
     canaries: Sequence[Canary] = (),
     *,
     facts: Mapping[str, Facts] | None = None,
+    slices: Slices | None = None,
 ) -> StudyResult:
     """The result of `analyse_study`, with findings, sentences and notes."""
-    result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts)
+    result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts, slices=slices)
     audited = audit.findings if audit else []
     spoilt = _spoilt_findings(spoilt_cells(Grid(plan, trials)), plan)
-    findings = sorted([*audited, *spoilt], key=lambda finding: GRAVITY.index(finding.severity))
+    told = [*audited, *spoilt, *_carry_over_findings(result)]
+    findings = sorted(told, key=lambda finding: GRAVITY.index(finding.severity))
     reasons = {
         claim.arm: [f"{each.message} {each.cure}" for each in findings if withholds(each, claim.arm, plan.baseline)]
         for claim in result.primary
@@ -96,6 +99,29 @@ def _where(cells: list[SpoiltCell], plan: Plan) -> str:
     more = len({cell.point for cell in cells}) - 1
     place = f"{first.spoilt} of {plural(first.trials, 'trial')} of {first.arm} at {plan.load_points[first.point].label}"
     return f"{place}, and others at {plural(more, 'more load point')}" if more else place
+
+
+def _carry_over_findings(result: StudyResult) -> list[Finding]:
+    """One warning for each comparison that carry-over moves by more than the margin, as far as is established."""
+    found = []
+    for shift in result.carry_over_shifts:
+        moved = shift.difference
+        if moved is None or moved.low is None or moved.high is None or abs(moved.value) <= result.margin:
+            continue
+        if moved.low > 0 or moved.high < 0:
+            place = "the mean" if shift.load_point is None else result.load_points[shift.load_point].label
+            found.append(
+                Finding(
+                    rule="carry_over",
+                    severity="warning",
+                    arms=[shift.arm],
+                    message=f"What slices leave behind for the next one moves {shift.arm} against {shift.baseline} by "
+                    f"{percent(moved.value, sign=True)} ({place}, 95% interval {interval_text(moved, sign=True)}): the "
+                    "arms do not lose the same to each other.",
+                    cure='Run the study without slices ([load] interleave = "off"), or with longer ones.',
+                )
+            )
+    return found
 
 
 def _notes(result: StudyResult) -> list[str]:

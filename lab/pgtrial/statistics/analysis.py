@@ -11,6 +11,7 @@ from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
+from pgtrial.statistics.carry_over import Slices, carry_over, shifts
 from pgtrial.statistics.changes import Changes, Seconds
 from pgtrial.statistics.claims import Subject, make_claim
 from pgtrial.statistics.costs import costs
@@ -28,12 +29,13 @@ def analyse_study(
     canaries: Sequence[Canary] = (),
     *,
     facts: Mapping[str, Facts] | None = None,
+    slices: Slices | None = None,
 ) -> StudyResult:
     """The result of the trials so far, without its sentences (see `report/verdict.py`).
 
     `seconds` holds each trial's committed transactions per second of the measured part; without it the steady state is
-    not checked and no change of regime is seen. `facts` holds, by arm, where its server is. Trials may be missing: only
-    complete blocks count.
+    not checked and no change of regime is seen. `facts` holds, by arm, where its server is. Without the `slices` of
+    interleaved trials nothing is known of carry-over. Trials may be missing: only complete blocks count.
     """
     grid = Grid(plan, trials)
     others = [arm for arm in plan.arms if arm != plan.baseline]
@@ -91,6 +93,8 @@ def analyse_study(
         voids=disturbed(canaries, "void"),
         noisy_blocks=disturbed(canaries, "noisy"),
         costs=costs(grid, primary, secondary_family),
+        carry_over=carry_over(grid, slices or {}, secondary_family),
+        carry_over_shifts=shifts(grid, slices or {}, primary_family, secondary_family),
         criteria=criteria(grid, primary, {arm for arm in others if withheld(arm)}),
         where=where_it_ran(plan, grid.trials, facts or {}),
     )
@@ -102,9 +106,22 @@ def withholds(finding: Finding, arm: str, baseline: str) -> bool:
 
 
 def _block_seconds(plan: Plan, grid: Grid) -> float:
-    """Wall time of a block: the median trial so far, else the plan's estimate, times the trials of a block."""
-    spent = [
-        (datetime.fromisoformat(trial.ended) - datetime.fromisoformat(trial.started)).total_seconds()
-        for trial in grid.trials
-    ]
-    return (median(spent) if spent else plan.trial_estimate_s) * len(plan.arms) * len(plan.load_points)
+    """Wall time of a block: the median trial so far, else the plan's estimate, times the trials of a block.
+
+    Trials that alternate take their time together.
+    """
+    arms, points = len(plan.arms), len(plan.load_points)
+    if not grid.trials:
+        return plan.trial_estimate_s * arms * points
+    if plan.interleaving is None:
+        return median(_spent_s([trial]) for trial in grid.trials) * arms * points
+    together: dict[tuple[int, int], list[Trial]] = {}
+    for trial in grid.trials:
+        together.setdefault((trial.block, grid.point_of(trial)), []).append(trial)
+    return median(map(_spent_s, together.values())) * points
+
+
+def _spent_s(trials: Sequence[Trial]) -> float:
+    """From the start of the first to the end of the last."""
+    ended = max(datetime.fromisoformat(trial.ended) for trial in trials)
+    return (ended - min(datetime.fromisoformat(trial.started) for trial in trials)).total_seconds()

@@ -148,6 +148,12 @@ def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float,
     )
 
 
+def at_last_look(grid: Grid, values: Sequence[float], family: int) -> tuple[int, Estimate | None]:
+    """The units on which the last look at these log-ratios rests, and what it says; before the first all, and None."""
+    readings = grid.units.decide(values, grid.plan.margin, family).readings
+    return (readings[-1].look.blocks, as_difference(readings[-1].interval)) if readings else (len(values), None)
+
+
 def as_difference(interval: p8.Interval) -> Estimate:
     """An interval of log-ratios as relative differences; infinite bounds become None."""
     return Estimate(low=_difference(interval.low), value=math.expm1(interval.estimate), high=_difference(interval.high))

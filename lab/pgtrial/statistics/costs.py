@@ -15,7 +15,7 @@ import numpy as np
 from pgtrial.model.records.results import Claim, Cost
 from pgtrial.model.records.study import Trial
 from pgtrial.statistics import p8
-from pgtrial.statistics.claims import as_difference
+from pgtrial.statistics.claims import at_last_look
 from pgtrial.statistics.levels import median_interval
 from pgtrial.statistics.ratios import Grid
 
@@ -78,8 +78,7 @@ def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], 
         return None
     low, high = median_interval(values) if point is not None else (None, None)
     logs = _log_ratios(grid, kind, arm, over) if arm != grid.plan.baseline else []
-    decision = grid.units.decide(logs, grid.plan.margin, family)
-    last = decision.readings[-1] if decision.readings else None
+    blocks, difference = at_last_look(grid, logs, family)
     return Cost(
         what=kind.name,
         unit=kind.unit,
@@ -89,8 +88,8 @@ def _cost(grid: Grid, kind: Kind, arm: str, point: int | None, over: list[int], 
         median=float(np.median(values)) if point is not None else None,
         low=low,
         high=high,
-        blocks=last.look.blocks if last else len(logs),
-        difference=as_difference(last.interval) if last else None,
+        blocks=blocks,
+        difference=difference,
     )
 
 

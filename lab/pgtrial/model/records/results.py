@@ -258,6 +258,32 @@ class Cost(Record):
     )
 
 
+class CarryOver(Record):
+    """How an arm does in slices after another arm's, against slices among its own alone."""
+
+    arm: str
+    preceding: str = Field(description="The arm of the slice before.")
+    load_point: int
+    blocks: int = Field(description="Blocks on which the difference rests.")
+    difference: Estimate | None = Field(
+        description="Relative difference of the arm's speed by the rule P8, at the last look; negative: it is slower "
+        "after the other arm. None before the first look."
+    )
+
+
+class CarryOverShift(Record):
+    """How far carry-over moves a comparison: what it does to the arm, against what it does to the baseline."""
+
+    arm: str
+    baseline: str
+    load_point: int | None = Field(description="Index into load_points; None: the mean over all of them.")
+    blocks: int = Field(description="Blocks on which the difference rests.")
+    difference: Estimate | None = Field(
+        description="By the rule P8, at the last look; positive: the arm appears faster than it would without "
+        "carry-over. None before the first look."
+    )
+
+
 class Criterion(Record):
     """A row of the criteria of a comparison on tasks: what either arm has, and which of them wins by the rule P8."""
 
@@ -361,6 +387,8 @@ class StudyResult(Record):
     )
     costs: list[Cost] = added([], "What a committed transaction cost; empty: not known.")
     moved: list[str] = added([], "Which costs moved with a decided difference, in words.")
+    carry_over: list[CarryOver] = added([], "Of an interleaved study: what arms leave behind for the next slice.")
+    carry_over_shifts: list[CarryOverShift] = added([], "Of an interleaved study: what that does to each comparison.")
 
     criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
 

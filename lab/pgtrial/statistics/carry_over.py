@@ -1,0 +1,157 @@
+"""Carry-over between slices: how much slower an arm is next to another arm's slices than it would be among its own.
+
+Where a study is interleaved, the order within each round is random. So an arm has runs of one slice, between slices of
+others, and runs of two, across the border of two rounds; which of them is drawn by the coin. In a run of two only half
+of the slices follow another arm. With c for the loss of a slice that does, the logarithms of the speeds are m - c in
+runs of one and m - c/2 in runs of two, so m = 2 ln(speed of runs of two) - ln(speed of runs of one) is that of the arm
+among its own slices alone. Runs and not slices are compared, because a transaction across the border of two own slices
+is counted where it ends: that moves transactions from one slice to the next, which would look like carry-over. The
+clients finish their transactions at the end of a run, so that its transactions and its time belong together.
+
+What an arm leaves behind for longer than a slice is not seen.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from pgtrial.model.records.results import CarryOver, CarryOverShift
+from pgtrial.model.records.study import SliceRow
+from pgtrial.statistics.claims import at_last_look
+from pgtrial.statistics.ratios import Grid
+
+Slices = Mapping[int, Sequence[SliceRow]]
+"""The slices of interleaved trials, by index of the trial."""
+
+
+@dataclass(frozen=True)
+class Speeds:
+    """Logarithms of an arm's speeds in one trial, transactions by the seconds of its clients."""
+
+    alone: float
+    """Among its own slices alone, as extrapolated from runs of one and of two slices."""
+    whole: float
+    """Of all its runs."""
+    after: dict[str, float]
+    """Of its runs of one slice, by the arm before them."""
+
+
+def carry_over(grid: Grid, slices: Slices, family: int) -> list[CarryOver]:
+    """What each arm leaves behind for each other one, by load point; empty for a study that is not interleaved.
+
+    `family` is the number of claims per load point that share an error.
+    """
+    speeds = _speeds(grid, slices)
+    found = []
+    for point in range(len(grid.plan.load_points)):
+        for arm in grid.plan.arms:
+            for other in (each for each in grid.plan.arms if each != arm):
+                logs = {
+                    block: speed.after[other] - speed.alone
+                    for block in grid.counted
+                    if (speed := speeds.get((block, point, arm))) is not None and other in speed.after
+                }
+                if logs:
+                    values = grid.units.means(logs, grid.counted)
+                    blocks, difference = at_last_look(grid, values, family)
+                    found.append(
+                        CarryOver(arm=arm, preceding=other, load_point=point, blocks=blocks, difference=difference)
+                    )
+    return found
+
+
+def shifts(grid: Grid, slices: Slices, primary_family: int, family: int) -> list[CarryOverShift]:
+    """How far carry-over moves each comparison, by load point and (of several) as the mean over all of them.
+
+    An equal loss of both arms leaves their ratio as it is; what moves it is the difference of the losses.
+    """
+    speeds, plan = _speeds(grid, slices), grid.plan
+    points = range(len(plan.load_points))
+    found = []
+    for point in [*points, *([None] if len(points) > 1 else [])]:
+        for arm in (each for each in plan.arms if each != plan.baseline):
+            over = points if point is None else [point]
+            logs = dict(_shift_of_blocks(grid, speeds, arm, over))
+            if logs:
+                values = grid.units.means(logs, grid.counted)
+                blocks, difference = at_last_look(grid, values, primary_family if point is None else family)
+                found.append(
+                    CarryOverShift(
+                        arm=arm, baseline=plan.baseline, load_point=point, blocks=blocks, difference=difference
+                    )
+                )
+    return found
+
+
+def _shift_of_blocks(
+    grid: Grid, speeds: Mapping[tuple[int, int, str], Speeds], arm: str, points: Sequence[int]
+) -> Iterator[tuple[int, float]]:
+    for block in grid.counted:
+        pairs = [(speeds.get((block, p, arm)), speeds.get((block, p, grid.plan.baseline))) for p in points]
+        known = [(ours.whole - ours.alone) - (its.whole - its.alone) for ours, its in pairs if ours and its]
+        if len(known) == len(points):
+            yield block, math.fsum(known) / len(known)
+
+
+def _speeds(grid: Grid, slices: Slices) -> dict[tuple[int, int, str], Speeds]:
+    """By block, load point and arm; without failed trials and those that have no run of either length."""
+    if grid.plan.interleaving is None:
+        return {}
+    found = {}
+    for block in grid.counted:
+        for point in range(len(grid.plan.load_points)):
+            trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
+            rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
+            for arm, speeds in speeds_of(rows, grid.plan.interleaving.slice_s).items():
+                found[block, point, arm] = speeds
+    return found
+
+
+def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float) -> dict[str, Speeds]:
+    """The speeds of trials that alternated, by arm; an arm without a run of either length is left out."""
+    arms = {_slot(row, slice_s): arm for arm, own in rows.items() for row in own}
+    found = {arm: _speeds_of_runs(list(_runs(own, arms, slice_s))) for arm, own in rows.items()}
+    return {arm: speeds for arm, speeds in found.items() if speeds is not None}
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Own slices without another arm's between them."""
+
+    after: str
+    rows: Sequence[SliceRow]
+
+
+def _slot(row: SliceRow, slice_s: float) -> int:
+    """The number of a slice among those of all arms."""
+    return round(row.planned_begin_s / slice_s)
+
+
+def _runs(own: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> Iterator[_Run]:
+    """The runs within the measured part; without those of which it is not known which arm was before them."""
+    ordered = sorted(own, key=lambda row: row.planned_begin_s)
+    for _, group in groupby(enumerate(ordered), lambda each: _slot(each[1], slice_s) - each[0]):
+        rows = [row for _, row in group]
+        before = arms.get(_slot(rows[0], slice_s) - 1)
+        if before is not None and all(row.phase == "measure" for row in rows):
+            yield _Run(before, rows)
+
+
+def _speeds_of_runs(runs: Sequence[_Run]) -> Speeds | None:
+    ones = [run for run in runs if len(run.rows) == 1]
+    one, several, whole = map(_log_speed, (ones, [run for run in runs if len(run.rows) > 1], runs))
+    if one is None or several is None or whole is None:
+        return None
+    after = {other: _log_speed([run for run in ones if run.after == other]) for other in {run.after for run in ones}}
+    known = {other: speed for other, speed in after.items() if speed is not None}
+    return Speeds(alone=2 * several - one, whole=whole, after=known)
+
+
+def _log_speed(runs: Sequence[_Run]) -> float | None:
+    """ln(transactions / seconds of clients) of the runs together; None without any."""
+    transactions = sum(row.transactions for run in runs for row in run.rows)
+    client_s = math.fsum(row.client_s for run in runs for row in run.rows)
+    return math.log(transactions / client_s) if transactions and client_s else None

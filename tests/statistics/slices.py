@@ -1,0 +1,96 @@
+"""Synthetic interleaved studies: what each slice of the trials of a block delivered, without engines or servers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import timedelta
+from itertools import groupby
+
+import numpy as np
+
+from pgtrial.model.records.study import Interleaving, Plan, PlannedTrial, SliceRow, Trial
+
+from .studies import START, make_plan, make_trial
+
+SLICE_S = 0.25
+WARMUP_ROUNDS = 2
+OWN_SLICES = 40
+LOAD_S = timedelta(seconds=30)
+"""Wall time of the trials that alternate, with their start and stop."""
+
+
+@dataclass(frozen=True)
+class Turn:
+    """One slice of one trial."""
+
+    planned: PlannedTrial
+    participant: int
+    """The place of the trial in the drawn order, from 0."""
+    slot: int
+    """Number of the slice from the start of the load, over all participants."""
+    place: int
+    """Its place in the round, from 0."""
+    before: str | None
+    """The arm of the slice before."""
+
+
+def interleaved_plan(arms=("on", "off"), **options) -> Plan:
+    plan = make_plan(arms, duration_s=OWN_SLICES * SLICE_S, **options)
+    return plan.model_copy(update={"interleaving": Interleaving(slice_s=SLICE_S)})
+
+
+def turns(plan: Plan) -> Iterator[list[Turn]]:
+    """The slices of each block and load point, in order; drawn for each round by the seed of the load."""
+    for _, group in groupby(plan.trials, lambda planned: (planned.block, planned.load_point)):
+        trials = list(group)
+        rng = np.random.Generator(np.random.Philox(trials[0].seed))
+        found: list[Turn] = []
+        for _ in range(WARMUP_ROUNDS + OWN_SLICES):
+            for place, participant in enumerate(int(each) for each in rng.permutation(len(trials))):
+                before = found[-1].planned.arm if found else None
+                found.append(Turn(trials[participant], participant, len(found), place, before))
+        yield found
+
+
+Study = tuple[list[Trial], dict[int, list[SliceRow]]]
+
+
+def alternate(plan: Plan, tps: Callable[[Turn], float]) -> Study:
+    """The trials and their slices; every client is active for exactly the slice."""
+    slices: dict[int, list[SliceRow]] = {planned.index: [] for planned in plan.trials}
+    for block in turns(plan):
+        for turn in block:
+            begin_s, end_s = (SLICE_S * number for number in (turn.slot, turn.slot + 1))
+            clients = plan.load_points[turn.planned.load_point].clients
+            slices[turn.planned.index].append(
+                slice_row(
+                    len(slices[turn.planned.index]), begin_s, clients * SLICE_S, round(tps(turn) * SLICE_S), end_s
+                )
+            )
+    return [_trial(plan, planned, slices[planned.index]) for planned in plan.trials], slices
+
+
+def slice_row(number: int, begin_s: float, client_s: float, transactions: int, end_s: float) -> SliceRow:
+    """The slice of the round of this number that was to begin at this time; `end_s` is when it ended."""
+    return SliceRow(
+        phase="warmup" if number < WARMUP_ROUNDS else "measure",
+        round=number,
+        planned_begin_s=begin_s,
+        planned_end_s=begin_s + SLICE_S,
+        begin_s=begin_s,
+        end_s=end_s,
+        client_s=client_s,
+        transactions=transactions,
+        failures=0,
+        mean_us=1e6 * client_s / transactions if transactions else None,
+    )
+
+
+def _trial(plan: Plan, planned: PlannedTrial, rows: list[SliceRow]) -> Trial:
+    """As it is stored: its start and end are those of all trials that alternate."""
+    measured = [row for row in rows if row.phase == "measure"]
+    trial = make_trial(plan, planned, sum(row.transactions for row in measured) / (SLICE_S * len(measured)))
+    at_once = [each for each in plan.trials if (each.block, each.load_point) == (planned.block, planned.load_point)]
+    started = START + LOAD_S * plan.trials.index(at_once[0]) // len(at_once)
+    return trial.model_copy(update={"started": started.isoformat(), "ended": (started + LOAD_S).isoformat()})
