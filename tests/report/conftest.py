@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -12,15 +12,16 @@ import polars as pl
 import pytest
 
 from pgtrial.model.records.canary import Canary, CanaryReading
-from pgtrial.model.records.study import Audit, ClientWarning, Facts, Finding, Plan, Trial
+from pgtrial.model.records.study import Audit, ClientWarning, Facts, Finding, Plan, SliceRow, Trial
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.report.build import build_report
 from pgtrial.statistics.canaries import judge
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.tables import OBSERVED_SCHEMA, PROVIDER_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
+from pgtrial.store.tables import OBSERVED_SCHEMA, PROVIDER_SCHEMA, SLICES_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA
 
+from ..statistics.slices import Turn, alternate, interleaved_plan
 from ..statistics.studies import LoadPoint, make_plan, noisy, run
 
 POINTS = [
@@ -43,6 +44,7 @@ def write_study(
     *,
     changes: Changes | None = None,
     published: str | None = None,
+    slices: Mapping[int, list[SliceRow]] | None = None,
 ) -> StudyDirectory:
     """A study directory as `pgtrial run` leaves it, without the engine's events."""
     load = plan.load_points
@@ -61,6 +63,9 @@ def write_study(
     for trial in trials:
         where = directory.begin_trial(plan.trials[trial.index])
         timeline(trial, (changes or {}).get(trial.index)).write_parquet(where / "timeline.parquet")
+        if slices is not None:
+            rows = [row.model_dump() for row in slices[trial.index]]
+            pl.DataFrame(rows, schema=SLICES_SCHEMA).write_parquet(where / "slices.parquet")
         directory.write_trial(trial)
     for arm in plan.arms:
         directory.write_facts(facts(arm).model_copy(update={"deployment": 0 if plan.deployments > 1 else None}))
@@ -219,6 +224,23 @@ def failing(path: Path) -> StudyDirectory:
     return write_study(path, plan, trials, Audit(findings=[]), "What happens when trials fail?")
 
 
+def interleaved(path: Path) -> StudyDirectory:
+    """The arms take turns; one of them is slower after the other, and one trial failed."""
+    plan = interleaved_plan(blocks=12, points=POINTS[3:5])
+    rng = np.random.default_rng(4)
+
+    def tps(turn: Turn) -> float:
+        arm = turn.planned.arm
+        lost = 0.2 if (arm, turn.before) == ("off", "on") else 0.0
+        return 4000.0 * (1.3 if arm == "off" else 1.0) * (1 - lost) * float(np.exp(0.03 * rng.standard_normal()))
+
+    trials, slices = alternate(plan, tps)
+    last = trials[-1]
+    trials[-1] = last.model_copy(update={"status": "failed", "measured": None, "reason": "the server was lost"})
+    slices[last.index] = []
+    return write_study(path, plan, trials, Audit(findings=[]), "Does off gain side by side?", slices=slices)
+
+
 def disturbed(path: Path) -> StudyDirectory:
     """With canaries: one block was voided, a later one is noisy, and failed trials went with the void one."""
     plan = make_plan(blocks=8)
@@ -344,6 +366,7 @@ _MAKERS = {
     "hostile": hostile,
     "failing": failing,
     "disturbed": disturbed,
+    "interleaved": interleaved,
     "began": began,
     "empty": empty,
 }

@@ -84,6 +84,7 @@ def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "l
         ("failing", 5),
         ("hostile", 5),
         ("disturbed", 6),
+        ("interleaved", 10),
         ("watched", 7),
         ("hosted", 11),
     ],

@@ -13,12 +13,13 @@ from pgtrial.report.charts.parts import Figure
 from pgtrial.report.charts.published import published_charts
 from pgtrial.report.charts.ratio import forest
 from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
+from pgtrial.report.charts.slices import slice_charts
 from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.charts.timeline import timelines
 from pgtrial.report.charts.tps import size_charts, tps_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
-from pgtrial.report.tables import published, results, servers, tasks, trials, where
+from pgtrial.report.tables import published, results, servers, slices, tasks, trials, where
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,15 @@ _TOPICS = (
         "Hollow: provisional.",
         [block_charts],
         [results.block_table],
+    ),
+    Topic(
+        "slices",
+        "Slices",
+        "The arms took turns in short slices of time, in random order within each round. The first chart is what the "
+        "blocks reached in time. In the others marks are slices as they really were, dotted lines the planned borders.",
+        [slice_charts],
+        [slices.slice_tables],
+        folded=False,
     ),
     Topic(
         "canary",

@@ -1,0 +1,132 @@
+"""Charts of interleaved trials: one block's slices over time, and the precision that the study reached over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import altair as alt
+
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.units import format_duration, percent
+from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape
+from pgtrial.report.data import StudyData
+from pgtrial.report.tables.slices import comparison, middle_block, precision_reached, slice_tps
+from pgtrial.statistics.over_time import half_width
+
+_MOST_SLICES = 120
+"""Slices of one chart, the first of the measured part: more would be too narrow to see."""
+
+
+def slice_charts(data: StudyData) -> list[Figure]:
+    """One chart of a middle block at each load point, and one of the precision; none if trials did not alternate."""
+    if data.plan.interleaving is None:
+        return []
+    blocks = [figure for point in data.plan.load_points if (figure := _slices(data, point)) is not None]
+    precision = _precision(data)
+    return [*([precision] if precision is not None else []), *blocks]
+
+
+def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
+    """tps of each slice, as wide as the slice really was; dotted lines are the planned borders."""
+    arms = data.plan.arms
+    all_of_block = middle_block(data, point)
+    rows: list[dict[str, Any]] = [
+        {
+            "arm": trial.arm,
+            "round": row.round + 1,
+            "begin": round(row.begin_s, 4),
+            "end": round(row.end_s, 4),
+            "middle": round((row.planned_begin_s + row.planned_end_s) / 2, 4),
+            "planned": f"{row.planned_begin_s:.3f} to {row.planned_end_s:.3f}",
+            "tps": round(tps, 1),
+        }
+        for trial, row in all_of_block[:_MOST_SLICES]
+        if row.begin_s is not None and row.end_s is not None and (tps := slice_tps(trial, row)) is not None
+    ]
+    if not rows:
+        return None
+    shown = [row for _, row in all_of_block[:_MOST_SLICES]]
+    borders = sorted({round(at, 4) for row in shown for at in (row.planned_begin_s, row.planned_end_s)})
+    x_scale = alt.Scale(domain=[borders[0], max(borders[-1], *(row["end"] for row in rows))], nice=False, zero=False)
+    title = "seconds since the start of the load"
+
+    def x(field: str) -> alt.X:
+        return alt.X(field, title=title, scale=x_scale, axis=alt.Axis(grid=False))
+
+    y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
+    tooltip = ["arm:N", "round:Q", "planned:N", alt.Tooltip("begin:Q", format=".3f", title="really from"),
+               alt.Tooltip("end:Q", format=".3f", title="to"), alt.Tooltip("tps:Q", format=",.0f")]  # fmt: skip
+    canvas = Canvas()
+    base = canvas.chart(rows)
+    planned = canvas.chart([{"at": at} for at in borders])
+    layers: list[Any] = [
+        planned.mark_rule(color="--soft", strokeDash=[1, 3], opacity=0.7).encode(x=x("at:Q")),
+        base.mark_bar(opacity=0.6).encode(x=x("begin:Q"), x2="end:Q", y=y, color=arm_colour(arms), tooltip=tooltip),
+        base.mark_point(filled=True, size=36, opacity=1).encode(
+            x=x("middle:Q"), y=y, color=arm_colour(arms), shape=arm_shape(arms), tooltip=tooltip
+        ),
+    ]
+    block, left = all_of_block[0][0].block + 1, len(all_of_block) - len(shown)
+    speeds = "; ".join(f"{arm} {_range([row['tps'] for row in rows if row['arm'] == arm])}" for arm in arms)
+    latest = max(row.end_s - row.planned_end_s for row in shown if row.end_s is not None)
+    alt_text = (
+        f"tps of {len(rows)} slices in turn, {point.label}, block {block}: {speeds}. "
+        f"The last transactions of a slice ended up to {latest * 1000:.0f} ms after its planned end."
+    )
+    if left:
+        alt_text += f" {left} later slices are not drawn."
+    name = f"{point.label}, block {block}" if len(data.plan.load_points) > 1 else f"Slices of block {block}"
+    return canvas.figure(name, layers, 220, alt_text, "tps", wide=True)
+
+
+def _range(speeds: list[float]) -> str:
+    return f"{min(speeds):,.0f} to {max(speeds):,.0f}" if speeds else "none"
+
+
+def _precision(data: StudyData) -> Figure | None:
+    """Half-widths against the wall time spent: a line of all blocks so far, and marks at the planned looks.
+
+    On a logarithmic scale, since one failed trial can make an interval a thousand times as wide.
+    """
+    steps = [each for each in precision_reached(data) if half_width(each[1].difference)]
+    if not steps:
+        return None
+    names = list(dict.fromkeys(comparison(claim) for claim, _ in steps))
+    in_minutes = steps[-1][1].spent.wall_s >= 120
+    rows: list[dict[str, Any]] = [
+        {
+            "arms": comparison(claim),
+            "time": round(step.spent.wall_s / (60 if in_minutes else 1), 3),
+            "units": step.units,
+            "width": half_width(step.difference),
+            "look": half_width(step.at_look),
+            "measured": f"{step.spent.measured:.0%}",
+        }
+        for claim, step in steps
+    ]
+    unit = data.result.primary[0].unit
+    tooltip = ["arms:N", alt.Tooltip("units:Q", title=f"{unit}s"), alt.Tooltip("width:Q", format=".2%", title="95%"),
+               alt.Tooltip("look:Q", format=".2%", title="sequential"), "measured:N"]  # fmt: skip
+    x = alt.X(
+        "time:Q",
+        title=f"{'minutes' if in_minutes else 'seconds'} of trials, with their preparation",
+        scale=alt.Scale(zero=True, nice=True),
+        axis=alt.Axis(grid=False),
+    )
+    width = alt.Y("width:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format=".1~%", tickCount=5))
+    canvas = Canvas()
+    base = canvas.chart(rows).encode(x=x, color=arm_colour(names, "arms:N"), tooltip=tooltip)
+    looks = base.transform_filter("datum.look !== null").encode(y=alt.Y("look:Q", title=None))
+    margin = canvas.chart([{"margin": data.plan.margin}])
+    layers: list[Any] = [
+        margin.mark_rule(color="--soft", strokeDash=[3, 3]).encode(y=alt.Y("margin:Q", title=None)),
+        base.mark_line(strokeWidth=2, point=True).encode(y=width, strokeDash=arm_dash(names, "arms:N")),
+        looks.mark_point(filled=True, size=90, opacity=1).encode(shape=arm_shape(names, "arms:N")),
+    ]
+    last = steps[-1][1]
+    alt_text = (
+        f"Half-width of the 95% interval after each {unit}, with marks for the sequential interval at planned looks "
+        f"and a line for the margin: {rows[-1]['arms']} {percent(rows[-1]['width'])} after {last.units} {unit}s "
+        f"and {format_duration(last.spent.wall_s)}, of which {rows[-1]['measured']} were measured."
+    )
+    return canvas.figure("Precision over time", layers, 220, alt_text, "half-width of the 95% interval", wide=True)

@@ -1,0 +1,124 @@
+"""The tables of interleaved trials: one block's slices, what they leave behind, and the precision reached over time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pgtrial.model.records.results import CarryOver, CarryOverShift, Claim, Estimate
+from pgtrial.model.records.study import LoadPoint, SliceRow, Trial
+from pgtrial.model.units import format_duration
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.tables.results import signed
+from pgtrial.report.words import in_regime, interval_text
+from pgtrial.statistics.over_time import Reached, half_width, reached
+
+
+def slice_tables(data: StudyData) -> list[Table[Any]]:
+    """All tables; without rows in a study that is not interleaved."""
+    if data.plan.interleaving is None:
+        return []
+    return [_precision_table(data), _carry_over_table(data), _shift_table(data), _block_table(data)]
+
+
+def middle_block(data: StudyData, point: LoadPoint) -> list[tuple[Trial, SliceRow]]:
+    """The measured slices of the middle one of the complete blocks, with their trials, in the order of time."""
+    known = [trial for trial in data.trials if trial.load_point == point and trial.index in data.slices]
+    blocks = sorted({trial.block for trial in known})
+    shown = [trial for trial in known if trial.block == blocks[len(blocks) // 2]] if blocks else []
+    rows = [(trial, row) for trial in shown for row in data.slices[trial.index] if row.phase == "measure"]
+    return sorted(rows, key=lambda each: each[1].planned_begin_s)
+
+
+def slice_tps(trial: Trial, row: SliceRow) -> float | None:
+    """Committed transactions per second of the time that clients were active; None: none was."""
+    return row.transactions / row.client_s * trial.load_point.clients if row.client_s else None
+
+
+def precision_reached(data: StudyData) -> list[tuple[Claim, Reached]]:
+    """What the primary claims reached after each block."""
+    claims = [part for claim in data.result.primary for part in claim.read]
+    return [(claim, step) for claim in claims for step in reached(data.plan, data.trials, claim)]
+
+
+def comparison(claim: Claim) -> str:
+    """`off / on`, with the regime of which the claim speaks."""
+    return f"{claim.arm} / {claim.baseline}{in_regime(claim)}"
+
+
+def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
+    unit = data.result.primary[0].unit
+    return Table(
+        f"Precision over time: the exact 95% interval of the primary claim after each {unit}, which is no promise for "
+        "all rows together, and at planned looks the sequential one, on which verdicts rest. Time is that of trials "
+        "with their preparation.",
+        precision_reached(data),
+        [
+            Column("arms", lambda row: comparison(row[0])),
+            number(f"{unit}s", lambda row: row[1].units),
+            number("after", lambda row: row[1].spent.wall_s, format_duration),
+            number("measured", lambda row: row[1].spent.measured, ".0%"),
+            number("difference", lambda row: row[1].difference.value, signed),
+            number("95% interval", lambda row: interval_text(row[1].difference, sign=True)),
+            number("half-width", lambda row: half_width(row[1].difference), ".2%"),
+            number("sequential interval", lambda row: _interval(row[1].at_look)),
+        ],
+        lambda row: row[1].at_look is not None,
+    )
+
+
+def _interval(difference: Estimate | None) -> str | None:
+    return interval_text(difference, sign=True) if difference is not None else None
+
+
+def _carry_over_table(data: StudyData) -> Table[CarryOver]:
+    return Table(
+        "Carry-over: speed of an arm in slices after another arm's, against its speed among its own slices alone.",
+        data.result.carry_over,
+        [
+            Column("load point", lambda row: data.labels[row.load_point]),
+            Column("arm", lambda row: row.arm),
+            Column("after", lambda row: row.preceding),
+            number("blocks", lambda row: row.blocks),
+            number("difference", lambda row: row.difference and row.difference.value, signed),
+            number("95% interval", lambda row: _interval(row.difference)),
+        ],
+    )
+
+
+def _shift_table(data: StudyData) -> Table[CarryOverShift]:
+    return Table(
+        "What carry-over does to the comparisons: an equal loss of both arms leaves their ratio as it is.",
+        data.result.carry_over_shifts,
+        [
+            Column("load point", lambda row: "mean" if row.load_point is None else data.labels[row.load_point]),
+            Column("arms", lambda row: f"{row.arm} / {row.baseline}"),
+            number("blocks", lambda row: row.blocks),
+            number("shift", lambda row: row.difference and row.difference.value, signed),
+            number("95% interval", lambda row: _interval(row.difference)),
+        ],
+    )
+
+
+def _block_table(data: StudyData) -> Table[tuple[Trial, SliceRow]]:
+    rows = [row for point in data.plan.load_points for row in middle_block(data, point)]
+    return Table(
+        "Slices of one block, seconds since the start of its load: as planned, and from the first client that was "
+        "active to the last. Transactions that overrun a slice are counted in it, with their time.",
+        rows,
+        [
+            number("block", lambda row: row[0].block + 1),
+            Column("load point", lambda row: row[0].load_point.label),
+            number("round", lambda row: row[1].round + 1),
+            Column("arm", lambda row: row[0].arm),
+            number("planned from", lambda row: row[1].planned_begin_s, ".3f"),
+            number("to", lambda row: row[1].planned_end_s, ".3f"),
+            number("really from", lambda row: row[1].begin_s, ".3f"),
+            number("to", lambda row: row[1].end_s, ".3f"),
+            number("clients' s", lambda row: row[1].client_s, ".3f"),
+            number("committed", lambda row: row[1].transactions, ","),
+            number("failed", lambda row: row[1].failures, ","),
+            number("tps", lambda row: slice_tps(*row), ",.0f"),
+        ],
+        folded=True,
+    )
