@@ -231,7 +231,7 @@ def interleaved(path: Path) -> StudyDirectory:
 
     def tps(turn: Turn) -> float:
         arm = turn.planned.arm
-        lost = 0.2 if (arm, turn.before) == ("off", "on") else 0.0
+        lost = 0.2 if arm == "off" and turn.follows("on") else 0.0
         return 4000.0 * (1.3 if arm == "off" else 1.0) * (1 - lost) * float(np.exp(0.03 * rng.standard_normal()))
 
     trials, slices = alternate(plan, tps)

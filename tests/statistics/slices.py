@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
-import numpy as np
-
 from pgtrial.model.records.study import Interleaving, Plan, PlannedTrial, SliceRow, Trial
+from pgtrial.model.slices import Slices
 
 from .studies import START, make_plan, make_trial
 
@@ -29,10 +28,12 @@ class Turn:
     """The place of the trial in the drawn order, from 0."""
     slot: int
     """Number of the slice from the start of the load, over all participants."""
-    place: int
-    """Its place in the round, from 0."""
-    before: str | None
-    """The arm of the slice before."""
+    before: Turn | None
+    """The slice before."""
+
+    def follows(self, arm: str) -> bool:
+        """Whether the slice before is one of this arm."""
+        return self.before is not None and self.before.planned.arm == arm
 
 
 def interleaved_plan(arms=("on", "off"), **options) -> Plan:
@@ -41,15 +42,14 @@ def interleaved_plan(arms=("on", "off"), **options) -> Plan:
 
 
 def turns(plan: Plan) -> Iterator[list[Turn]]:
-    """The slices of each block and load point, in order; drawn for each round by the seed of the load."""
+    """The slices of each block and load point, in the engine's order, which the seed of the load draws."""
     for _, group in groupby(plan.trials, lambda planned: (planned.block, planned.load_point)):
         trials = list(group)
-        rng = np.random.Generator(np.random.Philox(trials[0].seed))
+        order = Slices(SLICE_S, len(trials), trials[0].seed).turns()
         found: list[Turn] = []
-        for _ in range(WARMUP_ROUNDS + OWN_SLICES):
-            for place, participant in enumerate(int(each) for each in rng.permutation(len(trials))):
-                before = found[-1].planned.arm if found else None
-                found.append(Turn(trials[participant], participant, len(found), place, before))
+        for slot in range((WARMUP_ROUNDS + OWN_SLICES) * len(trials)):
+            participant = next(order)
+            found.append(Turn(trials[participant], participant, slot, found[-1] if found else None))
         yield found
 
 

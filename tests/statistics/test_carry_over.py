@@ -24,7 +24,7 @@ def losing(loss: dict[tuple[str, str], float], sd: float = 0.02, ratio: float = 
 
     def tps(turn: Turn) -> float:
         arm, base = turn.planned.arm, 20_000.0 * (1.0 if turn.planned.arm == "on" else ratio)
-        lost = loss.get((arm, turn.before or ""), 0.0)
+        lost = sum(share for (loser, other), share in loss.items() if loser == arm and turn.follows(other))
         return base * (1 - lost) * math.exp(sd * float(rng.standard_normal()))
 
     return tps
@@ -187,7 +187,7 @@ def test_the_share_of_slices_after_the_other_arm_is_three_quarters():
     plan = interleaved_plan(blocks=50)
     measured = [turn for block in turns(plan) for turn in block[2 * WARMUP_ROUNDS :]]
     assert len(measured) == 50 * 2 * OWN_SLICES
-    assert np.mean([turn.before != turn.planned.arm for turn in measured]) == pytest.approx(0.75, abs=0.02)
+    assert np.mean([not turn.follows(turn.planned.arm) for turn in measured]) == pytest.approx(0.75, abs=0.02)
 
 
 def test_trials_that_alternate_take_their_time_together():
