@@ -71,14 +71,6 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     Ok(Plan { warmup: seconds("warmup_time"), exit_on_abort: true, start, slices, load: Load::Staged(load), ..command })
 }
 
-/// Options that have no meaning with slices, and why.
-const EXCLUDED: [(&str, &str); 4] = [
-    ("rate", "starts are scheduled for the whole time"),
-    ("report-interval", "slices take the place of its seconds, and --jsonl tells of them"),
-    ("report-checkpoints", "slices take the place of its seconds, and --jsonl tells of them"),
-    ("forced-shutdown", "what overruns a slice is finished"),
-];
-
 /// The engine's slices; warm-up and measured part are whole rounds of them.
 fn slices(
     settings: &Settings,
@@ -97,15 +89,17 @@ fn slices(
     let length = |option, time| Length { option, time, unit: WHOLE_SECONDS };
     let lengths = [length("--warmup-time", warmup), length("--time", time)];
     let slices = options().and_then(|options| options.settle(has_start, &lengths)).map_err(SysbenchError::fatal)?;
-    let report = ReportOptions::read(settings);
-    let is_given = [report.paced, report.interval.is_some(), !report.checkpoints.is_empty(), report.grace.is_some()];
-    let excluded = EXCLUDED.iter().zip(is_given).find(|(_, is_given)| *is_given && slices.is_some());
-    match excluded {
-        Some(((option, reason), _)) => {
-            Err(SysbenchError::fatal(format_args!("--{option} cannot be combined with --slice: {reason}")))
-        }
-        None => Ok(slices),
+    if slices.is_some() {
+        let report = ReportOptions::read(settings);
+        sharing::check_excluded(&[
+            ("--rate", report.paced, "starts are scheduled for the whole time"),
+            ("--report-interval", report.interval.is_some(), "--jsonl has a tick for each slice"),
+            ("--report-checkpoints", !report.checkpoints.is_empty(), "--jsonl has a tick for each slice"),
+            ("--forced-shutdown", report.grace.is_some(), "what overruns a slice is finished"),
+        ])
+        .map_err(SysbenchError::fatal)?;
     }
+    Ok(slices)
 }
 
 /// The part of a command that is this engine's: of all clients if it runs in `parallel`, else of one.

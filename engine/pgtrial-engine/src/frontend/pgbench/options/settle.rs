@@ -9,7 +9,7 @@ use super::sections::Mode;
 use super::table::{OPTIONS, Row};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
-use crate::frontend::sharing::{Length, WHOLE_SECONDS, check_enough, needs_seed};
+use crate::frontend::sharing::{Length, WHOLE_SECONDS, check_enough, check_excluded, needs_seed};
 use drive::plan::StartAt;
 use ground::options::Argument;
 use ground::shard::ClientShare;
@@ -98,17 +98,13 @@ fn settle_slices(options: &mut Options) -> Result<(), Failure> {
     let measured = options.duration.map(|seconds| Duration::from_secs(seconds.into()));
     let measured = Length { option: "-T", time: measured.unwrap_or_default(), unit: WHOLE_SECONDS };
     options.slices = options.slicing.settle(options.start.is_some(), &[warmup, measured])?;
-    if options.slices.is_some() && options.interval.is_some() {
-        return Err(Failure::error(
-            "-R/--rate cannot be combined with --slice: starts are scheduled for the whole time",
-        ));
+    if options.slices.is_none() {
+        return Ok(());
     }
-    if options.slices.is_some() && options.output.progress.is_some() {
-        return Err(Failure::error(
-            "-P/--progress cannot be combined with --slice: slices take the place of its seconds, and --events tells of them",
-        ));
-    }
-    Ok(())
+    Ok(check_excluded(&[
+        ("-R/--rate", options.interval.is_some(), "starts are scheduled for the whole time"),
+        ("-P/--progress", options.output.progress.is_some(), "--events has a tick for each slice"),
+    ])?)
 }
 
 /// The pools take the place of clients.
@@ -324,8 +320,7 @@ mod tests {
             ),
             (
                 "--slice 250ms --slice-of 1/2 --slice-seed 1 --start-at 0 -T 4 -P 1",
-                "-P/--progress cannot be combined with --slice: slices take the place of its seconds, and --events tells of \
-                 them",
+                "-P/--progress cannot be combined with --slice: --events has a tick for each slice",
             ),
             ("--slice 1s --pool 1 --tasks 1", "--slice cannot be combined with --pool: tasks arrive when they do"),
             (
