@@ -16,6 +16,11 @@ pub fn print_stderr(text: impl fmt::Display) {
     let _ = io::stderr().write_all(text.to_string().as_bytes());
 }
 
+/// Makes "could not WHAT: REASON" of an error.
+pub fn could_not(what: impl fmt::Display) -> impl FnOnce(io::Error) -> String {
+    move |error| format!("could not {what}: {}", plain_io_message(&error))
+}
+
 /// The system's message without Rust's error number, as `strerror` returns it.
 pub fn plain_io_message(error: &io::Error) -> String {
     let text = error.to_string();

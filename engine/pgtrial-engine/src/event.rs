@@ -15,7 +15,7 @@ use drive::{Abortion, Began, Observer, Outcome, Tick};
 use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning, Writer};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
-use ground::output::plain_io_message;
+use ground::output::could_not;
 use ground::shard::ClientShare;
 use workload::statistics::Queries;
 
@@ -58,9 +58,9 @@ impl Events {
     pub fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, String> {
         let out = match self {
             Self::Stdout => Writer::stdout(),
-            Self::File(path) => Writer::file(path).map_err(|error| {
-                format!("could not open events file \"{}\": {}", path.display(), plain_io_message(&error))
-            })?,
+            Self::File(path) => {
+                Writer::file(path).map_err(could_not(format_args!("open events file \"{}\"", path.display())))?
+            }
         };
         let plan = hello.plan;
         let sections = Sections {
@@ -96,7 +96,7 @@ pub struct EventWriter {
 impl EventWriter {
     fn write(&mut self, event: Event) -> Result<(), String> {
         let written = self.out.write(&Line { t: seconds(self.clock.now()), event });
-        written.map_err(|error| format!("could not write events: {}", plain_io_message(&error)))
+        written.map_err(could_not("write events"))
     }
 }
 

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use events::{Event, Line, Lost, Writer};
 use ground::options::exit_status;
-use ground::output::{plain_io_message, print_stderr};
+use ground::output::{could_not, print_stderr};
 use merger::Merger;
 use options::{Inputs, NAME};
 use stream::phase_name;
@@ -47,7 +47,7 @@ fn write_line(writer: &mut Writer, line: &Line) -> Result<(), String> {
     if let Event::Lost(lost) = &line.event {
         warn_of_loss(lost);
     }
-    writer.write(line).map_err(|error| format!("could not write events: {}", plain_io_message(&error)))
+    writer.write(line).map_err(could_not("write events"))
 }
 
 fn warn_of_loss(Lost { machine, phase, second }: &Lost) {

@@ -1,13 +1,13 @@
 //! Reads the machines' lines: from a file for each machine, or from standard input while the run goes on.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read};
 use std::path::PathBuf;
 
 use serde::de::IgnoredAny;
 
 use super::merger::Merger;
-use ground::output::plain_io_message;
+use ground::output::could_not;
 
 /// Limit of a line's length in bytes. The histograms of a second are below a megabyte.
 const LONGEST_LINE: usize = 1 << 26;
@@ -32,7 +32,7 @@ impl<R: BufRead> Lines<R> {
     fn next(&mut self) -> Result<Option<&[u8]>, String> {
         self.line.clear();
         let mut from = (&mut self.from).take(LONGEST_LINE as u64);
-        from.read_until(b'\n', &mut self.line).map_err(|error| unreadable(&self.name, &error))?;
+        from.read_until(b'\n', &mut self.line).map_err(could_not(format_args!("read {}", self.name)))?;
         if let Some(line) = self.line.strip_suffix(b"\n") {
             return Ok(Some(line.strip_suffix(b"\r").unwrap_or(line)));
         }
@@ -41,10 +41,6 @@ impl<R: BufRead> Lines<R> {
         }
         Ok(Some(&*self.line).filter(|line| is_whole(line)))
     }
-}
-
-fn unreadable(name: &str, error: &io::Error) -> String {
-    format!("could not read {name}: {}", plain_io_message(error))
 }
 
 /// Whether a line is valid JSON, with or without its machine's number.
@@ -62,7 +58,7 @@ pub fn merge_files(
     let mut files = Vec::new();
     for path in paths {
         let name = format!("\"{}\"", path.display());
-        let file = File::open(path).map_err(|error| format!("could not open {name}: {}", plain_io_message(&error)))?;
+        let file = File::open(path).map_err(could_not(format_args!("open {name}")))?;
         files.push(Lines::new(BufReader::new(file), name));
     }
     while let Some(machine) = merger.last() {

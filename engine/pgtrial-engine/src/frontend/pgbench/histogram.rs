@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::messages::Failure;
 use drive::ledger::Tally;
-use ground::output::plain_io_message;
+use ground::output::could_not;
 
 /// The file, made before the run so that a wrong name is refused in time.
 pub struct HistogramFile {
@@ -17,19 +17,19 @@ pub struct HistogramFile {
 impl HistogramFile {
     /// Makes the file anew.
     pub fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(|error| {
-            let reason = plain_io_message(&error);
-            Failure::error(format!("could not open histogram file \"{}\": {reason}", path.display()))
-        })?;
+        let file = File::create(path).map_err(could_not(format_args!("open {}", named(path))))?;
         Ok(Self { path: path.to_owned(), file })
     }
 
     /// Writes the histograms; the error is a whole sentence.
     pub fn write(mut self, measured: &Tally) -> Result<(), String> {
-        self.file.write_all(text(measured).as_bytes()).map_err(|error| {
-            format!("could not write histogram file \"{}\": {}", self.path.display(), plain_io_message(&error))
-        })
+        let written = self.file.write_all(text(measured).as_bytes());
+        written.map_err(could_not(format_args!("write {}", named(&self.path))))
     }
+}
+
+fn named(path: &Path) -> String {
+    format!("histogram file \"{}\"", path.display())
 }
 
 fn text(measured: &Tally) -> String {

@@ -5,7 +5,7 @@ use std::io::Read;
 use super::messages::Failure;
 use super::options::fields::Options;
 use ground::c_numbers;
-use ground::output::plain_io_message;
+use ground::output::could_not;
 use workload::pgbench::builtin;
 use workload::pgbench::builtin::Builtin;
 use workload::pgbench::{Parsed, parse};
@@ -34,10 +34,10 @@ pub fn add_file(options: &mut Options, text: &str) -> Result<(), Failure> {
         options.reads_stdin = true;
         std::io::stdin().read_to_end(&mut bytes)
     } else {
-        let mut file = std::fs::File::open(name).map_err(|error| cannot("open", name, &error))?;
+        let mut file = std::fs::File::open(name).map_err(could_not(format_args!("open file \"{name}\"")))?;
         file.read_to_end(&mut bytes)
     };
-    read.map_err(|error| cannot("read", name, &error))?;
+    read.map_err(could_not(format_args!("read file \"{name}\"")))?;
     add(options, parse(name, weight, &bytes).map_err(Failure::error)?)
 }
 
@@ -47,10 +47,6 @@ fn add(options: &mut Options, script: Parsed) -> Result<(), Failure> {
     }
     options.scripts.push(script);
     Ok(())
-}
-
-fn cannot(what: &str, name: &str, error: &std::io::Error) -> Failure {
-    Failure::error(format!("could not {what} file \"{name}\": {}", plain_io_message(error)))
 }
 
 /// A name and the weight after its last `@`, 1 without one.

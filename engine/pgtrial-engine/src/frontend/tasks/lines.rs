@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use crate::event::timestamp;
 use drive::ledger::tasks::Task;
 use ground::clock::Nanos;
-use ground::output::plain_io_message;
+use ground::output::could_not;
 
 /// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,8 +36,7 @@ impl Lines {
     /// Lines in a file, which is made anew before the run, so that a wrong name is refused in time.
     pub fn file(form: LineFormat, path: &Path, origin: SystemTime) -> Result<Self, String> {
         let name = format!("\"{}\"", path.display());
-        let file =
-            File::create(path).map_err(|error| format!("could not open {name}: {}", plain_io_message(&error)))?;
+        let file = File::create(path).map_err(could_not(format_args!("open {name}")))?;
         Ok(Self { form, out: BufWriter::new(Box::new(file)), name, origin })
     }
 
@@ -69,7 +68,7 @@ impl Lines {
     }
 
     fn judge(&self, written: io::Result<()>) -> Result<(), String> {
-        written.map_err(|error| format!("could not write {}: {}", self.name, plain_io_message(&error)))
+        written.map_err(could_not(format_args!("write {}", self.name)))
     }
 }
 
