@@ -8,7 +8,9 @@ from dataclasses import replace
 import pytest
 
 from pgtrial.model.errors import StoreError
+from pgtrial.model.records.study import Interleaving
 from pgtrial.report.data import StudyData, read_data
+from pgtrial.report.design import design
 from pgtrial.report.sections import draw
 from pgtrial.report.tables.slices import slice_tables
 
@@ -39,6 +41,16 @@ def test_carry_over_beyond_the_margin_stands_above_the_verdict_and_in_the_verdic
     verdict = json.loads((path / "verdict.json").read_text())
     assert {(each["arm"], each["preceding"]) for each in verdict["carry_over"]} == {("off", "on"), ("on", "off")}
     assert len(verdict["carry_over_shifts"]) == 3
+
+
+def test_the_method_names_the_slices_and_blocks_the_arm_that_started_first(data):
+    told = dict(design(data))["slices"]
+    assert told == "the trials of a block at a load point take turns, 250ms each, in random order"
+    shared = data.plan.model_copy(update={"interleaving": Interleaving(slice_s=0.25, shared_server=True)})
+    assert dict(design(replace(data, plan=shared)))["slices"] == f"{told}; all arms are sessions of one server"
+    (chart,) = draw("blocks", data)
+    orders = {row["order"] for rows in chart.spec["datasets"].values() for row in rows if "order" in row}
+    assert orders == {"on started first", "off started first", "order drawn at each load point"}
 
 
 def test_the_middle_block_has_each_measured_slice_in_order_with_its_speed(data):

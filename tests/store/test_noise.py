@@ -58,6 +58,7 @@ def test_the_latest_study_with_enough_blocks_speaks_for_the_next_one():
         {"arms": 3},
         {"duration_s": 21.0},
         {"duration_s": 4.0},
+        {"slice_s": 0.25},
     ],
     ids=str,
 )

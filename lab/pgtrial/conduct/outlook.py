@@ -126,4 +126,5 @@ def _conditions(spec: StudySpec, plan: Plan) -> Conditions:
         load_points=sorted(f"{point.label}, {point.protocol}" for point in plan.load_points),
         arms=len(plan.arms),
         duration_s=plan.duration_s,
+        slice_s=plan.interleaving.slice_s if plan.interleaving is not None else None,
     )

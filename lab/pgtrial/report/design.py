@@ -27,6 +27,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
             else []
         ),
         ("trial", _trial(data)),
+        *_slices(data),
         *_round_trips(data),
         (
             "blocks",
@@ -53,6 +54,15 @@ def _trial(data: StudyData) -> str:
         f"one run of all tasks to their end, no warm-up; arrival {tasks.arrival}, a task fails that has no connection "
         f"after {format_duration(tasks.pool_timeout)}{lifetime}"
     )
+
+
+def _slices(data: StudyData) -> list[tuple[str, str]]:
+    interleaving = data.plan.interleaving
+    if interleaving is None:
+        return []
+    servers = "; all arms are sessions of one server" if interleaving.shared_server else ""
+    length = format_duration(interleaving.slice_s)
+    return [("slices", f"the trials of a block at a load point take turns, {length} each, in random order{servers}")]
 
 
 def _extensions(data: StudyData) -> str:

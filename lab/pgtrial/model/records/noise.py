@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 
 FEWEST_BLOCKS = 4
 """Blocks from which a study's noise is known well enough to be told."""
@@ -21,6 +21,7 @@ class Conditions(Record):
     duration_s: float = Field(
         ge=0, allow_inf_nan=False, description="Measured part of a trial; 0: as long as the load point's tasks take."
     )
+    slice_s: float | None = added(None, "Length of the slices in which trials alternate; None: each runs by itself.")
 
 
 class Noise(Record):

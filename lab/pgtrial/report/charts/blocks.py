@@ -78,7 +78,7 @@ def _rows(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
             "block": ratio.block + 1,
             "value": math.expm1(ratio.log_ratio),
             "text": percent(math.expm1(ratio.log_ratio), sign=True),
-            "order": _order(claim, ratio),
+            "order": _order(data, claim, ratio),
             "counted": "yes" if ratio.counted else "no",
             "fill": float(ratio.counted),
         }
@@ -87,11 +87,12 @@ def _rows(data: StudyData, claim: Claim) -> list[dict[str, Any]]:
     ]
 
 
-def _order(claim: Claim, ratio: BlockRatio) -> str:
+def _order(data: StudyData, claim: Claim, ratio: BlockRatio) -> str:
     pair = [arm for arm in ratio.order if arm in (claim.arm, claim.baseline)]
     if claim.unit == "deployment":
         return "mean over its blocks"
-    return f"{pair[0]} ran first" if pair else "order drawn at each load point"
+    did = "ran" if data.plan.interleaving is None else "started"
+    return f"{pair[0]} {did} first" if pair else "order drawn at each load point"
 
 
 def _interval(data: StudyData, claim: Claim) -> dict[str, Any] | None:
