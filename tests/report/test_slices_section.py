@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import polars as pl
 import pytest
 
 from pgtrial.model.errors import StoreError
@@ -12,7 +13,9 @@ from pgtrial.model.records.study import Interleaving
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.design import design
 from pgtrial.report.sections import draw
+from pgtrial.report.series import CPU, measured_load
 from pgtrial.report.tables.slices import slice_tables
+from pgtrial.store.tables import WAITS_SCHEMA
 
 from ..statistics.slices import OWN_SLICES, SLICE_S, WARMUP_ROUNDS
 from .conftest import POINTS
@@ -104,6 +107,16 @@ def test_a_slice_in_which_no_client_was_active_is_in_the_table_and_not_drawn(dat
     assert slice_tables(still)[-1].rows
     assert f"tps of {OWN_SLICES} slices" in draw("slices", still)[1].alt
     assert "none" in draw("slices", still)[1].alt
+
+
+def test_what_was_observed_of_a_trial_spans_the_slices_of_the_others_too(data, studies):
+    trial = data.trials[0]
+    seen = [(second, "client backend", None, None, "active", 4.0 * (second >= 10)) for second in range(20)]
+    watched = replace(data, waits={trial.index: pl.DataFrame(seen, schema=WAITS_SCHEMA, orient="row")})
+    assert (watched.measured_s, watched.observed_s) == (10.0, 20.0)
+    assert measured_load(watched, trial.load_point, trial.arm) == {CPU: pytest.approx(2.0)}
+    alone = read_data(studies("demo"))
+    assert alone.observed_s == alone.measured_s
 
 
 def test_other_studies_have_no_such_section(reports, studies):

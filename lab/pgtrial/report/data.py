@@ -60,6 +60,11 @@ class StudyData:
         found = (trial.measured.duration_s for trial in self.trials if trial.measured)
         return self.plan.duration_s or max(found, default=1.0)
 
+    @property
+    def observed_s(self) -> float:
+        """Length of the measured part on the clock: of interleaved trials with the others' slices, seconds."""
+        return self.measured_s * (len(self.plan.arms) if self.plan.interleaving is not None else 1)
+
 
 _OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
 """The sources in observed.parquet that the report shows: a small part of the file."""

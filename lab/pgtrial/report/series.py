@@ -58,7 +58,7 @@ def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 def provider_means(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float]:
     """Metric -> mean of the values that lie wholly within the measured part, in the unit of `provider_unit`."""
     within = _of(data, data.provider, point, arm).filter(
-        (pl.col("second") >= 0) & (pl.col("second") + pl.col("span_s") <= data.measured_s)
+        (pl.col("second") >= 0) & (pl.col("second") + pl.col("span_s") <= data.observed_s)
     )
     means = within.group_by("name").agg(pl.col("value").mean())
     return {name: value * _FACTORS.get(name, 1.0) for name, value in means.iter_rows()}
@@ -125,7 +125,7 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
 
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
     """Event -> mean active sessions over the measured part; None if it was not observed."""
-    span = max(1, math.ceil(data.measured_s))
+    span = max(1, math.ceil(data.observed_s))
     if not (_of(data, data.waits, point, arm)["second"] >= 0).any():
         return None
     seen = active_sessions(data, point, arm, span).filter(pl.col("second") == 0)

@@ -25,7 +25,7 @@ Line = Sequence[tuple[int, float]]
 
 def bin_width(data: StudyData, multiple_of: int = 1) -> int:
     """Seconds of a bin of a study's charts over its seconds."""
-    return multiple_of * math.ceil((data.plan.warmup_s + data.measured_s) / _MOST_BINS / multiple_of)
+    return multiple_of * math.ceil((data.plan.warmup_s + data.observed_s) / _MOST_BINS / multiple_of)
 
 
 def seconds_axis(first: int, last: int) -> alt.X:

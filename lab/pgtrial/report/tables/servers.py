@@ -110,7 +110,7 @@ class Host:
 
 def host_table(data: StudyData) -> Table[Host]:
     """CPUs, the device of the data, memory to be written, and stalls."""
-    span = max(1, math.ceil(data.measured_s))
+    span = max(1, math.ceil(data.observed_s))
 
     def means(point: LoadPoint, arm: str, source: str) -> dict[str, float]:
         seen = host_series(data, point, arm, source, span).filter(pl.col("second") == 0)
