@@ -10,7 +10,7 @@ use super::options::pooling;
 use super::plan::{DEFAULT_TRANSACTIONS, link, plan, seeds};
 use super::progress::Progress;
 use super::report::report;
-use super::server::{Facts, Purpose, print_version, session, survey, target, vacuum};
+use super::server::{Facts, Purpose, no_connection, print_version, session, survey, target, vacuum};
 use crate::event::{RunDescription, RunEvents};
 use crate::frontend::self_check;
 use drive::plan::Plan;
@@ -146,9 +146,7 @@ fn describe_run(options: &Options, target: &Target) -> String {
 
 fn describe_run_error(error: RunError) -> Failure {
     match error {
-        RunError::Connect { client, error } => {
-            Failure::error(error.message).and(format_args!("could not create connection for client {client}"))
-        }
+        RunError::Connect { client, error } => no_connection(error.message, format_args!("client {client}")),
         RunError::Unready => Failure::error(error),
         RunError::Start(message) | RunError::System(message) => Failure::error(message),
     }

@@ -10,7 +10,7 @@ use signal_hook::iterator::Signals;
 
 use super::messages::Failure;
 use super::options::fields::Options;
-use super::server::{Purpose, session, target};
+use super::server::{Purpose, no_connection, session, target};
 use ground::interrupt;
 use ground::output;
 use tables::{Backends, LoadError, Step};
@@ -20,12 +20,14 @@ use wire::target::Target;
 /// Exit status when an interrupt finds nothing to cancel.
 const INTERRUPTED: i32 = 1;
 
+/// What the connections are for.
+const PURPOSE: Purpose = "initialization";
+
 /// The cancel request is repeated: a session that was between two statements was not cancelled by the first one.
 const REPEAT_AFTER: Duration = Duration::from_millis(100);
 
 /// Makes the tables as the options say.
 pub fn run(options: &Options) -> Result<u8, Failure> {
-    const PURPOSE: Purpose = "initialization";
     let target = target(&options.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     let steps: Vec<_> = options.init.steps.chars().filter_map(Step::from_letter).collect();
@@ -50,9 +52,7 @@ fn describe(error: LoadError) -> Failure {
             output::print_stderr(format_args!("{error}\n"));
             Failure::error("PQendcopy failed")
         }
-        LoadError::Connect(error) => {
-            Failure::error(error.message).and("could not create connection for initialization")
-        }
+        LoadError::Connect(error) => no_connection(error.message, PURPOSE),
         LoadError::ThreadLost => Failure::error("a loading thread ended unexpectedly"),
     }
 }

@@ -1,5 +1,6 @@
 //! The server: how pgbench reaches it, and what it asks of the database and does to it before a run.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use super::messages;
@@ -18,7 +19,7 @@ pub type Purpose = &'static str;
 /// The server that the options and the environment name. `application` is the session's name unless they name it.
 pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
-    let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| no_connection(&error, purpose))?;
+    let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| no_connection(error, purpose))?;
     for warning in &params.warnings {
         output::print_stderr(format_args!("{warning}\n"));
     }
@@ -27,10 +28,11 @@ pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<
 
 /// A session for the work outside the run.
 pub fn session(target: &Arc<Target>, purpose: Purpose) -> Result<Session, Failure> {
-    Session::open(target).map_err(|error| no_connection(&error.message, purpose))
+    Session::open(target).map_err(|error| no_connection(error.message, purpose))
 }
 
-fn no_connection(reason: &dyn std::fmt::Display, purpose: Purpose) -> Failure {
+/// The failure to make a connection; `purpose` is what it is for.
+pub fn no_connection(reason: impl Display, purpose: impl Display) -> Failure {
     Failure::error(reason).and(format_args!("could not create connection for {purpose}"))
 }
 

@@ -203,9 +203,7 @@ struct Failures<'a> {
 impl Observer for Failures<'_> {
     fn aborted(&mut self, abortion: &Abortion) {
         match &abortion.cause {
-            drive::Cause::Program(AbortReason::Fatal(lines)) => {
-                lines.iter().for_each(|line| self.log.text(Level::Fatal, line));
-            }
+            drive::Cause::Program(AbortReason::Fatal(lines)) => self.log.fatal(lines),
             cause => self.log.text(Level::Fatal, cause),
         }
     }

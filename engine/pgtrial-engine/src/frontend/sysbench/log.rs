@@ -102,6 +102,11 @@ impl<W: Write> Log<W> {
         }
     }
 
+    /// Writes why a test or a client could not go on.
+    pub fn fatal(&self, lines: &[String]) {
+        lines.iter().for_each(|line| self.text(Level::Fatal, line));
+    }
+
     /// Writes a notice that begins with the time since the start of the run, even if it is the same as before.
     pub fn timed(&self, seconds: f64, text: impl Display) {
         self.always(Level::Notice, format_args!("[ {seconds:.0}s ] {text}"));

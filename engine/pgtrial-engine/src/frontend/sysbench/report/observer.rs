@@ -163,14 +163,9 @@ impl<'a, W: Write> RunObserver<'a, W> {
     /// Whether the test reports in its own way. Its errors are logged; the run goes on.
     fn is_reported(&mut self, hook: impl FnOnce(&dyn Hooks) -> Result<bool, Fatal>) -> bool {
         hook(self.run.test).unwrap_or_else(|fatal| {
-            self.log_fatal(&fatal);
+            self.run.log.fatal(&fatal.lines);
             true
         })
-    }
-
-    /// Logs why the test failed.
-    pub fn log_fatal(&mut self, fatal: &Fatal) {
-        fatal.lines.iter().for_each(|line| self.run.log.text(Level::Fatal, line));
     }
 
     /// Ends the run if its end is more than the grace ago.
@@ -246,9 +241,7 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         self.aborted += 1;
         let client = abortion.client;
         match &abortion.cause {
-            Cause::Program(AbortReason::Fatal(lines)) => {
-                lines.iter().for_each(|line| self.run.log.text(Level::Fatal, line));
-            }
+            Cause::Program(AbortReason::Fatal(lines)) => self.run.log.fatal(lines),
             cause => self.run.log.text(Level::Fatal, format_args!("thread {client} cannot go on: {cause}")),
         }
         if !self.has_started {

@@ -63,7 +63,7 @@ fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     // After a forced shutdown the test's own `done` is not called.
     if status != OVERDUE && observer.has_started {
         if let Err(fatal) = test.done() {
-            observer.log_fatal(&fatal);
+            observer.run.log.fatal(&fatal.lines);
             return status.max(FAILED);
         }
     }
