@@ -59,8 +59,8 @@ def number(pattern: str, text: str) -> int:
 @pytest.mark.parametrize(
     "line",
     [
-        f"-t 10 -j 2 --max-tries={TRIES}",
-        f"-t 10 -j 2 --max-tries={TRIES} -M prepared",
+        f"-t 4 -j 2 --max-tries={TRIES}",
+        f"-t 4 -j 2 --max-tries={TRIES} -M prepared",
         f"-T 2 -j 2 --max-tries={TRIES} -M extended",
         "-T 2 -j 1 --max-tries=3 -M prepared",
         "-t 3 -j 2 --max-tries=0 -L 60000 -C",
