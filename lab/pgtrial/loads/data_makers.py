@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import os
 import subprocess
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
@@ -14,7 +13,7 @@ from typing import Any, Literal, Protocol
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.engine import TAIL_LINES, engine_path, environment, last_words, lines_of
+from pgtrial.loads.engine import TAIL_LINES, begun, environment, last_words, lines_of
 from pgtrial.loads.target import KEEPALIVES
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import ArmError
@@ -65,7 +64,7 @@ class EngineHere:
         tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
         with ExitStack() as stack:
             with held_off():
-                process = stack.enter_context(_begun(order))
+                process = stack.enter_context(begun(order.command, environment(order.env), stderr=subprocess.STDOUT))
                 stack.callback(process.kill)
             for line in lines_of(process.stdout):
                 tail.append(line)
@@ -74,19 +73,6 @@ class EngineHere:
             process.wait()
         if process.returncode != 0:
             raise ArmError(f"{order.what} failed: {last_words(tail, process.returncode)}")
-
-
-def _begun(order: DataOrder) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [str(engine_path()), *order.command],
-        env=environment(order.env),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        errors="replace",
-        process_group=0 if os.name != "nt" else None,
-    )
 
 
 ENGINE_HERE = EngineHere()

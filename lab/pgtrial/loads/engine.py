@@ -15,7 +15,6 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Any, Literal, Self
 
 from pgtrial.machines.interrupt import held_off
@@ -61,6 +60,28 @@ def engine_path() -> Path:
     return Path(found)
 
 
+def begun(
+    command: Sequence[str],
+    env: Mapping[str, str] | None,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int,
+    **options: Any,
+) -> subprocess.Popen[str]:
+    """An engine with these words after its path. Ctrl-C in the terminal is for the lab, which ends it itself."""
+    return subprocess.Popen(
+        [str(engine_path()), *command],
+        env=env,
+        stdin=stdin,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        encoding="utf-8",
+        errors="replace",
+        process_group=0,
+        **options,
+    )
+
+
 def environment(target: Mapping[str, str]) -> dict[str, str]:
     """The engine's environment: this process's without stray PG* variables, then the target's PG* values."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
@@ -103,9 +124,9 @@ class EngineRun:
         events_file: Path | None = None,
         fed: bool = False,
     ):
-        """`command` is the engine's, without its path; `events_file` receives a copy of every event; `fed`: it has
+        """`command` is what comes after the engine's path; `events_file` receives a copy of every event; `fed`: it has
         standard input to write to."""
-        self._command = [str(engine_path()), *command]
+        self._command = command
         self._env = env
         self._events_file = events_file
         self._input = subprocess.PIPE if fed else subprocess.DEVNULL
@@ -121,23 +142,12 @@ class EngineRun:
                 self._start_process()
         except BaseException:
             if self._process is not None:
-                self.__exit__(None, None, None)
+                self.__exit__()
             raise
         return self
 
     def _start_process(self) -> None:
-        self._process = subprocess.Popen(
-            self._command,
-            env=self._env,
-            stdin=self._input,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            encoding="utf-8",
-            errors="replace",
-            # Ctrl-C in the terminal is for the lab, which stops the engine in its own time
-            process_group=0 if os.name != "nt" else None,
-        )
+        self._process = begun(self._command, self._env, stdin=self._input, stderr=subprocess.PIPE)
         self._readers = [
             threading.Thread(target=self._read_events, args=(self._process.stdout,), daemon=True),
             threading.Thread(target=self._read_messages, args=(self._process.stderr,), daemon=True),
@@ -145,9 +155,7 @@ class EngineRun:
         for reader in self._readers:
             reader.start()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         process = self._running()
         if process.poll() is None:
             self.interrupt()
@@ -213,7 +221,7 @@ class EngineRun:
         """Ask the engine to stop; it still reports what it measured."""
         process = self._running()
         if process.poll() is None:
-            process.send_signal(signal.SIGINT if os.name != "nt" else signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
 
     def finish(self) -> int:
         """Wait for the end of the process; the exit status, negative for a signal."""
@@ -243,7 +251,6 @@ class EngineRun:
 
     def machines(self, done: Event | None) -> list[MachineShare]:
         """What each machine of a fleet did of a load; [] where it was one engine here. `done` is the last event."""
-        del done
         return []
 
     def _running(self) -> subprocess.Popen[str]:

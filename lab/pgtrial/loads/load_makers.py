@@ -92,7 +92,6 @@ class OneEngine(EngineHere):
 
     def ready(self, report: OnLine) -> list[str]:
         """It always is."""
-        del report
         return []
 
     @contextmanager

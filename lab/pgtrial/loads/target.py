@@ -13,32 +13,28 @@ from typing import Any
 import psycopg
 from psycopg.types.string import TextLoader
 
-_VARIABLES = {
-    "sslmode": "PGSSLMODE",
-    "sslrootcert": "PGSSLROOTCERT",
-    "sslcert": "PGSSLCERT",
-    "sslkey": "PGSSLKEY",
-    "sslcrl": "PGSSLCRL",
-    "sslcrldir": "PGSSLCRLDIR",
-    "sslcertmode": "PGSSLCERTMODE",
-    "sslsni": "PGSSLSNI",
-    "ssl_min_protocol_version": "PGSSLMINPROTOCOLVERSION",
-    "ssl_max_protocol_version": "PGSSLMAXPROTOCOLVERSION",
-    "min_protocol_version": "PGMINPROTOCOLVERSION",
-    "max_protocol_version": "PGMAXPROTOCOLVERSION",
-    "requirepeer": "PGREQUIREPEER",
-    "krbsrvname": "PGKRBSRVNAME",
-    "sslnegotiation": "PGSSLNEGOTIATION",
-    "gssencmode": "PGGSSENCMODE",
-    "channel_binding": "PGCHANNELBINDING",
-    "require_auth": "PGREQUIREAUTH",
-    "application_name": "PGAPPNAME",
-    "options": "PGOPTIONS",
-    "client_encoding": "PGCLIENTENCODING",
-    "connect_timeout": "PGCONNECT_TIMEOUT",
-    "target_session_attrs": "PGTARGETSESSIONATTRS",
-}
+_WITH_VARIABLE = frozenset(
+    (
+        *(
+            "sslmode",
+            "sslrootcert",
+            "sslcert",
+            "sslkey",
+            "sslcrl",
+            "sslcrldir",
+            "sslcertmode",
+            "sslsni",
+            "sslnegotiation",
+        ),
+        *("ssl_min_protocol_version", "ssl_max_protocol_version", "min_protocol_version", "max_protocol_version"),
+        *("requirepeer", "krbsrvname", "gssencmode", "channel_binding", "require_auth", "application_name", "options"),
+        *("client_encoding", "connect_timeout", "target_session_attrs"),
+    )
+)
 """Connection parameters beyond the address that have a variable, as in libpq's documentation."""
+
+_NAMED_OTHERWISE = {"application_name": "PGAPPNAME", "connect_timeout": "PGCONNECT_TIMEOUT"}
+"""The others' variables are their names without underscores."""
 
 CONNECT_TIMEOUT_S = 10
 
@@ -104,7 +100,8 @@ class Target:
         variables = {"PGHOST": self.host, "PGPORT": str(self.port), "PGUSER": self.user, "PGDATABASE": self.dbname}
         if self.name is not None:
             variables |= {"PGHOST": self.name, "PGHOSTADDR": self.host}
-        variables |= {_VARIABLES[name]: value for name, value in self.extra.items() if name in _VARIABLES}
+        for name in _WITH_VARIABLE & self.extra.keys():
+            variables[_NAMED_OTHERWISE.get(name, f"PG{name.replace('_', '').upper()}")] = self.extra[name]
         return variables if self.password is None else {**variables, "PGPASSWORD": self.password}
 
     def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:

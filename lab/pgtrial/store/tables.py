@@ -3,37 +3,25 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
+from pgtrial.model.records import Record
+from pgtrial.model.records.study import SliceRow, TimelineRow
 from pgtrial.store.files import damaged
 
-TIMELINE_SCHEMA: dict[str, pl.DataType] = {
-    "phase": pl.String(),
-    "second": pl.Int64(),
-    "transactions": pl.Int64(),
-    "failures": pl.Int64(),
-    "mean_us": pl.Float64(),
-    "p50_us": pl.Float64(),
-    "p95_us": pl.Float64(),
-    "p99_us": pl.Float64(),
-    "max_us": pl.Float64(),
-}
-"""Columns of timeline.parquet; records.TimelineRow says what they mean."""
+_KINDS: dict[Any, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), float | None: pl.Float64()}
 
-SLICES_SCHEMA: dict[str, pl.DataType] = {
-    "phase": pl.String(),
-    "round": pl.Int64(),
-    "planned_begin_s": pl.Float64(),
-    "planned_end_s": pl.Float64(),
-    "begin_s": pl.Float64(),
-    "end_s": pl.Float64(),
-    "client_s": pl.Float64(),
-    "transactions": pl.Int64(),
-    "failures": pl.Int64(),
-    "mean_us": pl.Float64(),
-}
-"""Columns of slices.parquet; records.SliceRow says what they mean."""
+
+def _columns(row: type[Record]) -> dict[str, pl.DataType]:
+    """The columns of rows that a record describes: numbers and words."""
+    return {name: _KINDS.get(field.annotation, pl.String()) for name, field in row.model_fields.items()}
+
+
+TIMELINE_SCHEMA = _columns(TimelineRow)
+SLICES_SCHEMA = _columns(SliceRow)
+"""Columns of timeline.parquet and of slices.parquet."""
 
 WAITS_SCHEMA: dict[str, pl.DataType] = {
     "second": pl.Int64(),

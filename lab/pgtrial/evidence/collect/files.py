@@ -81,17 +81,14 @@ class Files:
 
     def read(self, path: str | Path) -> str | None:
         """The text without surrounding space, or None."""
-        del path
         return None
 
     def exists(self, path: str | Path) -> bool:
         """Whether there is a file or directory, as far as can be seen."""
-        del path
         return False
 
     def glob(self, pattern: str | Path) -> list[Path]:
         """What matches an absolute pattern, as the shell understands it, in order."""
-        del pattern
         return []
 
     def resolve(self, path: str | Path) -> Path:
@@ -103,7 +100,6 @@ class Files:
 
     def _run(self, command: Command) -> str | None:
         """What a tool prints, or None."""
-        del command
         return None
 
     def chosen(self, path: str | Path) -> str | None:

@@ -125,7 +125,6 @@ def _preemption(files: Files) -> str | None:
 @collector("client")
 def lab_machine(subject: Subject) -> dict[str, Any]:
     """Its system: the same for all subjects."""
-    del subject
     files = MachineFiles(LOCAL)
     return {
         "system": files.uname.system or None,

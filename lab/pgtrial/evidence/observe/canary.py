@@ -22,7 +22,7 @@ import psutil
 
 from pgtrial.evidence.observe import linux
 from pgtrial.evidence.observe.system import whole_cpu
-from pgtrial.loads.engine import LoadRun, engine_path
+from pgtrial.loads.engine import LoadRun, begun
 from pgtrial.machines.cpus import running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError
@@ -94,14 +94,8 @@ class CanaryProbes:
     @contextmanager
     def _null_server(self) -> Iterator[None]:
         """It works in the run's directory: should this lab be killed, the next one finds it there and ends it."""
-        with subprocess.Popen(
-            [engine_path(), "null-server", "--socket-dir", self._sockets],
-            cwd=self._directory,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            process_group=0,
-        ) as process:
+        command = ["null-server", "--socket-dir", str(self._sockets)]
+        with begun(command, None, stderr=subprocess.DEVNULL, cwd=self._directory) as process:
             try:
                 if not process.stdout or not process.stdout.readline():
                     raise OSError("the null server did not start")

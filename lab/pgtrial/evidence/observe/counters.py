@@ -21,22 +21,25 @@ Counters = dict[str, dict[str, float]]
 
 Session = psycopg.Connection[tuple[Any, ...]]
 
-_QUERIES = {
-    "database": "SELECT * FROM pg_stat_database WHERE datname = current_database()",
-    "bgwriter": "SELECT * FROM pg_stat_bgwriter",
-    "maintenance": "SELECT coalesce(sum(autovacuum_count), 0) AS autovacuums, "
-    "coalesce(sum(autoanalyze_count), 0) AS autoanalyzes FROM pg_stat_user_tables",
-}
-_WAL_14 = "SELECT * FROM pg_stat_wal"
-_CHECKPOINTER_17 = "SELECT * FROM pg_stat_checkpointer"
-_CHECKPOINTER_OLD = """SELECT checkpoints_timed AS num_timed, checkpoints_req AS num_requested,
+_OLDEST, _NEWEST = 9, 99
+_VIEWS = (
+    ("database", _OLDEST, _NEWEST, "SELECT * FROM pg_stat_database WHERE datname = current_database()"),
+    ("bgwriter", _OLDEST, _NEWEST, "SELECT * FROM pg_stat_bgwriter"),
+    ("maintenance", _OLDEST, _NEWEST, """SELECT coalesce(sum(autovacuum_count), 0) AS autovacuums,
+    coalesce(sum(autoanalyze_count), 0) AS autoanalyzes FROM pg_stat_user_tables"""),
+    ("checkpointer", _OLDEST, 16, """SELECT checkpoints_timed AS num_timed, checkpoints_req AS num_requested,
     checkpoint_write_time AS write_time, checkpoint_sync_time AS sync_time, buffers_checkpoint AS buffers_written
-    FROM pg_stat_bgwriter"""
-_WAL_IO_18 = "SELECT sum(writes) AS wal_write, sum(fsyncs) AS wal_sync FROM pg_stat_io WHERE object = 'wal'"
-_BUFFERS_16 = """SELECT coalesce(sum(writes) FILTER (WHERE object = 'relation'), 0) AS buffers_written
-    FROM pg_stat_io"""
-"""Pages written by any process. Before 16 they cannot be distinguished from pages that were added to tables."""
-_NOT_COUNTERS = {"datid", "numbackends"}
+    FROM pg_stat_bgwriter"""),
+    ("checkpointer", 17, _NEWEST, "SELECT * FROM pg_stat_checkpointer"),
+    ("wal", 14, _NEWEST, "SELECT * FROM pg_stat_wal"),
+    # pages written by any process; before 16 they cannot be distinguished from pages that were added to tables
+    ("io", 16, _NEWEST, """SELECT coalesce(sum(writes) FILTER (WHERE object = 'relation'), 0) AS buffers_written
+    FROM pg_stat_io"""),
+    ("wal", 18, _NEWEST, "SELECT sum(writes) AS wal_write, sum(fsyncs) AS wal_sync FROM pg_stat_io "
+    "WHERE object = 'wal'"),
+)  # fmt: skip
+"""View, the first and the last version in which it is read like this, and how."""
+
 _MOVED = {"checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint"}
 
 _TABLES = """SELECT CASE WHEN c.relname LIKE 'pgbench\\_%' THEN c.relname
@@ -54,15 +57,10 @@ _COLLECTOR_DELAY_S = 0.6
 def read_counters(session: Session) -> Counters:
     """The counters now. Raises psycopg.Error."""
     session.execute("SELECT pg_stat_clear_snapshot()")
-    queries = dict(_QUERIES)
-    queries["checkpointer"] = _CHECKPOINTER_17 if session.info.server_version >= 170000 else _CHECKPOINTER_OLD
-    if session.info.server_version >= 140000:
-        queries["wal"] = _WAL_14
-    counters = {view: _numbers(session, query) for view, query in queries.items()}
-    if session.info.server_version >= 160000:
-        counters["io"] = _numbers(session, _BUFFERS_16)
-    if session.info.server_version >= 180000:
-        counters["wal"] |= _numbers(session, _WAL_IO_18)
+    counters: Counters = {}
+    for view, first, last, query in _VIEWS:
+        if first <= session.info.server_version // 10000 <= last:
+            counters.setdefault(view, {}).update(_read(session, query))
     for name in _MOVED:
         counters["bgwriter"].pop(name, None)
     return counters
@@ -110,7 +108,7 @@ def read_relations(session: Session, relations: str) -> Counters:
     return {row[0]: {name: float(value) for name, value in zip(names, row[1:], strict=True)} for row in rows}
 
 
-def _numbers(session: Session, query: str) -> dict[str, float]:
+def _read(session: Session, query: str) -> dict[str, float]:
     try:
         cursor = session.execute(query)
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
@@ -118,9 +116,16 @@ def _numbers(session: Session, query: str) -> dict[str, float]:
     row = cursor.fetchone()
     if row is None or cursor.description is None:
         return {}
-    pairs = zip((column.name for column in cursor.description), row, strict=True)
+    return numbers(dict(zip((column.name for column in cursor.description), row, strict=True)))
+
+
+def numbers(row: Mapping[str, Any]) -> dict[str, float]:
+    """The counters of a row, by their columns."""
     return {
         name: float(value)
-        for name, value in pairs
+        for name, value in row.items()
         if isinstance(value, int | float | Decimal) and not isinstance(value, bool) and name not in _NOT_COUNTERS
     }
+
+
+_NOT_COUNTERS = frozenset({"datid", "numbackends"})

@@ -5,12 +5,11 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 import polars as pl
 import psycopg
 
-from pgtrial.evidence.observe.counters import Session
+from pgtrial.evidence.observe.counters import Counters, Session, numbers
 from pgtrial.loads.target import backend_type
 from pgtrial.store.tables import WAITS_SCHEMA
 
@@ -46,8 +45,6 @@ _MOVED = frozenset({"pg_stat_checkpointer"})
 GAUGES = frozenset({"pg_locks"})
 """Sources that are a state, not a count since the start."""
 
-_NOT_COUNTERS = frozenset({"datid", "numbackends"})
-
 _STATEMENTS = """SELECT left(regexp_replace(query, '\\s+', ' ', 'g'), 100), {sums}
     FROM pg_stat_statements WHERE queryid IS NOT NULL
         AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())
@@ -65,8 +62,6 @@ _OF_STATEMENTS = {
 _COLUMNS = "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass('pg_stat_statements') AND attnum > 0"
 
 _MOST_STATEMENTS = 50
-
-Values = dict[str, dict[str, float]]
 
 
 class Views:
@@ -95,14 +90,15 @@ class Views:
         self._of_statements: list[str] = []
         self._statements = self._statements_query()
 
-    def read(self) -> Values:
+    def read(self) -> Counters:
         """Source -> name -> value now, by one statement. Raises psycopg.Error."""
-        found: Values = {}
+        found: Counters = {}
         for source, part, values in self._session.execute(self._query).fetchall() if self._query else ():
-            found.setdefault(source, {}).update(_numbers(part, values))
+            prefix = f"{part} " if part else ""
+            found.setdefault(source, {}).update({prefix + name: value for name, value in numbers(values).items()})
         return found
 
-    def statements(self) -> Values:
+    def statements(self) -> Counters:
         """Statement -> counter -> value of this database; none without pg_stat_statements. Raises psycopg.Error."""
         if self._statements is None:
             return {}
@@ -126,7 +122,7 @@ class Views:
         return query
 
 
-def statement_gains(before: Values, after: Values) -> dict[str, float]:
+def statement_gains(before: Counters, after: Counters) -> dict[str, float]:
     """`COUNTER: STATEMENT` -> gain, of the statements that took longest in between; none of one that did not run."""
     gains = {
         text: {name: value - before.get(text, {}).get(name, 0.0) for name, value in counters.items()}
@@ -135,15 +131,6 @@ def statement_gains(before: Values, after: Values) -> dict[str, float]:
     ran = [text for text, gain in gains.items() if gain["calls"] > 0]
     longest = sorted(ran, key=lambda text: -gains[text]["exec_ms"])[:_MOST_STATEMENTS]
     return {f"{name}: {text}": gain for text in longest for name, gain in gains[text].items()}
-
-
-def _numbers(part: str, values: dict[str, Any]) -> dict[str, float]:
-    prefix = f"{part} " if part else ""
-    return {
-        prefix + name: float(value)
-        for name, value in values.items()
-        if isinstance(value, int | float) and not isinstance(value, bool) and name not in _NOT_COUNTERS
-    }
 
 
 Doing = tuple[str, str | None, str | None, str | None]

@@ -61,7 +61,6 @@ class Data(abc.ABC):
 
     def clear(self, connection: Connection) -> bool:
         """Drop what pgtrial made in its place and the engine does not replace; whether the next load resumes one."""
-        del connection
         return False
 
     @abc.abstractmethod

@@ -35,7 +35,6 @@ class NoTables(Data):
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
-        del spec, point
         return None
 
     @property
@@ -43,7 +42,6 @@ class NoTables(Data):
         return {"scale": 0}
 
     def find(self, connection: Connection) -> bool:
-        del connection
         return True
 
     def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:

@@ -77,7 +77,8 @@ class RayCluster:
             )
         self._handles: dict[Member, Any] = {}
 
-    def hire(self, places: Sequence[int], patience_s: float = _PLACES_S) -> list[Member]:
+    def hire(self, places: Sequence[int], patience_s: float) -> list[Member]:
+        """The machines of these places, each with a new agent. Raises MachineLost for one that does not come."""
         deadline = time.monotonic() + patience_s
         handles = {place: self._start(place) for place in places}
         described = {place: self._caller(handle)("describe") for place, handle in handles.items()}

@@ -12,10 +12,9 @@ from typing import Any
 from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder, OnLine
 from pgtrial.loads.engine import EngineRun, engine_path
 from pgtrial.loads.fleet.agent import identity, kind_of_machine
-from pgtrial.loads.fleet.cluster import joined
+from pgtrial.loads.fleet.cluster import RayCluster, joined
 from pgtrial.loads.fleet.members import (
     ANSWER_S,
-    Hiring,
     MachineLost,
     Member,
     Offset,
@@ -67,7 +66,7 @@ def load_maker(spec: StudySpec, report: OnLine) -> Iterator[LoadMaker]:
 class Fleet:
     """Machines with an engine each: a LoadMaker whose loads they share."""
 
-    def __init__(self, section: FleetSection, hiring: Hiring, places: Sequence[int]):
+    def __init__(self, section: FleetSection, hiring: RayCluster, places: Sequence[int]):
         self._section = section
         self._hiring = hiring
         self._places = places

@@ -10,7 +10,7 @@ from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
 from itertools import count
 from statistics import median
-from typing import Any, Protocol
+from typing import Any
 
 from pgtrial.loads.fleet import agent
 from pgtrial.loads.target import Target
@@ -25,11 +25,8 @@ class MachineLost(Exception):
     """A machine, or the agent on it, is not there any more: why, in a few words."""
 
 
-class Caller(Protocol):
-    """How a machine's agent is called: the answer comes later, or MachineLost does."""
-
-    def __call__(self, method: str, *arguments: Any) -> Future[Any]:
-        """Call a method of pgtrial.loads.fleet.agent.Agent."""
+Caller = Callable[..., Future[Any]]
+"""Calls a method of a machine's agent by its name: the answer comes later, or MachineLost does."""
 
 
 @dataclass(eq=False)
@@ -66,19 +63,6 @@ class Member:
         except MachineLost as lost:
             self.lost = str(lost)
         raise MachineLost(self.lost)
-
-
-class Hiring(Protocol):
-    """Where machines come from."""
-
-    def hire(self, places: Sequence[int], patience_s: float) -> list[Member]:
-        """The machines of these places, each with a new agent. Raises MachineLost for one that does not come."""
-
-    def share(self, content: bytes) -> Any:
-        """What stands for the content in calls, so that it travels to each machine once."""
-
-    def dismiss(self, member: Member) -> None:
-        """End the agent by force."""
 
 
 def name_all(members: Iterable[Member]) -> None:

@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Self
 
 from pgtrial.loads.engine import EngineRun, Event, environment, last_words, load_command
@@ -77,18 +76,16 @@ class FleetRun(EngineRun):
             with held_off():
                 for carrier in self._carriers:
                     carrier.start()
-        except BaseException as error:
+        except BaseException:
             self._stop()
             self.end_input()
-            super().__exit__(type(error), error, None)
+            super().__exit__()
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._stop()
-        super().__exit__(kind, error, trace)
+        super().__exit__(*raised)
 
     @property
     def pid(self) -> None:
