@@ -16,13 +16,11 @@ from pgtrial.machines.machine import HostError, Machine
 from pgtrial.machines.windows import WindowsHost
 
 
-@collector("probes")
+@collector("probes", measures=True)
 def flush_rates(subject: Subject) -> Rates:
     """Of the volume of the data directory; with `wal_` in front that of pg_wal where it lies on another device."""
-    files, machine, data = subject.files, subject.machine, subject.data_directory
-    if not subject.measure or not subject.ours or data is None or files is None:
-        return {}
-    if machine is None or isinstance(machine, WindowsHost):
+    files, machine, data = subject.host, subject.machine, subject.data_directory
+    if not subject.ours or data is None or machine is None or isinstance(machine, WindowsHost):
         return {}
     program = _pg_test_fsync(subject, files)
     found = flush_rate(machine, data, program)

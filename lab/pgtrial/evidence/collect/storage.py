@@ -14,11 +14,11 @@ from pgtrial.machines.mounts import Mounted
 _SYS = Path("/sys")
 
 
-@collector("storage", files=[MOUNTINFO, *block.FILES])
+@collector("storage", host=True, files=[MOUNTINFO, *block.FILES])
 def storage(subject: Subject) -> dict[str, Any]:
     """Of the data directory; with `wal_` in front when pg_wal is a link to another file system."""
-    files, directory = subject.files, subject.data_directory
-    if files is None or directory is None:
+    files, directory = subject.host, subject.data_directory
+    if directory is None:
         return {}
     found = describe(files, directory)
     wal = wal_elsewhere(files, directory)

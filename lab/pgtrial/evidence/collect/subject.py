@@ -38,23 +38,16 @@ class Subject:
     """What the collectors read, and the commands whose output they ask for."""
 
     @cached_property
-    def files(self) -> Files | None:
+    def host(self) -> Files:
         """What is to be read on the machine; of another host what all collectors announced is fetched at once."""
         if self.machine is None:
-            return None
+            return Files()
         if isinstance(self.machine, WindowsHost):
             return WindowsFiles(self.machine)
         own = [] if self.data_directory is None else [self.data_directory, self.data_directory / "pg_wal"]
         return MachineFiles(
             self.machine, [*self.announced_files, *(escape(str(path)) for path in own)], self.announced_tools
         )
-
-    @property
-    def host(self) -> Files:
-        """`files`, for collectors that need the host."""
-        if self.files is None:
-            raise RuntimeError("this subject has no host that can be looked into")
-        return self.files
 
     @property
     def session(self) -> psycopg.Connection[tuple[Any, ...]]:
@@ -66,14 +59,14 @@ class Subject:
     @cached_property
     def here(self) -> bool:
         """Whether the server is on the machine that the lab runs on."""
-        return self.files is not None and is_this_machine(self.files)
+        return is_this_machine(self.host)
 
     @cached_property
     def server_process(self) -> int | None:
         """The process that serves the connection, if it is one of the machine's that we may see."""
-        if self.files is None or self.connection is None:
+        if self.connection is None:
             return None
-        return backend_process(self.connection.info.backend_pid, self.files)
+        return backend_process(self.connection.info.backend_pid, self.host)
 
     def value(self, query: str, *parameters: object) -> Any:
         """First column of the first row, or None if the server does not know or the role may not ask."""
@@ -119,7 +112,7 @@ class Collector:
 
     def __call__(self, subject: Subject) -> dict[str, Any]:
         """The facts, by their names; none where it lacks what it needs."""
-        host_lacks = (self.host or self.systems) and subject.files is None
+        host_lacks = (self.host or self.systems) and subject.machine is None
         if host_lacks or (self.server and subject.connection is None) or (self.measures and not subject.measure):
             return {}
         if self.systems and subject.host.uname.system not in self.systems:

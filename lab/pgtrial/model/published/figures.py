@@ -6,14 +6,16 @@ without a number stands as a claim.
 
 from __future__ import annotations
 
-import difflib
 import re
 import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import Field, model_validator
+
+from pgtrial.model.records import Record
+from pgtrial.model.units import nearest
 
 Exactness = Literal["stated", "approximate", "lower bound"]
 """A number of the text, a number that the text calls approximate, or one that the text says is exceeded."""
@@ -23,11 +25,7 @@ Unit = Literal["tps", "transactions per minute", "times the baseline", "s", "tas
 _PER_SECOND = {"tps": 1.0, "transactions per minute": 1 / 60}
 
 
-class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
-
-
-class Source(_Part):
+class Source(Record):
     """Where the figures are from."""
 
     title: str
@@ -36,7 +34,7 @@ class Source(_Part):
     url: str | None = Field(None, description="Only where it is certain.")
 
 
-class Point(_Part):
+class Point(Record):
     """One number of a series."""
 
     at: float | str | None = Field(
@@ -45,7 +43,7 @@ class Point(_Part):
     value: float
 
 
-class Series(_Part):
+class Series(Record):
     """One arm of a published figure."""
 
     name: str
@@ -54,7 +52,7 @@ class Series(_Part):
     points: list[Point] = Field(min_length=1)
 
 
-class Figure(_Part):
+class Figure(Record):
     """One chart or table of the article."""
 
     title: str
@@ -83,23 +81,23 @@ class Figure(_Part):
         return baseline / value if self.unit == "s" else value / baseline
 
 
-class Claim(_Part):
+class Claim(Record):
     """A published result in words, and the arms of which it speaks where a study may have them too."""
 
     text: str
-    arms: list[str] = []
-    baseline: list[str] = []
+    arms: list[str] = Field([])
+    baseline: list[str] = Field([])
     workload: str | None = None
 
 
-class Published(_Part):
+class Published(Record):
     """A whole published study."""
 
     source: Source
     machine: dict[str, str] = Field(description="What it ran on, in words.")
     parameters: dict[str, str] = Field(description="How it was run, in words.")
-    figures: list[Figure] = []
-    claims: list[Claim] = []
+    figures: list[Figure] = Field([])
+    claims: list[Claim] = Field([])
 
     @model_validator(mode="after")
     def _says_something(self) -> Published:
@@ -123,9 +121,7 @@ def known_name(name: str) -> str:
     """The name itself. Raises ValueError that names the nearest when there are no such figures."""
     names = published_names()
     if name not in names:
-        near = difflib.get_close_matches(name, names, n=1, cutoff=0.4)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(names)}"
-        raise ValueError(f"no published figures are called {name!r}; {hint}")
+        raise ValueError(f"no published figures are called {name!r}; {nearest(name, names, 'there are')}")
     return name
 
 

@@ -104,10 +104,7 @@ class Claim(Record):
     )
     looks: list[LookReading] = Field([])
     ratios: list[BlockRatio] = Field([])
-    unit: Unit = added(
-        "block",
-        "What the numbers of blocks in this claim, its looks and ratios count.",
-    )
+    unit: Unit = added("block", "What the numbers of blocks in this claim, its looks and ratios count.")
     regime: When | None = added(None, "Of which regime a part speaks; None: whole trials.")
     parts: list[Claim] = added([], "The claims by regime, if it changes.")
 
@@ -138,8 +135,7 @@ class Level(Record):
     )
     tps_high: float | None
     tps_before: Spread | None = added(
-        None,
-        "Where the regime changes: the level before. There is no tps then, for it would average across.",
+        None, "Where the regime changes: the level before. There is no tps then, for it would average across."
     )
     tps_after: Spread | None = added(None, "The level after it, where one was kept.")
     latency_us: dict[str, Spread | None] = Field(
@@ -375,15 +371,13 @@ class StudyResult(Record):
     failed_trials: list[FailedTrial]
     steadiness: list[Steadiness] = Field(description="Slow trends in the trials whose regime does not change.")
     regimes: list[CellRegimes] = added(
-        [],
-        "Load points at which some trial did not keep one level; empty: none did, or none was long enough.",
+        [], "Load points at which some trial did not keep one level; empty: none did, or none was long enough."
     )
     looks: list[PlannedLook]
     deployments: int = added(1, "Given servers of one product that each arm names.")
     voids: list[DisturbedBlock] = added([], "Blocks that the canary voided; set aside, and run again.")
     noisy_blocks: list[DisturbedBlock] = added(
-        [],
-        "Blocks that count although the canary was off, since no more may be voided.",
+        [], "Blocks that count although the canary was off, since no more may be voided."
     )
     costs: list[Cost] = added([], "What a committed transaction cost; empty: not known.")
     moved: list[str] = added([], "Which costs moved with a decided difference, in words.")
@@ -392,10 +386,7 @@ class StudyResult(Record):
 
     criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
 
-    where: WhereItRan | None = added(
-        None,
-        "Which machine did what; None: everything ran on the lab's machine.",
-    )
+    where: WhereItRan | None = added(None, "Which machine did what; None: everything ran on the lab's machine.")
 
     @property
     def exit_status(self) -> int:

@@ -143,8 +143,7 @@ class Plan(Record):
         "those of one number, their place.",
     )
     hosts: dict[str, list[ServerHost]] = added(
-        {},
-        "Per arm where its server is, one for each deployment; empty where all are on the lab's machine.",
+        {}, "Per arm where its server is, one for each deployment; empty where all are on the lab's machine."
     )
     scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
     interleaving: Interleaving | None = added(None, "How trials alternate; None: each runs by itself.")
@@ -202,8 +201,7 @@ class Phase(Record):
     tps: float = Field(description="Committed transactions per second of the phase: the goodput.")
     latency_us: Latency | None = Field(description="None when nothing was committed.")
     service_us: ServiceTime | None = added(
-        None,
-        "With a rate, beside latency_us, which then is the response time; None for trials older than this.",
+        None, "With a rate, beside latency_us, which then is the response time; None for trials older than this."
     )
 
 
@@ -269,8 +267,7 @@ class Trial(Record):
     measured: Phase | None = None
     tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
     table_created_s: float | None = added(
-        None,
-        "How long the workload's table took to be made, once for all trials on the same data.",
+        None, "How long the workload's table took to be made, once for all trials on the same data."
     )
     aborted_clients: int = 0
     client: ClientUse | None = None
@@ -286,17 +283,12 @@ class Trial(Record):
         {}, description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples."
     )
     huge_pages: dict[str, dict[str, int]] = added(
-        {},
-        "Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial.",
+        {}, "Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial."
     )
     round_trip_us: float | None = added(
-        None,
-        "Median of 20 round trips (SELECT 1) before the load; None for trials older than this record.",
+        None, "Median of 20 round trips (SELECT 1) before the load; None for trials older than this record."
     )
-    not_permitted: list[str] = added(
-        [],
-        "What the arm's server does not permit the lab, and the trial did without.",
-    )
+    not_permitted: list[str] = added([], "What the arm's server does not permit the lab, and the trial did without.")
     notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
     machines: list[MachineShare] = added([], "Of a load made by a fleet: each machine's part.")
     failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind, in the order of time.")
@@ -345,8 +337,7 @@ class Facts(Record):
     format: int = FORMAT
     arm: str
     deployment: int | None = added(
-        None,
-        "Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others.",
+        None, "Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others."
     )
     collected: str
     facts: dict[str, dict[str, Any]] = Field(

@@ -19,8 +19,7 @@ class ServerHost(Record):
     )
     data: str | None = Field(None, description="By ssh: the folder on the host in which all of pgtrial is.")
     looked_at: str | None = added(
-        None,
-        "Of a given server: the login by which its host is looked at; nothing is made there.",
+        None, "Of a given server: the login by which its host is looked at; nothing is made there."
     )
 
 
@@ -30,12 +29,10 @@ class MachineShare(Record):
     machine: str
     address: str = Field(description="Where the fleet reaches it.")
     with_lab: bool | None = added(
-        None,
-        "Whether the lab's own machine has it, or it is that; None for trials older than this record.",
+        None, "Whether the lab's own machine has it, or it is that; None for trials older than this record."
     )
     round_trip_us: float | None = added(
-        None,
-        "From it to the server, before the load: median of 7 TCP connects; None: a Unix socket, or older.",
+        None, "From it to the server, before the load: median of 7 TCP connects; None: a Unix socket, or older."
     )
     clients: int | None = None
     transactions: int | None = None
@@ -60,10 +57,7 @@ class ServerPlace(Record):
     host: str = Field(description="As the study names it; several deployments with commas.")
     by: Literal["this machine", "ssh", "dsn"]
     address: str | None
-    looked_at: str | None = added(
-        None,
-        "Of a given server: the login by which its host was looked at.",
-    )
+    looked_at: str | None = added(None, "Of a given server: the login by which its host was looked at.")
     system: str | None = Field(description="Distribution and kernel.")
     with_lab: bool | None = Field(description="Whether it is the lab's own machine.")
     path: str | None = Field(description="unix socket, loopback, own address, network.")
@@ -125,6 +119,5 @@ class WhereItRan(Record):
     servers: list[ServerPlace]
     machines: list[MachinePart] = Field([], description="Of the fleet, in the order in which they first took part.")
     ways: list[MachineWay] = added(
-        [],
-        "From each machine of the fleet to each server; empty: by Unix sockets, or not known.",
+        [], "From each machine of the fleet to each server; empty: by Unix sockets, or not known."
     )
