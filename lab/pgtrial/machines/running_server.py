@@ -2,41 +2,19 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 
 from pgtrial.machines.change import Change
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import HostError, Machine, script
 
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 120
 
-_STOP = """
-pid=$(head -n 1 {pid_file} 2>/dev/null)
-{stop} || exit
-polls=0
-while [ $polls -lt 150 ]; do
-    case $(ps -p "$pid" -o args= 2>/dev/null) in *defunct*) exit ;; *postgres*|*postmaster*) ;; *) exit ;; esac
-    sleep 0.1
-    polls=$((polls + 1))
-done
-"""
+_STOP = script("stop_server.sh")
 """pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later: until then it works in its data
 directory, whose file system cannot be unmounted."""
 
-_STOPPED = """
-pid=$(head -n 1 {pid_file} 2>/dev/null) || exit 0
-[ -n "$pid" ] || exit 0
-case $(ps -p "$pid" -o args= 2>/dev/null) in *postgres*|*postmaster*) ;; *) exit 0 ;; esac
-kill -QUIT "$pid" 2>/dev/null
-polls=0
-while kill -0 "$pid" 2>/dev/null && [ $polls -lt 150 ]; do sleep 0.1; polls=$((polls + 1)); done
-kill -0 "$pid" 2>/dev/null || exit 0
-backends=$(ps -A -o pid= -o ppid= | awk -v parent="$pid" '$2 == parent {{ print $1 }}')
-kill -9 "$pid" $backends 2>/dev/null
-sleep 0.5
-! kill -0 "$pid" 2>/dev/null
-"""
+_END = script("end_server.sh")
 """A postmaster takes its backends with it: those of one that has to be killed are killed as well."""
 
 
@@ -61,20 +39,24 @@ class RunningServer(Change):
     def stop(self, machine: Machine, *, immediate: bool) -> None:
         """Stop it, fast (its data stays clean) or immediate; whatever becomes of that, `undo` ends it."""
         mode = "immediate" if immediate else "fast"
-        stop = [self.bin / "pg_ctl", "-D", self.data, "-s", "-m", mode, "-w", "-t", str(STOP_TIMEOUT_S), "stop"]
-        script = _STOP.format(pid_file=self._pid_file, stop=shlex.join(str(word) for word in stop))
-        machine.run(["sh", "-c", script], user=self.user)
+        stop: list[str | Path] = [
+            self.bin / "pg_ctl",
+            "-D",
+            self.data,
+            "-s",
+            "-m",
+            mode,
+            "-w",
+            "-t",
+            str(STOP_TIMEOUT_S),
+            "stop",
+        ]
+        machine.run(["sh", "-c", _STOP, "sh", self.data / "postmaster.pid", *stop], user=self.user)
 
     def undo(self, machine: Machine) -> None:
         """End it, if it runs."""
-        script = _STOPPED.format(pid_file=self._pid_file)
-        if machine.run(["sh", "-c", script]).status != 0:
+        if machine.run(["sh", "-c", _END, "sh", self.data / "postmaster.pid"]).status != 0:
             raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there")
-
-    @property
-    def _pid_file(self) -> str:
-        """In the words of a shell."""
-        return shlex.quote(str(self.data / "postmaster.pid"))
 
     def __str__(self) -> str:
         return f"PostgreSQL server in {self.data}"

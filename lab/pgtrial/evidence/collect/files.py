@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 
 from pgtrial.machines.kernel import in_force
-from pgtrial.machines.machine import LOCAL, Machine
+from pgtrial.machines.machine import LOCAL, Machine, script
 from pgtrial.machines.windows import WindowsHost
 
 Command = tuple[str, ...]
@@ -30,21 +30,7 @@ for letter in s r v m p; do uname -$letter 2>/dev/null || echo; done
 _TOOL = r"""
 said=$({command} 2>/dev/null </dev/null) && printf '\036{number}\n%s\n' "$said"
 """
-_PATHS = r"""
-unset CDPATH
-IFS=
-printf '\036paths\n'
-for pattern do
-  for path in $pattern; do
-    if [ -d "$path" ]; then
-      real=$(cd -P "$path" 2>/dev/null && pwd -P) || real=$path
-      printf 'd\037%s\037%s\n' "$path" "$real"
-    elif [ -e "$path" ]; then
-      printf 'f\037%s\037\n' "$path"
-    fi
-  done
-done
-"""
+_PATHS = script("paths.sh", __package__)
 """Without IFS a pattern stays one word, and is still expanded."""
 
 _IN_TIME = f"""

@@ -8,63 +8,10 @@ from pathlib import Path
 from pgtrial.evidence.observe.linux import FILES, device_file, linux_snapshot, read
 from pgtrial.evidence.observe.system import Snapshot, known
 from pgtrial.machines.boot import BOOT_ID
-from pgtrial.machines.machine import LOCAL, Machine
+from pgtrial.machines.machine import LOCAL, Machine, filled, script
 
-_SCRIPT = (
-    r"""
-data=$1 session=$2 device=$3 system=$4
-[ -n "$system" ] || system=$(uname -s)
-echo "system $system"
-postmaster=
-[ -n "$data" ] && read -r postmaster <"$data/postmaster.pid"
-if [ -z "$postmaster" ] && [ -n "$session" ]; then
-  if [ -r "/proc/$session/stat" ]; then
-    read -r line <"/proc/$session/stat"
-    parent=${line##*) ?}
-    name=${line#*(}
-  else
-    line=$(ps -o ppid= -o comm= -p "$session")
-    parent=$line
-    name=${line##*[ /]}
-  fi
-  case $name in postgres* | postmaster*) for postmaster in $parent; do break; done ;; esac
-fi
-[ -n "$postmaster" ] && echo "postmaster $postmaster"
-case $system in
-Linux)
-  read -r boot <BOOT_ID && echo "boot $boot"
-  if [ -z "$device" ]; then
-    echo "ticks $(getconf CLK_TCK)"
-    device=none
-    number=$([ -n "$data" ] && stat -L -c %d "$data") &&
-      device=$((number >> 8 & 4095)):$((number & 255 | number >> 12 & 1048320))
-    echo "device $device"
-  fi
-  set -- FILES "DEVICE_FILE"
-  [ -n "$session" ] && set -- "$@" "/proc/$session/schedstat" "/proc/$session/stat"
-  if [ -n "$postmaster" ]; then
-    listed=/proc/$postmaster/task/$postmaster/children
-    if [ -e "$listed" ]; then
-      read -r children <"$listed"
-      set -- "$@" "/proc/$postmaster/stat"
-      for child in $children; do [ "$child" = "$session" ] || set -- "$@" "/proc/$child/stat"; done
-    else
-      set -- "$@" /proc/[0-9]*/stat
-    fi
-  fi
-  read -r spent rest </proc/$$/schedstat && echo "spent $spent"
-  grep -E '^(cpu |ctxt |some |full | *[0-9]| *[^ ]+: *[0-9])' "$@" /proc/self/schedstat
-  ;;
-FreeBSD)
-  sysctl kern.cp_time kern.clockrate vm.stats.sys.v_swtch
-  netstat -ibn | sed -n 's/^\(.*<Link#\)/link \1/p'
-  [ -n "$postmaster" ] && ps -A -S -o pid= -o ppid= -o time= | sed 's/^/process /'
-  ;;
-esac 2>/dev/null
-""".replace("BOOT_ID", BOOT_ID)
-    .replace("DEVICE_FILE", device_file("$device"))
-    .replace("FILES", " ".join(FILES))
-)
+_VALUES = {"boot_id": BOOT_ID, "device_file": device_file("$device"), "files": " ".join(FILES)}
+_LOOK = filled(script("look.sh", __package__), **_VALUES)
 """Arguments: the data directory, the process of the lab's session, and, once known, the device (major:minor) and the
 system. Where the data directory may not be read, the postmaster is the session's parent.
 
@@ -99,7 +46,7 @@ class Shell:
     def look(self) -> Snapshot:
         """One round trip. Raises HostTrouble."""
         words = [str(self._data or ""), str(self._session or ""), self._device, self._system]
-        lines = self._machine.looked(["sh", "-c", _SCRIPT, "sh", *words]).stdout.splitlines()
+        lines = self._machine.looked(["sh", "-c", _LOOK, "sh", *words]).stdout.splitlines()
         head = dict(line.split(" ", 1) for line in lines if line.startswith(_HEADS))
         self._system = head.get("system", "")
         match self._system:

@@ -11,6 +11,8 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
+from pgtrial.machines import machine
+
 LOST = 255
 """Status of a job of which the end is not known."""
 
@@ -18,52 +20,8 @@ _POLL_S = 0.1
 _POLLS_WITHOUT_PROCESS = 100
 """After these a job that has no process yet will not get one: the connection dropped just then."""
 
-_JOB = """{{
-{remove}
-mask=$(umask)
-umask 077
-if mkdir {home} 2>/dev/null
-then
-cd {home} || exit {lost}
-cat > script <<'{end}'
-{script}
-{end}
-echo $$ > pid
-(umask "$mask"; exec /bin/sh {home}/script) </dev/null >out 2>err
-echo $? > status.new
-mv status.new status
-else
-cd {home} || exit {lost}
-polls=0
-while [ ! -f status ]
-do
-if [ -s pid ]
-then kill -0 "$(cat pid)" 2>/dev/null || [ -f status ] || exit {lost}
-else polls=$((polls + 1)); [ $polls -lt {patience} ] || exit {lost}
-fi
-sleep {poll}
-done
-fi
-cat out
-cat err >&2
-read -r status < status
-exit $status
-}}
-"""
-
-_END_ALL = """{{
-tree() {{
-    kill -STOP "$1" 2>/dev/null
-    for child in $(ps -A -o pid= -o ppid= | awk -v parent="$1" '$2 == parent {{ print $1 }}'); do tree "$child"; done
-    kill -9 "$1" 2>/dev/null
-}}
-for job in {jobs}/*
-do
-    [ -s "$job/pid" ] && [ ! -f "$job/status" ] && tree "$(cat "$job/pid")"
-done
-rm -rf {jobs}
-}}
-"""
+_JOB = machine.script("job.sh", __package__)
+_END_JOBS = machine.script("end_jobs.sh", __package__)
 """What runs is stopped before its children are looked for: it would go on with its next command when one is killed."""
 
 
@@ -72,17 +30,18 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
 
     It prints what that one printed and ends with its status, or with LOST. Jobs that are `done_with` are removed.
     """
-    return _JOB.format(
+    return machine.filled(
+        _JOB,
         remove=f"rm -rf {shlex.join(str(path) for path in done_with)}" if done_with else ":",
         home=shlex.quote(str(home)),
-        script=script.removesuffix("\n"),
         end=f"end-{secrets.token_hex(8)}",
         lost=LOST,
         poll=_POLL_S,
         patience=_POLLS_WITHOUT_PROCESS,
+        script=script.removesuffix("\n"),
     )
 
 
 def end_all(jobs: Path) -> str:
     """The script that ends the jobs below a directory that still run, and removes it."""
-    return _END_ALL.format(jobs=shlex.quote(str(jobs)))
+    return machine.filled(_END_JOBS, jobs=shlex.quote(str(jobs)))
