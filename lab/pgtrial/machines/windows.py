@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import HostError, Machine, filled, script
 
 Reply = dict[str, Any]
 
@@ -18,14 +18,7 @@ LONGEST_COMMAND = 8191
 """Characters of a command line of cmd.exe, the shell of OpenSSH for Windows unless somebody chose another one."""
 
 _COMMAND = "powershell -NoProfile -NonInteractive -OutputFormat Text -EncodedCommand "
-_REPLY_SCRIPT = r"""$ErrorActionPreference = 'SilentlyContinue'
-$ProgressPreference = 'SilentlyContinue'
-{before}
-$told = @{{
-{parts}
-}} | ConvertTo-Json -Depth 4 -Compress
-[Console]::Out.Write([regex]::Replace($told, '[^ -~]', {{ '\u{{0:x4}}' -f [int][char]$args[0].Value }}))
-"""
+_REPLY_SCRIPT = script("reply.ps1", __package__)
 """What is not ASCII is escaped: a console without a code page of its own would spoil it. What may not be asked is null,
 and the errors about that, which are in the language of the host, stay there."""
 
@@ -61,7 +54,14 @@ def command_line(script: str) -> str:
 
 def reply_script(parts: Mapping[str, str], before: str = "") -> str:
     """The script that prints, as one JSON object, what expressions give; `before` are statements that they need."""
-    return _REPLY_SCRIPT.format(before=before, parts="\n".join(f"{name} = {what}" for name, what in parts.items()))
+    lines = "\n".join(f"{name} = {what}" for name, what in parts.items())
+    return filled(_REPLY_SCRIPT, before=before, parts=lines)
+
+
+def parts_in(text: str) -> dict[str, str]:
+    """The parts of a reply in a file of PowerShell, each on a line of its own: `name = expression`."""
+    lines = (line.split(" = ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return dict(lines)
 
 
 def quoted(text: str | Path) -> str:

@@ -9,33 +9,26 @@ from typing import Any
 
 from pgtrial.evidence.collect.files import POWERSHELL
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
-from pgtrial.machines.windows import Reply, drive_of, number, parse_reply, part, quoted, reply_script, rows, whole
+from pgtrial.machines.machine import filled
+from pgtrial.machines.machine import script as script_file
+from pgtrial.machines.windows import (
+    Reply,
+    drive_of,
+    number,
+    parse_reply,
+    part,
+    parts_in,
+    quoted,
+    reply_script,
+    rows,
+    whole,
+)
 
 Group = dict[str, Any]
 
-_PARTS = {
-    "system": "Get-CimInstance Win32_ComputerSystem | "
-    "Select-Object Manufacturer, Model, TotalPhysicalMemory, HypervisorPresent, AutomaticManagedPagefile",
-    "bios": "Get-CimInstance Win32_BIOS | Select-Object Manufacturer, SMBIOSBIOSVersion",
-    "board": "Get-CimInstance Win32_BaseBoard | Select-Object Manufacturer, Product",
-    "os": "Get-CimInstance Win32_OperatingSystem | Select-Object Caption, Version",
-    "cpu": "@(Get-CimInstance Win32_Processor | "
-    "Select-Object Name, Architecture, NumberOfCores, NumberOfLogicalProcessors, MaxClockSpeed, L3CacheSize)",
-    "memory": "@(Get-CimInstance Win32_PhysicalMemory | Select-Object Capacity, Speed, ConfiguredClockSpeed)",
-    "pages": "@(Get-CimInstance Win32_PageFileUsage | Select-Object AllocatedBaseSize)",
-    "power": "(powercfg /getactivescheme) -join ' '",
-    "ticks": "[Diagnostics.Stopwatch]::Frequency",
-    "time": r"(Get-ItemProperty HKLM:\SYSTEM\CurrentControlSet\Services\W32Time\Parameters).Type",
-}
-_VOLUME = {
-    "volume": "Get-CimInstance Win32_LogicalDisk -Filter \"DeviceID='{drive}'\" | Select-Object FileSystem, DriveType",
-    "unit": "(Get-Volume -DriveLetter {letter}).AllocationUnitSize",
-    "disk": "$disk | Select-Object Number, FriendlyName, BusType, FirmwareVersion, Size, LogicalSectorSize, "
-    "PhysicalSectorSize",
-    "physical": "Get-PhysicalDisk | Where-Object DeviceId -eq $disk.Number | Select-Object MediaType, BusType",
-    "wal": "@((Get-Item -Force -LiteralPath {wal}).Target)",
-}
-_DISK = "$disk = Get-Partition -DriveLetter {letter} | Get-Disk"
+_PARTS = parts_in(script_file("facts.ps1", __package__))
+_VOLUME = script_file("volume.ps1", __package__)
+_DISK = "$disk = Get-Partition -DriveLetter @letter@ | Get-Disk"
 
 _HYPERVISORS = ("VMware", "VirtualBox", "KVM", "QEMU", "Xen", "Virtual Machine", "Amazon EC2", "Google Compute Engine")
 """In the maker's or the model's name of a virtual machine; HypervisorPresent is also true on a host with Hyper-V."""
@@ -78,8 +71,7 @@ def script(directory: Path | None) -> str:
     if drive is None:
         return reply_script(_PARTS)
     names = {"drive": drive, "letter": drive[0], "wal": quoted(f"{directory}/pg_wal")}
-    volume = {name: what.format(**names) for name, what in _VOLUME.items()}
-    return reply_script(_PARTS | volume, _DISK.format(**names))
+    return reply_script(_PARTS | parts_in(filled(_VOLUME, **names)), filled(_DISK, **names))
 
 
 def hardware_of(reply: Reply) -> Group:

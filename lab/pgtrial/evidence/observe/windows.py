@@ -7,7 +7,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pgtrial.evidence.observe.system import Snapshot, known
-from pgtrial.machines.windows import Reply, WindowsHost, drive_of, number, parse_reply, part, reply_script, rows, whole
+from pgtrial.machines.machine import filled, script
+from pgtrial.machines.windows import (
+    Reply,
+    WindowsHost,
+    drive_of,
+    number,
+    parse_reply,
+    part,
+    parts_in,
+    reply_script,
+    rows,
+    whole,
+)
 
 _PER_S = 1e7
 """Times of raw counters and of processes are in 100 ns (PERF_100NSEC_TIMER; Win32_Process.KernelModeTime)."""
@@ -15,22 +27,8 @@ _PER_S = 1e7
 _MOST_OF_HOST = 0.01
 """Share of all its CPUs that looking may take: the start of PowerShell alone takes some tenths of a second of one."""
 
-_PARTS = {
-    # of all groups of processors, where Win32_PerfRawData_PerfOS_Processor has the 64 of one
-    "cpu": "@(Get-CimInstance Win32_PerfRawData_Counters_ProcessorInformation | Where-Object Name -notlike '*_Total' | "
-    "Select-Object PercentIdleTime, PercentUserTime, PercentPrivilegedTime, PercentInterruptTime, PercentDPCTime)",
-    "system": "Get-CimInstance Win32_PerfRawData_PerfOS_System | Select-Object ContextSwitchesPersec",
-    "memory": "Get-CimInstance Win32_PerfRawData_PerfOS_Memory | Select-Object AvailableBytes, ModifiedPageListBytes, "
-    "StandbyCacheNormalPriorityBytes, StandbyCacheReserveBytes, StandbyCacheCoreBytes",
-    "network": "@(Get-CimInstance Win32_PerfRawData_Tcpip_NetworkInterface | Select-Object BytesTotalPersec)",
-    "processes": "@(Get-CimInstance Win32_Process -Filter \"Name='postgres.exe'\" | Select-Object ProcessId, "
-    "ParentProcessId, KernelModeTime, UserModeTime, @{n='Created';e={$_.CreationDate.Ticks}})",
-    "own": "[Diagnostics.Process]::GetCurrentProcess().TotalProcessorTime.Ticks",
-}
-_DISK = (
-    "Get-CimInstance Win32_PerfRawData_PerfDisk_LogicalDisk -Filter \"Name='{drive}'\" | "
-    "Select-Object DiskReadBytesPersec, DiskReadsPersec, DiskWriteBytesPersec, DiskWritesPersec"
-)
+_PARTS = parts_in(script("look.ps1", __package__))
+_DISK = script("disk.ps1", __package__)
 _TRAFFIC = {
     "read_bytes": "DiskReadBytesPersec",
     "reads": "DiskReadsPersec",
@@ -59,7 +57,7 @@ class Windows:
         self._session = session
         self._clock = clock
         drive = drive_of(data_directory)
-        disk = {} if drive is None else {"disk": _DISK.format(drive=drive)}
+        disk = {} if drive is None else parts_in(filled(_DISK, drive=drive))
         self._script = reply_script(_PARTS | disk)
         self._next = float("-inf")
         self._server = _Server(session)

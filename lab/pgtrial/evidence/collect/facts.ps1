@@ -1,0 +1,10 @@
+system = Get-CimInstance Win32_ComputerSystem | Select-Object Manufacturer, Model, TotalPhysicalMemory, HypervisorPresent, AutomaticManagedPagefile
+bios = Get-CimInstance Win32_BIOS | Select-Object Manufacturer, SMBIOSBIOSVersion
+board = Get-CimInstance Win32_BaseBoard | Select-Object Manufacturer, Product
+os = Get-CimInstance Win32_OperatingSystem | Select-Object Caption, Version
+cpu = @(Get-CimInstance Win32_Processor | Select-Object Name, Architecture, NumberOfCores, NumberOfLogicalProcessors, MaxClockSpeed, L3CacheSize)
+memory = @(Get-CimInstance Win32_PhysicalMemory | Select-Object Capacity, Speed, ConfiguredClockSpeed)
+pages = @(Get-CimInstance Win32_PageFileUsage | Select-Object AllocatedBaseSize)
+power = (powercfg /getactivescheme) -join ' '
+ticks = [Diagnostics.Stopwatch]::Frequency
+time = (Get-ItemProperty HKLM:\SYSTEM\CurrentControlSet\Services\W32Time\Parameters).Type
