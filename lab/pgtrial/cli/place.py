@@ -16,7 +16,7 @@ from pgtrial.model.study.frozen import freeze
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.directory import StudyDirectory, committed_seconds
-from pgtrial.store.files import cannot_write
+from pgtrial.store.files import writing
 
 RESULTS = Path("results")
 """Where new studies are put, below the current directory."""
@@ -77,11 +77,9 @@ def _fresh_path(name: str) -> Path:
     """A new directory, which no other lab can have taken at the same moment. Raises StoreError."""
     stem = f"{slug(name)}-{datetime.now():%Y-%m-%d-%H%M}"
     names = (stem if number == 1 else f"{stem}-{number}" for number in count(1))
-    try:
+    with writing(RESULTS):
         RESULTS.mkdir(parents=True, exist_ok=True)
         return next(RESULTS / each for each in names if _made(RESULTS / each))
-    except OSError as error:
-        raise cannot_write(RESULTS, error) from error
 
 
 def _made(path: Path) -> bool:

@@ -23,13 +23,13 @@ from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.files import (
-    cannot_write,
     damaged,
     first_line,
     read_record,
     sync_directory,
     sync_tree,
     write_atomically,
+    writing,
 )
 from pgtrial.store.plan_file import STUDY, read_plan, write_plan
 from pgtrial.store.scripts import FOLDER, digest
@@ -59,7 +59,7 @@ class StudyDirectory:
     @classmethod
     def create(cls, path: Path, spec: StudySpec, plan: Plan) -> StudyDirectory:
         """Make a new study directory; `path` must be absent or empty. Raises StoreError."""
-        try:
+        with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             if any(path.iterdir()):
                 raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
@@ -67,8 +67,6 @@ class StudyDirectory:
             (path / "facts").mkdir()
             if spec.scripts:
                 (path / FOLDER).mkdir()
-        except OSError as error:
-            raise cannot_write(path, error) from error
         for name, text in spec.scripts.items():
             write_atomically(path / FOLDER / name, text)
         frozen = freeze(spec)
@@ -172,11 +170,9 @@ class StudyDirectory:
     def begin_trial(self, planned: PlannedTrial) -> Path:
         """A fresh hidden directory in which one trial is written before `write_trial` completes it."""
         temporary = _hidden(self.trial_path(planned))
-        try:
+        with writing(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir(parents=True)
-        except OSError as error:
-            raise cannot_write(temporary, error) from error
         return temporary
 
     def write_trial(self, trial: Trial) -> Path:
@@ -184,12 +180,10 @@ class StudyDirectory:
         final = self.trial_path(trial)
         temporary = _hidden(final)
         write_atomically(temporary / "trial.json", trial.model_dump_json(indent=1))
-        try:
+        with writing(final):
             sync_tree(temporary)
             temporary.rename(final)
             sync_directory(final.parent)
-        except OSError as error:
-            raise cannot_write(final, error) from error
         return final
 
     def unfinished(self) -> list[Path]:
@@ -259,10 +253,8 @@ class StudyDirectory:
     def locked(self) -> Iterator[None]:
         """Hold the directory for one running lab. Raises StoreError when another one holds it."""
         with contextlib.ExitStack() as stack:
-            try:
+            with writing(self.path):
                 file = stack.enter_context((self.path / ".lock").open("a"))
-            except OSError as error:
-                raise cannot_write(self.path, error) from error
             if not _try_lock(file.fileno()):
                 raise StoreError(f"another pgtrial is running this study in {self.path}; wait for it or stop it")
             yield
@@ -275,10 +267,8 @@ class StudyDirectory:
         return self.path / "facts" / (f"{name}.json" if deployment is None else f"{name}/{deployment}.json")
 
     def _write(self, path: Path, data: str | bytes) -> None:
-        try:
+        with writing(path):
             path.parent.mkdir(exist_ok=True)
-        except OSError as error:
-            raise cannot_write(path, error) from error
         write_atomically(path, data)
 
     def _observation(self, trial: Trial, name: str, schema: dict[str, pl.DataType]) -> pl.DataFrame:

@@ -56,15 +56,13 @@ def first_line(error: Exception) -> str:
 def write_atomically(path: Path, data: str | bytes) -> None:
     """Replace `path` by `data` so that a crash leaves the old file or the new one. Raises StoreError."""
     temporary = path.with_name(f".{path.name}.tmp")
-    try:
+    with writing(path):
         with temporary.open("wb") as file:
             file.write(data.encode() if isinstance(data, str) else data)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
         sync_directory(path.parent)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def sync_tree(directory: Path) -> None:
@@ -92,6 +90,15 @@ def cannot_write(path: Path, error: OSError) -> StoreError:
     return StoreError(
         f"cannot write {path}: {error.strerror or error}; choose a writable place with --results, or free some space"
     )
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """An OSError inside is a StoreError about `path`."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(path, error) from error
 
 
 @contextlib.contextmanager

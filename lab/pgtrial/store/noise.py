@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic import ValidationError
 from pydantic_core import from_json
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.noise import Conditions, Noise, NoiseRecord
-from pgtrial.store.files import write_atomically
+from pgtrial.store.files import first_line, write_atomically
 
 _KEPT = 100
 """Studies; older ones are dropped."""
@@ -34,11 +33,9 @@ def read_noise(path: Path) -> list[Noise]:
         return []
     except OSError as error:
         raise StoreError(f"{path} is ignored: it cannot be read ({error.strerror})") from error
-    except ValidationError as error:
-        first = error.errors(include_url=False, include_input=False)[0]
-        raise _damaged(path, f"{'.'.join(map(str, first['loc']))}: {first['msg']}") from error
     except ValueError as error:
-        raise _damaged(path, str(error)) from error
+        why = first_line(error)
+        raise StoreError(f"{path} is ignored: it is damaged ({why}); the next study begins it anew") from error
 
 
 def keep_noise(path: Path, noise: Noise) -> None:
@@ -69,7 +66,3 @@ def _alike(there: Conditions, here: Conditions) -> bool:
     same = there.model_copy(update={"duration_s": here.duration_s}) == here
     shorter, longer = sorted((there.duration_s, here.duration_s))
     return same and longer <= _LIKE * shorter
-
-
-def _damaged(path: Path, why: str) -> StoreError:
-    return StoreError(f"{path} is ignored: it is damaged ({why}); the next study begins it anew")

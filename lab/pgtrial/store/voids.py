@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pgtrial.model.records.canary import Canary, Judgement, Void
-from pgtrial.store.files import cannot_write, sync_directory, write_atomically
+from pgtrial.store.files import sync_directory, write_atomically, writing
 
 VOIDED = "voided"
 
@@ -30,7 +30,7 @@ def set_aside(root: Path, judgement: Judgement, canaries: Sequence[Canary], tria
     """
     final = _final(root, judgement)
     hidden = final.with_name(f".{final.name}.tmp")
-    try:
+    with writing(final):
         hidden.mkdir(parents=True, exist_ok=True)
         for trial in trials:
             if trial.exists():
@@ -41,8 +41,6 @@ def set_aside(root: Path, judgement: Judgement, canaries: Sequence[Canary], tria
         sync_directory(root / "trials")
         hidden.rename(final)
         sync_directory(final.parent)
-    except OSError as error:
-        raise cannot_write(final, error) from error
 
 
 def _final(root: Path, judgement: Judgement) -> Path:
