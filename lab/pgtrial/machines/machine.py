@@ -11,7 +11,6 @@ import subprocess
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import IO, Any, Protocol
 
@@ -34,18 +33,6 @@ class HostLost(HostTrouble):
 
     It is no HostError, so that who has an answer to a refusal lets it through.
     """
-
-
-def script(name: str, package: str = __package__) -> str:
-    """A shell script that lies beside the modules of a package."""
-    return files(package).joinpath(name).read_text(encoding="utf-8")
-
-
-def filled(text: str, /, **values: object) -> str:
-    """The script with a value in place of each `@name@`; a value that may hold such names itself comes last."""
-    for name, value in values.items():
-        text = text.replace(f"@{name}@", str(value))
-    return text
 
 
 @contextmanager

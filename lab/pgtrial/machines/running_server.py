@@ -5,16 +5,17 @@ from __future__ import annotations
 from pathlib import Path
 
 from pgtrial.machines.change import Change
-from pgtrial.machines.machine import HostError, Machine, script
+from pgtrial.machines.machine import HostError, Machine
+from pgtrial.model.resources import resource
 
 START_TIMEOUT_S = 120
 STOP_TIMEOUT_S = 120
 
-_STOP = script("stop_server.sh")
+_STOP = resource("stop_server.sh", __package__)
 """pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later: until then it works in its data
 directory, whose file system cannot be unmounted."""
 
-_END = script("end_server.sh")
+_END = resource("end_server.sh", __package__)
 """A postmaster takes its backends with it: those of one that has to be killed are killed as well."""
 
 

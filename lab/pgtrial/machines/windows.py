@@ -10,7 +10,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pgtrial.machines.machine import HostError, Machine, filled, script
+from pgtrial.machines.machine import HostError, Machine
+from pgtrial.model.resources import filled, resource
 
 Reply = dict[str, Any]
 
@@ -18,7 +19,7 @@ LONGEST_COMMAND = 8191
 """Characters of a command line of cmd.exe, the shell of OpenSSH for Windows unless somebody chose another one."""
 
 _COMMAND = "powershell -NoProfile -NonInteractive -OutputFormat Text -EncodedCommand "
-_REPLY_SCRIPT = script("reply.ps1", __package__)
+_REPLY_SCRIPT = resource("reply.ps1", __package__)
 """What is not ASCII is escaped: a console without a code page of its own would spoil it. What may not be asked is null,
 and the errors about that, which are in the language of the host, stay there."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
 from typing import Any
 
 import vl_convert
@@ -13,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pgtrial.model.records.results import Claim
+from pgtrial.model.resources import resource
 from pgtrial.model.units import decimals_for, percent
 from pgtrial.report import words
 from pgtrial.report.data import StudyData
@@ -100,7 +100,7 @@ def _strip(claim: Claim, margin: float) -> dict[str, float]:
 
 
 def _inline(name: str) -> Markup:
-    return Markup(files("pgtrial.report").joinpath("page", name).read_text(encoding="utf-8"))
+    return Markup(resource(f"page/{name}", __package__))
 
 
 @cache

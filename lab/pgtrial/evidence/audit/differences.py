@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from pgtrial.evidence.audit import network
 from pgtrial.evidence.audit.case import Case, Concern, Difference, compared, known_value, listed, rule, shortened
 from pgtrial.evidence.audit.hygiene import is_debugging
+from pgtrial.evidence.collect.settings import KNOWN
 from pgtrial.model.records.study import Facts
 from pgtrial.model.study.places import listed_places
 
@@ -152,7 +153,7 @@ def _parents(case: Case, difference: Difference) -> list[str]:
     """The settings from which the servers of both arms derive this one; none where an arm has set it itself."""
     if any(difference.name in case.facts[arm].facts.get("settings", {}) for arm in (case.baseline, difference.arm)):
         return []
-    return sorted(f"settings.{name}" for name in PARENTS.get(difference.name, ()))
+    return sorted(f"settings.{name}" for name in KNOWN.members(KNOWN.parents.get(difference.name, frozenset())))
 
 
 def _possible_origins(case: Case, difference: Difference) -> list[str]:
@@ -196,54 +197,6 @@ def _has_own_rule(case: Case, difference: Difference) -> bool:
         or (difference.group == "server" and difference.name in _OTHER_RULES)
         or (difference.group == "settings" and any(is_debugging(difference.name, value) for value in values))
     )
-
-
-_PROCESSES = frozenset(
-    {
-        "max_connections",
-        "autovacuum_max_workers",
-        "autovacuum_worker_slots",
-        "max_worker_processes",
-        "max_wal_senders",
-    }
-)
-"""What decides how many processes a server may have."""
-
-_SHARED_MEMORY = _PROCESSES | {
-    "shared_buffers",
-    "wal_buffers",
-    "max_locks_per_transaction",
-    "max_pred_locks_per_transaction",
-    "max_prepared_transactions",
-    "max_replication_slots",
-    "min_dynamic_shared_memory",
-    "shared_preload_libraries",
-    "track_activity_query_size",
-    "commit_timestamp_buffers",
-    "multixact_member_buffers",
-    "multixact_offset_buffers",
-    "notify_buffers",
-    "serializable_buffers",
-    "subtransaction_buffers",
-    "transaction_buffers",
-    "io_max_concurrency",
-    "io_max_combine_limit",
-    "io_method",
-}
-"""What takes shared memory by its size."""
-
-PARENTS: dict[str, frozenset[str]] = {
-    "commit_timestamp_buffers": frozenset({"shared_buffers"}),
-    "huge_pages_status": _SHARED_MEMORY | {"huge_pages", "huge_page_size", "shared_memory_type"},
-    "io_max_concurrency": _PROCESSES | {"shared_buffers"},
-    "num_os_semaphores": _PROCESSES,
-    "shared_memory_size": _SHARED_MEMORY | {"huge_pages", "huge_page_size"},
-    "shared_memory_size_in_huge_pages": _SHARED_MEMORY | {"huge_pages", "huge_page_size"},
-    "subtransaction_buffers": frozenset({"shared_buffers"}),
-    "transaction_buffers": frozenset({"shared_buffers"}),
-    "wal_buffers": frozenset({"shared_buffers"}),
-}
-"""Derived settings. Those with a value of their own in some arm follow nothing there."""
 
 
 @rule("unlike_deployments")

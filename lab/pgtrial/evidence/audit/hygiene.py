@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgtrial.evidence.audit.case import Case, Concern, listed, rule
+from pgtrial.evidence.collect.settings import KNOWN
 
 
 @rule("thp")
@@ -149,49 +150,16 @@ def not_permitted(case: Case) -> Iterator[Concern]:
             )
 
 
-_COSTLY = {
-    "log_statement": "all|mod",
-    "log_duration": "on",
-    "log_min_duration_statement": "0",
-    "log_min_duration_sample": "0",
-    "log_min_messages": "debug.*",
-    "log_min_error_statement": "debug.*",
-    "client_min_messages": "debug.*",
-    "log_parser_stats": "on",
-    "log_planner_stats": "on",
-    "log_executor_stats": "on",
-    "log_statement_stats": "on",
-    "debug_print_parse": "on",
-    "debug_print_rewritten": "on",
-    "debug_print_plan": "on",
-    "debug_discard_caches": r"(?!0$).*",
-    "debug_copy_parse_plan_trees": "on",
-    "debug_write_read_parse_plan_trees": "on",
-    "debug_raw_expression_coverage_test": "on",
-    "trace_locks": "on",
-    "trace_lwlocks": "on",
-    "trace_notify": "on",
-    "trace_sort": "on",
-    "wal_debug": "on",
-    "wal_consistency_checking": ".+",
-    "jit_debugging_support": "on",
-    "jit_dump_bitcode": "on",
-    "jit_profiling_support": "on",
-    "auto_explain.log_min_duration": r"(?!-1$).+",
-}
-"""Settings and patterns of the values that cost time: PostgreSQL's documentation, chapters Error Reporting and Logging,
-Developer Options and Statistics."""
-
-
 def is_debugging(name: str, value: Any) -> bool:
     """Whether a setting with this value, as SHOW prints it, is for finding errors and costs time."""
-    return name in _COSTLY and isinstance(value, str) and re.fullmatch(_COSTLY[name], value) is not None
+    pattern = KNOWN.costly.get(name)
+    return pattern is not None and isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
 @rule("debug_setting")
 def debug_settings(case: Case) -> Iterator[Concern]:
     """One concern for each setting; a declared one is what is compared."""
-    for name in _COSTLY:
+    for name in KNOWN.costly:
         values = case.known("settings", name)
         arms = [arm for arm, value in values.items() if is_debugging(name, value)]
         if not arms or any(case.declared(arm, f"settings.{name}") for arm in case.plan.arms):

@@ -13,8 +13,9 @@ from functools import cached_property
 from pathlib import Path
 
 from pgtrial.machines.kernel import in_force
-from pgtrial.machines.machine import LOCAL, Machine, script
+from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.machines.windows import WindowsHost
+from pgtrial.model.resources import resource
 
 Command = tuple[str, ...]
 
@@ -30,7 +31,7 @@ for letter in s r v m p; do uname -$letter 2>/dev/null || echo; done
 _TOOL = r"""
 said=$({command} 2>/dev/null </dev/null) && printf '\036{number}\n%s\n' "$said"
 """
-_PATHS = script("paths.sh", __package__)
+_PATHS = resource("paths.sh", __package__)
 """Without IFS a pattern stays one word, and is still expanded."""
 
 _IN_TIME = f"""

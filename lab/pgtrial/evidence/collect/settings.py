@@ -2,45 +2,32 @@
 
 from __future__ import annotations
 
+import tomllib
+from collections.abc import Set
 from typing import Any
 
 from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.model.records import Record
+from pgtrial.model.resources import resource
 
-PLACES = frozenset(
-    {
-        "application_name",
-        "cluster_name",
-        "config_file",
-        "data_directory",
-        "external_pid_file",
-        "hba_file",
-        "ident_file",
-        "listen_addresses",
-        "log_directory",
-        "log_filename",
-        "port",
-        "unix_socket_directories",
-    }
-)
-"""Names, paths and addresses: they differ from trial to trial and say nothing about speed."""
 
-REPORTED_BY_SERVER = frozenset(
-    {
-        "block_size",
-        "data_checksums",
-        "debug_assertions",
-        "huge_pages_status",
-        "in_hot_standby",
-        "lc_collate",
-        "lc_ctype",
-        "server_encoding",
-        "server_version",
-        "server_version_num",
-        "wal_block_size",
-        "wal_segment_size",
-    }
-)
-"""Presets, which are facts of the group `server`."""
+class Known(Record):
+    """settings.toml: what is known of the settings of PostgreSQL."""
+
+    places: frozenset[str]
+    reported_by_server: frozenset[str]
+    parents: dict[str, frozenset[str]]
+    """Settings from which the server derives others; a name may be one of `groups`."""
+    groups: dict[str, frozenset[str]]
+    costly: dict[str, str]
+
+    def members(self, names: Set[str]) -> frozenset[str]:
+        """The settings of these names and groups."""
+        found = (self.members(self.groups[name]) if name in self.groups else {name} for name in names)
+        return frozenset[str]().union(*found)
+
+
+KNOWN = Known.model_validate(tomllib.loads(resource("settings.toml", __package__)))
 
 _QUERY = "SELECT name, current_setting(name, true), source FROM pg_settings ORDER BY name"
 _UNSET = ("default", "override", "client", "session")
@@ -49,7 +36,7 @@ _UNSET = ("default", "override", "client", "session")
 
 def _settings(subject: Subject) -> list[tuple[str, str, str]]:
     rows = subject.rows(_QUERY) or []
-    left_out = PLACES | REPORTED_BY_SERVER
+    left_out = KNOWN.places | KNOWN.reported_by_server
     return [(name, value, source) for name, value, source in rows if name not in left_out]
 
 

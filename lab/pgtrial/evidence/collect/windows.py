@@ -9,8 +9,6 @@ from typing import Any
 
 from pgtrial.evidence.collect.files import POWERSHELL
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
-from pgtrial.machines.machine import filled
-from pgtrial.machines.machine import script as script_file
 from pgtrial.machines.windows import (
     Reply,
     drive_of,
@@ -23,11 +21,12 @@ from pgtrial.machines.windows import (
     rows,
     whole,
 )
+from pgtrial.model.resources import filled, resource
 
 Group = dict[str, Any]
 
-_PARTS = parts_in(script_file("facts.ps1", __package__))
-_VOLUME = script_file("volume.ps1", __package__)
+_PARTS = parts_in(resource("facts.ps1", __package__))
+_VOLUME = resource("volume.ps1", __package__)
 _DISK = "$disk = Get-Partition -DriveLetter @letter@ | Get-Disk"
 
 _HYPERVISORS = ("VMware", "VirtualBox", "KVM", "QEMU", "Xen", "Virtual Machine", "Amazon EC2", "Google Compute Engine")

@@ -7,45 +7,18 @@ User Guide. Nothing is read here of the server itself, and nothing is changed in
 from __future__ import annotations
 
 import os
+import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pgtrial.model.errors import PgtrialError
+from pgtrial.model.resources import resource
 
 SOURCE = "cloudwatch"
 
-UNITS = {
-    "CPUUtilization": "%",
-    "DBLoad": "sessions",
-    "DatabaseConnections": "connections",
-    "ReadIOPS": "/s",
-    "WriteIOPS": "/s",
-    "ReadLatency": "s",
-    "WriteLatency": "s",
-    "DiskQueueDepth": "requests",
-    "ReadThroughput": "bytes/s",
-    "WriteThroughput": "bytes/s",
-    "BurstBalance": "%",
-    "EBSIOBalance%": "%",
-    "EBSByteBalance%": "%",
-    "CPUCreditBalance": "credits",
-    "CPUSurplusCreditBalance": "credits",
-    "NetworkReceiveThroughput": "bytes/s",
-    "NetworkTransmitThroughput": "bytes/s",
-    "FreeStorageSpace": "bytes",
-    "FreeLocalStorage": "bytes",
-    "FreeableMemory": "bytes",
-    "SwapUsage": "bytes",
-    "TransactionLogsDiskUsage": "bytes",
-    "TransactionLogsGeneration": "bytes/s",
-    "CommitLatency": "ms",
-    "CommitThroughput": "/s",
-    "BufferCacheHitRatio": "%",
-    "VolumeReadIOPs": "per 5 min",
-    "VolumeWriteIOPs": "per 5 min",
-}
+UNITS: dict[str, str] = tomllib.loads(resource("cloudwatch.toml", __package__))
 """The metrics asked for, with their units, what limits a server first; an instance has some of them."""
 
 _RETENTION = ((timedelta(days=15), 60), (timedelta(days=63), 300))

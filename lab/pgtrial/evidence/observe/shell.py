@@ -8,10 +8,11 @@ from pathlib import Path
 from pgtrial.evidence.observe.linux import FILES, device_file, linux_snapshot, read
 from pgtrial.evidence.observe.system import Snapshot, known
 from pgtrial.machines.boot import BOOT_ID
-from pgtrial.machines.machine import LOCAL, Machine, filled, script
+from pgtrial.machines.machine import LOCAL, Machine
+from pgtrial.model.resources import filled, resource
 
 _VALUES = {"boot_id": BOOT_ID, "device_file": device_file("$device"), "files": " ".join(FILES)}
-_LOOK = filled(script("look.sh", __package__), **_VALUES)
+_LOOK = filled(resource("look.sh", __package__), **_VALUES)
 """Arguments: the data directory, the process of the lab's session, and, once known, the device (major:minor) and the
 system. Where the data directory may not be read, the postmaster is the session's parent.
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pgtrial.evidence.observe.system import Snapshot, known
-from pgtrial.machines.machine import filled, script
 from pgtrial.machines.windows import (
     Reply,
     WindowsHost,
@@ -20,6 +19,7 @@ from pgtrial.machines.windows import (
     rows,
     whole,
 )
+from pgtrial.model.resources import filled, resource
 
 _PER_S = 1e7
 """Times of raw counters and of processes are in 100 ns (PERF_100NSEC_TIMER; Win32_Process.KernelModeTime)."""
@@ -27,8 +27,8 @@ _PER_S = 1e7
 _MOST_OF_HOST = 0.01
 """Share of all its CPUs that looking may take: the start of PowerShell alone takes some tenths of a second of one."""
 
-_PARTS = parts_in(script("look.ps1", __package__))
-_DISK = script("disk.ps1", __package__)
+_PARTS = parts_in(resource("look.ps1", __package__))
+_DISK = resource("disk.ps1", __package__)
 _TRAFFIC = {
     "read_bytes": "DiskReadBytesPersec",
     "reads": "DiskReadsPersec",

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
-from pgtrial.machines import machine
+from pgtrial.model.resources import filled, resource
 
 LOST = 255
 """Status of a job of which the end is not known."""
@@ -20,8 +20,8 @@ _POLL_S = 0.1
 _POLLS_WITHOUT_PROCESS = 100
 """After these a job that has no process yet will not get one: the connection dropped just then."""
 
-_JOB = machine.script("job.sh", __package__)
-_END_JOBS = machine.script("end_jobs.sh", __package__)
+_JOB = resource("job.sh", __package__)
+_END_JOBS = resource("end_jobs.sh", __package__)
 """What runs is stopped before its children are looked for: it would go on with its next command when one is killed."""
 
 
@@ -30,7 +30,7 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
 
     It prints what that one printed and ends with its status, or with LOST. Jobs that are `done_with` are removed.
     """
-    return machine.filled(
+    return filled(
         _JOB,
         remove=f"rm -rf {shlex.join(str(path) for path in done_with)}" if done_with else ":",
         home=shlex.quote(str(home)),
@@ -44,4 +44,4 @@ def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
 
 def end_all(jobs: Path) -> str:
     """The script that ends the jobs below a directory that still run, and removes it."""
-    return machine.filled(_END_JOBS, jobs=shlex.quote(str(jobs)))
+    return filled(_END_JOBS, jobs=shlex.quote(str(jobs)))

@@ -15,6 +15,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pgtrial.model.records import Record
+from pgtrial.model.resources import resource
 from pgtrial.model.units import nearest
 
 Exactness = Literal["stated", "approximate", "lower bound"]
@@ -108,13 +109,15 @@ class Published(Record):
 
 def published_names() -> list[str]:
     """The names under which a study may ask for published figures, in order."""
-    return sorted(file.name.removesuffix(".toml") for file in _folder().iterdir() if file.name.endswith(".toml"))
+    return sorted(
+        file.name.removesuffix(".toml") for file in files(__package__).iterdir() if file.name.endswith(".toml")
+    )
 
 
 @cache
 def read_published(name: str) -> Published:
     """The published study of this name, one of `published_names()`."""
-    return Published.model_validate(tomllib.loads((_folder() / f"{name}.toml").read_text(encoding="utf-8")))
+    return Published.model_validate(tomllib.loads(resource(f"{name}.toml", __package__)))
 
 
 def known_name(name: str) -> str:
@@ -136,6 +139,3 @@ def same_arm(names: list[str], arms: list[str]) -> str | None:
 
 def _plain(name: str) -> str:
     return re.sub(r"[\W_]", "", name).lower()
-
-
-_folder = cache(lambda: files("pgtrial.model.published"))
