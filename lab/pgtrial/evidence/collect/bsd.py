@@ -6,50 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from pgtrial.evidence.collect.files import Files, flag, number, parse_fields
+from pgtrial.evidence.collect.names import NAMES
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
 
 Values = dict[str, str]
 Group = dict[str, Any]
 
-_NAMES = {
-    "FreeBSD": (
-        "hw.model hw.ncpu hw.machine_arch hw.physmem hw.pagesizes kern.osrelease kern.vm_guest kern.sched.name "
-        "kern.timecounter.hardware kern.ipc.shm_use_phys security.jail.jailed machdep.hyperthreading_allowed "
-        "vm.overcommit vm.swap_total vm.ndomains vm.pmap.pg_ps_enabled vm.pmap.pti hw.ibrs_active "
-        "hw.mds_disable_state hw.acpi.cpu.cx_lowest dev.cpu.0.freq_driver vfs.zfs.arc_max vfs.zfs.arc.max"
-    ),
-    "DragonFly": (
-        "hw.model hw.ncpu hw.machine_arch hw.physmem kern.osrelease kern.vmm_guest kern.timecounter.hardware "
-        "kern.cputimer.name kern.ipc.shm_use_phys jail.jailed vm.overcommit machdep.meltdown_mitigation "
-        "machdep.spectre_mitigation machdep.mds_mitigation vfs.hammer2.flush_pipe"
-    ),
-    "Darwin": (
-        "hw.model machdep.cpu.brand_string hw.physicalcpu hw.logicalcpu hw.memsize hw.pagesize kern.osrelease "
-        "kern.osproductversion kern.hv_vmm_present vm.compressor_mode hw.perflevel0.physicalcpu "
-        "hw.perflevel1.physicalcpu"
-    ),
-}
+_SYSTEMS = tuple(NAMES["sysctl"])
 _EACH = 'for name do sysctl "$name" 2>/dev/null; done; true'
-_KENV = {
-    "vendor": "smbios.system.maker",
-    "product": "smbios.system.product",
-    "board_vendor": "smbios.planar.maker",
-    "board": "smbios.planar.product",
-    "bios_vendor": "smbios.bios.vendor",
-    "bios_version": "smbios.bios.version",
-    "bios_date": "smbios.bios.reldate",
-}
-_MITIGATIONS = (
-    "vm.pmap.pti",
-    "hw.ibrs_active",
-    "hw.mds_disable_state",
-    "machdep.meltdown_mitigation",
-    "machdep.spectre_mitigation",
-    "machdep.mds_mitigation",
-)
 
 
-@collector("hardware", systems=tuple(_NAMES))
+@collector("hardware", systems=_SYSTEMS)
 def hardware(subject: Subject) -> Group:
     """DMI by way of the kernel's environment; Apple names its machines by their model."""
     if subject.host.uname.system == "Darwin":
@@ -64,7 +31,7 @@ def parse_kenv(text: str) -> Values:
 
 def hardware_of(kenv: Values) -> Group:
     """From the smbios.* variables that the loader leaves (FreeBSD's kenv(1), DragonFly's smbios.* alike)."""
-    return {name: kenv.get(variable) or None for name, variable in _KENV.items()}
+    return {name: kenv.get(variable) or None for name, variable in NAMES["kenv"].items()}
 
 
 def cpu_of(values: Values) -> Group:
@@ -80,7 +47,7 @@ def cpu_of(values: Values) -> Group:
         "numa_nodes": number(values.get("vm.ndomains")),
         "idle_limit": values.get("hw.acpi.cpu.cx_lowest"),
         "driver": values.get("dev.cpu.0.freq_driver"),
-        "mitigations": {name: values[name] for name in _MITIGATIONS if name in values} or None,
+        "mitigations": {name: values[name] for name in NAMES["mitigations"] if name in values} or None,
     }
 
 
@@ -133,18 +100,18 @@ def _mb(text: str | None) -> int | None:
 
 def _sysctl(files: Files) -> Values:
     """Asked one by one: an unknown name ends some systems' sysctl."""
-    return parse_fields(files.output("sh", "-c", _EACH, "sh", *_NAMES[files.uname.system].split()) or "")
+    return parse_fields(files.output("sh", "-c", _EACH, "sh", *NAMES["sysctl"][files.uname.system]) or "")
 
 
 def _told(group: str, facts: Callable[[Values], Group]) -> Collector:
-    return Collector(lambda subject: facts(_sysctl(subject.host)), group, systems=tuple(_NAMES))
+    return Collector(lambda subject: facts(_sysctl(subject.host)), group, systems=_SYSTEMS)
 
 
 cpu = _told("cpu", cpu_of)
 memory = _told("memory", memory_of)
 
 
-@collector("os", systems=tuple(_NAMES))
+@collector("os", systems=_SYSTEMS)
 def system(subject: Subject) -> Group:
     """Release, hypervisor, jail, clock."""
     return system_of(subject.host.uname.system, _sysctl(subject.host))

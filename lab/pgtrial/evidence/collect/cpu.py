@@ -8,6 +8,7 @@ from typing import Any
 import psutil
 
 from pgtrial.evidence.collect.files import Files, flag, number
+from pgtrial.evidence.collect.names import NAMES
 from pgtrial.evidence.collect.subject import Subject, collector
 
 _SYSTEM = Path("/sys/devices/system/cpu")
@@ -108,16 +109,6 @@ def _mitigations(files: Files) -> dict[str, str] | None:
     return {name: state for name, state in states.items() if state != "Not affected"} if states else None
 
 
-_DMI = {
-    "vendor": "sys_vendor",
-    "product": "product_name",
-    "product_version": "product_version",
-    "board_vendor": "board_vendor",
-    "board": "board_name",
-    "bios_vendor": "bios_vendor",
-    "bios_version": "bios_version",
-    "bios_date": "bios_date",
-}
 _MODEL = "firmware/devicetree/base/model"
 _OTHERS = ("class/dmi/id", "firmware/efi", _MODEL)
 _EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified", "system product name", "none", "n/a"})
@@ -127,7 +118,7 @@ _EMPTY = frozenset({"to be filled by o.e.m.", "default string", "not specified",
 @collector(
     "hardware",
     host=True,
-    files=[*(f"/sys/class/dmi/id/{file}" for file in _DMI.values()), *(f"/sys/{path}" for path in _OTHERS)],
+    files=[*(f"/sys/class/dmi/id/{file}" for file in NAMES["dmi"].values()), *(f"/sys/{path}" for path in _OTHERS)],
 )
 def hardware(subject: Subject) -> dict[str, Any]:
     """Unknown where the kernel shows no DMI, as in small virtual machines."""
@@ -136,7 +127,9 @@ def hardware(subject: Subject) -> dict[str, Any]:
 
 def linux_hardware(files: Files, sys: Path) -> dict[str, Any]:
     """The facts from a sysfs tree (the kernel's Documentation/ABI/testing/sysfs-firmware-dmi-entries, dmi-id)."""
-    found: dict[str, Any] = {name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in _DMI.items()}
+    found: dict[str, Any] = {
+        name: _filled(files.read(sys / "class/dmi/id" / file)) for name, file in NAMES["dmi"].items()
+    }
     if found["product"] is None:
         found["product"] = _filled(files.read(sys / _MODEL))
     return {**found, "firmware": _firmware(files, sys)}

@@ -7,47 +7,10 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pgtrial.evidence.collect.files import Files, parse_fields
+from pgtrial.evidence.collect.names import NAMES
 from pgtrial.machines.mounts import Mounted, mount_of
 
-_EXT = {
-    "Filesystem features": "features",
-    "Filesystem flags": "flags",
-    "Default mount options": "default_mount_options",
-    "Block size": "block_size",
-    "Inode size": "inode_size",
-    "RAID stride": "stride",
-    "RAID stripe width": "stripe_width",
-    "Total journal size": "journal_size",
-}
 _EXT_MOMENTARY = ("needs_recovery", "orphan_present")
-_XFS = (
-    "meta-data.agcount",
-    "meta-data.crc",
-    "meta-data.reflink",
-    "meta-data.sectsz",
-    "meta-data.rmapbt",
-    "data.bsize",
-    "data.sunit",
-    "data.swidth",
-    "log.blocks",
-    "log.sectsz",
-    "log.lazy-count",
-)
-_ZFS = (
-    "recordsize",
-    "compression",
-    "sync",
-    "logbias",
-    "atime",
-    "checksum",
-    "copies",
-    "primarycache",
-    "secondarycache",
-    "redundant_metadata",
-    "dedup",
-    "xattr",
-    "direct",
-)
 Parameters = dict[str, str]
 
 
@@ -63,7 +26,7 @@ def parameters_of(files: Files, kind: str | None, mount_point: str | None, sourc
         case "btrfs":
             return _parse(files.output("btrfs", "filesystem", "df", mount_point), parse_btrfs_df)
         case "zfs":
-            wanted = ",".join(_ZFS)
+            wanted = ",".join(NAMES["zfs"])
             return _parse(files.output("zfs", "get", "-H", "-p", "-o", "property,value", wanted, source), parse_zfs_get)
     return None
 
@@ -71,7 +34,7 @@ def parameters_of(files: Files, kind: str | None, mount_point: str | None, sourc
 def parse_dumpe2fs(text: str) -> Parameters:
     """`dumpe2fs -h`: what mkfs and tune2fs decided; no counts, no dates, and no marks of a mounted file system."""
     fields = parse_fields(text)
-    found = {name: fields[label] for label, name in _EXT.items() if label in fields}
+    found = {name: fields[label] for label, name in NAMES["ext"].items() if label in fields}
     if "features" in found:
         found["features"] = " ".join(word for word in found["features"].split() if word not in _EXT_MOMENTARY)
     return found
@@ -86,7 +49,7 @@ def parse_xfs_info(text: str) -> Parameters:
         section = head[1] if head else section
         for name, value in re.findall(r"([a-z][\w-]*)=(\S+?)(?:,|\s|$)", line):
             found.setdefault(f"{section}.{name}", value)
-    return {name: found[name] for name in _XFS if name in found}
+    return {name: found[name] for name in NAMES["xfs"] if name in found}
 
 
 def parse_btrfs_df(text: str) -> Parameters:

@@ -7,6 +7,7 @@ import re
 from typing import Any
 
 from pgtrial.evidence.collect.files import Files, MachineFiles
+from pgtrial.evidence.collect.names import NAMES
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.machines.machine import LOCAL
 
@@ -16,18 +17,6 @@ _TELLING = re.compile(
     r"elevator|swapaccount|iommu|intel_iommu|amd_iommu)(=\S*)?"
 )
 """Kernel parameters that bear on speed; the rest of the command line may name disks, addresses or secrets."""
-
-_ENGINES = {
-    "kubepods": "kubernetes",
-    "docker": "docker",
-    "libpod": "podman",
-    "lxc": "lxc",
-    "containerd": "containerd",
-    "garden": "garden",
-    "machine.slice": "systemd-nspawn",
-}
-"""By what the paths of their control groups hold; the more specific first."""
-
 
 _OS_RELEASE = ("/etc/os-release", "/usr/lib/os-release")
 _CLOCK = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
@@ -114,7 +103,7 @@ def container_of(groups: str | None) -> str | None:
     """The engine that the paths of /proc/1/cgroup speak of; `none` for an ordinary init process."""
     if groups is None:
         return None
-    return next((engine for mark, engine in _ENGINES.items() if mark in groups), "none")
+    return next((engine for mark, engine in NAMES["containers"].items() if mark in groups), "none")
 
 
 def _preemption(files: Files) -> str | None:

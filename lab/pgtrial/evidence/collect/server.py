@@ -11,6 +11,7 @@ from typing import Any
 import psutil
 
 from pgtrial import __version__
+from pgtrial.evidence.collect.names import NAMES
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.loads.engine import engine_path
 from pgtrial.machines.boot import BOOT_ID
@@ -74,13 +75,6 @@ def seen_on_its_host(subject: Subject) -> dict[str, Any]:
     return {"process_seen": subject.server_process is not None}
 
 
-_BUILD = {
-    "build_configure": "CONFIGURE",
-    "build_compiler": "CC",
-    "build_flags": "CFLAGS",
-    "build_preprocessor": "CPPFLAGS",
-    "build_libraries": "LIBS",
-}
 _PROGRAM = """
 program=$(readlink "/proc/$1/exe" || procstat -h -b "$1" | sed 's/^.* //')
 [ -n "$program" ] || program=$(ps -o comm= -p "$1")
@@ -99,7 +93,7 @@ def server(subject: Subject) -> dict[str, Any]:
     return {
         "version": (_setting(subject, "server_version") or "").split(" ")[0] or None,  # without the packager's words
         "version_full": subject.value("SELECT version()"),
-        **{name: pg_config.get(key) for name, key in _BUILD.items()},
+        **{name: pg_config.get(key) for name, key in NAMES["build"].items()},
         **_program(subject),
         "debug_assertions": _setting(subject, "debug_assertions"),
         "data_checksums": _setting(subject, "data_checksums"),

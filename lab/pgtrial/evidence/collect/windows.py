@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.evidence.collect.files import POWERSHELL
+from pgtrial.evidence.collect.names import NAMES
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
 from pgtrial.machines.windows import (
     Reply,
@@ -32,34 +33,8 @@ _DISK = "$disk = Get-Partition -DriveLetter @letter@ | Get-Disk"
 _HYPERVISORS = ("VMware", "VirtualBox", "KVM", "QEMU", "Xen", "Virtual Machine", "Amazon EC2", "Google Compute Engine")
 """In the maker's or the model's name of a virtual machine; HypervisorPresent is also true on a host with Hyper-V."""
 
-_ARCHITECTURES = {0: "x86", 5: "ARM", 9: "x64", 12: "ARM64"}
-"""Win32_Processor.Architecture."""
-
-_PLANS = {
-    "381b4222-f694-41f0-9685-ff5bb260df2e": "Balanced",
-    "8c5e7fda-e8bf-4a96-9a85-a6e23a8c635c": "High performance",
-    "a1841308-3541-4fab-bc81-f71556f20b4a": "Power saver",
-    "e9a42b02-d5df-448d-aa00-03f14749eb61": "Ultimate Performance",
-}
-"""The power plans that come with Windows: their names are in the language of the host."""
-
+_WORDS = NAMES["windows"]
 _PLAN = re.compile(r"([0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12})(?:\s*\((.*)\))?")
-_MEDIA = {3: "HDD", 4: "SSD", 5: "SCM"}
-_BUSES = {
-    1: "SCSI",
-    3: "ATA",
-    7: "USB",
-    8: "RAID",
-    9: "iSCSI",
-    10: "SAS",
-    11: "SATA",
-    14: "Virtual",
-    16: "Storage Spaces",
-}
-_BUSES |= {15: "File Backed Virtual", 17: "NVMe", 18: "SCM"}
-"""MSFT_PhysicalDisk.MediaType and MSFT_Disk.BusType: PowerShell shows their names, CIM their numbers."""
-
-_SPINS = {"HDD": True, "SSD": False, "SCM": False}
 _LOCAL_DISK = 3
 """Win32_LogicalDisk.DriveType."""
 
@@ -92,7 +67,9 @@ def cpu_of(reply: Reply) -> Group:
     cache = whole(first.get("L3CacheSize"))
     return {
         "model": _text(first.get("Name")),
-        "architecture": _ARCHITECTURES.get(whole(first.get("Architecture")) or 0) if "Architecture" in first else None,
+        "architecture": _named(first.get("Architecture") or 0, _WORDS["architectures"])
+        if "Architecture" in first
+        else None,
         "sockets": len(sockets) or None,
         "cores": _sum(sockets, "NumberOfCores"),
         "logical": _sum(sockets, "NumberOfLogicalProcessors"),
@@ -132,7 +109,7 @@ def storage_of(reply: Reply, directory: Path) -> Group:
     """File system and disk of a directory with a drive letter; a network share has no disk here."""
     disk, drive = part(reply, "disk"), drive_of(directory)
     size = number(disk.get("Size"))
-    media = _named(part(reply, "physical").get("MediaType"), _MEDIA)
+    media = _named(part(reply, "physical").get("MediaType"), _WORDS["media"])
     local = whole(_of(reply, "volume", "DriveType")) in (None, _LOCAL_DISK)
     disk_number = whole(disk.get("Number"))
     return {
@@ -144,8 +121,8 @@ def storage_of(reply: Reply, directory: Path) -> Group:
         "device_model": _text(disk.get("FriendlyName")),
         "device_firmware": _text(disk.get("FirmwareVersion")),
         "device_mb": None if size is None else int(size) // 2**20,
-        "bus": _named(part(reply, "physical").get("BusType", disk.get("BusType")), _BUSES),
-        "rotational": _SPINS.get(media or ""),
+        "bus": _named(part(reply, "physical").get("BusType", disk.get("BusType")), _WORDS["buses"]),
+        "rotational": _WORDS["spins"].get(media or ""),
         "logical_block": whole(disk.get("LogicalSectorSize")),
         "physical_block": whole(disk.get("PhysicalSectorSize")),
         "wal_link": _wal_link(reply.get("wal")),
@@ -161,7 +138,7 @@ def _wal_link(targets: Any) -> str | None:
 def _plan(reply: Any) -> str | None:
     """`Power Scheme GUID: 8c5e7fda-... (High performance)`, of which only the GUID is the same in all languages."""
     found = _PLAN.search(reply) if isinstance(reply, str) else None
-    return None if found is None else _PLANS.get(found[1].lower(), found[2] or found[1].lower())
+    return None if found is None else _WORDS["plans"].get(found[1].lower(), found[2] or found[1].lower())
 
 
 def _virtualisation(reply: Reply) -> str | None:
@@ -171,10 +148,10 @@ def _virtualisation(reply: Reply) -> str | None:
     return name if any(mark in name for mark in _HYPERVISORS) else "none"
 
 
-def _named(value: Any, names: dict[int, str]) -> str | None:
+def _named(value: Any, names: dict[str, str]) -> str | None:
     """A name, or the name of a number; what Windows itself calls unspecified is unknown."""
     code = whole(value)
-    name = _text(value) if code is None else names.get(code)
+    name = _text(value) if code is None else names.get(str(code))
     return None if name in ("Unspecified", "Unknown") else name
 
 
