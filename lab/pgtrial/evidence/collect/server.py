@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 from collections.abc import Set
-from dataclasses import dataclass
 from typing import Any
 
 import psutil
@@ -17,10 +16,10 @@ from pgtrial.loads.engine import engine_path
 from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError
+from pgtrial.model.records import Record
 
 
-@dataclass(frozen=True)
-class Signs:
+class Signs(Record):
     """What only one provider's servers have; any one of them is enough."""
 
     provider: str
@@ -29,16 +28,7 @@ class Signs:
     functions: frozenset[str] = frozenset()
 
 
-SIGNS = (
-    # Aurora has the signs of RDS too, and so comes first
-    Signs("Amazon Aurora", functions=frozenset({"aurora_version"})),
-    Signs("Amazon RDS", frozenset({"rds.extensions"}), frozenset({"rdsadmin"})),
-    Signs("Google AlloyDB", roles=frozenset({"alloydbsuperuser"})),
-    Signs("Google Cloud SQL", frozenset({"cloudsql.supported_extensions"}), frozenset({"cloudsqlsuperuser"})),
-    Signs("Azure Database for PostgreSQL", frozenset({"azure.extensions"}), frozenset({"azure_pg_admin"})),
-    Signs("Neon", frozenset({"neon.timeline_id"}), frozenset({"neon_superuser"})),
-    Signs("Supabase", frozenset({"supautils.reserved_roles"}), frozenset({"supabase_admin"})),
-)
+SIGNS = [Signs(**each) for each in NAMES["signs"]]
 
 
 def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str | None:

@@ -14,31 +14,13 @@ from typing import Any
 
 import psycopg
 
+from pgtrial.evidence.observe.sources import COUNTED
 from pgtrial.loads.target import backend_type
 
 Counters = dict[str, dict[str, float]]
 """View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""
 
 Session = psycopg.Connection[tuple[Any, ...]]
-
-_OLDEST, _NEWEST = 9, 99
-_VIEWS = (
-    ("database", _OLDEST, _NEWEST, "SELECT * FROM pg_stat_database WHERE datname = current_database()"),
-    ("bgwriter", _OLDEST, _NEWEST, "SELECT * FROM pg_stat_bgwriter"),
-    ("maintenance", _OLDEST, _NEWEST, """SELECT coalesce(sum(autovacuum_count), 0) AS autovacuums,
-    coalesce(sum(autoanalyze_count), 0) AS autoanalyzes FROM pg_stat_user_tables"""),
-    ("checkpointer", _OLDEST, 16, """SELECT checkpoints_timed AS num_timed, checkpoints_req AS num_requested,
-    checkpoint_write_time AS write_time, checkpoint_sync_time AS sync_time, buffers_checkpoint AS buffers_written
-    FROM pg_stat_bgwriter"""),
-    ("checkpointer", 17, _NEWEST, "SELECT * FROM pg_stat_checkpointer"),
-    ("wal", 14, _NEWEST, "SELECT * FROM pg_stat_wal"),
-    # pages written by any process; before 16 they cannot be distinguished from pages that were added to tables
-    ("io", 16, _NEWEST, """SELECT coalesce(sum(writes) FILTER (WHERE object = 'relation'), 0) AS buffers_written
-    FROM pg_stat_io"""),
-    ("wal", 18, _NEWEST, "SELECT sum(writes) AS wal_write, sum(fsyncs) AS wal_sync FROM pg_stat_io "
-    "WHERE object = 'wal'"),
-)  # fmt: skip
-"""View, the first and the last version in which it is read like this, and how."""
 
 _MOVED = {"checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint"}
 
@@ -58,9 +40,9 @@ def read_counters(session: Session) -> Counters:
     """The counters now. Raises psycopg.Error."""
     session.execute("SELECT pg_stat_clear_snapshot()")
     counters: Counters = {}
-    for view, first, last, query in _VIEWS:
-        if first <= session.info.server_version // 10000 <= last:
-            counters.setdefault(view, {}).update(_read(session, query))
+    for view in COUNTED:
+        if view.since <= session.info.server_version // 10000 <= view.until:
+            counters.setdefault(view.name, {}).update(_read(session, view.query))
     for name in _MOVED:
         counters["bgwriter"].pop(name, None)
     return counters
@@ -110,7 +92,7 @@ def read_relations(session: Session, relations: str) -> Counters:
 
 def _read(session: Session, query: str) -> dict[str, float]:
     try:
-        cursor = session.execute(query)
+        cursor = session.execute(query.encode())
     except (psycopg.errors.InsufficientPrivilege, psycopg.errors.UndefinedTable):
         return {}  # what a provider hides or does not have is unknown
     row = cursor.fetchone()

@@ -10,34 +10,9 @@ import polars as pl
 import psycopg
 
 from pgtrial.evidence.observe.counters import Counters, Session, numbers
+from pgtrial.evidence.observe.sources import SAMPLED
 from pgtrial.loads.target import backend_type
 from pgtrial.store.tables import WAITS_SCHEMA
-
-_SOURCES = (
-    (
-        "pg_stat_database",
-        9,
-        "SELECT 'pg_stat_database', '', row_to_json(v) FROM pg_stat_database v WHERE datname = current_database()",
-    ),
-    ("pg_stat_wal", 14, "SELECT 'pg_stat_wal', '', row_to_json(v) FROM pg_stat_wal v"),
-    ("pg_stat_bgwriter", 9, "SELECT 'pg_stat_bgwriter', '', row_to_json(v) FROM pg_stat_bgwriter v"),
-    ("pg_stat_checkpointer", 17, "SELECT 'pg_stat_checkpointer', '', row_to_json(v) FROM pg_stat_checkpointer v"),
-    ("pg_stat_slru", 13, "SELECT 'pg_stat_slru', name, row_to_json(v) FROM pg_stat_slru v"),
-    (
-        "pg_stat_io",
-        16,
-        """SELECT 'pg_stat_io', backend_type || ' ' || object, json_build_object('reads', sum(reads),
-        'writes', sum(writes), 'extends', sum(extends), 'hits', sum(hits), 'evictions', sum(evictions),
-        'fsyncs', sum(fsyncs)) FROM pg_stat_io GROUP BY backend_type, object""",
-    ),
-    (
-        "pg_locks",
-        9,
-        """SELECT 'pg_locks', mode, json_build_object('granted', count(*) FILTER (WHERE granted),
-        'waiting', count(*) FILTER (WHERE NOT granted)) FROM pg_locks WHERE pid <> pg_backend_pid() GROUP BY mode""",
-    ),
-)
-"""Name, the first version that has it, and its query: source, part, counters."""
 
 _MOVED = frozenset({"pg_stat_checkpointer"})
 """Versions that lack it have its counters in another source."""
@@ -76,16 +51,16 @@ class Views:
         self.lacking: dict[str, int] = {}
         readable = []
         version = session.info.server_version // 10000
-        for name, since, query in _SOURCES:
-            if version < since:
-                self.lacking |= {} if name in _MOVED else {name: since}
+        for source in SAMPLED:
+            if version < source.since:
+                self.lacking |= {} if source.name in _MOVED else {source.name: source.since}
                 continue
             try:
-                session.execute(query.encode())
+                session.execute(source.query.encode())
             except psycopg.errors.InsufficientPrivilege:
-                self.refused.append(name)
+                self.refused.append(source.name)
             else:
-                readable.append(query)
+                readable.append(source.query)
         self._query = " UNION ALL ".join(f"({query})" for query in readable).encode()
         self._of_statements: list[str] = []
         self._statements = self._statements_query()
