@@ -8,17 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pgtrial.machines.machine import TOOLS, Machine
+from pgtrial.model.resources import filled, resource
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 """Another one for each start of a Linux kernel (random(4)), the same in all its containers."""
 
-ASK_START = f"""{{
-PATH=$PATH:{TOOLS}
-read -r start <{BOOT_ID} || start=$(sysctl -nx kern.boot_id) || start=$(sysctl -n kern.bootsessionuuid) ||
-{{ start=$(sysctl -n kern.boottime) && start="$start now $(date +%s)"; }} || start=
-}} 2>/dev/null
-echo "$start"
-"""
+ASK_START = filled(resource("start.sh", __package__), tools=TOOLS, boot_id=BOOT_ID)
 """Has a shell tell which start it is: by a name that each start has for itself on Linux, newer FreeBSD (its bytes are
 printed by -x alone) and macOS; elsewhere by kern.boottime and the time, which a step of the clock changes alike."""
 

@@ -8,20 +8,14 @@ from pathlib import Path
 
 from pgtrial.machines.change import Change
 from pgtrial.machines.machine import HostError, Machine, refused
+from pgtrial.model.resources import resource
 
 _POOLS = Path("/sys/kernel/mm/hugepages")
 KB = {"2MB": 2048, "1GB": 1048576}
 PAUSES_S = (0.0, 0.25, 0.5, 1.0, 2.0)
 """Before each attempt after the first: what the kernel frees, it frees little by little."""
 
-_CONTIGUOUS = """
-{
-    sync
-    echo 3 > /proc/sys/vm/drop_caches
-    for cache in /sys/kernel/slab/*/shrink; do echo 1 > "$cache"; done
-    echo 1 > /proc/sys/vm/compact_memory
-} 2>/dev/null
-"""
+_CONTIGUOUS = resource("make_contiguous.sh", __package__)
 """As one command: the caches are some hundred, and the machine may be far."""
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from pgtrial.machines.kernel import in_force
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.machines.windows import WindowsHost
-from pgtrial.model.resources import resource
+from pgtrial.model.resources import filled, resource
 
 Command = tuple[str, ...]
 
@@ -34,10 +34,7 @@ said=$({command} 2>/dev/null </dev/null) && printf '\036{number}\n%s\n' "$said"
 _PATHS = resource("paths.sh", __package__)
 """Without IFS a pattern stays one word, and is still expanded."""
 
-_IN_TIME = f"""
-command -v timeout >/dev/null 2>&1 && exec timeout {_TOOL_TIMEOUT_S:.0f} "$@"
-exec "$@"
-"""
+_IN_TIME = filled(resource("in_time.sh", __package__), patience_s=f"{_TOOL_TIMEOUT_S:.0f}")
 """Ended on the host itself where it has a tool for that; macOS has none."""
 
 

@@ -17,6 +17,7 @@ from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError
 from pgtrial.model.records import Record
+from pgtrial.model.resources import resource
 
 
 class Signs(Record):
@@ -65,13 +66,7 @@ def seen_on_its_host(subject: Subject) -> dict[str, Any]:
     return {"process_seen": subject.server_process is not None}
 
 
-_PROGRAM = """
-program=$(readlink "/proc/$1/exe" || procstat -h -b "$1" | sed 's/^.* //')
-[ -n "$program" ] || program=$(ps -o comm= -p "$1")
-[ "${program#/}" != "$program" ] || exit
-echo "$program"
-sha256sum "$program" || sha256 -r "$program" || shasum -a 256 "$program"
-"""
+_PROGRAM = resource("program.sh", __package__)
 """The path of a process's program and its digest, by what the systems call their tools; procstat is FreeBSD's,
 and ps prints the path on macOS."""
 
