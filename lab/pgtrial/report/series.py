@@ -34,15 +34,15 @@ def host_series(data: StudyData, point: LoadPoint, arm: str, source: str, step: 
     A counter has no row in a trial in which it never moved: there it counts as zero.
     """
     seen = _of(data, data.observed, point, arm).filter(pl.col("source") == source)
-    seen = seen.with_columns(bin=pl.col("second").floordiv(step) * step)
-    observed = seen.select("trial", "bin", "second").unique().group_by("bin").len("seconds")
-    return (
-        seen.group_by("bin", "name")
-        .agg(pl.col("value").sum())
-        .join(observed, on="bin")
-        .select(second="bin", name="name", value=pl.col("value") / pl.col("seconds"))
-        .sort("second", "name")
-    )
+    return _means(seen, seen, step, "name", "value")
+
+
+def _means(seen: pl.DataFrame, kept: pl.DataFrame, step: int, name: str, value: str) -> pl.DataFrame:
+    """Columns second, name, value: the sums over `kept` by all seconds of trials that were `seen`."""
+    first = pl.col("second").floordiv(step) * step
+    seconds = seen.select("trial", "second", bin=first).unique().group_by("bin").len("seconds")
+    sums = kept.group_by(name, bin=first).agg(pl.col(value).sum()).join(seconds, on="bin")
+    return sums.select(pl.col("bin").alias("second"), name, pl.col(value) / pl.col("seconds")).sort("second", name)
 
 
 def provider_series(data: StudyData, point: LoadPoint, arm: str, step: int) -> pl.DataFrame:
@@ -108,19 +108,11 @@ def active_sessions(data: StudyData, point: LoadPoint, arm: str, step: int) -> p
     seen = _of(data, data.waits, point, arm)
     if seen.is_empty():
         return pl.DataFrame(schema={"second": pl.Int64(), "event": pl.String(), "sessions": pl.Float64()})
-    seen = seen.with_columns(bin=pl.col("second").floordiv(step) * step)
-    sampled = seen.select("trial", "bin", "second").unique().group_by("bin").len("samples")
     named = pl.concat_str(["wait_event_type", "wait_event"], separator=":")
     # one event has one name in all versions: 17 spelled those of I/O anew, WALSync became WalSync
     events = pl.when(pl.col("wait_event").is_null()).then(pl.lit(CPU)).otherwise(named.str.replace("^IO:WAL", "IO:Wal"))
-    return (
-        seen.filter((pl.col("state") == "active") & pl.col("backend_type").is_in(_AT_WORK))
-        .group_by("bin", events.alias("event"))
-        .agg(pl.col("sessions").sum())
-        .join(sampled, on="bin")
-        .select(second="bin", event="event", sessions=pl.col("sessions") / pl.col("samples"))
-        .sort("second", "event")
-    )
+    at_work = seen.filter((pl.col("state") == "active") & pl.col("backend_type").is_in(_AT_WORK))
+    return _means(seen, at_work.with_columns(event=events), step, "event", "sessions")
 
 
 def measured_load(data: StudyData, point: LoadPoint, arm: str) -> dict[str, float] | None:
