@@ -6,7 +6,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pgtrial.evidence.collect.files import Files, flag, number
+from pgtrial.evidence.collect.files import Files, read_facts
+from pgtrial.evidence.collect.names import NAMES
 
 FILES = (
     "/sys/dev/block/*",
@@ -53,23 +54,9 @@ def _disk(files: Files, sys: Path, link: Path) -> Path | None:
 def queue_facts(files: Files, disk: Path | None) -> dict[str, Any]:
     """Of one disk: model, kind, cache, scheduler, queue; all None if there is no such disk."""
     if disk is None:
-        return dict.fromkeys(queue_facts(Files(), Path("/nowhere")))
-    read, queue = files.read, disk / "queue"
-    return {
-        "device": disk.name,
-        "device_model": read(disk / "device/model"),
-        "device_firmware": read(disk / "device/firmware_rev") or read(disk / "device/rev"),
-        "device_mb": _megabytes(read(disk / "size")),
-        "rotational": flag(read(queue / "rotational")),
-        "scheduler": files.chosen(queue / "scheduler"),
-        "write_cache": read(queue / "write_cache"),
-        "queue_requests": number(read(queue / "nr_requests")),
-        "queue_depth": number(read(disk / "device/queue_depth")),
-        "read_ahead_kb": read(queue / "read_ahead_kb"),
-        "discard": _positive(read(queue / "discard_max_bytes")),
-        "logical_block": number(read(queue / "logical_block_size")),
-        "physical_block": number(read(queue / "physical_block_size")),
-    }
+        return dict.fromkeys(["device", *NAMES["disk"]])
+    found = {"device": disk.name, **read_facts(files, NAMES["disk"], disk)}
+    return found | {"device_firmware": found["device_firmware"] or files.read(disk / "device/rev")}
 
 
 def stack_facts(files: Files, disk: Path | None, sys: Path, holder: Holder) -> dict[str, Any]:
@@ -119,12 +106,3 @@ def _named(files: Files, disk: Path) -> str:
     if files.exists(disk / "dm"):
         return _MAPPERS.get((uuid or "").partition("-")[0], "device mapper")
     return "loop" if files.exists(disk / "loop") or disk.name.startswith("loop") else "disk"
-
-
-def _megabytes(sectors: str | None) -> int | None:
-    """Sizes in /sys are in units of 512 bytes, whatever the disk's sectors."""
-    return None if number(sectors) is None else int(sectors or 0) // 2048
-
-
-def _positive(text: str | None) -> bool | None:
-    return None if number(text) is None else text != "0"

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from pgtrial.machines.kernel import in_force
 from pgtrial.machines.machine import LOCAL, Machine
@@ -85,11 +86,6 @@ class Files:
     def _run(self, command: Command) -> str | None:
         """What a tool prints, or None."""
         return None
-
-    def chosen(self, path: str | Path) -> str | None:
-        """What is in force of a kernel switch, or None."""
-        text = self.read(path)
-        return None if text is None else in_force(text)
 
     def fields(self, path: str | Path) -> dict[str, str]:
         """`name: value` lines of a file; of a repeated name the first."""
@@ -211,6 +207,22 @@ def number(text: str | None) -> int | None:
 def flag(text: str | None) -> bool | None:
     """Whether a switch is on, which the kernel shows as 1; None where it shows nothing."""
     return None if text is None else text == "1"
+
+
+_READ: dict[str, Callable[[str | None], Any]] = {
+    "text": lambda text: text,
+    "number": number,
+    "flag": flag,
+    "chosen": lambda text: None if text is None else in_force(text),
+    "positive": lambda text: None if number(text) is None else text != "0",
+    # sizes in /sys are in units of 512 bytes, whatever the disk's sectors
+    "sectors": lambda text: None if number(text) is None else int(text or 0) // 2048,
+}
+
+
+def read_facts(files: Files, table: Mapping[str, tuple[str, str]], home: Path = Path("/")) -> dict[str, Any]:
+    """The facts of a table: of each a file, below `home` if its path is relative, and how it is read."""
+    return {fact: _READ[how](files.read(home / path)) for fact, (path, how) in table.items()}
 
 
 def parse_fields(text: str, separator: str = ":") -> dict[str, str]:
