@@ -5,8 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip --disable-pip-version-check
 ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*/src/*' -o -name 'Cargo.*' \) -print)
-# One more than there are processors: a third of the tests' time is waiting.
-PROCESSES := --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + 1))') --no-loadscope-reorder
+# $(call processes,2) is two more than there are processors, and no more than four.
+processes = --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + $(1)))') --no-loadscope-reorder
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*') pyproject.toml
 
 .PHONY: help build old-servers demo test test-engine test-lab quick record examples lint bench clean
@@ -53,15 +53,16 @@ test: lint test-engine test-lab
 test-engine:
 	cd engine && cargo test --locked --quiet
 
+# Nearly half of the tests' time is waiting.
 test-lab: $(VENV)/.dev old-servers
-	$(BIN)/python -m pytest $(PROCESSES)
+	$(BIN)/python -m pytest $(call processes,2)
 
 quick: $(VENV)/.dev
-	$(BIN)/python -m pytest $(PROCESSES) -m quick
+	$(BIN)/python -m pytest $(call processes,0) -m quick
 
 record: $(VENV)/.dev
 	rm -rf tests/engine/recorded
-	CI=true PGTRIAL_RECORD=1 $(BIN)/python -m pytest $(PROCESSES) -m like_pgbench tests/engine
+	CI=true PGTRIAL_RECORD=1 $(BIN)/python -m pytest $(call processes,1) -m like_pgbench tests/engine
 
 examples: build
 	set -e; for bundle in docs/examples/*.tar.xz; do \
