@@ -29,7 +29,7 @@ clients = 2
 warmup = "500ms"
 duration = "2s"
 [server]
-settings = { fsync = "off" }
+settings = { commit_delay = "5000", commit_siblings = "0" }
 [arms.base]
 [arms."no jit"]
 settings = { jit = "off" }

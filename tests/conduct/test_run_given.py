@@ -10,13 +10,13 @@ from pgtrial.conduct.run_study import run_study
 from pgtrial.evidence.audit.rules import audit_trials
 from pgtrial.model.errors import ArmError
 from pgtrial.store.directory import StudyDirectory
-from tests.conduct.small import each_once, measuring, once, small_study
+from tests.conduct.small import FAST, each_once, measuring, once, small_study
 from tests.conftest import require_engine
 
 
 def test_a_role_without_rights_has_its_trials_and_is_told_what_they_did_without(start_cluster, tmp_path):
     require_engine()
-    cluster = start_cluster()
+    cluster = start_cluster(settings=FAST)
     with cluster.target.connect() as connection:
         connection.execute("CREATE ROLE bob LOGIN")
         connection.execute("CREATE DATABASE bench OWNER bob")
@@ -45,7 +45,7 @@ def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_onc
     start_cluster, tmp_path
 ):
     require_engine()
-    cluster = start_cluster()
+    cluster = start_cluster(settings=FAST)
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
     arms = {name: {"dsn": dsn, "settings": {"work_mem": size}} for name, size in [("a", "5MB"), ("b", "6MB")]}
     load = {"duration": "6s"}  # it goes after the first second
@@ -65,7 +65,7 @@ def test_a_server_with_settings_of_the_study_that_goes_in_mid_trial_fails_it_onc
 
 def test_the_trials_of_a_block_run_on_the_deployments_that_the_plan_drew(start_cluster, tmp_path):
     require_engine()
-    cluster = start_cluster()
+    cluster = start_cluster(settings=FAST)
     names = ["a0", "a1", "b0", "b1"]
     with cluster.target.connect() as connection:
         for name in names:

@@ -17,7 +17,7 @@ from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.noise import read_noise
 from pgtrial.store.tables import TIMELINE_SCHEMA
-from tests.conduct.small import each_once, once, small_study
+from tests.conduct.small import FAST, each_once, once, small_study
 from tests.conftest import require_engine
 from tests.store.samples import completed_trial
 
@@ -213,7 +213,7 @@ def test_a_setting_that_the_server_refuses_is_found_before_the_first_trial(tmp_p
 
 
 def test_given_servers_are_compared_and_a_lost_one_stops_the_study_until_it_is_back(tmp_path, start_cluster):
-    one, two = start_cluster(18), start_cluster(18)
+    one, two = start_cluster(18, settings=FAST), start_cluster(18, settings=FAST)
     arms = {"one": {"dsn": _dsn(one)}, "two": {"dsn": _dsn(two)}}
     study = small_study(tmp_path / "s", server={"settings": {}}, arms=arms)
     log = Path(f"{two.data_directory}-again.log")

@@ -173,7 +173,7 @@ def test_a_throttled_server_is_told_as_two_levels_and_never_as_their_average(tmp
 
 def test_a_given_server_that_shuts_its_door_stops_the_study_with_all_that_is_stored(start_cluster, tmp_path) -> None:
     cluster = start_cluster(
-        settings={"max_connections": "20"}, hba="local all bob scram-sha-256\nlocal all all trust\n"
+        settings={**FAST, "max_connections": "20"}, hba="local all bob scram-sha-256\nlocal all all trust\n"
     )
     with cluster.target.connect() as connection:
         connection.execute("CREATE ROLE bob LOGIN PASSWORD 'secret'")

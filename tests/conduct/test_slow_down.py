@@ -4,7 +4,7 @@ import pytest
 
 from pgtrial.conduct.run_study import run_study
 from pgtrial.report.data import read_data
-from tests.conduct.small import small_study
+from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
 
 PAUSE = """CREATE FUNCTION {name}() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -49,7 +49,8 @@ def test_a_trigger_that_wastes_a_tenth_of_the_time_is_called_worse(tmp_path):
         blocks=40,
         folder=tmp_path,
         load={"workload": "update.sql", "clients": 8, "duration": "2s"},
-        server={"setup_sql": pause("work", 0.040)},
+        # a commit that waits would add to both
+        server={"settings": {**FAST, "fsync": "off"}, "setup_sql": pause("work", 0.040)},
         arms={"plain": {}, "trigger": {"setup_sql": pause("waste", 0.004)}},
     )
     run_study(study, lambda event: None)

@@ -17,14 +17,14 @@ from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
-from tests.conduct.small import small_study
+from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
 
 
 @pytest.fixture
 def dsn(start_cluster, free_port):
     cluster = start_cluster(
-        settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
+        settings={**FAST, "listen_addresses": "127.0.0.1", "port": str(free_port)},
         hba="local all all trust\nhost all all 127.0.0.1/32 trust\n",
     )
     return f"host=127.0.0.1 port={free_port} user={cluster.target.user} dbname=postgres"
