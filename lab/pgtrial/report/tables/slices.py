@@ -6,7 +6,7 @@ from typing import Any
 
 from pgtrial.model.records.results import CarryOver, CarryOverShift, Claim, Estimate
 from pgtrial.model.records.study import LoadPoint, SliceRow, Trial
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import format_duration, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import signed
@@ -60,7 +60,7 @@ def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
             number("measured", lambda row: row[1].spent.measured, ".0%"),
             number("difference", lambda row: row[1].difference.value, signed),
             number("95% interval", lambda row: interval_text(row[1].difference, sign=True)),
-            number("half-width", lambda row: half_width(row[1].difference), ".2%"),
+            number("half-width", lambda row: half_width(row[1].difference), percent),
             number("sequential interval", lambda row: _interval(row[1].at_look)),
         ],
         lambda row: row[1].at_look is not None,
