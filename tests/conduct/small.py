@@ -12,10 +12,11 @@ from typing import Any
 import psutil
 
 from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.progress import ProgressEvent, Second
+from pgtrial.conduct.progress import Listener, ProgressEvent, Second
+from pgtrial.conduct.run_trials import run_trials
 from pgtrial.loads.data.kinds import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.study import PlannedTrial, Trial
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.templates import Templates
@@ -37,9 +38,16 @@ FAST = {
 
 
 def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
-    """Two arms that differ in jit, trials of one second, in a new directory; scripts are relative to `folder`."""
+    """Two arms that differ in jit, for a second one after the other, in a new directory; `folder` has the scripts."""
     data: dict[str, Any] = {
-        "load": {"workload": "simple-update", "scale": 1, "clients": 2, "warmup": "400ms", "duration": "1s"},
+        "load": {
+            "workload": "simple-update",
+            "scale": 1,
+            "clients": 2,
+            "warmup": "400ms",
+            "duration": "1s",
+            "interleave": "off",
+        },
         "server": {"settings": FAST},
         "arms": {"base": {}, "no jit": {"settings": {"jit": "off"}}},
         "verdict": {"blocks": blocks, "canary": False},
@@ -48,6 +56,11 @@ def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path
         data[section] = values if section == "arms" else {**data.get(section, {}), **values}
     spec = build_study(data, "test", folder)
     return StudyDirectory.create(path, spec, make_plan(spec, seed, "2026-11-20T14:12:00+00:00"))
+
+
+def run_one(study: StudyDirectory, planned: PlannedTrial, arm: Arm, listener: Listener) -> Trial:
+    """Run and store one planned trial by itself."""
+    return run_trials(study, [planned], {planned.arm: arm}, listener)[0]
 
 
 def once(wanted: Callable[[ProgressEvent], bool], act: Callable[[], None]) -> Callable[[ProgressEvent], None]:

@@ -28,6 +28,7 @@ scale = 1
 clients = 2
 warmup = "500ms"
 duration = "2s"
+interleave = "off"
 [server]
 settings = { commit_delay = "5000", commit_siblings = "0" }
 [arms.base]

@@ -8,14 +8,13 @@ from typing import Any
 
 import pytest
 
-from pgtrial.conduct.run_trial import run_trial
 from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.copy import copy_directory
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.crowd import Crowd
 from tests.conduct.proxy import Proxy
-from tests.conduct.small import committed_after_its_failures, measuring, once, one_arm, small_study, until
+from tests.conduct.small import committed_after_its_failures, measuring, once, one_arm, run_one, small_study, until
 from tests.conftest import require_engine
 
 REFUSED = ("too many clients", "remaining connection slots")
@@ -45,7 +44,7 @@ def test_where_the_study_does_not_wait_a_cut_network_fails_the_trial_and_keeps_w
     with Proxy(start_cluster()) as network:
         study = study_through(network, tmp_path, duration="20s", on_server_loss="fail")
         with one_arm(study) as arm:
-            trial = run_trial(study, study.plan.trials[0], arm, once(measuring, network.cut))
+            trial = run_one(study, study.plan.trials[0], arm, once(measuring, network.cut))
     assert trial.status == "failed"
     assert trial.reason is not None
     assert trial.reason.startswith("4 of 4 clients were cut off: ")
@@ -79,7 +78,7 @@ def test_a_cut_network_and_then_a_full_server_are_waited_out(start_cluster, tmp_
             crowd.leave()
 
         with one_arm(study) as arm:
-            trial = run_trial(study, study.plan.trials[0], arm, once(measuring, fill_for_a_while))
+            trial = run_one(study, study.plan.trials[0], arm, once(measuring, fill_for_a_while))
     assert (trial.status, trial.reason, trial.aborted_clients) == ("completed", None, 0)
     assert trial.measured is not None
     assert trial.measured.duration_s == pytest.approx(8)
@@ -101,7 +100,7 @@ def test_a_network_that_falls_silent_costs_time_and_no_transaction(start_cluster
         # long enough for a lab that hears of the first second late
         study = study_through(network, tmp_path, duration="4s", on_server_loss="fail")
         with one_arm(study) as arm:
-            trial = run_trial(study, study.plan.trials[0], arm, once(measuring, fall_silent))
+            trial = run_one(study, study.plan.trials[0], arm, once(measuring, fall_silent))
     assert (trial.status, trial.reason) == ("completed", None)
     assert trial.measured is not None
     assert trial.measured.failures == {}
@@ -124,7 +123,7 @@ def test_a_failover_to_a_promoted_standby_is_waited_for(start_cluster, workspace
                         connection.execute("SELECT pg_promote()")
                     network.lead_to(standby)
 
-                trial = run_trial(study, study.plan.trials[0], arm, once(measuring, fail_over))
+                trial = run_one(study, study.plan.trials[0], arm, once(measuring, fail_over))
                 with standby.target.connect() as connection:
                     told = connection.execute("SELECT pg_is_in_recovery(), count(*) > 0 FROM pgbench_history")
                     assert told.fetchone() == (False, True)
@@ -140,7 +139,7 @@ def test_a_statement_that_takes_too_long_is_counted_by_its_sqlstate(tmp_path: Pa
     load = {"workload": "slow.sql", "warmup": "0s", "duration": "2s", "on_server_loss": patience}
     study = small_study(tmp_path / "s", blocks=1, folder=tmp_path, load=load)
     with one_arm(study) as arm:
-        trial = run_trial(study, study.plan.trials[0], arm, lambda event: None)
+        trial = run_one(study, study.plan.trials[0], arm, lambda event: None)
     assert trial.measured is not None
     assert trial.measured.transactions > 0
     assert set(trial.measured.failures) == {"57014"} == {span.kind for span in trial.failure_spans}

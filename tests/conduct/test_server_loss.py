@@ -15,7 +15,6 @@ import pytest
 
 from pgtrial.conduct.progress import ProgressEvent, Second, TrialBegins, TrialEnds
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.run_trial import run_trial
 from pgtrial.model.errors import ArmError
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
@@ -33,6 +32,7 @@ from tests.conduct.small import (
     measuring,
     once,
     one_arm,
+    run_one,
     small_study,
     title,
     until,
@@ -108,7 +108,7 @@ def test_a_server_that_restarts_after_a_crash_ends_the_trial_or_costs_time_as_th
     study = small_study(tmp_path / "s", blocks=1, load=load)
     with one_arm(study) as arm:
         first = study.plan.trials[0]
-        trial = run_trial(study, first, arm, once(measuring, lambda: kill_the_wal_writer(arm)))
+        trial = run_one(study, first, arm, once(measuring, lambda: kill_the_wal_writer(arm)))
     assert trial.measured is not None
     assert any("was terminated by signal 9" in line for line in trial.server_log_tail)
     assert sum(trial.measured.failures.values()) == 4
@@ -145,7 +145,7 @@ def test_a_throttled_server_is_told_as_two_levels_and_never_as_their_average(tmp
             if isinstance(event, Second) and event.second == seconds - 1:
                 end.set()
 
-        trial = run_trial(study, first, arm, hear)
+        trial = run_one(study, first, arm, hear)
     assert trial.status == "completed", trial.reason
     regime = detect(committed_per_second(study.timeline(trial)))
     assert regime is not None

@@ -17,6 +17,7 @@ from pgtrial.cli import study_options
 from pgtrial.cli.conduct import warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
+from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.evidence.audit.case import listed
@@ -77,6 +78,7 @@ def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
             {"arms": shared.arms, "places": shared.places or "kept copies of the data"}
             for shared in shared_places(spec)
         ],
+        "not_interleaved": why_not(spec) if spec.load.interleave != "off" else None,
         "fleet": spec.fleet.model_dump() if spec.fleet is not None else None,
     }
 
@@ -102,6 +104,11 @@ def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
 
 
 def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
+    if plan.interleaving is not None:
+        slices = f"{plan.interleaving.slice_s * 1000:g} ms"
+        yield "interleaved", f"all servers are up at once, and the load alternates between them every {slices}"
+    elif spec.load.interleave == "auto":
+        yield "interleaved", f"no: {why_not(spec)}"
     for number, (arm, hosts) in enumerate(plan.hosts.items()):
         yield "hosts" if number == 0 else "", f"{arm}: {', '.join(_host(host) for host in hosts)}"
     if spec.fleet is not None:

@@ -183,7 +183,7 @@ class _Display:
         rows.add_column(style="dim")
         rows.add_column()
         rows.add_row("trial", f"{begun.number} of {begun.planned}, block {begun.trial.block + 1} of {begun.blocks}")
-        rows.add_row("arm", Text(begun.trial.arm, style="bold cyan"))
+        rows.add_row("arm", Text(" and ".join([begun.trial.arm, *begun.others]), style="bold cyan"))
         rows.add_row("load", begun.load_point.label)
         rows.add_row("now", self._now())
         if self._last is not None:
@@ -205,4 +205,6 @@ class _Display:
         if self._second is None:
             return "fresh data, starting the server"
         phase = "measuring" if self._second.phase == "measure" else "warm-up"
+        if self._begun is not None and self._begun.others:
+            return f"{phase}, slice {self._second.second + 1} of {self._second.arm}: {self._second.tps:,.0f} tps"
         return f"{phase}, second {self._second.second + 1}: {self._second.tps:,.0f} tps"

@@ -10,11 +10,13 @@ from pathlib import Path
 
 import psycopg
 
+from pgtrial.conduct.engine_options import ALONE, Turn
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
 from pgtrial.evidence.observe.counters import Counters
 from pgtrial.evidence.observe.sampler import Observation, Sampler
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.engine import Inbox
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.model.records.study import LoadPoint, PlannedTrial
@@ -34,8 +36,12 @@ class Course:
     script: Path | None
     directory: Path
     listener: Listener
-    engine_grace_s: float
     maker: LoadMaker
+    started: str
+    """UTC, ISO 8601."""
+    turn: Turn = ALONE
+    inbox: Inbox | None = None
+    """Where the events of all loads that alternate arrive."""
     timings: dict[str, float] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
     reason: str | None = None
@@ -86,7 +92,9 @@ def sentence(error: Exception) -> str:
     return f"the server did not answer: {text}" if isinstance(error, psycopg.Error) else text
 
 
-class _NotWatching:
+class NotWatching:
+    """In place of a sampler, of a study that is not observed."""
+
     def load_begins(self, engine: int | None) -> None:
         """Do nothing."""
 
@@ -94,13 +102,16 @@ class _NotWatching:
         """Do nothing."""
 
 
+Watching = Sampler | NotWatching
+
+
 @contextmanager
-def observed(course: Course, arm: Arm, target: Target) -> Iterator[Sampler | _NotWatching]:
+def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
     """Sample server and host during the load; the observation is kept in the course, also after an error."""
     if not course.load.observe:
-        yield _NotWatching()
+        yield NotWatching()
         return
-    sampler = Sampler(target.connect, arm.machine, arm.data_directory)
+    sampler = Sampler(target.connect, arm.machine, arm.data_directory, alone=course.turn.of == 1)
     try:
         with sampler:
             yield sampler
@@ -116,6 +127,6 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Sampler | _No
 def _measured_s(course: Course) -> float:
     """Length of the measured part: as planned, or for tasks as measured."""
     if not course.load.runs_tasks:
-        return course.load.duration
+        return course.turn.wall_s(course.load.duration)
     measured = course.outcome.measured
     return measured.duration_s if measured else course.load.longest_s

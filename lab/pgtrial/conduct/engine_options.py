@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
 
 from pgtrial.loads.data.sysbench_tables import lua_environment
-from pgtrial.loads.engine import FrontEnd, refusal_by_sysbench
+from pgtrial.loads.engine import AT_A_WORD, FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
@@ -17,8 +18,36 @@ from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import patience_s
 
 
+@dataclass(frozen=True)
+class Turn:
+    """The place of a load among those that alternate: its number from 1, of how many, in slices of so many seconds."""
+
+    number: int = 1
+    of: int = 1
+    slice_s: float | None = None
+    """None: it runs by itself."""
+
+    def wall_s(self, own_s: float) -> float:
+        """How long the load takes to have so many seconds of its own, in whole slices."""
+        if self.slice_s is None:
+            return own_s
+        return math.ceil(own_s / self.slice_s - _ROUNDING) * self.slice_s * self.of
+
+    def options(self, seed: int) -> list[str]:
+        """The engine's options; `seed` is that of the order, the same for all."""
+        if self.slice_s is None:
+            return []
+        length = f"--slice={self.slice_s * 1000:.10g}ms"
+        return [length, f"--slice-of={self.number}/{self.of}", f"--slice-seed={seed}", AT_A_WORD]
+
+
+ALONE = Turn()
+
+_ROUNDING = 1e-6
+
+
 def engine_options(
-    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, each: Each | None = None
+    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, each: Each | None = None, *, turn: Turn = ALONE
 ) -> list[str]:
     """The options; `script` is the file of a workload of the study's own, None for a built-in one.
 
@@ -27,7 +56,8 @@ def engine_options(
     jobs = _jobs(load, point, each or Each())
     if point.tasks is not None:
         return _tasks(load, point, seed, jobs)
-    return _sysbench(load, point, seed, script, jobs) if point.sysbench else _pgbench(load, point, seed, script, jobs)
+    make = _sysbench if point.sysbench else _pgbench
+    return [*make(load, point, seed, script, jobs, turn=turn), *turn.options(seed)]
 
 
 def front_end(point: LoadPoint) -> FrontEnd:
@@ -55,10 +85,13 @@ def check_sysbench(spec: StudySpec) -> None:
             raise StudyError(f"[load] {test}: the engine refuses it: {said}; correct the script, or [load.sysbench]")
 
 
-def _pgbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int) -> list[str]:
+def _pgbench(
+    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
+) -> list[str]:
+    warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
     options = ["-n", *_workload(point, script), "-M", point.protocol]
     options += ["-c", str(point.clients), "-j", str(jobs)]
-    options += ["-T", str(int(load.duration)), "--warmup", f"{load.warmup:g}", "--random-seed", str(seed)]
+    options += ["-T", f"{duration:.0f}", "--warmup", f"{warmup:g}", "--random-seed", str(seed)]
     if point.rate is not None:
         options += ["-R", f"{point.rate:.10g}"]
     if load.max_tries is not None:
@@ -70,10 +103,13 @@ def _pgbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None
     return options
 
 
-def _sysbench(load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int) -> list[str]:
+def _sysbench(
+    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
+) -> list[str]:
+    warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
     options = [str(script or point.workload), *load.sysbench.arguments(point.workload)]
     options += [f"--threads={point.clients}", f"--jobs={jobs}"]
-    options += [f"--time={load.duration:.0f}", f"--warmup-time={load.warmup:.0f}"]
+    options += [f"--time={duration:.0f}", f"--warmup-time={warmup:.0f}"]
     options += [f"--db-ps-mode={'disable' if point.protocol == 'simple' else 'auto'}"]
     # 0 would stand for the time
     options += [f"--rand-seed={seed or 1}"]

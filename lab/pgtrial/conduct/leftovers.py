@@ -31,7 +31,11 @@ def forget(trial: Path) -> None:
 
 
 def discard_unfinished(study: StudyDirectory) -> int:
-    """End the engines and remove the directories of interrupted trials; returns how many. Raises StoreError."""
+    """End the engines and remove the directories of interrupted trials; returns how many. Raises StoreError.
+
+    Trials that were complete but for their names are kept.
+    """
+    study.finish_trials()
     unfinished = study.unfinished()
     for trial in unfinished:
         _end_engine(trial / _ENGINE)

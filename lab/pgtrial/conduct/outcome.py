@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 import polars as pl
-from hdrh.histogram import HdrHistogram
 
+from pgtrial.conduct.ticks import by_second, own_s, slice_row, summary_of
 from pgtrial.loads.engine import Event
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import ClientUse, ClientWarning, FailureSpan, Latency, Phase, ServiceTime
 from pgtrial.model.records.tasks import TaskSummary, TaskTimes
-from pgtrial.store.tables import TIMELINE_SCHEMA
+from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
 
 PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""
 
 _WHOLE_SECOND = 0.9
-_LONGEST_US = 3_600_000_000
-_PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
 
 class Outcome:
@@ -33,6 +30,8 @@ class Outcome:
         self.failed_after_s: list[float] = []
         self.clients = 0
         self.begun = False
+        self.slice_s: float | None = None
+        """Length of a slice; None of a load that does not alternate with others."""
 
     def add(self, event: Event) -> None:
         """Keep one event; unknown events are ignored, as the protocol requires."""
@@ -40,6 +39,8 @@ class Outcome:
         match event["event"]:
             case "tick" if event["phase"] in PHASES:
                 self.ticks.append(event)
+            case "hello":
+                self.slice_s = event.get("plan", {}).get("slices", {}).get("length_s")
             case "connected":
                 self.clients = int(event["clients"])
             case "error":
@@ -68,12 +69,12 @@ class Outcome:
     @property
     def warmup(self) -> Phase | None:
         """The warm-up as the engine summed it up, or as far as it came."""
-        return _phase(self._summary("warmup"))
+        return self._phase("warmup")
 
     @property
     def measured(self) -> Phase | None:
         """The measured part as the engine summed it up, or as far as it came."""
-        return _phase(self._summary("measure"))
+        return self._phase("measure")
 
     @property
     def failure_spans(self) -> list[FailureSpan]:
@@ -128,13 +129,34 @@ class Outcome:
         measured = self._summary("measure")
         return measured.get("histogram") if measured else None
 
-    def _summary(self, phase: str) -> Mapping[str, Any] | None:
-        return _summary_so_far(self.ticks, phase) if self.done is None else self.done.get(phase)
+    def tps_of(self, tick: Event) -> float:
+        """Committed transactions per second of a tick."""
+        seconds = own_s(tick, self.clients)
+        return float(tick["transactions"] / seconds) if seconds else 0.0
 
     def timeline(self) -> pl.DataFrame:
-        """One row per whole second; the rest after the last whole second is left to the summaries."""
-        whole = [tick for tick in self.ticks if tick.get("seconds", 1.0) >= _WHOLE_SECOND]
-        return pl.DataFrame([_row(tick) for tick in whole], schema=TIMELINE_SCHEMA, orient="row")
+        """One row per whole second; the rest after the last whole second is left to the summaries.
+
+        Of a load that alternates with others, seconds are those of its own slices.
+        """
+        if self.slice_s is not None:
+            seconds = list(by_second(self.ticks, self.clients, self.slice_s))
+        else:
+            seconds = [tick for tick in self.ticks if tick.get("seconds", 1.0) >= _WHOLE_SECOND]
+        return pl.DataFrame([_row(tick) for tick in seconds], schema=TIMELINE_SCHEMA, orient="row")
+
+    def slices(self) -> pl.DataFrame:
+        """One row per slice."""
+        return pl.DataFrame([slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
+
+    def _phase(self, name: str) -> Phase | None:
+        summary = self._summary(name)
+        return _phase(summary, own_s(summary, self.clients)) if summary else None
+
+    def _summary(self, phase: str) -> Mapping[str, Any] | None:
+        if self.done is not None:
+            return self.done.get(phase)
+        return summary_of([tick for tick in self.ticks if tick["phase"] == phase], self.clients)
 
 
 def _row(tick: Event) -> list[Any]:
@@ -149,15 +171,13 @@ def _row(tick: Event) -> list[Any]:
     ]
 
 
-def _phase(summary: Mapping[str, Any] | None) -> Phase | None:
-    if not summary:
-        return None
+def _phase(summary: Mapping[str, Any], seconds: float) -> Phase:
     latency, service = summary.get("latency_us"), summary.get("service_us")
     return Phase(
-        duration_s=summary["duration_s"],
+        duration_s=seconds,
         transactions=summary["transactions"],
         failures=summary.get("failures", {}),
-        tps=summary["tps"],
+        tps=summary["tps"] * summary["duration_s"] / seconds if seconds else 0.0,
         latency_us=Latency(**{name: latency[name.replace("p999", "p99.9")] for name in Latency.model_fields})
         if latency
         else None,
@@ -216,40 +236,3 @@ def _failure_spans(ticks: Sequence[Event]) -> list[FailureSpan]:
         )
         for (phase, kind), found in seen.items()
     ]
-
-
-def _summary_so_far(ticks: Sequence[Event], phase: str) -> Event | None:
-    """The summary of a phase from its seconds, in the engine's form, for an engine that ended without a report."""
-    own = [tick for tick in ticks if tick["phase"] == phase]
-    seconds = sum(tick.get("seconds", 1.0) for tick in own)
-    if not seconds:
-        return None
-    failures: Counter[str] = Counter()
-    for tick in own:
-        failures.update(tick.get("failures", {}))
-    transactions = sum(tick["transactions"] for tick in own)
-    merged = HdrHistogram(1, _LONGEST_US, 3)
-    for tick in own:
-        if tick.get("histogram"):
-            merged.decode_and_add(tick["histogram"])
-    return {
-        "duration_s": seconds,
-        "transactions": transactions,
-        "failures": dict(failures),
-        "tps": transactions / seconds,
-        "latency_us": _latency(merged),
-        "histogram": merged.encode().decode() if merged.get_total_count() else None,
-    }
-
-
-def _latency(merged: HdrHistogram) -> dict[str, float] | None:
-    if not merged.get_total_count():
-        return None
-    moments = {
-        "mean": merged.get_mean_value(),
-        "stddev": merged.get_stddev(),
-        "min": merged.get_min_value(),
-        "max": merged.get_max_value(),
-    }
-    at = {name: merged.get_value_at_percentile(share) for name, share in _PERCENTILES.items()}
-    return {name: float(value) for name, value in (moments | at).items()}

@@ -15,6 +15,7 @@ import numpy as np
 import pgtrial
 from pgtrial.conduct.declared import declared as differing_keys
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
+from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint, Plan, PlannedTrial
@@ -70,6 +71,7 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         scripts={name: digest(text) for name, text in spec.scripts.items()},
         deployments=deployments,
         hosts=hosts_of(spec),
+        interleaving=interleaving_of(spec),
         trials=draw_places(spec, trials, seed),
     )
 

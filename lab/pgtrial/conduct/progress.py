@@ -30,7 +30,7 @@ class StudyBegins:
 
 @dataclass(frozen=True)
 class TrialBegins:
-    """Trial `number` (from 1) of `planned` starts with its restore."""
+    """Trial `number` (from 1) of `planned` starts with its restore; `others` are the arms that alternate with it."""
 
     trial: PlannedTrial
     load_point: LoadPoint
@@ -38,12 +38,14 @@ class TrialBegins:
     planned: int
     blocks: int
     left_s: float
+    others: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Second:
-    """One second of load has passed. Differences and tps are provisional."""
+    """One second of load has passed, of trials that alternate one slice. Differences and tps are provisional."""
 
+    arm: str
     phase: str
     second: int
     tps: float

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import psycopg
@@ -12,7 +13,7 @@ from pgtrial.conduct.extension import More, announcement, extend
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.outlook import keep, precision_so_far
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
-from pgtrial.conduct.run_trial import ENGINE_GRACE_S, run_trial
+from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
 from pgtrial.evidence.audit.rules import audit
@@ -68,7 +69,7 @@ def run_study(
         arms = make_arms(given, workspace)
         for arm in arms.values():
             stack.callback(arm.close)
-        _prepare(given, arms, maker, listener)
+        _prepare(study.plan, given, arms, maker, listener)
         if extended is not None:
             study.extend(extended)
             listener(Preparing(announcement(extended, study.trials())))
@@ -107,8 +108,8 @@ def _own_canary(workspace: Workspace) -> CanaryProbes:
     return CanaryProbes(directory, workspace.socket_directory())
 
 
-def _prepare(spec: StudySpec, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
-    needs = Needs.of(spec)
+def _prepare(plan: Plan, spec: StudySpec, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
+    needs = replace(Needs.of(spec), at_once=len(arms) if plan.interleaving is not None else 1)
     if spec.load.cpus is not None:
         maker.check_cpus(spec.load.cpus)
     for arm in arms.values():
@@ -165,18 +166,21 @@ def _run_trials(
             watch.before(planned.block, trials)
         point = plan.load_points[planned.load_point]
         left = time_left(plan, trials)
-        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, left))
-        trial = run_trial(
+        together = study.together(planned)
+        others = tuple(each.arm for each in together[1:])
+        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, left, others))
+        ended_now = run_trials(
             study,
-            planned,
-            arms[planned.arm],
+            together,
+            arms,
             listener,
             while_served=collect_facts,
             engine_grace_s=engine_grace_s,
             maker=maker,
         )
-        trials.append(trial)
-        listener(TrialEnds(trial))
+        trials += ended_now
+        for trial in ended_now:
+            listener(TrialEnds(trial))
         # the first trial on another deployment may add facts
         if audited != known and {arm for arm, _ in known} >= set(plan.arms):
             study.write_audit(audit(plan, study.facts(), spec, study.deployment_facts()))

@@ -1,87 +1,75 @@
-"""One trial: restore, start, warm, load with a checkpoint at a fixed moment, collect, stop, store.
+"""One trial: restore, start, warm, load with a checkpoint at a fixed moment, collect, stop.
 
-A trial that goes wrong is a result: it is stored as failed, with one sentence, and the study goes on. What is wrong
-with the lab itself (a full disk, an arm that does not start, SQL of the study that PostgreSQL refuses) stops the study,
-with nothing stored for this trial unless its load had ended. Neither decision depends on the arm.
+A trial that goes wrong is a result: it has failed, with one sentence, and the study goes on. What is wrong with the lab
+itself (a full disk, an arm that does not start, SQL of the study that PostgreSQL refuses) stops the study, with nothing
+stored for this trial unless its load had ended. Neither decision depends on the arm.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import psycopg
 
 from pgtrial.conduct import leftovers
-from pgtrial.conduct.course import Course, observed, sentence
+from pgtrial.conduct.course import Course, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
-from pgtrial.conduct.outcome import PHASES, Outcome
-from pgtrial.conduct.progress import Listener, Preparing, Second
+from pgtrial.conduct.outcome import PHASES
+from pgtrial.conduct.progress import Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import counters, server_log
 from pgtrial.evidence.observe.host import read_host
-from pgtrial.evidence.observe.sampler import Observation
-from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.task_table import creation_s
-from pgtrial.loads.engine import EngineRun
-from pgtrial.loads.load_makers import LoadMaker, LoadOrder, OneEngine
+from pgtrial.loads.engine import EngineRun, Event
+from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StudyError, TrialError
-from pgtrial.model.records.study import PlannedTrial, Trial
+from pgtrial.model.records.study import Trial
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm
-from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
-
-ENGINE_GRACE_S = 60.0
-"""How much longer than warm-up and measured part the engine may take, for connecting and for its last transactions."""
 
 WhileServed = Callable[[Arm, Target, int | None], None]
 """Arm, where its server is, and the place that the trial has."""
 
+Steps = Generator[EngineRun | None, Event | None, ArmError | HostTrouble | None]
+"""A trial as a coroutine, so that several can be under way at the same time.
 
-def run_trial(
-    study: StudyDirectory,
-    planned: PlannedTrial,
-    arm: Arm,
-    listener: Listener,
-    *,
-    while_served: WhileServed | None = None,
-    engine_grace_s: float = ENGINE_GRACE_S,
-    maker: LoadMaker | None = None,
-) -> Trial:
-    """Run and store one planned trial; `maker` makes its load, default: one engine on this machine.
+It yields the engine when its load is about to begin, and is sent its events, at last None. Then, and at once if there
+was no load, it yields None twice: it waits until the loads of all are over, and until all have read their counters. It
+returns what must stop the study.
+"""
 
-    `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
-    ArmError, StudyError and StoreError for what must stop the study; once the load has ended its trial is stored first.
+
+def steps_of(course: Course, arm: Arm, while_served: WhileServed | None) -> Steps:
+    """The trial from its server's start to its stop; what is found is in the course.
+
+    Raises ArmError, StudyError and StoreError for what must stop the study before the load has ended.
     """
-    point = study.plan.load_points[planned.load_point]
-    script = study.script(point.workload)
-    maker = maker or OneEngine()
-    notes = maker.ready(lambda text: listener(Preparing(text)))
-    directory = study.begin_trial(planned)
-    data = data_of(study.spec, point)
-    course = Course(
-        study.spec.load, planned, point, data, script, directory, listener, engine_grace_s, maker, notes=notes
-    )
-    started = _now()
     has_ended = False
-    must_stop: ArmError | HostTrouble | None = None
     try:
         log = course.directory / "server.log"
-        with arm.serve(data, log, course.timings, planned.place) as target:
+        with arm.serve(course.data, log, course.timings, course.planned.place) as target:
             said_before = log.stat().st_size
-            try:
-                _load_and_collect(course, arm, target)
-            except (TrialError, psycopg.Error) as error:
-                course.fail(sentence(error))
+            with ExitStack() as stack:
+                measured = _Measured(course, arm, target, stack)
+                try:
+                    yield from measured.load()
+                except (TrialError, psycopg.Error) as error:
+                    course.fail(sentence(error))
+                yield None
+                try:
+                    measured.collect()
+                except (TrialError, psycopg.Error) as error:
+                    course.fail(sentence(error))
+            yield None
             has_ended = True
             try:
                 arm.fetch_log(log)
@@ -90,67 +78,91 @@ def run_trial(
             # what follows is the lab's own stop of the server
             course.server_said = server_log.last_lines(log, said_before)
             if course.reason is None and course.lost is None and while_served is not None:
-                while_served(arm, target, planned.place)
+                while_served(arm, target, course.planned.place)
     except TrialError as error:
         course.fail_with(sentence(error))
     except (ArmError, HostTrouble) as error:
         if not has_ended:
             raise
-        must_stop = error
-    course.notes += arm.notes
-    trial = _record(course, started, arm.host_seen)
-    _write_measurements(course.directory, course.outcome, course.observation)
-    study.write_trial(trial)
-    if must_stop is not None:
-        raise must_stop
-    return trial
+        return error
+    return None
 
 
-def _load_and_collect(course: Course, arm: Arm, target: Target) -> None:
-    load = course.load
-    warmup_s, _ = load.phases_s
-    with ExitStack() as stack:
-        session = stack.enter_context(target.connect())
-        checkpoint = Checkpoint(target)
-        stack.callback(checkpoint.close)
-        _make_ready(course, session, arm, checkpoint)
-        others = counters.count_clients(session)
-        before: counters.Counters | None = None
-        measured_since: float | None = None
-        with course.timed("load"), observed(course, arm, target) as sampler, _engine(course, target) as run:
-            sampler.load_begins(run.pid)
-            for event in run.events(time.monotonic() + load.longest_s + course.engine_grace_s):
-                course.outcome.add(event)
-                match event:
-                    case {"event": "phase", "phase": "warmup"}:
-                        checkpoint.issue_after(warmup_s / 2)
-                    case {"event": "phase", "phase": "measure"}:
-                        measured_since = time.monotonic()
-                        sampler.measure_begins()
-                        try:
-                            before = _read_counters(session, arm, target)
-                        except psycopg.OperationalError as error:
-                            course.lose(error)
-                    case {"event": "tick", "phase": phase} if phase in PHASES:
-                        tps = event["transactions"] / (event.get("seconds") or 1.0)
-                        course.listener(Second(phase, event["second"], tps))
-            status = run.finish()
+class _Measured:
+    """The load of a trial, and what the lab's session counts around it."""
+
+    def __init__(self, course: Course, arm: Arm, target: Target, stack: ExitStack) -> None:
+        self._course, self._arm, self._target, self._stack = course, arm, target, stack
+        self._session: psycopg.Connection[tuple[Any, ...]] | None = None
+        self._others = 0
+        self._before: counters.Counters | None = None
+        self._measured_since: float | None = None
+        self._checkpoint: Checkpoint | None = None
+        self._over = False
+
+    def load(self) -> Generator[EngineRun | None, Event | None, None]:
+        """Make ready, then the load, whose events are sent."""
+        course, arm, target = self._course, self._arm, self._target
+        self._session = self._stack.enter_context(target.connect())
+        self._checkpoint = Checkpoint(target)
+        self._stack.callback(self._checkpoint.close)
+        _make_ready(course, self._session, arm, self._checkpoint)
+        self._others = counters.count_clients(self._session)
+        with observed(course, arm, target) as sampler, _engine(course, target) as run:
+            event = yield run
+            with course.timed("load"):
+                sampler.load_begins(run.pid)
+                while event is not None:
+                    self._hear(event, sampler)
+                    event = yield None
+                status = run.finish()
             course.machines = run.machines(course.outcome.done)
             _check_script(course, run)
             course.reason = run.trouble or course.outcome.failure(status, run.last_words())
+        self._over = True
+
+    def _hear(self, event: Event, sampler: Watching) -> None:
+        course = self._course
+        course.outcome.add(event)
+        match event:
+            case {"event": "phase", "phase": "warmup"} if self._checkpoint is not None:
+                self._checkpoint.issue_after(course.turn.wall_s(course.load.phases_s[0]) / 2)
+            case {"event": "phase", "phase": "measure"}:
+                self._measured_since = time.monotonic()
+                sampler.measure_begins()
+                try:
+                    self._before = self._counters()
+                except psycopg.OperationalError as error:
+                    course.lose(error)
+            case {"event": "tick", "phase": phase} if phase in PHASES:
+                course.listener(Second(course.planned.arm, phase, event["second"], course.outcome.tps_of(event)))
+
+    def collect(self) -> None:
+        """What has changed over the measured part, of a load that came to its end."""
+        course, checkpoint, session = self._course, self._checkpoint, self._session
+        if not self._over or checkpoint is None or session is None:
+            return
         with course.timed("collect"):
             checkpoint.close()
             course.checkpoint_s = checkpoint.duration_s
-            course.note(checkpoint.note(measured_since))
+            course.note(checkpoint.note(self._measured_since))
             course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
             try:
-                counters.wait_for_clients_to_leave(session, others)
-                if before is not None:
-                    course.deltas |= counters.deltas(before, _read_counters(session, arm, target))
+                counters.wait_for_clients_to_leave(session, self._others)
+                if self._before is not None:
+                    course.deltas |= counters.deltas(self._before, self._counters())
                 course.relations = counters.read_relations(session, course.data.relations)
             except psycopg.OperationalError as error:
                 course.lose(error)
         _settle_loss(course)
+
+    def _counters(self) -> counters.Counters:
+        arm, session = self._arm, self._session
+        if session is None:
+            return {}
+        network = not self._target.host.startswith(("/", "@"))
+        host = read_host(arm.machine, arm.data_directory, session, network=network, alone=self._course.turn.of == 1)
+        return counters.read_counters(session) | host
 
 
 def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint) -> None:
@@ -177,11 +189,6 @@ def _settle_loss(course: Course) -> None:
         course.note(f"the lab's own session was lost with the server, and with it the server's counters: {course.lost}")
 
 
-def _read_counters(session: psycopg.Connection[tuple[Any, ...]], arm: Arm, target: Target) -> counters.Counters:
-    by_network = not target.host.startswith(("/", "@"))
-    return counters.read_counters(session) | read_host(arm.machine, arm.data_directory, session, network=by_network)
-
-
 def _check_script(course: Course, run: EngineRun) -> None:
     """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct."""
     if course.script is None or course.outcome.begun:
@@ -195,12 +202,13 @@ def _check_script(course: Course, run: EngineRun) -> None:
 def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
     order = LoadOrder(
         front_end(course.point),
-        partial(engine_options, course.load, course.point, course.planned.seed, course.script),
+        partial(engine_options, course.load, course.point, course.planned.seed, course.script, turn=course.turn),
         target,
         course.directory / "engine.jsonl",
         most_parts(course.point),
         course.script,
         course.load.cpus,
+        course.inbox,
     )
     with course.maker.started(order) as run:
         if run.pid is not None:
@@ -209,7 +217,8 @@ def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
     leftovers.forget(course.directory)
 
 
-def _record(course: Course, started: str, host_seen: dict[str, dict[str, int]]) -> Trial:
+def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
+    """The trial as it is stored; `host_seen` are the arm's counters of its host."""
     planned, outcome = course.planned, course.outcome
     panic = server_log.panic(course.server_said)
     if course.reason is not None and panic is not None:
@@ -223,9 +232,12 @@ def _record(course: Course, started: str, host_seen: dict[str, dict[str, int]]) 
         place=planned.place,
         status="completed" if course.reason is None else "failed",
         reason=course.reason,
-        started=started,
-        ended=_now(),
-        phases_s={phase: round(seconds, 4) for phase, seconds in course.timings.items()},
+        started=course.started,
+        ended=now(),
+        phases_s={
+            phase: round(seconds / (course.turn.of if phase == "load" else 1), 4)
+            for phase, seconds in course.timings.items()
+        },
         checkpoint_s=course.checkpoint_s,
         warmup=outcome.warmup,
         measured=outcome.measured,
@@ -246,9 +258,13 @@ def _record(course: Course, started: str, host_seen: dict[str, dict[str, int]]) 
     )
 
 
-def _write_measurements(directory: Path, outcome: Outcome, observation: Observation | None) -> None:
+def write_measurements(course: Course) -> None:
+    """Write the tables of the trial into its directory. Raises StoreError."""
+    directory, outcome, observation = course.directory, course.outcome, course.observation
     try:
         outcome.timeline().write_parquet(directory / "timeline.parquet")
+        if outcome.slice_s is not None:
+            outcome.slices().write_parquet(directory / "slices.parquet")
         if observation is not None:
             observation.waits.write_parquet(directory / "waits.parquet")
             observation.observed.write_parquet(directory / "observed.parquet")
@@ -258,5 +274,6 @@ def _write_measurements(directory: Path, outcome: Outcome, observation: Observat
         raise cannot_write(directory, error) from error
 
 
-def _now() -> str:
+def now() -> str:
+    """UTC, ISO 8601, milliseconds."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")

@@ -26,6 +26,8 @@ PROTOCOL = 1
 """Version of the event protocol that this lab reads."""
 
 Event = dict[str, Any]
+Inbox = queue.SimpleQueue[tuple["EngineRun", str | None]]
+"""Lines of engines as they arrive, each with its engine; None: the end of its output."""
 
 _NAME = "pgtrial-engine"
 TAIL_LINES = 40
@@ -122,16 +124,17 @@ class EngineRun:
         env: Mapping[str, str],
         *,
         events_file: Path | None = None,
+        inbox: Inbox | None = None,
         fed: bool = False,
     ):
-        """`command` is what comes after the engine's path; `events_file` receives a copy of every event; `fed`: it has
-        standard input to write to."""
+        """`command` is what comes after the engine's path; `events_file` receives a copy of every event; engines whose
+        events are read together share an `inbox`; `fed`: it has standard input to write to."""
         self._command = command
         self._env = env
         self._events_file = events_file
         self._input = subprocess.PIPE if fed else subprocess.DEVNULL
         self._tail: collections.deque[str] = collections.deque(maxlen=TAIL_LINES)
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
+        self.inbox: Inbox = inbox or queue.SimpleQueue()
         self._readers: list[threading.Thread] = []
         self._process: subprocess.Popen[str] | None = None
         self._copy_error: OSError | None = None
@@ -192,36 +195,27 @@ class EngineRun:
                 stream.close()
 
     def events(self, deadline: float) -> Iterator[Event]:
-        """The events up to the end of the output.
+        """The events up to the end of the output; as events_of, but for its TrialError, which is raised."""
+        for _, event in events_of([self], deadline):
+            if isinstance(event, TrialError):
+                raise event
+            if event is not None:
+                yield event
 
-        `deadline` is a time of time.monotonic(); an engine still running then is asked to stop, which makes it report
-        what it measured, and killed if it does not. Raises TrialError for both, for a line that is not an event,
-        StudyError for an engine of another protocol, StoreError when the copy fails.
-        """
-        overdue = False
-        while True:
-            try:
-                line = self._lines.get(timeout=max(0.0, deadline - time.monotonic()))
-            except queue.Empty:
-                if overdue:
-                    self._running().kill()
-                    raise TrialError("the engine did not finish in time and was killed") from None
-                overdue, deadline = True, time.monotonic() + _STOP_GRACE_S
-                self.interrupt()
-                continue
-            if line is None:
-                if self._copy_error is not None and self._events_file is not None:
-                    raise cannot_write(self._events_file, self._copy_error)
-                if overdue:
-                    raise TrialError("the engine did not finish in time and was stopped")
-                return
-            yield _parse(line)
+    def check_copy(self) -> None:
+        """Raise StoreError if the copy of the events could not be written."""
+        if self._copy_error is not None and self._events_file is not None:
+            raise cannot_write(self._events_file, self._copy_error)
 
     def interrupt(self) -> None:
         """Ask the engine to stop; it still reports what it measured."""
         process = self._running()
         if process.poll() is None:
             process.send_signal(signal.SIGINT)
+
+    def kill(self) -> None:
+        """End the process by force."""
+        self._running().kill()
 
     def finish(self) -> int:
         """Wait for the end of the process; the exit status, negative for a signal."""
@@ -264,11 +258,11 @@ class EngineRun:
                 for line in stream:
                     if copy is not None:
                         copy.write(line)
-                    self._lines.put(line)
+                    self.inbox.put((self, line))
         except OSError as error:
             self._copy_error = error
         finally:
-            self._lines.put(None)
+            self.inbox.put((self, None))
 
     def _read_messages(self, stream: IO[str]) -> None:
         self._tail.extend(lines_of(stream))
@@ -284,9 +278,54 @@ class LoadRun(EngineRun):
         *,
         front_end: FrontEnd = "pgbench",
         events_file: Path | None = None,
+        inbox: Inbox | None = None,
     ):
         """`options` are the front end's, as a person would write them; `events_file` receives a copy of every event."""
-        super().__init__(load_command(front_end, options, env), environment(env), events_file=events_file)
+        command = load_command(front_end, options, env)
+        fed = AT_A_WORD in options
+        super().__init__(command, environment(env), events_file=events_file, inbox=inbox, fed=fed)
+
+
+AT_A_WORD = "--start-at=-"
+"""The option by which an engine writes `ready` and waits for the instant of its start."""
+
+
+def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[EngineRun, Event | TrialError | None]]:
+    """The events of engines that share an inbox, as they arrive; None for the end of an engine's output.
+
+    `deadline` is a time of time.monotonic(); engines still running then are asked to stop, which makes them report what
+    they measured, and killed if they do not. The TrialError for that, or for a line that is not an event, comes in
+    place of an event. Raises StudyError for an engine of another protocol, StoreError when a copy fails.
+    """
+    running, overdue = list(runs), False
+    while running:
+        try:
+            run, line = running[0].inbox.get(timeout=max(0.0, deadline - time.monotonic()))
+        except queue.Empty:
+            for late in running:
+                if overdue:
+                    late.kill()
+                    yield late, TrialError("the engine did not finish in time and was killed")
+                else:
+                    late.interrupt()
+            if overdue:
+                return
+            overdue, deadline = True, time.monotonic() + _STOP_GRACE_S
+            continue
+        if run not in running:  # what it wrote after it was given up
+            continue
+        if line is None:
+            run.check_copy()
+            running.remove(run)
+            yield run, TrialError("the engine did not finish in time and was stopped") if overdue else None
+            continue
+        try:
+            event = _parse(line)
+        except TrialError as error:
+            running.remove(run)
+            yield run, error
+        else:
+            yield run, event
 
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:

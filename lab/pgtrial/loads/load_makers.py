@@ -11,7 +11,7 @@ from typing import Protocol
 
 from pgtrial.loads.data.sysbench_tables import lua_environment
 from pgtrial.loads.data_makers import DataMaker, EngineHere, OnLine
-from pgtrial.loads.engine import EngineRun, FrontEnd, LoadRun
+from pgtrial.loads.engine import EngineRun, FrontEnd, Inbox, LoadRun
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import parse_cpus, running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL
@@ -43,6 +43,8 @@ class LoadOrder:
     """A workload of the study's own; what it requires lies beside it."""
     cpus: str | None = None
     """CPUs that an engine may run on; None: all."""
+    inbox: Inbox | None = None
+    """Where its events arrive, together with those of loads that run at the same time."""
 
     @property
     def variables(self) -> dict[str, str]:
@@ -97,7 +99,13 @@ class OneEngine(EngineHere):
     @contextmanager
     def started(self, order: LoadOrder) -> Iterator[EngineRun]:
         """Run the engine."""
-        load = LoadRun(order.variables, order.options(Each()), front_end=order.front_end, events_file=order.events_file)
+        load = LoadRun(
+            order.variables,
+            order.options(Each()),
+            front_end=order.front_end,
+            events_file=order.events_file,
+            inbox=order.inbox,
+        )
         with ExitStack() as stack:
             with running_on(order.cpus):
                 run = stack.enter_context(load)

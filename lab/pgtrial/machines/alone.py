@@ -22,6 +22,10 @@ _PATIENCE_S = 600.0
 _LOOK_S = 0.1
 
 
+_held: list[int] = []
+"""The locks that this process holds: arms whose servers are up at the same time each ask for one."""
+
+
 @contextmanager
 def alone_changing(machine: Machine) -> Iterator[None]:
     """Wait for other labs of this machine, and keep them waiting inside; other machines are not looked after.
@@ -34,14 +38,18 @@ def alone_changing(machine: Machine) -> Iterator[None]:
     lock = os.open(_LOCK, os.O_RDONLY)
     try:
         deadline = time.monotonic() + _PATIENCE_S
-        while not _taken(lock):
+        while not (_held or _taken(lock)):
             if time.monotonic() > deadline:
                 raise ArmError(
                     "another pgtrial has been changing this machine's kernel parameters or huge pages for "
                     f"{_PATIENCE_S / 60:.0f} minutes; wait until its trial has ended"
                 )
             time.sleep(_LOOK_S)
-        yield
+        _held.append(lock)
+        try:
+            yield
+        finally:
+            _held.remove(lock)
     finally:
         os.close(lock)
 

@@ -34,6 +34,8 @@ class Needs:
     """All that is to be loaded: pgbench's tables by their scale, then what workloads bring with them."""
     patience_s: float = 0.0
     """How long a given server that does not answer is waited for."""
+    at_once: int = 1
+    """How many servers are up at the same time."""
 
     @classmethod
     def of(cls, spec: StudySpec) -> Needs:

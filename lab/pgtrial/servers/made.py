@@ -86,7 +86,8 @@ class MadeArm:
         """
         with self._refusing():
             templates = self._site.room.templates
-            self._check_space(needs.largest, sum(templates.find(self._key(tables)) is None for tables in needs.data))
+            missing = sum(templates.find(self._key(tables)) is None for tables in needs.data)
+            self._check_space(needs.largest, missing, needs.at_once)
             self._check_host()
             with tempfile.TemporaryDirectory() as logs, self._place("check", None) as directories:
                 self._copy(NO_TABLES, directories)
@@ -239,9 +240,11 @@ class MadeArm:
         except psycopg.OperationalError as error:
             raise TrialError(f"the server did not answer: {' '.join(str(error).split())}") from None
 
-    def _check_space(self, data: Data, templates: int = 1) -> None:
+    def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
         room = self._site.room
-        check_free(room.machine.free_bytes(room.root), room.label, room.larger, data, templates=templates)
+        check_free(
+            room.machine.free_bytes(room.root), room.label, room.larger, data, templates=templates, copies=copies
+        )
 
     def _data(self, tables: Data, place: int | None, stack: ExitStack) -> Path:
         """The data of a trial: a fresh copy that `stack` removes, or one that is kept."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import contextlib
 import io
+import itertools
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -46,6 +47,8 @@ from pgtrial.store.tables import (
 from pgtrial.store.voids import set_aside, unfinished_void
 
 _PROVIDER = "provider.parquet"
+_RECORD = "trial.json"
+"""Written last: a directory with it has all that a trial needs."""
 
 
 class StudyDirectory:
@@ -176,15 +179,57 @@ class StudyDirectory:
         return temporary
 
     def write_trial(self, trial: Trial) -> Path:
-        """Complete the trial begun with `begin_trial`: all its files reach the disk, then it gets its name."""
-        final = self.trial_path(trial)
-        temporary = _hidden(final)
-        write_atomically(temporary / "trial.json", trial.model_dump_json(indent=1))
-        with writing(final):
-            sync_tree(temporary)
-            temporary.rename(final)
-            sync_directory(final.parent)
-        return final
+        """Complete the trial begun with `begin_trial`; returns its directory."""
+        self.write_trials([trial])
+        return self.trial_path(trial)
+
+    def write_trials(self, trials: Sequence[Trial]) -> None:
+        """Complete trials that belong together: all their files reach the disk, then they get their names.
+
+        `finish_trials` does the second half after a crash.
+        """
+        for trial in trials:
+            temporary = _hidden(self.trial_path(trial))
+            with writing(temporary):
+                sync_tree(temporary)
+            write_atomically(temporary / _RECORD, trial.model_dump_json(indent=1))
+        self._name([self.trial_path(trial) for trial in trials])
+
+    def finish_trials(self) -> None:
+        """Give trials their names that were all written when the lab was killed. Raises StoreError."""
+        for together in self._groups():
+            paths = [self.trial_path(planned) for planned in together]
+            written = [path for path in paths if (_hidden(path) / _RECORD).exists()]
+            if written and all(path in written or path.exists() for path in paths):
+                self._name(written)
+
+    def together(self, planned: PlannedTrial) -> list[PlannedTrial]:
+        """The trials that run at the same time as a planned one, with it. Raises StoreError if only some are stored."""
+        if self.plan.interleaving is None:
+            return [planned]
+        cell = (planned.block, planned.load_point)
+        group = [each for each in self.plan.trials if (each.block, each.load_point) == cell]
+        for each in group:
+            if self.trial_path(each).exists():
+                raise StoreError(
+                    f"{self.trial_path(each)} is there without the trials that ran at the same time; move it away and "
+                    "run again"
+                )
+        return group
+
+    def _groups(self) -> Iterator[list[PlannedTrial]]:
+        """The planned trials, those together that run at the same time."""
+        if self.plan.interleaving is None:
+            yield from ([planned] for planned in self.plan.trials)
+            return
+        for _, group in itertools.groupby(self.plan.trials, key=lambda each: (each.block, each.load_point)):
+            yield list(group)
+
+    def _name(self, paths: Sequence[Path]) -> None:
+        for path in paths:
+            with writing(path):
+                _hidden(path).rename(path)
+                sync_directory(path.parent)
 
     def unfinished(self) -> list[Path]:
         """Hidden directories of trials that were interrupted."""
@@ -276,7 +321,7 @@ class StudyDirectory:
         return read_frame(path, schema) if path.exists() else pl.DataFrame(schema=schema)
 
     def _read_trial(self, path: Path) -> Trial:
-        trial = read_record(path / "trial.json", Trial, again(path))
+        trial = read_record(path / _RECORD, Trial, again(path))
         planned = self.plan.trials[trial.index] if 0 <= trial.index < len(self.plan.trials) else None
         if planned is None or path != self.trial_path(trial) or (planned.arm, planned.seed) != (trial.arm, trial.seed):
             raise StoreError(f"{path} is not a trial of this study's plan; move it away and run again")

@@ -9,14 +9,13 @@ import pytest
 
 from pgtrial.conduct.progress import Preparing, ProgressEvent, TrialBegins
 from pgtrial.conduct.run_study import run_study
-from pgtrial.conduct.run_trial import run_trial
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import Workspace, clean, leftovers
 from pgtrial.store.directory import StudyDirectory
-from tests.conduct.small import each_once, measuring, once, small_study
+from tests.conduct.small import each_once, measuring, once, run_one, small_study
 from tests.conftest import require_engine
 from tests.machines.ssh.hosts import TTL, Host
 
@@ -70,7 +69,7 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
         arms = make_arms(study.spec, workspace)
         arms["a"].prepare(PgbenchTables(1), lambda line: None)
 
-        lost = run_trial(study, first, arms[first.arm], once(measuring, crash))
+        lost = run_one(study, first, arms[first.arm], once(measuring, crash))
         assert lost.status == "failed"
         assert lost.reason is not None
         assert f"the server's host was lost in mid-trial: {host.login} cannot be reached by ssh: " in lost.reason
@@ -78,11 +77,11 @@ def test_a_host_lost_in_mid_trial_fails_that_trial_and_comes_back_with_all_chang
         assert lost.measured.transactions > 0
 
         with pytest.raises(ArmError, match=rf"arms\.{second.arm}: {host.login} cannot be reached by ssh"):
-            run_trial(study, second, arms[second.arm], lambda event: None)
+            run_one(study, second, arms[second.arm], lambda event: None)
         assert [trial.index for trial in study.trials()] == [0]
 
         host.boot()
-        again = run_trial(study, second, arms[second.arm], once(measuring, look))
+        again = run_one(study, second, arms[second.arm], once(measuring, look))
         assert (again.status, again.reason) == ("completed", None)
         anew = f"{host.login} was started anew before this trial"
         assert any(anew in note for note in again.notes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
@@ -20,10 +21,14 @@ from pgtrial.machines.windows import AnyMachine, WindowsHost
 class HostSampler:
     """Looks at the host of a server, whatever its operating system.
 
-    `data_directory` is the server's, by default as it names it to the lab's `session`.
+    `data_directory` is the server's, by default as it names it to the lab's `session`. A server that is not `alone`
+    shares what the whole host counts with the others: then its own processes alone are counted.
     """
 
-    def __init__(self, machine: AnyMachine, data_directory: Path | None, session: Session | None = None):
+    def __init__(
+        self, machine: AnyMachine, data_directory: Path | None, session: Session | None = None, *, alone: bool = True
+    ):
+        self._alone = alone
         if data_directory is None and session is not None and machine is not LOCAL:
             data_directory = shown_directory(session)
         process = None if session is None else session.info.backend_pid
@@ -42,7 +47,10 @@ class HostSampler:
         found = self.system.look()
         self._looks_s += found.look_cpu_s
         self._session_s = found.session_cpu_s or self._session_s
-        return found
+        if self._alone:
+            return found
+        own = {source: values for source, values in found.counters.items() if source == "processes"}
+        return replace(found, counters=own, gauges={})
 
     def cpu_taken_s(self) -> float:
         """CPU seconds that the looks so far and, up to the last look, the lab's session took of the host."""
@@ -50,7 +58,12 @@ class HostSampler:
 
 
 def read_host(
-    machine: AnyMachine | None, data_directory: Path | None, session: Session | None = None, *, network: bool = False
+    machine: AnyMachine | None,
+    data_directory: Path | None,
+    session: Session | None = None,
+    *,
+    network: bool = False,
+    alone: bool = True,
 ) -> Counters:
     """The view `host` in seconds; empty where the host reports nothing.
 
@@ -58,13 +71,17 @@ def read_host(
     for memory), context_switches; server_cpu_s and the traffic of its data's device for a server of the lab's own or
     one that `session` leads to; lab_cpu_s if the lab runs on that host; with `network`, for a load that goes over one,
     the bytes of all interfaces. If the server's host cannot be looked into (`machine` is None), the lab's host counts.
+    Of a server that is not `alone` there: elapsed_s and server_cpu_s.
     """
-    sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None)
+    sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None, alone=alone)
     try:
         found = sampler.look()
     except HostTrouble:  # the trial goes on without the numbers
         return {}
     counters = found.counters
+    if not alone:
+        processes = counters.get("processes")
+        return {"host": {"elapsed_s": time.monotonic(), **processes}} if processes and machine is not None else {}
     cpu = whole_cpu(counters.get("cpu", {}))
     if not cpu:
         return {}

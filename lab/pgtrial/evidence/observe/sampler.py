@@ -69,10 +69,19 @@ class _Look:
 class Sampler:
     """A context manager around the load; it connects before that, since connecting changes the environment a moment.
 
-    `machine` is the server's host, where it can be looked into, and `data_directory` the server's, if the lab made it.
+    `machine` is the server's host, where it can be looked into, and `data_directory` the server's, if the lab made it;
+    `alone`: no other server of the study is loaded at the same time.
     """
 
-    def __init__(self, connect: Callable[[], Session], machine: AnyMachine | None, data_directory: Path | None):
+    def __init__(
+        self,
+        connect: Callable[[], Session],
+        machine: AnyMachine | None,
+        data_directory: Path | None,
+        *,
+        alone: bool = True,
+    ):
+        self._alone = alone
         self._connect = connect
         self._machine = machine
         self._data_directory = data_directory
@@ -137,7 +146,7 @@ class Sampler:
                 session.prepare_threshold = 0
                 session.execute(_STATEMENT_TIMEOUT)
                 if self._machine is not None:
-                    self._host = HostSampler(self._machine, self._data_directory, session)
+                    self._host = HostSampler(self._machine, self._data_directory, session, alone=self._alone)
                 self._watch(session)
         except Exception as error:  # noqa: BLE001  (a trial does not fail because it was watched)
             self._end(error)

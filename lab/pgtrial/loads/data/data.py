@@ -109,17 +109,20 @@ def wal_mb(data: Data) -> int:
     return min(LOADING_WAL_MB, max(64, data.mb))
 
 
-def check_free(free_bytes: int, where: str, cure: str, data: Data, *, templates: int = 1) -> None:
-    """Raise StudyError if the data does not fit so many bytes, with the figures; `templates` still have to be loaded.
+def check_free(free_bytes: int, where: str, cure: str, data: Data, *, templates: int = 1, copies: int = 1) -> None:
+    """Raise StudyError if the data does not fit so many bytes, with the figures.
+
+    `templates` still have to be loaded, and so many `copies` are there at once.
 
     `cure` is what to do beside a lower scale and a tidier disk.
     """
     once = CLUSTER_MB + data.mb + prefilled_wal_mb(data)
-    needed = needed_mb(data) + (templates - 1) * once
+    needed = needed_mb(data) + (templates + copies - 2) * once
     free = free_bytes / 1e6
+    copied = "one copy" if copies == 1 else f"{copies} copies"
     if needed > free:
         raise StudyError(
             f"{data.label} does not fit the disk: it needs about {needed:,} MB in {where} "
-            f"({data.mb:,} MB of tables, for the template, one copy and WAL) and {free:,.0f} MB are "
+            f"({data.mb:,} MB of tables, for the template, {copied} and WAL) and {free:,.0f} MB are "
             f"free; lower the scale, free some space, or {cure}"
         )

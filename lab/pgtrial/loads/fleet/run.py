@@ -54,7 +54,7 @@ class FleetRun(EngineRun):
         round_trips_us: Sequence[float | None],
     ):
         merge = ["merge", f"--machines={','.join(member.name for member in members)}"]
-        super().__init__(merge, environment({}), events_file=order.events_file, fed=True)
+        super().__init__(merge, environment({}), events_file=order.events_file, inbox=order.inbox, fed=True)
         self._folder = order.script.parent if order.script else None
         options = order.options(_each(members))
         command = load_command(order.front_end, options, order.variables)

@@ -17,13 +17,31 @@ from pydantic import (
 
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
-from pgtrial.model.units import Seconds, ServerLoss, as_list
+from pgtrial.model.units import Seconds, ServerLoss, as_list, parse_duration
 
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 """A scale factor or a number of clients."""
 
 Rate = Annotated[float, Field(gt=0, le=1_000_000_000)]
 """Transactions per second."""
+
+SHORTEST_SLICE_S = 0.01
+"""The engine's shortest slice."""
+
+
+def _interleave(value: Any) -> Any:
+    if value in ("auto", "off"):
+        return value
+    try:
+        seconds = parse_duration(value)
+    except ValueError:
+        raise ValueError(f'{value!r} is neither "auto" nor "off" nor the length of a slice, such as "250ms"') from None
+    if seconds < SHORTEST_SLICE_S:
+        raise ValueError(f"a slice of {seconds * 1000:g}ms is too short; write {SHORTEST_SLICE_S * 1000:g}ms or more")
+    return seconds
+
+
+Interleave = Annotated[Literal["auto", "off"] | float, BeforeValidator(_interleave)]
 
 Protocol = Literal["simple", "extended", "prepared"]
 
@@ -120,6 +138,18 @@ class LoadSection(Section):
         description="What becomes of a trial whose server goes: `fail`, or `wait 60s`: clients that lose their "
         "connection try for so long to get another one, errors of statements fail their transaction alone, and the "
         "time without service counts. Not for tests of sysbench. [What is kept](method.md#when-the-server-goes).",
+    )
+
+    interleave: Interleave = Field(
+        "auto",
+        description="Whether the trials of a load point run at the same time, in turns: all servers are up, and the "
+        "load alternates between them in short slices, in random order. Times of warm-up and measured part are those "
+        'of each arm. `auto`: wherever the arms can be up side by side; `off`; or the length of a slice, `"250ms"`. '
+        "[Why](method.md#slices).",
+    )
+    share_server: bool = Field(
+        True,
+        description="Whether interleaved arms that differ only in what a session may set are sessions of one server.",
     )
 
     @field_validator("workload")

@@ -29,6 +29,7 @@ NOT_FOR_TASKS = {
     "foreign_keys": "its table is as published",
     "max_tries": "a task that fails has failed",
     "latency_limit": "a task that fails has failed",
+    "interleave": "its tasks arrive when they do",
     "on_server_loss": "tasks wait for connections as long as tasks.pool_timeout, whatever became of the server",
 }
 """Keys of `[load]` that say nothing of tasks, each with the reason."""

@@ -1,0 +1,153 @@
+"""The trials that run at the same time: one by itself, or those of all arms at a load point, whose loads alternate.
+
+The servers are started one after the other in the order that was drawn, and stopped in the opposite order. All trials
+are stored together: what alternated is compared with each other, and no block has half of it.
+"""
+
+from __future__ import annotations
+
+import queue
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+
+from pgtrial.conduct.course import Course
+from pgtrial.conduct.engine_options import ALONE, Turn
+from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of, write_measurements
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.engine import EngineRun, Event, Inbox, events_of
+from pgtrial.loads.load_makers import LoadMaker, OneEngine
+from pgtrial.machines.machine import HostTrouble
+from pgtrial.model.errors import ArmError, TrialError
+from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.servers.arm import Arm
+from pgtrial.store.directory import StudyDirectory
+
+ENGINE_GRACE_S = 60.0
+"""How much longer than warm-up and measured part engines may take, for connecting and for their last transactions."""
+
+_NOTICE_S = 0.2
+"""From the moment at which all engines are connected to the instant at which they begin."""
+
+
+def run_trials(
+    study: StudyDirectory,
+    planned: Sequence[PlannedTrial],
+    arms: Mapping[str, Arm],
+    listener: Listener,
+    *,
+    while_served: WhileServed | None = None,
+    engine_grace_s: float = ENGINE_GRACE_S,
+    maker: LoadMaker | None = None,
+) -> list[Trial]:
+    """Run and store planned trials of one load point; `maker` makes their loads, default: one engine each, here.
+
+    `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
+    ArmError, StudyError and StoreError for what must stop the study; once the loads have ended they are stored first.
+    """
+    maker = maker or OneEngine()
+    notes = maker.ready(lambda text: listener(Preparing(text)))
+    inbox: Inbox = queue.SimpleQueue()
+    turns = _turns(study.plan, len(planned))
+    with ExitStack() as stack:
+        under_way = []
+        for each, turn in zip(planned, turns, strict=True):
+            point = study.plan.load_points[each.load_point]
+            course = Course(
+                study.spec.load,
+                each,
+                point,
+                data_of(study.spec, point),
+                study.script(point.workload),
+                study.begin_trial(each),
+                listener,
+                maker,
+                started=now(),
+                turn=turn,
+                inbox=inbox,
+                notes=list(notes),
+            )
+            trial = _UnderWay(course, arms[each.arm], while_served)
+            stack.enter_context(trial.ended_with_the_others())
+            trial.step()
+            under_way.append(trial)
+        longest_s = turns[0].wall_s(study.spec.load.longest_s)
+        deadline = time.monotonic() + longest_s + engine_grace_s
+        _hear_loads(under_way, deadline, at_a_word=study.plan.interleaving is not None)
+        for trial in [*under_way, *reversed(under_way)]:
+            trial.step()
+    trials = [trial.recorded() for trial in under_way]
+    study.write_trials(trials)
+    for trial in under_way:
+        if trial.must_stop is not None:
+            raise trial.must_stop
+    return trials
+
+
+def _turns(plan: Plan, number: int) -> list[Turn]:
+    if plan.interleaving is None:
+        return [ALONE] * number
+    return [Turn(each + 1, number, plan.interleaving.slice_s) for each in range(number)]
+
+
+class _UnderWay:
+    """A trial that is under way."""
+
+    def __init__(self, course: Course, arm: Arm, while_served: WhileServed | None) -> None:
+        self.run: EngineRun | None = None
+        """Its engine, as long as it is to be heard."""
+        self.must_stop: ArmError | HostTrouble | None = None
+        self._course, self._arm = course, arm
+        self._steps: Steps = steps_of(course, arm, while_served)
+        self._ended = False
+
+    def step(self, event: Event | TrialError | None = None) -> None:
+        """Go on to where the trial waits next, with an event of its engine or with what went wrong with that."""
+        if self._ended:
+            return
+        try:
+            if isinstance(event, TrialError):
+                self.run = None
+                self._steps.throw(event)
+            else:
+                self.run = self._steps.send(event) or (self.run if event is not None else None)
+        except StopIteration as end:
+            self.run, self.must_stop, self._ended = None, end.value, True
+
+    def recorded(self) -> Trial:
+        """The trial, with its tables written. Raises StoreError."""
+        self._course.notes += self._arm.notes
+        write_measurements(self._course)
+        return record(self._course, self._arm.host_seen)
+
+    @contextmanager
+    def ended_with_the_others(self) -> Iterator[None]:
+        """What stops the study ends this trial as well, in its own way."""
+        try:
+            yield
+        except BaseException as error:
+            if not self._ended:
+                with suppress(StopIteration, type(error)):
+                    self._steps.throw(error)
+            raise
+        finally:
+            self._steps.close()
+
+
+def _hear_loads(trials: Sequence[_UnderWay], deadline: float, *, at_a_word: bool) -> None:
+    """Pass on the events of all loads until they are over; engines that wait for the word begin at one instant."""
+    by_run = {trial.run: trial for trial in trials if trial.run is not None}
+    waiting = set(by_run) if at_a_word else set()
+    for run, event in events_of(list(by_run), deadline):
+        by_run[run].step(event)
+        if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
+            waiting.remove(run)
+            if not waiting:
+                _begin([trial.run for trial in trials if trial.run is not None])
+
+
+def _begin(runs: Sequence[EngineRun]) -> None:
+    start = f"{time.time() + _NOTICE_S:.6f}\n"
+    for run in runs:
+        run.feed(start)

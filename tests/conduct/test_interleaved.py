@@ -1,0 +1,198 @@
+"""Trials of a load point that run at the same time, in slices of time: on real servers, and through crashes."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from contextlib import suppress
+from typing import Any
+
+import psutil
+import pytest
+
+from pgtrial.conduct.interleaving import why_not
+from pgtrial.conduct.leftovers import discard_unfinished
+from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.run_study import run_study
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.study import Interleaving
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+from tests.conduct.small import each_once, measuring, once, small_study
+from tests.conftest import require_engine
+
+IN_TURNS = {"interleave": "auto", "duration": "2s"}
+
+
+@pytest.fixture(autouse=True)
+def _engine():
+    require_engine()
+
+
+def windows(study, block=0):
+    """The planned slices of a block's trials, in the order of time, each with its arm."""
+    found = []
+    for trial in study.trials():
+        if trial.block == block:
+            rows = study.slices(trial).iter_rows(named=True)
+            found += [(row["planned_begin_s"], row["planned_end_s"], trial.arm) for row in rows]
+    return sorted(found)
+
+
+def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tmp_path):
+    arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "same": {}}
+    study = small_study(tmp_path / "s", blocks=2, load=IN_TURNS, arms=arms)
+    assert study.plan.interleaving == Interleaving(slice_s=0.25)
+    run_study(study, lambda event: None)
+    assert each_once(study)
+    for block in range(2):
+        slices = windows(study, block)
+        assert [begin for begin, _, _ in slices] == pytest.approx([0.25 * number for number in range(len(slices))])
+        assert [end for _, end, _ in slices] == pytest.approx([0.25 * (number + 1) for number in range(len(slices))])
+        rounds = [{arm for _, _, arm in slices[at : at + 3]} for at in range(0, len(slices), 3)]
+        assert all(arms == {"base", "no jit", "same"} for arms in rounds)
+    for trial in study.trials():
+        assert (trial.status, trial.reason) == ("completed", None)
+        assert trial.measured.duration_s == pytest.approx(2, rel=0.2)
+        assert trial.measured.tps == pytest.approx(trial.measured.transactions / trial.measured.duration_s)
+        measured = study.slices(trial).filter(phase="measure")
+        assert len(measured) == 8
+        assert measured["transactions"].sum() == trial.measured.transactions
+        assert list(study.timeline(trial)["second"]) == [0, 1]
+        assert trial.phases_s["load"] == pytest.approx((2 + 0.5), rel=0.3)
+        # what both servers' host counts is none of one arm's
+        assert set(trial.server_deltas["host"]) == {"elapsed_s", "server_cpu_s"}
+
+
+def test_tests_of_sysbench_alternate_too(tmp_path):
+    load = {"workload": "oltp_point_select", "warmup": "1s", "duration": "1s", "interleave": "100ms"}
+    load["sysbench"] = {"tables": 1, "table_size": 1000}
+    arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}}
+    spec = build_study(
+        {"load": {"clients": 2, **load}, "arms": arms, "verdict": {"blocks": 1, "canary": False}}, "test", tmp_path
+    )
+    study = StudyDirectory.create(tmp_path / "s", spec, make_plan(spec, 1, "2026-11-22T21:00:00+00:00"))
+    run_study(study, lambda event: None)
+    assert [trial.status for trial in study.trials()] == ["completed"] * 2
+    assert len(windows(study)) == 40
+
+
+def test_a_killed_engine_or_server_fails_its_own_trial_alone(tmp_path, state_root):
+    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
+
+    def kill_an_engine():
+        note = next(study.path.glob("trials/.*/engine.pid"))
+        psutil.Process(json.loads(note.read_text())["pid"]).kill()
+
+    run_study(study, once(measuring, kill_an_engine))
+    assert each_once(study)
+    assert sorted(trial.status for trial in study.trials() if trial.block == 0) == ["completed", "failed"]
+    assert [trial.status for trial in study.trials() if trial.block == 1] == ["completed"] * 2
+
+
+def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp_path, state_root):
+    (tmp_path / "turns.toml").write_text("""
+[study]
+name = "turns"
+[load]
+workload = "simple-update"
+scale = 1
+clients = 2
+warmup = "500ms"
+duration = "2s"
+[server]
+settings = { fsync = "off" }
+[arms.base]
+[arms."no jit"]
+settings = { jit = "off" }
+[verdict]
+blocks = 2
+canary = false
+""")
+    command = [sys.executable, "-c", "from pgtrial.cli import main; main()", "run", "turns.toml"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as lab:
+        engines: list[psutil.Process] = []
+        deadline = time.monotonic() + 400
+        # in the second block, while both engines run
+        while len(engines) < 2 or not list(tmp_path.glob("results/*/trials/0000*")):
+            assert lab.poll() is None
+            assert time.monotonic() < deadline
+            engines = []
+            for note in tmp_path.glob("results/*/trials/.000[23]*/engine.pid"):
+                with suppress(psutil.NoSuchProcess, FileNotFoundError, json.JSONDecodeError):
+                    engines.append(psutil.Process(json.loads(note.read_text())["pid"]))
+            time.sleep(0.02)
+        lab.send_signal(signal.SIGKILL)
+    stored = {path: path.read_bytes() for path in tmp_path.glob("results/*/trials/[0-9]*/trial.json")}
+    assert len(stored) == 2
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=os.environ)
+    (results,) = (tmp_path / "results").iterdir()
+    study = StudyDirectory.open(results)
+    assert each_once(study)
+    assert {path: path.read_bytes() for path in stored} == stored
+    assert not any(engine.is_running() for engine in engines)
+    assert not list((state_root / "runs").glob("*/*/postmaster.pid"))
+
+
+def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(tmp_path):
+    study = small_study(tmp_path / "s", blocks=1, load=IN_TURNS)
+    run_study(study, lambda event: None)
+    first, second = study.trials()
+    for renamed in ([second], [first, second]):
+        for trial in renamed:
+            path = study.trial_path(trial)
+            path.rename(path.with_name(f".{path.name}.tmp"))
+        assert discard_unfinished(study) == 0
+        assert study.trials() == [first, second]
+
+
+def test_half_of_trials_that_ran_together_is_refused(tmp_path):
+    study = small_study(tmp_path / "s", blocks=1, load=IN_TURNS)
+    run_study(study, lambda event: None)
+    shutil.rmtree(study.trial_path(study.trials()[1]))
+    with pytest.raises(StoreError, match=r"is there without the trials that ran at the same time; move it away"):
+        run_study(study, lambda event: None)
+
+
+OBSTACLES: list[tuple[dict[str, Any], str]] = [
+    ({"load": {"rate": 100}}, "at a rate"),
+    ({"load": {"on_server_loss": "wait 60s"}}, "server that is lost"),
+    ({"arms": {"a": {"thp": "never"}, "b": {}}}, "the arm a asks for a state of the whole machine"),
+    ({"arms": {"a": {"storage": {"fs": "ext4", "size": "1GB"}}, "b": {}}}, "the arm a has volumes"),
+    ({"arms": {name: {"connect": "tcp", "settings": {"port": "5544"}} for name in "ab"}}, "arms a and b listen on one"),
+    ({"arms": {name: {"settings": {"shared_buffers": "4TB"}} for name in "ab"}}, "shared_buffers of all arms are"),
+    ({"arms": {name: {"dsn": "host=db port=5433"} for name in "ab"}}, "arms a and b are one given server, db:5433"),
+]
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(("sections", "why"), OBSTACLES)
+def test_arms_that_cannot_be_up_side_by_side_run_one_after_the_other_or_are_refused(tmp_path, sections, why):
+    def study(**load: str):
+        arms = sections.get("arms", {"a": {}, "b": {}})
+        return build_study({"load": {**sections.get("load", {}), **load}, "arms": arms}, "test", tmp_path)
+
+    assert why in (why_not(study()) or "")
+    assert make_plan(study(), 1, "").interleaving is None
+    with pytest.raises(StudyError, match=f'interleave: .*{why}.*; leave it out, or write "off"'):
+        make_plan(study(interleave="250ms"), 1, "")
+
+
+@pytest.mark.unit
+@pytest.mark.parametrize(
+    ("interleave", "complaint"),
+    [
+        ("often", 'neither "auto" nor "off" nor the length of a slice'),
+        ("1ms", "a slice of 1ms is too short; write 10ms or more"),
+        ("350ms", r'not a whole number of slices of 350ms; write for example "333.333ms"'),
+    ],
+)
+def test_slices_that_are_none_are_refused(tmp_path, interleave, complaint):
+    load = {"duration": "2s", "interleave": interleave}
+    with pytest.raises(StudyError, match=complaint):
+        make_plan(build_study({"load": load, "arms": {"a": {}, "b": {}}}, "test", tmp_path), 1, "")
