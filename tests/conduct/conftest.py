@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
 from pgtrial.evidence.collect import flush
@@ -29,3 +30,16 @@ def flushes_measured_once() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(flush, "flush_rate", measured)
         yield
+
+
+@pytest.fixture
+def postmasters(state_root: Path) -> Callable[[], list[psutil.Process]]:
+    """The servers that have been started since the test began."""
+    before = set((state_root / "runs").glob("*/*"))
+
+    def find() -> list[psutil.Process]:
+        new = set((state_root / "runs").glob("*/*")) - before
+        files = [path / "postmaster.pid" for path in new if (path / "postmaster.pid").exists()]
+        return [psutil.Process(int(file.read_text().split()[0])) for file in files]
+
+    return find

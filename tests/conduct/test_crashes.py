@@ -71,19 +71,6 @@ def in_turn(*acts):
     return listen
 
 
-@pytest.fixture
-def postmasters(state_root):
-    """The servers that have been started since the test began."""
-    before = set((state_root / "runs").glob("*/*"))
-
-    def find():
-        new = set((state_root / "runs").glob("*/*")) - before
-        files = [path / "postmaster.pid" for path in new if (path / "postmaster.pid").exists()]
-        return [psutil.Process(int(file.read_text().split()[0])) for file in files]
-
-    return find
-
-
 def test_a_killed_engine_server_or_backend_makes_a_failed_trial_and_the_study_completes(tmp_path, postmasters):
     study = small_study(tmp_path / "s", blocks=2, load={"duration": "4s"})
 

@@ -21,12 +21,13 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.study import Interleaving
+from pgtrial.model.study.session_settings import SESSION_SETTINGS
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import each_once, measuring, once, small_study
 from tests.conftest import require_engine
 
-IN_TURNS = {"interleave": "auto", "duration": "2s"}
+IN_TURNS = {"interleave": "auto", "share_server": False, "duration": "2s"}
 
 
 @pytest.fixture(autouse=True)
@@ -71,6 +72,7 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
 
 def test_tests_of_sysbench_alternate_too(tmp_path):
     load = {"workload": "oltp_point_select", "warmup": "1s", "duration": "1s", "interleave": "100ms"}
+    load["share_server"] = False
     load["sysbench"] = {"tables": 1, "table_size": 1000}
     arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}}
     spec = build_study(
@@ -82,7 +84,54 @@ def test_tests_of_sysbench_alternate_too(tmp_path):
     assert len(windows(study)) == 40
 
 
-def test_a_killed_engine_or_server_fails_its_own_trial_alone(tmp_path, state_root):
+def test_arms_that_differ_in_what_a_session_may_set_are_sessions_of_one_server(tmp_path):
+    settings = {"5MB": {"work_mem": "5MB"}, "two words": {"work_mem": "6MB", "DateStyle": "ISO, DMY"}}
+    arms = {name: {"settings": own} for name, own in settings.items()}
+    study = small_study(tmp_path / "s", blocks=2, load={"interleave": "auto"}, arms=arms)
+    assert study.plan.interleaving == Interleaving(slice_s=0.25, shared_server=True)
+    assert study.plan.scope.endswith("all arms as sessions of one server")
+    run_study(study, lambda event: None)
+    assert each_once(study)
+    assert all((trial.status, trial.reason) == ("completed", None) for trial in study.trials())
+    facts = study.facts()
+    assert [facts[arm].facts["settings"]["work_mem"] for arm in arms] == ["5MB", "6MB"]
+    assert facts["two words"].facts["settings"]["DateStyle"] == "ISO, DMY"
+    by_itself, other = study.trials()[:2]
+    assert "start" in by_itself.phases_s
+    assert "start" not in other.phases_s
+    # what one server counts is none of one arm's
+    assert by_itself.server_deltas == other.server_deltas == {}
+    assert "is in the trial that was the first" in study.trial_path(other).joinpath("server.log").read_text()
+
+
+def test_a_given_server_is_compared_with_itself_without_a_change_of_its_settings(start_cluster, tmp_path):
+    cluster = start_cluster()
+    dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
+    arms = {name: {"dsn": dsn, "settings": {"jit": name}} for name in ("on", "off")}
+    study = small_study(tmp_path / "s", blocks=1, load={"interleave": "auto"}, arms=arms, server={"settings": {}})
+    run_study(study, lambda event: None)
+    assert [trial.status for trial in study.trials()] == ["completed"] * 2
+    assert [study.facts()[arm].facts["settings"]["jit"] for arm in arms] == ["on", "off"]
+    assert "jit" not in (cluster.data_directory / "postgresql.auto.conf").read_text()
+
+
+def test_a_session_setting_that_the_server_refuses_is_told_before_the_first_trial(tmp_path):
+    arms = {"a": {}, "b": {"settings": {"work_mem": "much"}}}
+    study = small_study(tmp_path / "s", load={"interleave": "auto"}, arms=arms)
+    refused = r"arms.b: a session cannot have these settings: .*work_mem.*share_server = false"
+    with pytest.raises(StudyError, match=refused):
+        run_study(study, lambda event: None)
+
+
+@pytest.mark.parametrize("major", [16, 17, 18])
+def test_the_settings_of_sessions_are_those_of_real_servers(clusters, major):
+    with clusters(major).target.connect() as connection:
+        rows = connection.execute("SELECT name, context FROM pg_settings").fetchall()
+    settable = {name.lower() for name, context in rows if context in {"user", "superuser"}}
+    assert {name.lower() for name, _ in rows} & SESSION_SETTINGS <= settable
+
+
+def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
     study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
 
     def kill_an_engine():
@@ -95,7 +144,7 @@ def test_a_killed_engine_or_server_fails_its_own_trial_alone(tmp_path, state_roo
     assert [trial.status for trial in study.trials() if trial.block == 1] == ["completed"] * 2
 
 
-def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp_path, state_root):
+def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp_path, postmasters):
     (tmp_path / "turns.toml").write_text("""
 [study]
 name = "turns"
@@ -105,6 +154,7 @@ scale = 1
 clients = 2
 warmup = "500ms"
 duration = "2s"
+share_server = false
 [server]
 settings = { fsync = "off" }
 [arms.base]
@@ -136,7 +186,7 @@ canary = false
     assert each_once(study)
     assert {path: path.read_bytes() for path in stored} == stored
     assert not any(engine.is_running() for engine in engines)
-    assert not list((state_root / "runs").glob("*/*/postmaster.pid"))
+    assert not postmasters()
 
 
 def test_trials_that_were_complete_when_the_lab_was_killed_are_kept(tmp_path):

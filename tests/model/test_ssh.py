@@ -98,7 +98,10 @@ def test_the_scope_names_the_hosts_and_that_they_are_not_swapped():
     assert scope_of(two).startswith("these 2 hosts (a.example, b.example), a fresh copy of the data for every trial")
     assert "each arm with its own host" in scope_of(two)
     one = study(a=THERE, b={**THERE, "settings": {"jit": "off"}})
-    assert scope_of(one) == "the host a.example, a fresh copy of the data for every trial"
+    copied = "the host a.example, a fresh copy of the data for every trial"
+    assert scope_of(one) == f"{copied}, all arms as sessions of one server"
+    builds = study(a=THERE, b={**THERE, "settings": {"fsync": "off"}})
+    assert scope_of(builds) == copied
     two_disks = study(a=THERE, b={**THERE, "data": "/mnt/second"})
     assert scope_of(two_disks).endswith(", each arm with its own place of the data")
     mixed = study(a={}, b=THERE)

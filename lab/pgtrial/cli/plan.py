@@ -106,7 +106,10 @@ def _what(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
 def _where(spec: StudySpec, plan: Plan) -> Iterator[tuple[str, str]]:
     if plan.interleaving is not None:
         slices = f"{plan.interleaving.slice_s * 1000:g} ms"
-        yield "interleaved", f"all servers are up at once, and the load alternates between them every {slices}"
+        together = (
+            "all arms are sessions of one server" if plan.interleaving.shared_server else "all servers are up at once"
+        )
+        yield "interleaved", f"{together}, and the load alternates between them every {slices}"
     elif spec.load.interleave == "auto":
         yield "interleaved", f"no: {why_not(spec)}"
     for number, (arm, hosts) in enumerate(plan.hosts.items()):

@@ -40,6 +40,8 @@ class Course:
     started: str
     """UTC, ISO 8601."""
     turn: Turn = ALONE
+    shared_server: bool = False
+    """Whether all arms are sessions of one server, whose counters then belong to none."""
     inbox: Inbox | None = None
     """Where the events of all loads that alternate arrive."""
     timings: dict[str, float] = field(default_factory=dict)
@@ -108,7 +110,7 @@ Watching = Sampler | NotWatching
 @contextmanager
 def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
     """Sample server and host during the load; the observation is kept in the course, also after an error."""
-    if not course.load.observe:
+    if not course.load.observe or course.shared_server:
         yield NotWatching()
         return
     sampler = Sampler(target.connect, arm.machine, arm.data_directory, alone=course.turn.of == 1)

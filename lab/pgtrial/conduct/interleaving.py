@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import psutil
 from psycopg import ProgrammingError
@@ -12,6 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import Interleaving
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server
+from pgtrial.model.study.session_settings import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import setting_bytes
 
@@ -49,7 +51,32 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
             f"[load] interleave: the duration of {spec.load.duration:g}s is not a whole number of slices of "
             f'{slice_s * 1000:g}ms; write for example "{nearest * 1000:.6g}ms"'
         )
-    return Interleaving(slice_s=slice_s)
+    return Interleaving(slice_s=slice_s, shared_server=sessions_of(spec) is not None)
+
+
+def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]] | None:
+    """By arm, the settings of its sessions, where the arms differ in nothing else; None: each needs a server.
+
+    Identical arms need one each: what differs between two servers that are alike is then what the study is to show.
+    """
+    servers = {arm: spec.resolved(arm) for arm in spec.arms}
+    base = servers[spec.baseline]
+    alike = all(replace(server, settings={}) == replace(base, settings={}) for server in servers.values())
+    several = isinstance(base, Given) and len(base.dsn) > 1
+    if not spec.load.share_server or not alike or several or base.setup_sql:
+        return None
+    every = {name: {server.settings.get(name) for server in servers.values()} for name in _names(servers)}
+    differing = {name for name, values in every.items() if len(values) > 1}
+    if not differing or not {name.lower() for name in differing} <= SESSION_SETTINGS:
+        return None
+    return {
+        arm: {name: value for name, value in server.settings.items() if name in differing}
+        for arm, server in servers.items()
+    }
+
+
+def _names(servers: dict[str, Server]) -> set[str]:
+    return {name for server in servers.values() for name in server.settings}
 
 
 def why_not(spec: StudySpec) -> str | None:
@@ -67,7 +94,8 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
         yield "the time without service of a server that is lost is to count"
     if spec.fleet is not None:
         yield "the load is made by a fleet"
-    yield from _of_servers({arm: spec.resolved(arm) for arm in spec.arms})
+    if sessions_of(spec) is None:
+        yield from _of_servers({arm: spec.resolved(arm) for arm in spec.arms})
 
 
 def _of_servers(servers: dict[str, Server]) -> Iterator[str]:

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 import psycopg
 
 from pgtrial.conduct.extension import More, announcement, extend
+from pgtrial.conduct.interleaving import sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.outlook import keep, precision_so_far
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
@@ -66,7 +67,7 @@ def run_study(
             listener(Preparing(notice))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
         workspace.maker, workspace.load_from = maker, lambda: maker.addresses
-        arms = make_arms(given, workspace)
+        arms = make_arms(given, workspace, _sessions(study.plan, given))
         for arm in arms.values():
             stack.callback(arm.close)
         _prepare(study.plan, given, arms, maker, listener)
@@ -108,8 +109,16 @@ def _own_canary(workspace: Workspace) -> CanaryProbes:
     return CanaryProbes(directory, workspace.socket_directory())
 
 
+def _sessions(plan: Plan, spec: StudySpec) -> dict[str, dict[str, str]] | None:
+    """By arm, the settings of its sessions, where the plan says that the arms share one server."""
+    shared = plan.interleaving is not None and plan.interleaving.shared_server
+    return sessions_of(spec) if shared else None
+
+
 def _prepare(plan: Plan, spec: StudySpec, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
-    needs = replace(Needs.of(spec), at_once=len(arms) if plan.interleaving is not None else 1)
+    sessions = _sessions(plan, spec) or {}
+    at_once = len(arms) if plan.interleaving is not None and not sessions else 1
+    needs = replace(Needs.of(spec), at_once=at_once, sessions=sessions)
     if spec.load.cpus is not None:
         maker.check_cpus(spec.load.cpus)
     for arm in arms.values():

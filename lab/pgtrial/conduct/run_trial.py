@@ -131,7 +131,7 @@ class _Measured:
                 self._measured_since = time.monotonic()
                 sampler.measure_begins()
                 try:
-                    self._before = self._counters()
+                    self._before = None if course.shared_server else self._counters()
                 except psycopg.OperationalError as error:
                     course.lose(error)
             case {"event": "tick", "phase": phase} if phase in PHASES:
@@ -148,7 +148,8 @@ class _Measured:
             course.note(checkpoint.note(self._measured_since))
             course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
             try:
-                counters.wait_for_clients_to_leave(session, self._others)
+                if not course.shared_server:
+                    counters.wait_for_clients_to_leave(session, self._others)
                 if self._before is not None:
                     course.deltas |= counters.deltas(self._before, self._counters())
                 course.relations = counters.read_relations(session, course.data.relations)

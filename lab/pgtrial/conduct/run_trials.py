@@ -65,6 +65,7 @@ def run_trials(
                 maker,
                 started=now(),
                 turn=turn,
+                shared_server=study.plan.interleaving is not None and study.plan.interleaving.shared_server,
                 inbox=inbox,
                 notes=list(notes),
             )

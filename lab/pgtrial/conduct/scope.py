@@ -8,6 +8,7 @@ from psycopg import ProgrammingError
 from psycopg.conninfo import conninfo_to_dict
 
 from pgtrial.conduct.deployments import are_units
+from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.evidence.audit.case import listed
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.places import shared_places
@@ -25,6 +26,9 @@ def scope_of(spec: StudySpec) -> str:
     made = {arm: server for arm, server in servers.items() if isinstance(server, Made)}
     where = [place for place in (_hosts(made.values()), *_given_words(given)) if place]
     parts = [" and ".join(where), *_data(spec, servers)]
+    interleaving = interleaving_of(spec)
+    if interleaving is not None and interleaving.shared_server:
+        parts.append("all arms as sessions of one server")
     fixed = _fixed(spec, made, len(_dsns(given)))
     return ", ".join([*parts, *([f"each arm with its own {listed(fixed)}"] if fixed else [])])
 

@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import psycopg
@@ -103,6 +103,12 @@ class Target:
         for name in _WITH_VARIABLE & self.extra.keys():
             variables[_NAMED_OTHERWISE.get(name, f"PG{name.replace('_', '').upper()}")] = self.extra[name]
         return variables if self.password is None else {**variables, "PGPASSWORD": self.password}
+
+    def with_settings(self, settings: Mapping[str, str]) -> Target:
+        """The same server, for sessions that have these settings from their beginning."""
+        escaped = {name: value.replace("\\", "\\\\").replace(" ", "\\ ") for name, value in settings.items()}
+        options = [self.extra.get("options", ""), *(f"-c {name}={value}" for name, value in escaped.items())]
+        return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})
 
     def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
         """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError.

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
@@ -36,6 +36,8 @@ class Needs:
     """How long a given server that does not answer is waited for."""
     at_once: int = 1
     """How many servers are up at the same time."""
+    sessions: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    """By arm, the settings of its sessions, where the arms share one server."""
 
     @classmethod
     def of(cls, spec: StudySpec) -> Needs:
@@ -56,12 +58,18 @@ class Arm(Protocol):
     """One set-up under comparison, to be served for one trial at a time."""
 
     name: str
-    data_directory: Path | None
-    """Of the server being served, on its machine; None between trials and for given servers."""
-    host_seen: dict[str, dict[str, int]]
-    """Counters of the host around the last trial, where the arm asks for something of it."""
     notes: list[str]
     """What happened to the host before the last trial began, for whoever reads that one."""
+
+    @property
+    def data_directory(self) -> Path | None:
+        """Of the server being served, on its machine; None between trials and for given servers."""
+        ...
+
+    @property
+    def host_seen(self) -> dict[str, dict[str, int]]:
+        """Counters of the host around the last trial, where the arm asks for something of it."""
+        ...
 
     @property
     def setup(self) -> Server:

@@ -23,6 +23,7 @@ from pgtrial.servers.arm import Needs, timed
 from pgtrial.servers.given_host import GivenHost
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.servers.lab_settings import check_settings
+from pgtrial.servers.sessions import check_sessions
 from pgtrial.servers.settings_journal import alter_system, restore
 from pgtrial.servers.workspace import Workspace
 
@@ -62,6 +63,7 @@ class GivenArm:
             if missing:
                 check_may_create(self.name, connection)
             check_room(self.name, self.setup, (self.target, connection), missing, needs)
+        check_sessions(needs, self.target)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Load the data unless it is there. Raises StudyError rather than replace someone's.

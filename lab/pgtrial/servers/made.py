@@ -32,6 +32,7 @@ from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.lab_settings import check_settings, loading_settings
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
 from pgtrial.servers.rooms import HostRoom
+from pgtrial.servers.sessions import check_sessions
 from pgtrial.servers.templates import KeptCopy, TemplateKey
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
@@ -94,6 +95,7 @@ class MadeArm:
                 cluster = self._cluster(directories.data)
                 with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
                     check_clients(self.name, needs, *connections_of(target))
+                    check_sessions(needs, target)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """Make the template of this data unless it is there."""
