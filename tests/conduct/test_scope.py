@@ -82,5 +82,5 @@ EXT4 = {"fs": "ext4"}
     ],
 )
 def test_the_scope_says_what_was_swapped_and_what_was_not(server, a, b, scope):
-    spec = build_study({"server": server, "arms": {"a": a, "b": b}, "verdict": {"blocks": 6}}, "test")
-    assert make_plan(spec, 1, "2026-11-20T14:12:00+00:00").scope == scope
+    study = {"load": {"share_server": False}, "server": server, "arms": {"a": a, "b": b}, "verdict": {"blocks": 6}}
+    assert make_plan(build_study(study, "test"), 1, "2026-11-20T14:12:00+00:00").scope == scope
