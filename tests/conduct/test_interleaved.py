@@ -58,7 +58,7 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
         rounds = [{arm for _, _, arm in slices[at : at + 3]} for at in range(0, len(slices), 3)]
         assert all(arms == {"base", "no jit", "same"} for arms in rounds)
     for trial in study.trials():
-        assert (trial.status, trial.reason) == ("completed", None)
+        assert (trial.status, trial.reason, trial.notes) == ("completed", None, [])
         assert trial.measured.duration_s == pytest.approx(2, rel=0.2)
         assert trial.measured.tps == pytest.approx(trial.measured.transactions / trial.measured.duration_s)
         measured = study.slices(trial).filter(phase="measure")

@@ -24,6 +24,7 @@ from pgtrial.loads.engine import engine_path
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
+from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.study import Facts, Plan, PlannedTrial, Trial
@@ -77,7 +78,9 @@ def run_study(
         watch = None
         if given.verdict.canary:
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
-        _run_trials(study, given, arms, maker, listener, engine_grace_s=engine_grace_s, watch=watch)
+        _run_trials(
+            study, given, arms, maker, listener, changes=workspace.changes, engine_grace_s=engine_grace_s, watch=watch
+        )
         _end(study, given, listener)
 
 
@@ -137,6 +140,7 @@ def _run_trials(
     maker: LoadMaker,
     listener: Listener,
     *,
+    changes: HostJournal,
     engine_grace_s: float,
     watch: Watch | None,
 ) -> None:
@@ -186,6 +190,7 @@ def _run_trials(
             while_served=collect_facts,
             engine_grace_s=engine_grace_s,
             maker=maker,
+            changes=changes,
         )
         trials += ended_now
         for trial in ended_now:

@@ -10,6 +10,7 @@ import queue
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
+from typing import Self
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import ALONE, Turn
@@ -18,10 +19,13 @@ from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of,
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.engine import EngineRun, Event, Inbox, events_of
 from pgtrial.loads.load_makers import LoadMaker, OneEngine
-from pgtrial.machines.machine import HostTrouble
+from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.machine import LOCAL, HostTrouble
 from pgtrial.model.errors import ArmError, TrialError
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.model.slices import Slices
 from pgtrial.servers.arm import Arm
+from pgtrial.servers.freezing import Freezer
 from pgtrial.store.directory import StudyDirectory
 
 ENGINE_GRACE_S = 60.0
@@ -40,8 +44,11 @@ def run_trials(
     while_served: WhileServed | None = None,
     engine_grace_s: float = ENGINE_GRACE_S,
     maker: LoadMaker | None = None,
+    changes: HostJournal | None = None,
 ) -> list[Trial]:
     """Run and store planned trials of one load point; `maker` makes their loads, default: one engine each, here.
+
+    With `changes`, the journal of this machine, servers that take turns are frozen outside their slices.
 
     `while_served` is called after the load of a trial that did not fail, with the server still running. Raises
     ArmError, StudyError and StoreError for what must stop the study; once the loads have ended they are stored first.
@@ -75,7 +82,8 @@ def run_trials(
             under_way.append(trial)
         longest_s = turns[0].wall_s(study.spec.load.longest_s)
         deadline = time.monotonic() + longest_s + engine_grace_s
-        _hear_loads(under_way, deadline, at_a_word=study.plan.interleaving is not None)
+        with _Start(study.plan, under_way, changes) as start:
+            _hear_loads(under_way, deadline, start)
         for trial in [*under_way, *reversed(under_way)]:
             trial.step()
     trials = [trial.recorded() for trial in under_way]
@@ -99,7 +107,7 @@ class _UnderWay:
         self.run: EngineRun | None = None
         """Its engine, as long as it is to be heard."""
         self.must_stop: ArmError | HostTrouble | None = None
-        self._course, self._arm = course, arm
+        self.course, self.arm = course, arm
         self._steps: Steps = steps_of(course, arm, while_served)
         self._ended = False
 
@@ -118,9 +126,9 @@ class _UnderWay:
 
     def recorded(self) -> Trial:
         """The trial, with its tables written. Raises StoreError."""
-        self._course.notes += self._arm.notes
-        write_measurements(self._course)
-        return record(self._course, self._arm.host_seen)
+        self.course.notes += self.arm.notes
+        write_measurements(self.course)
+        return record(self.course, self.arm.host_seen)
 
     @contextmanager
     def ended_with_the_others(self) -> Iterator[None]:
@@ -136,19 +144,47 @@ class _UnderWay:
             self._steps.close()
 
 
-def _hear_loads(trials: Sequence[_UnderWay], deadline: float, *, at_a_word: bool) -> None:
-    """Pass on the events of all loads until they are over; engines that wait for the word begin at one instant."""
+class _Start:
+    """The one instant at which loads that alternate begin, and from then on the freezing of their servers."""
+
+    def __init__(self, plan: Plan, trials: Sequence[_UnderWay], changes: HostJournal | None) -> None:
+        self.at_a_word = plan.interleaving is not None
+        """Whether engines wait for it."""
+        self._interleaving = plan.interleaving
+        self._trials = trials
+        self._changes = changes
+        self._frozen = ExitStack()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._frozen.close()
+
+    def give(self) -> None:
+        """Give it to the engines that are there, all at once."""
+        start_at = time.time() + _NOTICE_S
+        for trial in self._trials:
+            if trial.run is not None:
+                trial.run.feed(f"{start_at:.6f}\n")
+        if self._interleaving is None or self._interleaving.shared_server or self._changes is None:
+            return
+        course = self._trials[0].course
+        slices = Slices(self._interleaving.slice_s, len(self._trials), course.planned.seed)
+        servers = [trial.arm.data_directory if trial.arm.machine is LOCAL else None for trial in self._trials]
+        duration_s = sum(map(course.turn.wall_s, course.load.phases_s))
+        freezer = self._frozen.enter_context(Freezer(servers, slices, start_at, duration_s, self._changes))
+        for trial in self._trials:
+            trial.course.notes += freezer.notes
+
+
+def _hear_loads(trials: Sequence[_UnderWay], deadline: float, start: _Start) -> None:
+    """Pass on the events of all loads until they are over; engines that wait for their start get it together."""
     by_run = {trial.run: trial for trial in trials if trial.run is not None}
-    waiting = set(by_run) if at_a_word else set()
+    waiting = set(by_run) if start.at_a_word else set()
     for run, event in events_of(list(by_run), deadline):
         by_run[run].step(event)
         if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
             waiting.remove(run)
             if not waiting:
-                _begin([trial.run for trial in trials if trial.run is not None])
-
-
-def _begin(runs: Sequence[EngineRun]) -> None:
-    start = f"{time.time() + _NOTICE_S:.6f}\n"
-    for run in runs:
-        run.feed(start)
+                start.give()
