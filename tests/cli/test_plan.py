@@ -153,6 +153,7 @@ scale = 10
 clients = 4
 warmup = "2s"
 duration = "6s"
+interleave = "off"
 [arms.a]
 [arms.b]
 settings = { jit = "off" }
