@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ import pytest
 
 from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.leftovers import discard_unfinished
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.plan import make_plan, takes_canaries
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.study import Interleaving
@@ -82,6 +83,17 @@ def test_tests_of_sysbench_alternate_too(tmp_path):
     run_study(study, lambda event: None)
     assert [trial.status for trial in study.trials()] == ["completed"] * 2
     assert len(windows(study)) == 40
+
+
+def test_slices_that_transactions_overrun_are_told_with_a_longer_one(tmp_path):
+    (tmp_path / "slow.sql").write_text("SELECT pg_sleep(0.09);\n")
+    load = {"workload": "./slow.sql", "interleave": "100ms", "share_server": False, "clients": 4}
+    study = small_study(tmp_path / "s", blocks=1, load=load, folder=tmp_path)
+    run_study(study, lambda event: None)
+    for trial in study.trials():
+        assert trial.status == "completed"
+        (note,) = trial.notes
+        assert re.fullmatch(r'\d+ of 14 slices ended late by more than a quarter, .* interleave = "0.4s", or "off"', note)
 
 
 def test_arms_that_differ_in_what_a_session_may_set_are_sessions_of_one_server(tmp_path):
@@ -207,6 +219,13 @@ def test_half_of_trials_that_ran_together_is_refused(tmp_path):
     shutil.rmtree(study.trial_path(study.trials()[1]))
     with pytest.raises(StoreError, match=r"is there without the trials that ran at the same time; move it away"):
         run_study(study, lambda event: None)
+
+
+@pytest.mark.unit
+def test_canaries_are_taken_between_trials_that_run_one_after_the_other_alone(tmp_path):
+    for interleave, taken in (("auto", False), ("off", True)):
+        spec = build_study({"load": {"interleave": interleave}, "arms": {"a": {}, "b": {}}}, "test", tmp_path)
+        assert takes_canaries(spec, make_plan(spec, 1, "")) == taken
 
 
 OBSTACLES: list[tuple[dict[str, Any], str]] = [

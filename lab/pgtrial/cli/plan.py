@@ -71,7 +71,7 @@ def _estimates(spec: StudySpec, plan: Plan) -> dict[str, Any]:
     return {
         "trials": len(plan.trials),
         "seconds_at_most": round(study_estimate(spec, plan)),
-        "seconds_of_canaries": round(canary_estimate(spec, plan.max_blocks)),
+        "seconds_of_canaries": round(canary_estimate(spec, plan)),
         "fewest_blocks": fewest_blocks(spec, plan),
         "disk_mb": max(needed_mb(data) for data in Needs.of(spec).data),
         "places": [

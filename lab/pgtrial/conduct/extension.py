@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import pgtrial
 from pgtrial.conduct.deployments import are_units
-from pgtrial.conduct.plan import CANARY_S, make_plan
+from pgtrial.conduct.plan import CANARY_S, make_plan, takes_canaries
 from pgtrial.conduct.stopping import block_time
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import Extension, Plan, PlannedTrial, Trial
@@ -46,7 +46,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
         )
     done = {trial.index for trial in stored}
     after = next((planned.block for planned in plan.trials if planned.index not in done), plan.max_blocks)
-    end = after + _blocks(more, spec, stored)
+    end = after + _blocks(more, plan, spec, stored)
     trials = _order(plan, spec, max(plan.max_blocks, end))
     step = Extension(
         created=created,
@@ -79,10 +79,10 @@ def announcement(plan: Plan, stored: Sequence[Trial]) -> str:
     )
 
 
-def _blocks(more: More, spec: StudySpec, stored: Sequence[Trial]) -> int:
+def _blocks(more: More, plan: Plan, spec: StudySpec, stored: Sequence[Trial]) -> int:
     if more.time_s is None:
         return more.blocks or 1
-    each = block_time(stored) + (CANARY_S if spec.verdict.canary else 0)
+    each = block_time(stored) + (CANARY_S if takes_canaries(spec, plan) else 0)
     blocks = int(more.time_s / each)
     if not blocks:
         raise StudyError(

@@ -18,6 +18,8 @@ PHASES = ("warmup", "measure")
 """The phases of a trial; what is still under way when the time is up belongs to neither."""
 
 _WHOLE_SECOND = 0.9
+_LATE = 0.25
+"""Share of a slice by which its last transactions may overrun it."""
 
 
 class Outcome:
@@ -148,6 +150,19 @@ class Outcome:
     def slices(self) -> pl.DataFrame:
         """One row per slice."""
         return pl.DataFrame([slice_row(tick) for tick in self.ticks], schema=SLICES_SCHEMA, orient="row")
+
+    def overrun(self) -> str | None:
+        """A sentence if most slices ended late by a good part of their length; None if they did not."""
+        if self.slice_s is None:
+            return None
+        ends = [(tick["slice"]["end_s"], tick["slice"]["planned_end_s"]) for tick in self.ticks]
+        late = sum(end is not None and end - planned > _LATE * self.slice_s for end, planned in ends)
+        if 2 * late <= len(ends):
+            return None
+        return (
+            f"{late} of {len(ends)} slices ended late by more than a quarter, since transactions are long; "
+            f'write [load] interleave = "{4 * self.slice_s:g}s", or "off"'
+        )
 
     def _phase(self, name: str) -> Phase | None:
         summary = self._summary(name)

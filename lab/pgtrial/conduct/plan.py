@@ -90,14 +90,19 @@ def _restore_estimate(point: LoadPoint) -> float:
     return _RESTORE_S_PER_SCALE * max(point.scale, rows / _ROWS_PER_SCALE)
 
 
-def canary_estimate(spec: StudySpec, blocks: int) -> float:
+def takes_canaries(spec: StudySpec, plan: Plan) -> bool:
+    """Whether canaries are taken between the blocks: what slows trials that alternate slows all arms alike."""
+    return spec.verdict.canary and plan.interleaving is None
+
+
+def canary_estimate(spec: StudySpec, plan: Plan) -> float:
     """Expected wall time of all canaries, seconds: those of reference, one before the first block, one after each."""
-    return (REFERENCE + 1 + blocks) * CANARY_S if spec.verdict.canary else 0.0
+    return (REFERENCE + 1 + plan.max_blocks) * CANARY_S if takes_canaries(spec, plan) else 0.0
 
 
 def study_estimate(spec: StudySpec, plan: Plan) -> float:
     """Expected wall time of all planned trials with their canaries, seconds; loading comes on top."""
-    return plan.trial_estimate_s * len(plan.trials) + canary_estimate(spec, plan.max_blocks)
+    return plan.trial_estimate_s * len(plan.trials) + canary_estimate(spec, plan)
 
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:

@@ -13,6 +13,7 @@ from pgtrial.conduct.extension import More, announcement, extend
 from pgtrial.conduct.interleaving import sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.outlook import keep, precision_so_far
+from pgtrial.conduct.plan import takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
@@ -76,7 +77,7 @@ def run_study(
             study.extend(extended)
             listener(Preparing(announcement(extended, study.trials())))
         watch = None
-        if given.verdict.canary:
+        if takes_canaries(given, study.plan):
             watch = Watch(study, read_canary or _own_canary(workspace), listener)
         _run_trials(
             study, given, arms, maker, listener, changes=workspace.changes, engine_grace_s=engine_grace_s, watch=watch
@@ -222,7 +223,7 @@ def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:
 
 
 def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:
-    canaries = study.canaries() if spec.verdict.canary else []
+    canaries = study.canaries() if takes_canaries(spec, study.plan) else []
     return next_step(study.plan, spec.verdict.budget, trials, canaries, lambda: committed_seconds(study, trials))
 
 

@@ -117,6 +117,7 @@ class _Measured:
                     event = yield None
                 status = run.finish()
             course.machines = run.machines(course.outcome.done)
+            course.note(course.outcome.overrun())
             _check_script(course, run)
             course.reason = run.trouble or course.outcome.failure(status, run.last_words())
         self._over = True

@@ -53,7 +53,7 @@ class VerdictSection(Section):
     canary: bool = Field(
         True,
         description="Whether a canary is taken between blocks, a second of work that has nothing to do with any arm; "
-        "a block for which it is off is set aside and run again.",
+        "a block for which it is off is set aside and run again. Not with interleaved trials.",
     )
 
 
