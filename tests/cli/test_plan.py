@@ -81,10 +81,8 @@ def test_the_published_comparison_of_systems_is_planned_on_hosts_that_do_not_exi
         "scope these 5 hosts (centos, debian, freebsd, opensuse, ubuntu), a fresh copy of the data for every trial, "
         "each arm with its own host"
     ) in lines
-    assert (
-        "time about 37d 10h at most, less if a look decides earlier; 19s of it for canaries, loading comes on top"
-        in lines
-    )
+    assert "interleaved all servers are up at once, and the load alternates between them every 250 ms" in lines
+    assert "time about 37d 10h at most, less if a look decides earlier; loading comes on top" in lines
 
 
 def test_a_plan_tells_where_given_servers_are_without_their_passwords(planned):
@@ -111,11 +109,12 @@ def test_a_plan_tells_on_which_places_the_arms_take_turns(planned):
 
 
 def test_the_estimate_counts_the_canaries(planned):
-    with_them, without = (planned(PLACES.replace("CANARY", each), "--json") for each in ("true", "false"))
+    one_by_one = PLACES + '[load]\ninterleave = "off"\n'
+    with_them, without = (planned(one_by_one.replace("CANARY", each), "--json") for each in ("true", "false"))
     assert with_them["seconds_of_canaries"] == 6 + 1 + 8
     assert without["seconds_of_canaries"] == 0
     assert with_them["seconds_at_most"] - without["seconds_at_most"] == pytest.approx(15, abs=1)
-    assert not any("of it for canaries" in line for line in planned(PLACES.replace("CANARY", "false")))
+    assert not any("of it for canaries" in line for line in planned(one_by_one.replace("CANARY", "false")))
 
 
 def test_a_plan_tells_of_the_fleet(planned):

@@ -93,7 +93,8 @@ def test_slices_that_transactions_overrun_are_told_with_a_longer_one(tmp_path):
     for trial in study.trials():
         assert trial.status == "completed"
         (note,) = trial.notes
-        assert re.fullmatch(r'\d+ of 14 slices ended late by more than a quarter, .* interleave = "0.4s", or "off"', note)
+        assert re.match(r"\d+ of 14 slices ended late by more than a quarter", note)
+        assert note.endswith('interleave = "0.4s", or "off"')
 
 
 def test_arms_that_differ_in_what_a_session_may_set_are_sessions_of_one_server(tmp_path):
