@@ -157,6 +157,24 @@ def test_a_killed_engine_fails_its_own_trial_alone(tmp_path):
     assert [trial.status for trial in study.trials() if trial.block == 1] == ["completed"] * 2
 
 
+def test_a_killed_server_fails_its_own_trial_alone_and_nothing_stays_frozen(tmp_path, postmasters):
+    study = small_study(tmp_path / "s", blocks=2, load={**IN_TURNS, "duration": "4s"})
+    servers: list[psutil.Process] = []
+
+    def kill_a_server():
+        first, second = postmasters()
+        servers.extend([*first.children(), *second.children()])
+        for process in [first, *first.children()]:
+            with suppress(psutil.NoSuchProcess):  # without their postmaster some end by themselves
+                process.kill()
+
+    run_study(study, once(measuring, kill_a_server))
+    assert each_once(study)
+    assert sorted(trial.status for trial in study.trials() if trial.block == 0) == ["completed", "failed"]
+    assert [trial.status for trial in study.trials() if trial.block == 1] == ["completed"] * 2
+    assert not any(process.is_running() for process in servers)
+
+
 def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp_path, postmasters):
     (tmp_path / "turns.toml").write_text("""
 [study]
