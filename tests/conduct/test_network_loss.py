@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -152,12 +151,11 @@ def test_a_statement_that_takes_too_long_is_counted_by_its_sqlstate(tmp_path: Pa
         assert trial.measured.failures["57014"] > 2
 
 
-def study_through(network: Proxy, folder: Path, duration: str, **load: Any) -> StudyDirectory:
+def study_through(network: Proxy, folder: Path, duration: str, **load: str) -> StudyDirectory:
     """A study of a given server behind a network, whose first trial has four clients."""
     dsn = f"host=127.0.0.1 port={network.port} user=postgres dbname=postgres"
     arms = {"A": {"dsn": dsn, "reset": "none"}, "B": {"dsn": dsn, "reset": "none"}}
-    # as many transactions as a test needs, and no more than a proxy in Python forwards in its spare time
-    load = {"clients": 4, "warmup": "0s", "duration": duration, "rate": 300, **load}
+    load = {"clients": 4, "warmup": "0s", "duration": duration, **load}
     return small_study(folder / "s", blocks=1, arms=arms, server={"settings": {}}, load=load)
 
 
