@@ -47,8 +47,10 @@ def freeze(cluster: Cluster) -> Processes:
     """Stop the background processes, and wait until they are."""
     processes = FrozenServer(data=cluster.data_directory).processes()
     assert processes.freeze()
+    # of a server that has just started some begin only now, and are stopped by the next call
     while not all(is_stopped for title, is_stopped in titles(cluster).items() if title.startswith(BACKGROUND)):
         time.sleep(0.01)
+        processes.freeze()
     return processes
 
 
