@@ -64,6 +64,15 @@ class Canary(Record):
     judged: Judgement | None = None
 
 
+class DisturbedBlock(Record):
+    """A block for which the canary was off."""
+
+    block: int
+    attempt: int = Field(description="From 1; a voided block is run again with the same order.")
+    reason: str
+    failed: dict[str, int] = Field(description="Failed trials in it, by arm.")
+
+
 class Void(Record):
     """voided/bNN-K/void.json: why a block was set aside, beside its trials."""
 

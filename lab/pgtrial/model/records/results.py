@@ -8,6 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
+from pgtrial.model.records.canary import DisturbedBlock
 from pgtrial.model.records.study import FORMAT, Finding, LoadPoint
 from pgtrial.model.records.where_it_ran import WhereItRan
 
@@ -225,15 +226,6 @@ class FailedTrial(Record):
     void: bool = Field(
         description="Whether the other arm of a comparison failed there too: that block says nothing about the pair."
     )
-
-
-class DisturbedBlock(Record):
-    """A block for which the canary was off."""
-
-    block: int
-    attempt: int = Field(description="From 1; a voided block is run again with the same order.")
-    reason: str
-    failed: dict[str, int] = Field(description="Failed trials in it, by arm.")
 
 
 class Cost(Record):
