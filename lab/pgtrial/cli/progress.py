@@ -112,6 +112,8 @@ class _Lines:
     def __init__(self, console: Console):
         self._console = console
         self._begun: TrialBegins | None = None
+        self._number = 0
+        """Of the trial that ends next; of those that run at the same time the first one's is known."""
         self._blocks = 0
 
     def hear(self, event: ProgressEvent) -> None:
@@ -122,9 +124,10 @@ class _Lines:
                 self._blocks = event.blocks
                 self._print(_beginning(event))
             case TrialBegins():
-                self._begun = event
+                self._begun, self._number = event, event.number
             case TrialEnds(trial):
-                number = f"{self._begun.number}/{self._begun.planned}" if self._begun else str(trial.index + 1)
+                number = f"{self._number}/{self._begun.planned}" if self._begun else str(trial.index + 1)
+                self._number += 1
                 self._print(
                     f"trial {number}, block {trial.block + 1}, {trial.arm}: {trial.load_point.label}: {describe(trial)}"
                 )
