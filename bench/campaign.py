@@ -1,4 +1,4 @@
-"""`python -m bench.campaign`: how often and how fast studies find a planted difference, or one where there is none.
+"""`python -m bench.campaign`: how often and how fast studies decide, with a planted difference and without one.
 
 Runs studies of two copies of one server through the lab, one of them made slower by a known time per message
 (bench/delay.c), and writes one JSON line for each. Not part of `make bench`: it takes minutes for each study.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -35,6 +38,28 @@ FAST = {
     # else a server would take pages that a test of huge pages in another process has just reserved
     "huge_pages": "off",
 }
+
+
+STUDY = """
+[study]
+name = "crash"
+[load]
+workload = "simple-update"
+scale = 1
+clients = 2
+warmup = "500ms"
+duration = "2s"
+interleave = "off"
+[server]
+settings = { commit_delay = "5000", commit_siblings = "0" }
+[arms.base]
+[arms."no jit"]
+settings = { jit = "off" }
+[verdict]
+blocks = 1
+canary = false
+"""
+"""A study file: one block of two trials, one after the other."""
 
 
 def small_study(path: Path, blocks: int = 2, seed: int = 11, folder: Path = Path(), **sections: Any) -> StudyDirectory:
@@ -123,3 +148,16 @@ def title(process: psutil.Process) -> str:
     with suppress(psutil.NoSuchProcess):
         return " ".join(process.cmdline())
     return ""
+
+
+def start_lab(directory: Path, study: str = STUDY) -> subprocess.Popen[str]:
+    """`pgtrial run` of a study file in a directory, as a process of its own."""
+    (directory / "crash.toml").write_text(study)
+    return subprocess.Popen(
+        [sys.executable, "-c", "from pgtrial.cli import main; main()", "run", "crash.toml"],
+        cwd=directory,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=os.environ,
+    )

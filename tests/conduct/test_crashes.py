@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,28 +15,8 @@ from pgtrial.conduct.leftovers import discard_unfinished, remember
 from pgtrial.conduct.progress import Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.store.directory import StudyDirectory
-from tests.conduct.small import each_once, once, small_study, title
+from tests.conduct.small import each_once, once, small_study, start_lab, title
 from tests.conftest import require_engine
-
-STUDY = """
-[study]
-name = "crash"
-[load]
-workload = "simple-update"
-scale = 1
-clients = 2
-warmup = "500ms"
-duration = "2s"
-interleave = "off"
-[server]
-settings = { commit_delay = "5000", commit_siblings = "0" }
-[arms.base]
-[arms."no jit"]
-settings = { jit = "off" }
-[verdict]
-blocks = 1
-canary = false
-"""
 
 PATIENCE_S = 400
 
@@ -108,18 +87,6 @@ def test_an_engine_that_hangs_is_killed_after_its_time_and_the_study_completes(t
     assert each_once(study)
     assert study.trials()[0].status == "failed"
     assert "did not finish in time" in (study.trials()[0].reason or "")
-
-
-def start_lab(directory):
-    (directory / "crash.toml").write_text(STUDY)
-    return subprocess.Popen(
-        [sys.executable, "-c", "from pgtrial.cli import main; main()", "run", "crash.toml"],
-        cwd=directory,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=os.environ,
-    )
 
 
 def engine_of_the_second_trial(lab, directory):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
-import subprocess
-import sys
 import time
 from contextlib import suppress
 from typing import Any
@@ -25,7 +22,7 @@ from pgtrial.model.records.study import Interleaving
 from pgtrial.model.study.session_settings import SESSION_SETTINGS
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
-from tests.conduct.small import each_once, measuring, once, small_study
+from tests.conduct.small import STUDY, each_once, measuring, once, small_study, start_lab
 from tests.conftest import require_engine
 
 IN_TURNS = {"interleave": "auto", "share_server": False, "duration": "2s"}
@@ -176,32 +173,13 @@ def test_a_killed_server_fails_its_own_trial_alone_and_nothing_stays_frozen(tmp_
 
 
 def test_a_killed_lab_leaves_nothing_behind_and_goes_on_with_each_block_once(tmp_path, postmasters):
-    (tmp_path / "turns.toml").write_text("""
-[study]
-name = "turns"
-[load]
-workload = "simple-update"
-scale = 1
-clients = 2
-warmup = "500ms"
-duration = "2s"
-share_server = false
-[server]
-settings = { fsync = "off" }
-[arms.base]
-[arms."no jit"]
-settings = { jit = "off" }
-[verdict]
-blocks = 2
-canary = false
-""")
-    command = [sys.executable, "-c", "from pgtrial.cli import main; main()", "run", "turns.toml"]
-    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as lab:
+    study_file = STUDY.replace('interleave = "off"', "share_server = false").replace("blocks = 1", "blocks = 2")
+    with start_lab(tmp_path, study_file) as lab:
         engines: list[psutil.Process] = []
         deadline = time.monotonic() + 400
         # in the second block, while both engines run
         while len(engines) < 2 or not list(tmp_path.glob("results/*/trials/0000*")):
-            assert lab.poll() is None
+            assert lab.poll() is None, lab.communicate()
             assert time.monotonic() < deadline
             engines = []
             for note in tmp_path.glob("results/*/trials/.000[23]*/engine.pid"):
@@ -211,7 +189,9 @@ canary = false
         lab.send_signal(signal.SIGKILL)
     stored = {path: path.read_bytes() for path in tmp_path.glob("results/*/trials/[0-9]*/trial.json")}
     assert len(stored) == 2
-    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True, env=os.environ)
+    with start_lab(tmp_path, study_file) as again:
+        _, err = again.communicate()
+    assert again.returncode == 0, err
     (results,) = (tmp_path / "results").iterdir()
     study = StudyDirectory.open(results)
     assert each_once(study)

@@ -69,10 +69,13 @@ def run_study(
             listener(Preparing(notice))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
         workspace.maker, workspace.load_from = maker, lambda: maker.addresses
-        arms = make_arms(given, workspace, _sessions(study.plan, given))
+        sessions = (sessions_of(given) or {}) if study.plan.shares_server else {}
+        arms = make_arms(given, workspace, sessions)
         for arm in arms.values():
             stack.callback(arm.close)
-        _prepare(study.plan, given, arms, maker, listener)
+        at_once = len(arms) if study.plan.interleaving is not None and not sessions else 1
+        needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
+        _prepare(needs, given.load.cpus, arms, maker, listener)
         if extended is not None:
             study.extend(extended)
             listener(Preparing(announcement(extended, study.trials())))
@@ -113,18 +116,9 @@ def _own_canary(workspace: Workspace) -> CanaryProbes:
     return CanaryProbes(directory, workspace.socket_directory())
 
 
-def _sessions(plan: Plan, spec: StudySpec) -> dict[str, dict[str, str]] | None:
-    """By arm, the settings of its sessions, where the plan says that the arms share one server."""
-    shared = plan.interleaving is not None and plan.interleaving.shared_server
-    return sessions_of(spec) if shared else None
-
-
-def _prepare(plan: Plan, spec: StudySpec, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
-    sessions = _sessions(plan, spec) or {}
-    at_once = len(arms) if plan.interleaving is not None and not sessions else 1
-    needs = replace(Needs.of(spec), at_once=at_once, sessions=sessions)
-    if spec.load.cpus is not None:
-        maker.check_cpus(spec.load.cpus)
+def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMaker, listener: Listener) -> None:
+    if cpus is not None:
+        maker.check_cpus(cpus)
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)

@@ -72,7 +72,7 @@ def run_trials(
                 maker,
                 started=now(),
                 turn=turn,
-                shared_server=study.plan.interleaving is not None and study.plan.interleaving.shared_server,
+                shared_server=study.plan.shares_server,
                 inbox=inbox,
                 notes=list(notes),
             )

@@ -12,10 +12,11 @@ import polars as pl
 
 from pgtrial.evidence.audit.rules import whole_audit
 from pgtrial.model.records.canary import Canary
-from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.study import Facts, LoadPoint, Plan, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
+from pgtrial.statistics.over_time import Reached, reached
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second
 
@@ -48,6 +49,12 @@ class StudyData:
     def labels(self) -> list[str]:
         """The name of each load point."""
         return [point.label for point in self.plan.load_points]
+
+    @cached_property
+    def reached(self) -> list[tuple[Claim, Reached]]:
+        """What the primary claims reached after each block."""
+        claims = [part for claim in self.result.primary for part in claim.read]
+        return [(claim, step) for claim in claims for step in reached(self.plan, self.trials, claim)]
 
     @property
     def cells(self) -> list[tuple[LoadPoint, str]]:

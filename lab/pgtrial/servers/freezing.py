@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from types import TracebackType
 
 from pgtrial.machines.frozen_server import FrozenServer, Processes
 from pgtrial.machines.interrupt import held_off
@@ -60,9 +59,7 @@ class Freezer:
             self._undo = stack.pop_all()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *raised: object) -> None:
         self._undo.close()
 
     def _recorded(self, data: Path | None, stack: ExitStack) -> Processes:

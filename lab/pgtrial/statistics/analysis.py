@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from statistics import median
 
 from pgtrial.model.records.canary import Canary
@@ -11,11 +10,12 @@ from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
-from pgtrial.statistics.carry_over import Slices, carry_over, shifts
+from pgtrial.statistics.carry_over import Slices, carry_over, cell_speeds, shifts
 from pgtrial.statistics.changes import Changes, Seconds
 from pgtrial.statistics.claims import Subject, make_claim
 from pgtrial.statistics.costs import costs
 from pgtrial.statistics.criteria import criteria
+from pgtrial.statistics.over_time import under_way_s
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.spoilt import spoilt_cells
 from pgtrial.statistics.where_it_ran import where_it_ran
@@ -45,6 +45,7 @@ def analyse_study(
     spoilt = spoilt_cells(grid)
     block_s = _block_seconds(plan, grid)
     changes = Changes(grid, seconds)
+    speeds = cell_speeds(grid, slices or {})
 
     def withheld(arm: str, point: int | None = None) -> bool:
         by_audit = audit is not None and any(withholds(finding, arm, plan.baseline) for finding in audit.findings)
@@ -93,8 +94,8 @@ def analyse_study(
         voids=disturbed(canaries, "void"),
         noisy_blocks=disturbed(canaries, "noisy"),
         costs=costs(grid, primary, secondary_family),
-        carry_over=carry_over(grid, slices or {}, secondary_family),
-        carry_over_shifts=shifts(grid, slices or {}, primary_family, secondary_family),
+        carry_over=carry_over(grid, speeds, secondary_family),
+        carry_over_shifts=shifts(grid, speeds, primary_family, secondary_family),
         criteria=criteria(grid, primary, {arm for arm in others if withheld(arm)}),
         where=where_it_ran(plan, grid.trials, facts or {}),
     )
@@ -114,14 +115,8 @@ def _block_seconds(plan: Plan, grid: Grid) -> float:
     if not grid.trials:
         return plan.trial_estimate_s * arms * points
     if plan.interleaving is None:
-        return median(_spent_s([trial]) for trial in grid.trials) * arms * points
+        return median(under_way_s([trial]) for trial in grid.trials) * arms * points
     together: dict[tuple[int, int], list[Trial]] = {}
     for trial in grid.trials:
         together.setdefault((trial.block, grid.point_of(trial)), []).append(trial)
-    return median(map(_spent_s, together.values())) * points
-
-
-def _spent_s(trials: Sequence[Trial]) -> float:
-    """From the start of the first to the end of the last."""
-    ended = max(datetime.fromisoformat(trial.ended) for trial in trials)
-    return (ended - min(datetime.fromisoformat(trial.started) for trial in trials)).total_seconds()
+    return median(map(under_way_s, together.values())) * points

@@ -39,12 +39,15 @@ class Speeds:
     """Of its runs of one slice, by the arm before them."""
 
 
-def carry_over(grid: Grid, slices: Slices, family: int) -> list[CarryOver]:
+CellSpeeds = Mapping[tuple[int, int, str], Speeds]
+"""By block, load point and arm."""
+
+
+def carry_over(grid: Grid, speeds: CellSpeeds, family: int) -> list[CarryOver]:
     """What each arm leaves behind for each other one, by load point; empty for a study that is not interleaved.
 
     `family` is the number of claims per load point that share an error.
     """
-    speeds = _speeds(grid, slices)
     found = []
     for point in range(len(grid.plan.load_points)):
         for arm in grid.plan.arms:
@@ -63,12 +66,12 @@ def carry_over(grid: Grid, slices: Slices, family: int) -> list[CarryOver]:
     return found
 
 
-def shifts(grid: Grid, slices: Slices, primary_family: int, family: int) -> list[CarryOverShift]:
+def shifts(grid: Grid, speeds: CellSpeeds, primary_family: int, family: int) -> list[CarryOverShift]:
     """How far carry-over moves each comparison, by load point and (of several) as the mean over all of them.
 
     An equal loss of both arms leaves their ratio as it is; what moves it is the difference of the losses.
     """
-    speeds, plan = _speeds(grid, slices), grid.plan
+    plan = grid.plan
     points = range(len(plan.load_points))
     found = []
     for point in [*points, *([None] if len(points) > 1 else [])]:
@@ -86,9 +89,7 @@ def shifts(grid: Grid, slices: Slices, primary_family: int, family: int) -> list
     return found
 
 
-def _shift_of_blocks(
-    grid: Grid, speeds: Mapping[tuple[int, int, str], Speeds], arm: str, points: Sequence[int]
-) -> Iterator[tuple[int, float]]:
+def _shift_of_blocks(grid: Grid, speeds: CellSpeeds, arm: str, points: Sequence[int]) -> Iterator[tuple[int, float]]:
     for block in grid.counted:
         pairs = [(speeds.get((block, p, arm)), speeds.get((block, p, grid.plan.baseline))) for p in points]
         known = [(ours.whole - ours.alone) - (its.whole - its.alone) for ours, its in pairs if ours and its]
@@ -96,8 +97,8 @@ def _shift_of_blocks(
             yield block, math.fsum(known) / len(known)
 
 
-def _speeds(grid: Grid, slices: Slices) -> dict[tuple[int, int, str], Speeds]:
-    """By block, load point and arm; without failed trials and those that have no run of either length."""
+def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
+    """The speeds of all trials that alternated, without failed ones and those that have no run of either length."""
     if grid.plan.interleaving is None:
         return {}
     found = {}

@@ -63,13 +63,13 @@ def _spent(grid: Grid) -> dict[int, Spent]:
     found, wall_s, measured_s = {}, 0.0, 0.0
     for block in grid.counted:
         own = [trial for trial in grid.trials if trial.block == block]
-        wall_s += _union_s(own)
+        wall_s += under_way_s(own)
         measured_s += sum(trial.measured.duration_s for trial in own if trial.measured)
         found[block] = Spent(wall_s, min(measured_s, wall_s))
     return found
 
 
-def _union_s(trials: Sequence[Trial]) -> float:
+def under_way_s(trials: Sequence[Trial]) -> float:
     """How long at least one of the trials was under way, seconds."""
     spans = sorted((datetime.fromisoformat(each.started), datetime.fromisoformat(each.ended)) for each in trials)
     total, until = 0.0, None

@@ -197,18 +197,16 @@ class StudyDirectory:
 
     def finish_trials(self) -> None:
         """Give trials their names that were all written when the lab was killed. Raises StoreError."""
-        for together in self._groups():
+        complete = {path for path in self.unfinished() if (path / _RECORD).exists()}
+        for together in self._groups() if complete else ():
             paths = [self.trial_path(planned) for planned in together]
-            written = [path for path in paths if (_hidden(path) / _RECORD).exists()]
-            if written and all(path in written or path.exists() for path in paths):
+            written = [path for path in paths if _hidden(path) in complete]
+            if all(path in written or path.exists() for path in paths):
                 self._name(written)
 
     def together(self, planned: PlannedTrial) -> list[PlannedTrial]:
         """The trials that run at the same time as a planned one, with it. Raises StoreError if only some are stored."""
-        if self.plan.interleaving is None:
-            return [planned]
-        cell = (planned.block, planned.load_point)
-        group = [each for each in self.plan.trials if (each.block, each.load_point) == cell]
+        group = next(group for group in self._groups() if group[0].index <= planned.index <= group[-1].index)
         for each in group:
             if self.trial_path(each).exists():
                 raise StoreError(

@@ -73,7 +73,7 @@ def read_host(
     the bytes of all interfaces. If the server's host cannot be looked into (`machine` is None), the lab's host counts.
     Of a server that is not `alone` there: elapsed_s and server_cpu_s.
     """
-    sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None, alone=alone)
+    sampler = HostSampler(machine or LOCAL, data_directory, session if machine is not None else None)
     try:
         found = sampler.look()
     except HostTrouble:  # the trial goes on without the numbers

@@ -151,6 +151,11 @@ class Plan(Record):
     trials: list[PlannedTrial]
 
     @property
+    def shares_server(self) -> bool:
+        """Whether all arms are sessions of one server."""
+        return self.interleaving is not None and self.interleaving.shared_server
+
+    @property
     def end(self) -> int:
         """Blocks after which the study ends at the latest: an extension may ask for fewer than are planned."""
         return self.extensions[-1].end if self.extensions else self.max_blocks

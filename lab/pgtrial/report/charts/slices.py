@@ -10,7 +10,7 @@ from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.units import format_duration, percent
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape
 from pgtrial.report.data import StudyData
-from pgtrial.report.tables.slices import comparison, middle_block, precision_reached, slice_tps
+from pgtrial.report.tables.slices import comparison, middle_block, slice_tps
 from pgtrial.statistics.over_time import half_width
 
 _MOST_SLICES = 120
@@ -88,7 +88,7 @@ def _precision(data: StudyData) -> Figure | None:
 
     On a logarithmic scale, since one failed trial can make an interval a thousand times as wide.
     """
-    steps = [each for each in precision_reached(data) if half_width(each[1].difference)]
+    steps = [each for each in data.reached if half_width(each[1].difference)]
     if not steps:
         return None
     names = list(dict.fromkeys(comparison(claim) for claim, _ in steps))

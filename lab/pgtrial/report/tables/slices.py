@@ -11,7 +11,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import signed
 from pgtrial.report.words import in_regime, interval_text
-from pgtrial.statistics.over_time import Reached, half_width, reached
+from pgtrial.statistics.over_time import Reached, half_width
 
 
 def slice_tables(data: StudyData) -> list[Table[Any]]:
@@ -35,12 +35,6 @@ def slice_tps(trial: Trial, row: SliceRow) -> float | None:
     return row.transactions / row.client_s * trial.load_point.clients if row.client_s else None
 
 
-def precision_reached(data: StudyData) -> list[tuple[Claim, Reached]]:
-    """What the primary claims reached after each block."""
-    claims = [part for claim in data.result.primary for part in claim.read]
-    return [(claim, step) for claim in claims for step in reached(data.plan, data.trials, claim)]
-
-
 def comparison(claim: Claim) -> str:
     """`off / on`, with the regime of which the claim speaks."""
     return f"{claim.arm} / {claim.baseline}{in_regime(claim)}"
@@ -52,7 +46,7 @@ def _precision_table(data: StudyData) -> Table[tuple[Claim, Reached]]:
         f"Precision over time: the exact 95% interval of the primary claim after each {unit}, which is no promise for "
         "all rows together, and at planned looks the sequential one, on which verdicts rest. Time is that of trials "
         "with their preparation.",
-        precision_reached(data),
+        data.reached,
         [
             Column("arms", lambda row: comparison(row[0])),
             number(f"{unit}s", lambda row: row[1].units),

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use ground::output::plain_io_message;
+use ground::output::could_not;
 
 /// Bytes that are written at once.
 const FULL: usize = 64 * 1024;
@@ -23,7 +23,7 @@ pub struct LogFile {
 impl LogFile {
     /// Makes the file anew.
     pub fn create(path: PathBuf) -> io::Result<Self> {
-        let file = File::create(&path).map_err(|error| sentence("open", &path, &error))?;
+        let file = File::create(&path).map_err(|error| sentence("open", &path, error))?;
         Ok(Self { path, file, buffer: Vec::with_capacity(FULL + LONGEST_LINE), error: None })
     }
 
@@ -49,15 +49,14 @@ impl LogFile {
 
     fn flush(&mut self) {
         if self.error.is_none() {
-            self.error = self.file.write_all(&self.buffer).err().map(|error| sentence("write", &self.path, &error));
+            self.error = self.file.write_all(&self.buffer).err().map(|error| sentence("write", &self.path, error));
         }
         self.buffer.clear();
     }
 }
 
-fn sentence(what: &str, path: &Path, error: &io::Error) -> io::Error {
-    let reason = plain_io_message(error);
-    io::Error::new(error.kind(), format!("could not {what} logfile \"{}\": {reason}", path.display()))
+fn sentence(what: &str, path: &Path, error: io::Error) -> io::Error {
+    io::Error::new(error.kind(), could_not(format_args!("{what} logfile \"{}\"", path.display()))(error))
 }
 
 #[cfg(test)]
