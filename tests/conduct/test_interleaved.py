@@ -252,6 +252,13 @@ def test_arms_that_cannot_be_up_side_by_side_run_one_after_the_other_or_are_refu
 
 
 @pytest.mark.unit
+def test_the_warm_up_of_a_sysbench_test_is_whole_slices_too(tmp_path):
+    load = {"workload": "oltp_point_select", "warmup": "1s", "duration": "3s", "interleave": "300ms"}
+    with pytest.raises(StudyError, match=r"the warmup of 1s is not a whole number of slices of 300ms"):
+        make_plan(build_study({"load": load, "arms": {"a": {}, "b": {}}}, "test", tmp_path), 1, "")
+
+
+@pytest.mark.unit
 @pytest.mark.parametrize(
     ("interleave", "complaint"),
     [

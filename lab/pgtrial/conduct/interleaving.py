@@ -15,6 +15,7 @@ from pgtrial.model.records.study import Interleaving
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.session_settings import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import setting_bytes
 
 SLICE_S = 0.25
@@ -44,13 +45,17 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
             return None
         raise StudyError(f'[load] interleave: {obstacle}; leave it out, or write "off"')
     slice_s = SLICE_S if asked == "auto" else asked
-    slices = spec.load.duration / slice_s
-    if abs(slices - round(slices)) > _ROUNDING * slices:
-        nearest = spec.load.duration / max(1, round(slices))
-        raise StudyError(
-            f"[load] interleave: the duration of {spec.load.duration:g}s is not a whole number of slices of "
-            f'{slice_s * 1000:g}ms; write for example "{nearest * 1000:.6g}ms"'
-        )
+    lengths = {"duration": spec.load.duration}
+    if any(map(is_sysbench, spec.load.workload)):  # sysbench's --warmup-time takes whole seconds
+        lengths["warmup"] = spec.load.warmup
+    for name, length_s in lengths.items():
+        slices = length_s / slice_s
+        if abs(slices - round(slices)) > _ROUNDING * slices:
+            nearest = length_s / max(1, round(slices))
+            raise StudyError(
+                f"[load] interleave: the {name} of {length_s:g}s is not a whole number of slices of "
+                f'{slice_s * 1000:g}ms; write for example "{nearest * 1000:.6g}ms"'
+            )
     return Interleaving(slice_s=slice_s, shared_server=sessions_of(spec) is not None)
 
 
