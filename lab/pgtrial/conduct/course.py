@@ -46,6 +46,8 @@ class Course:
     """Where the events of all loads that alternate arrive."""
     timings: dict[str, float] = field(default_factory=dict)
     outcome: Outcome = field(default_factory=Outcome)
+    start_failures: list[str] = field(default_factory=list)
+    """What was said at each attempt at which the server did not start."""
     reason: str | None = None
     notes: list[str] = field(default_factory=list)
     deltas: Counters = field(default_factory=dict)
@@ -67,6 +69,10 @@ class Course:
     def fail(self, reason: str) -> None:
         """Note why the trial failed; the first reason counts."""
         self.reason = self.reason or reason
+
+    def fail_without_server(self, first: Course) -> None:
+        """Fail as the trial did that was to start the server of both."""
+        self.reason, self.start_failures = first.reason, first.start_failures
 
     def fail_with(self, reason: str) -> None:
         """Note a failure of the server's host, which explains the reason that was noted before."""

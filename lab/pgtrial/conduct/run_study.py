@@ -27,7 +27,7 @@ from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import HostTrouble
-from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records.study import Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
@@ -190,6 +190,7 @@ def _run_trials(
         trials += ended_now
         for trial in ended_now:
             listener(TrialEnds(trial))
+        _check_start(trials[-len(plan.arms) :], plan)
         # the first trial on another deployment may add facts
         if audited != known and {arm for arm, _ in known} >= set(plan.arms):
             study.write_audit(audit(plan, study.facts(), spec, study.deployment_facts()))
@@ -197,6 +198,12 @@ def _run_trials(
         ended = sum(stored.block == planned.block for stored in trials) == per_block
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
+
+
+def _check_start(last: list[Trial], plan: Plan) -> None:
+    """Raise ArmError if no arm's server started in the last trials: that is the machine's fault, not an arm's."""
+    if {trial.arm for trial in last if trial.never_started} == set(plan.arms):
+        raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
 
 
 def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:

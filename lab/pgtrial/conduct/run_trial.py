@@ -1,8 +1,9 @@
 """One trial: restore, start, warm, load with a checkpoint at a fixed moment, collect, stop.
 
-A trial that goes wrong is a result: it has failed, with one sentence, and the study goes on. What is wrong with the lab
-itself (a full disk, an arm that does not start, SQL of the study that PostgreSQL refuses) stops the study, with nothing
-stored for this trial unless its load had ended. Neither decision depends on the arm.
+A trial that goes wrong is a result: it has failed, with one sentence, and the study goes on. A server that does not
+start gets a second attempt, on a fresh copy; then its trial has failed. What is wrong with the lab itself (a full disk,
+a host that is gone, SQL of the study that PostgreSQL refuses) stops the study, with nothing stored for this trial
+unless its load had ended. No decision depends on the arm.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -20,7 +22,7 @@ from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.outcome import PHASES
-from pgtrial.conduct.progress import Second
+from pgtrial.conduct.progress import Preparing, Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import counters, server_log
@@ -30,7 +32,7 @@ from pgtrial.loads.engine import EngineRun, Event
 from pgtrial.loads.load_makers import LoadOrder
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
-from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.errors import ArmError, StartError, StudyError, TrialError
 from pgtrial.model.records.study import Trial
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm
@@ -54,9 +56,12 @@ def steps_of(course: Course, arm: Arm, while_served: WhileServed | None) -> Step
     Raises ArmError, StudyError and StoreError for what must stop the study before the load has ended.
     """
     has_ended = False
+    if course.reason is not None:  # the server that it shares is not there
+        return None
     try:
         log = course.directory / "server.log"
-        with arm.serve(course.data, log, course.timings, course.planned.place) as target:
+        with ExitStack() as served:
+            target = _served(course, arm, log, served)
             said_before = log.stat().st_size
             with ExitStack() as stack:
                 measured = _Measured(course, arm, target, stack)
@@ -86,6 +91,21 @@ def steps_of(course: Course, arm: Arm, while_served: WhileServed | None) -> Step
             raise
         return error
     return None
+
+
+_ATTEMPTS = 2
+
+
+def _served(course: Course, arm: Arm, log: Path, stack: ExitStack) -> Target:
+    """The arm's server until `stack` ends. Raises ArmError, and TrialError when it does not start at any attempt."""
+    for _ in range(_ATTEMPTS):
+        if course.start_failures:
+            course.listener(Preparing(f"{arm.name}: {course.start_failures[-1]}; starting it once more"))
+        try:
+            return stack.enter_context(arm.serve(course.data, log, course.timings, course.planned.place))
+        except StartError as error:
+            course.start_failures.append(sentence(error))
+    raise TrialError(f"the server did not start at {_ATTEMPTS} attempts: {course.start_failures[-1]}")
 
 
 class _Measured:
@@ -235,6 +255,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         status="completed" if course.reason is None else "failed",
         reason=course.reason,
         started=course.started,
+        start_failures=course.start_failures,
         ended=now(),
         phases_s={
             phase: round(seconds / (course.turn.of if phase == "load" else 1), 4)

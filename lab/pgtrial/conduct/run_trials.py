@@ -58,7 +58,7 @@ def run_trials(
     inbox: Inbox = queue.SimpleQueue()
     turns = _turns(study.plan, len(planned))
     with ExitStack() as stack:
-        under_way = []
+        under_way: list[_UnderWay] = []
         for each, turn in zip(planned, turns, strict=True):
             point = study.plan.load_points[each.load_point]
             course = Course(
@@ -76,6 +76,8 @@ def run_trials(
                 inbox=inbox,
                 notes=list(notes),
             )
+            if study.plan.shares_server and under_way and under_way[0].ended:
+                course.fail_without_server(under_way[0].course)
             trial = _UnderWay(course, arms[each.arm], while_served)
             stack.enter_context(trial.ended_with_the_others())
             trial.step()
@@ -109,11 +111,12 @@ class _UnderWay:
         self.must_stop: ArmError | HostTrouble | None = None
         self.course, self.arm = course, arm
         self._steps: Steps = steps_of(course, arm, while_served)
-        self._ended = False
+        self.ended = False
+        """Whether its server is stopped, or never started."""
 
     def step(self, event: Event | TrialError | None = None) -> None:
         """Go on to where the trial waits next, with an event of its engine or with what went wrong with that."""
-        if self._ended:
+        if self.ended:
             return
         try:
             if isinstance(event, TrialError):
@@ -122,7 +125,7 @@ class _UnderWay:
             else:
                 self.run = self._steps.send(event) or (self.run if event is not None else None)
         except StopIteration as end:
-            self.run, self.must_stop, self._ended = None, end.value, True
+            self.run, self.must_stop, self.ended = None, end.value, True
 
     def recorded(self) -> Trial:
         """The trial, with its tables written. Raises StoreError."""
@@ -136,7 +139,7 @@ class _UnderWay:
         try:
             yield
         except BaseException as error:
-            if not self._ended:
+            if not self.ended:
                 with suppress(StopIteration, type(error)):
                     self._steps.throw(error)
             raise

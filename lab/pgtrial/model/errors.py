@@ -17,6 +17,10 @@ class ArmError(PgtrialError):
     """An arm could not be made, reached, started or put back."""
 
 
+class StartError(ArmError):
+    """A server did not start, or did not take connections in time."""
+
+
 class TrialError(PgtrialError):
     """A trial failed. The study counts it as the worst possible rank and goes on."""
 

@@ -44,7 +44,7 @@ def verdict_of(
     return result.model_copy(
         update={
             "sentences": [sentence(claim, plan, result, withheld=reasons[claim.arm]) for claim in result.primary],
-            "notes": [*_notes(result), *disturbance_notes(plan, canaries)],
+            "notes": [*_notes(result), *_start_notes(plan, trials), *disturbance_notes(plan, canaries)],
             "withheld": list(dict.fromkeys(reason for of_arm in reasons.values() for reason in of_arm)),
             "findings": findings,
             "moved": _moved_with(result),
@@ -138,6 +138,20 @@ def _notes(result: StudyResult) -> list[str]:
             notes.append(
                 f"The load points differ, {claim.arm} against {claim.baseline}: {counts} of {len(own)}; "
                 "read them one by one, the mean alone would mislead."
+            )
+    return notes
+
+
+def _start_notes(plan: Plan, trials: Sequence[Trial]) -> list[str]:
+    """One sentence for each arm whose server did not always start at the first attempt."""
+    notes = []
+    for arm in plan.arms:
+        own = [trial for trial in trials if trial.arm == arm and trial.start_failures]
+        failed = sum(trial.never_started for trial in own)
+        if own:
+            notes.append(
+                f"The server of {arm} did not start at the first attempt in {plural(len(own), 'trial')}; the second "
+                f"attempt failed as well in {failed} of them. The server's words: {own[-1].start_failures[-1]}."
             )
     return notes
 

@@ -100,8 +100,8 @@ class Arm(Protocol):
         """A server in the state that every trial starts from; on exit it is stopped or put back.
 
         `log` receives the server's log, `timings` the seconds of `restore`, `start` and `stop`; `place` is what the
-        plan drew for the trial. Raises ArmError, and TrialError when only this trial cannot have what the arm asks of
-        the host, or loses it.
+        plan drew for the trial. Raises StartError when the server does not start, ArmError for other faults, and
+        TrialError when only this trial cannot have what the arm asks of the host, or loses it.
         """
         ...
 
@@ -116,12 +116,12 @@ class Arm(Protocol):
 
 @contextmanager
 def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
-    """Put the seconds of a phase into `timings`, also when it fails."""
+    """Add the seconds of a phase to `timings`, also when it fails."""
     start = time.monotonic()
     try:
         yield
     finally:
-        timings[phase] = time.monotonic() - start
+        timings[phase] = timings.get(phase, 0.0) + time.monotonic() - start
 
 
 def check_clients(arm: str, needs: Needs, max_connections: int, reserved: int) -> None:

@@ -30,7 +30,7 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
     if done.status != 0:
         free = machine.free_bytes(destination.parent) / 1e6
         machine.remove_tree(destination)
-        if any(words in done.stderr for words in _FULL):
+        if is_full(done.stderr):
             raise ArmError(
                 f"the disk is full: copying {source} to {destination.parent} failed with {free:,.0f} MB free; "
                 f"free some space, lower the scale, or {room.larger}"
@@ -40,6 +40,11 @@ def copy_directory(room: Room, source: Path, destination: Path, *, flush: bool =
         raise ArmError(f"cannot copy {source} to {destination}: {said}; check the permissions and the disk")
     if flush:
         machine.tool(["sync"])
+
+
+def is_full(said: str) -> bool:
+    """Whether a program complains of a full disk."""
+    return any(words in said for words in _FULL)
 
 
 def move_wal(room: Room, data: Path, wal: Path, *, flush: bool) -> None:

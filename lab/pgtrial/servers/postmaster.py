@@ -18,7 +18,8 @@ from pgtrial.machines.frozen_server import FrozenServer
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.running_server import RunningServer
-from pgtrial.model.errors import ArmError
+from pgtrial.model.errors import ArmError, StartError
+from pgtrial.servers.copy import is_full
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.processes import stop_servers_below
 from pgtrial.servers.room import Room
@@ -55,7 +56,7 @@ class Postmaster(abc.ABC):
 
     @abc.abstractmethod
     def start(self, log: Path) -> None:
-        """Start it, and wait until it answers on its private socket. Raises ArmError with the server's own words."""
+        """Start it, and wait until it answers on its private socket. Raises StartError with the server's own words."""
 
     @abc.abstractmethod
     def stop(self, *, immediate: bool) -> None:
@@ -69,8 +70,10 @@ class Postmaster(abc.ABC):
     def fetch_log(self, log: Path) -> None:
         """Append to `log` here what it has written since the last time, unless it writes there itself."""
 
-    def _not_started(self, said: str) -> ArmError:
-        return ArmError(f"{self._launch.room.name_of(self._launch.server)} does not start: {said}")
+    def _not_started(self, said: str, why: str = "does not start") -> ArmError:
+        """The error to raise: a full disk is not the server's fault, and no second attempt succeeds on it."""
+        kind = ArmError if is_full(said) else StartError
+        return kind(f"{self._launch.room.name_of(self._launch.server)} {why}: {said}")
 
 
 class Child(Postmaster):
@@ -88,10 +91,7 @@ class Child(Postmaster):
             if self._process.poll() is not None:
                 raise self._not_started(last_words(log, begin))
             if time.monotonic() > deadline:
-                raise ArmError(
-                    f"PostgreSQL {self._launch.server.version} was not ready after {_START_TIMEOUT_S:.0f} s: "
-                    f"{last_words(log, begin)}"
-                )
+                raise self._not_started(last_words(log, begin), f"was not ready after {_START_TIMEOUT_S:.0f} s")
             time.sleep(_POLL_S)
 
     def stop(self, *, immediate: bool) -> None:

@@ -293,6 +293,11 @@ class Trial(Record):
     round_trip_us: float | None = added(
         None, "Median of 20 round trips (SELECT 1) before the load; None for trials older than this record."
     )
+    start_failures: list[str] = added(
+        [],
+        "What the server said at each attempt at which it did not start. After one the second succeeded; after two "
+        "the trial has failed.",
+    )
     not_permitted: list[str] = added([], "What the arm's server does not permit the lab, and the trial did without.")
     notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
     machines: list[MachineShare] = added([], "Of a load made by a fleet: each machine's part.")
@@ -302,6 +307,11 @@ class Trial(Record):
         "What the server's log said during the load of PANIC, FATAL and processes that ended: the last "
         "lines, no statements.",
     )
+
+    @property
+    def never_started(self) -> bool:
+        """Whether it failed because its server did not start."""
+        return self.status == "failed" and len(self.start_failures) > 1
 
 
 class SliceRow(Record):
