@@ -18,8 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.loads.target import Target
-from tests.engine.corpora import CorpusCase, named, read_corpus
+from tests.engine.corpora import CorpusCase, Database, named, read_corpus
 from tests.engine.programs import Ended, Program, settle
 
 CORPUS = Path(__file__).with_name("corpus")
@@ -76,17 +75,16 @@ def _runs(details: dict[str, Any]) -> list[tuple[str, dict[str, str]]]:
     ]
 
 
-def perform(case: Case, program: Program, target: Target, directory: Path) -> Outcome:
+def perform(case: Case, program: Program, database: Database, directory: Path) -> Outcome:
     """Run a program in an empty directory, on a schema as the case wants it."""
+    target, connection = database
     encoding = case.details.get("encoding", "utf-8")
     for name, text in case.files.items():
         (directory / name).write_bytes(text.encode(encoding))
-    with target.connect() as connection:
-        connection.execute(_SCHEMA + case.details.get("setup", ""))
+    connection.execute(_SCHEMA + case.details.get("setup", ""))
     env = case.details.get("env", {})
     done = program.run_in_time(target, *case.args, directory=directory, typed=case.details.get("typed"), **env)
-    with target.connect() as connection:
-        rows = [connection.execute(query).fetchall() for query in (_SEEN, *case.details.get("compare", ()))]
+    rows = [connection.execute(query).fetchall() for query in (_SEEN, *case.details.get("compare", ()))]
     logs = {
         re.sub(r"\.\d+", ".#", path.name, count=1): _settled_log(case, path.read_text())
         for path in sorted(directory.iterdir())

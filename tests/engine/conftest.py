@@ -28,6 +28,7 @@ from tests.engine.recordings import (
 
 pytest.register_assert_rewrite("tests.engine.programs", "tests.engine.corpora", "tests.engine.cases")
 
+from tests.engine.corpora import Database  # noqa: E402
 from tests.engine.programs import Program, original, original_path, ours  # noqa: E402
 
 Act = Callable[[Program], object]
@@ -120,12 +121,13 @@ def loaded(pristine: Callable[[int], Target]) -> Callable[[int], Target]:
 
 
 @pytest.fixture(scope="session")
-def corpus_database(pristine: Callable[[int], Target]) -> Target:
+def corpus_database(pristine: Callable[[int], Target]) -> Iterator[Database]:
     """A loaded database in which the schema that each run of the corpus makes anew comes first."""
     target = _create(pristine(18), "corpus", "pristine")
     with target.connect() as connection:
         connection.execute("ALTER DATABASE corpus SET search_path = bench, public")
-    return target
+    with target.connect(prepare_threshold=None) as connection:
+        yield target, connection
 
 
 @pytest.fixture

@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+import psycopg
+
+from pgtrial.loads.target import Target
+
 _Run = TypeVar("_Run")
+
+Database = tuple[Target, psycopg.Connection[tuple[Any, ...]]]
+"""A database of the runs, and a connection to it."""
 
 
 @dataclass(frozen=True)

@@ -46,12 +46,13 @@ def definitions(target: Target) -> str:
 
 
 def contents(target: Target) -> dict[str, object]:
-    """Every row of every table, in the order of the pages."""
+    """How many rows each table and partition has, and a digest of the rows with their places."""
     with target.connect() as connection:
         return {
             table: connection.execute(
-                f"SELECT count(*), md5(string_agg(t::text, ';' ORDER BY tableoid, ctid)) FROM {table} t"
-            ).fetchone()
+                "SELECT tableoid::regclass::text, count(*), sum(hash_record_extended(ROW(ctid, t), 0))"
+                f" FROM {table} t GROUP BY tableoid ORDER BY tableoid"
+            ).fetchall()
             for table in TABLES
         }
 

@@ -20,10 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
-from pgtrial.loads.target import Target
-from tests.engine.corpora import CorpusCase, named, read_corpus
+from tests.engine.corpora import CorpusCase, Database, named, read_corpus
 from tests.engine.sessions import wait_until_alone
 from tests.engine.sysbench.differences import instead_of, without_known
 from tests.engine.sysbench.sides import Side, settle
@@ -43,10 +40,6 @@ _TABLE = """
     INSERT INTO sbtest{0} (k, c, pad) SELECT i, repeat('1', 119), repeat('2', 59) FROM generate_series(1, {1}) i;
     CREATE INDEX k_{0} ON sbtest{0} (k);
 """
-
-
-Database = tuple[Target, psycopg.Connection[tuple[Any, ...]]]
-"""A database of the runs, and a connection to it."""
 
 
 @dataclass(frozen=True)

@@ -13,10 +13,11 @@ from typing import Any
 import pytest
 
 from pgtrial.servers.cluster import Cluster
+from tests.engine.corpora import Database
 from tests.engine.recordings import HINT, Key, Recordings, digest_of_inputs, digest_of_program, plain
 from tests.engine.sysbench.conftest import Databases
 from tests.engine.sysbench.differences import INSTEAD
-from tests.engine.sysbench.runs import Case, Database, all_cases, perform
+from tests.engine.sysbench.runs import Case, all_cases, perform
 from tests.engine.sysbench.sides import SYSBENCH, Side, original, ours
 
 CASES = list(all_cases())
