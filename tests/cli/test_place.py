@@ -1,9 +1,12 @@
 """Running a study again goes on with the unfinished one that is the same, and with no other."""
 
+from pathlib import Path
+
 import pytest
 
 from pgtrial.cli import conduct, place
 from pgtrial.model.errors import ArmError, StoreError
+from pgtrial.report.verdict import earlier_notes
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.store.samples import completed_trial
@@ -49,6 +52,26 @@ def test_a_finished_study_is_run_anew():
     again, there = place.find_or_create(spec(), None, anew=False)
     assert not there
     assert again.path != first.path
+
+
+def test_a_study_names_the_earlier_ones_of_its_question_beside_it(tmp_path):
+    nothing_run, _ = place.find_or_create(spec(question="Does jit pay?"), None, anew=True)
+    first, _ = place.find_or_create(spec(), None, anew=True)
+    complete(first)
+    asked, _ = place.find_or_create(spec(clients=9, question="Does jit pay?"), None, anew=True)
+    complete(asked)
+    others, _ = place.find_or_create(spec(clients=9, name="other", question="Is 9 too many?"), None, anew=True)
+    seeded, _ = place.find_or_create(spec(seed=3, name="again"), Path("results/chosen"), anew=False)
+    same_question, _ = place.find_or_create(spec(question="Does jit pay?"), None, anew=True)
+    assert [study.plan.earlier for study in (nothing_run, first, asked)] == [[], [], []]
+    assert [each.directory for each in others.plan.earlier] == [asked.path.name]
+    (earlier,) = seeded.plan.earlier
+    assert (earlier.directory, earlier.blocks, earlier.planned) == (first.path.name, 1, 1)
+    assert {each.directory for each in same_question.plan.earlier} == {first.path.name, asked.path.name}
+    (note,) = earlier_notes(seeded.plan)
+    assert note.startswith(
+        f"This is try 2 of this question in its results directory; earlier: {first.path.name} (1 of 1 block)"
+    )
 
 
 def test_a_new_one_is_started_on_request():

@@ -14,7 +14,9 @@ import pytest
 from pgtrial.conduct.leftovers import discard_unfinished, remember
 from pgtrial.conduct.progress import Second, TrialBegins
 from pgtrial.conduct.run_study import run_study
+from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.interruptions import read_interruptions
 from tests.conduct.small import each_once, once, small_study, start_lab, title
 from tests.conftest import require_engine
 
@@ -138,6 +140,15 @@ def test_a_lab_that_is_asked_to_stop_or_killed_goes_on_where_it_was_with_no_tria
     assert each_once(study)
     assert stored.read_bytes() == before
     assert {trial.status for trial in study.trials()} == {"completed"}
+    second = study.plan.trials[1]
+    interrupted = read_interruptions(results)
+    assert [each.how for each in interrupted] == ["SIGINT", "SIGTERM", "killed"]
+    assert [[(trial.index, trial.arm) for trial in each.trials] for each in interrupted] == [[(1, second.arm)]] * 3
+    assert [each.trials[0].under_way_s is not None for each in interrupted] == [True, True, False]
+    (note,) = [each for each in read_data(study).result.notes if "interruption" in each]
+    assert note.startswith("3 interruptions of the study ended trials under way, which were run again: ")
+    assert f"{second.arm} 3" in note
+    assert "Interrupted trials" in (results / "report.html").read_text()
     assert not orphan.is_running()
     assert not postmasters()
     assert "report.html" in out

@@ -18,7 +18,7 @@ from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.plan import make_plan, takes_canaries
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.study import Interleaving
+from pgtrial.model.records.course import Interleaving
 from pgtrial.model.study.session_settings import SESSION_SETTINGS
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study

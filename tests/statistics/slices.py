@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
-from pgtrial.model.records.study import Interleaving, Plan, PlannedTrial, SliceRow, Trial
+from pgtrial.model.records.course import Interleaving
+from pgtrial.model.records.study import Plan, PlannedTrial, SliceRow, Trial
 from pgtrial.model.slices import Slices
 
 from .studies import START, make_plan, make_trial

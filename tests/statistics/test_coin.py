@@ -15,8 +15,9 @@ import pytest
 from scipy import stats
 
 from pgtrial.conduct.plan import make_plan
+from pgtrial.model.records.course import Interleaving
 from pgtrial.model.records.results import Claim, StudyResult
-from pgtrial.model.records.study import Interleaving, Plan, Trial
+from pgtrial.model.records.study import Plan, Trial
 from pgtrial.model.slices import Slices
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp

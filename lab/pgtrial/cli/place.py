@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import secrets
+from contextlib import suppress
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 from pgtrial.conduct.engine_options import check_sysbench
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.stopping import Stop, next_step
-from pgtrial.model.errors import StoreError
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.course import EarlierTry
 from pgtrial.model.records.study import Plan
-from pgtrial.model.study.frozen import freeze
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.frozen import freeze, without_secrets
+from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug
+from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory, committed_seconds
 from pgtrial.store.files import writing
 
@@ -31,13 +34,13 @@ def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tupl
     if results is not None:
         if (results / "study.toml").exists():
             return _same_study(spec, results), True
-        return StudyDirectory.create(results, spec, plan_now(spec)), False
+        return StudyDirectory.create(results, spec, _planned(spec, results.absolute().parent)), False
     if not anew:
         for path in reversed(_alike(spec)):
             study = StudyDirectory.open(path)
             if study.spec.scripts == spec.scripts and not _finished(study, spec):
                 return study, True
-    plan = plan_now(spec)
+    plan = _planned(spec, RESULTS)
     return StudyDirectory.create(_fresh_path(plan.name), spec, plan), False
 
 
@@ -54,6 +57,33 @@ def plan_now(spec: StudySpec) -> Plan:
     check_sysbench(spec)
     seed = spec.study.seed if spec.study.seed is not None else secrets.randbelow(2**32)
     return make_plan(spec, seed, datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def _planned(spec: StudySpec, results: Path) -> Plan:
+    """The plan of a study that starts now, with the earlier ones of its question in a directory of studies."""
+    plan, tries = plan_now(spec), []
+    for file in sorted(results.glob("*/study.toml")):
+        with suppress(StoreError, StudyError):
+            study = StudyDirectory.open(file.parent)
+            trials = study.trials()
+            if trials and asks_the_same(spec, study.spec):
+                blocks = len(Grid(study.plan, trials).counted)
+                name, planned = file.parent.name, study.plan.max_blocks
+                tries.append(EarlierTry(directory=name, created=study.plan.created, blocks=blocks, planned=planned))
+    return plan.model_copy(update={"earlier": sorted(tries, key=lambda each: each.created)})
+
+
+def asks_the_same(one: StudySpec, other: StudySpec) -> bool:
+    """Whether two studies have the same question of their own, or the same arms under the same load."""
+    default = StudySection().question
+    if one.study.question == other.study.question != default:
+        return True
+    return _subject(one) == _subject(other)
+
+
+def _subject(spec: StudySpec) -> tuple[object, ...]:
+    public = without_secrets(spec)
+    return public.load, public.server, public.arms, spec.scripts
 
 
 def _same_study(spec: StudySpec, results: Path) -> StudyDirectory:

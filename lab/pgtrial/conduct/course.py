@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
 import psycopg
@@ -19,6 +20,7 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.engine import Inbox
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
+from pgtrial.model.records.interruption import InterruptedTrial
 from pgtrial.model.records.study import LoadPoint, PlannedTrial
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
@@ -78,6 +80,18 @@ class Course:
         """Note a failure of the server's host, which explains the reason that was noted before."""
         before = (self.reason or "").removesuffix(".")
         self.reason = reason if before in reason else f"{before}; {reason}"
+
+    def interrupted(self) -> InterruptedTrial:
+        """The trial as it was when a person ended it."""
+        planned, measured = self.planned, self.outcome.measured
+        return InterruptedTrial(
+            index=planned.index,
+            block=planned.block,
+            arm=planned.arm,
+            load_point=planned.load_point,
+            under_way_s=round((datetime.now(UTC) - datetime.fromisoformat(self.started)).total_seconds(), 3),
+            tps=measured.tps if measured else None,
+        )
 
     def note(self, text: str | None) -> None:
         """Keep a sentence for the reader of the trial, once."""

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import psutil
 
+from pgtrial.model.records.interruption import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
+from pgtrial.store.interruptions import KILLED, note_interruption
 
 _ENGINE = "engine.pid"
 _END_S = 5.0
@@ -31,19 +34,35 @@ def forget(trial: Path) -> None:
 
 
 def discard_unfinished(study: StudyDirectory) -> int:
-    """End the engines and remove the directories of interrupted trials; returns how many. Raises StoreError.
+    """End the engines and remove the directories of trials that a killed lab left; returns how many. Raises StoreError.
 
-    Trials that were complete but for their names are kept.
+    They are recorded as interrupted. Trials that were complete but for their names are kept.
     """
     study.finish_trials()
     unfinished = study.unfinished()
     for trial in unfinished:
         _end_engine(trial / _ENGINE)
+    remove(unfinished)
+    names = {path.name for path in unfinished}
+    killed = [
+        InterruptedTrial(index=each.index, block=each.block, arm=each.arm, load_point=each.load_point)
+        for each in study.plan.trials
+        if study.hidden_path(each).name in names
+    ]
+    if killed:
+        note_interruption(study.path, KILLED, killed)
+    return len(unfinished)
+
+
+def remove(unfinished: Iterable[Path]) -> None:
+    """Remove the directories of trials that were under way. Raises StoreError."""
+    for trial in unfinished:
         try:
             shutil.rmtree(trial)
+        except FileNotFoundError:
+            continue
         except OSError as error:
             raise cannot_write(trial, error) from error
-    return len(unfinished)
 
 
 def _end_engine(file: Path) -> None:

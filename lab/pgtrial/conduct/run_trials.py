@@ -14,6 +14,7 @@ from typing import Self
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import ALONE, Turn
+from pgtrial.conduct.leftovers import remove
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of, write_measurements
 from pgtrial.loads.data.kinds import data_of
@@ -21,12 +22,13 @@ from pgtrial.loads.engine import EngineRun, Event, Inbox, events_of
 from pgtrial.loads.load_makers import LoadMaker, OneEngine
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import LOCAL, HostTrouble
-from pgtrial.model.errors import ArmError, TrialError
+from pgtrial.model.errors import ArmError, StoreError, TrialError
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.model.slices import Slices
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.freezing import Freezer
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.interruptions import note_interruption
 
 ENGINE_GRACE_S = 60.0
 """How much longer than warm-up and measured part engines may take, for connecting and for their last transactions."""
@@ -57,43 +59,55 @@ def run_trials(
     notes = maker.ready(lambda text: listener(Preparing(text)))
     inbox: Inbox = queue.SimpleQueue()
     turns = _turns(study.plan, len(planned))
-    with ExitStack() as stack:
-        under_way: list[_UnderWay] = []
-        for each, turn in zip(planned, turns, strict=True):
-            point = study.plan.load_points[each.load_point]
-            course = Course(
-                study.spec.load,
-                each,
-                point,
-                data_of(study.spec, point),
-                study.script(point.workload),
-                study.begin_trial(each),
-                listener,
-                maker,
-                started=now(),
-                turn=turn,
-                shared_server=study.plan.shares_server,
-                inbox=inbox,
-                notes=list(notes),
-            )
-            if study.plan.shares_server and under_way and under_way[0].ended:
-                course.fail_without_server(under_way[0].course)
-            trial = _UnderWay(course, arms[each.arm], while_served)
-            stack.enter_context(trial.ended_with_the_others())
-            trial.step()
-            under_way.append(trial)
-        longest_s = turns[0].wall_s(study.spec.load.longest_s)
-        deadline = time.monotonic() + longest_s + engine_grace_s
-        with _Start(study.plan, under_way, changes) as start:
-            _hear_loads(under_way, deadline, start)
-        for trial in [*under_way, *reversed(under_way)]:
-            trial.step()
+    under_way: list[_UnderWay] = []
+    try:
+        with ExitStack() as stack:
+            for each, turn in zip(planned, turns, strict=True):
+                point = study.plan.load_points[each.load_point]
+                course = Course(
+                    study.spec.load,
+                    each,
+                    point,
+                    data_of(study.spec, point),
+                    study.script(point.workload),
+                    study.begin_trial(each),
+                    listener,
+                    maker,
+                    started=now(),
+                    turn=turn,
+                    shared_server=study.plan.shares_server,
+                    inbox=inbox,
+                    notes=list(notes),
+                )
+                if study.plan.shares_server and under_way and under_way[0].ended:
+                    course.fail_without_server(under_way[0].course)
+                trial = _UnderWay(course, arms[each.arm], while_served)
+                under_way.append(trial)
+                stack.enter_context(trial.ended_with_the_others())
+                trial.step()
+            longest_s = turns[0].wall_s(study.spec.load.longest_s)
+            deadline = time.monotonic() + longest_s + engine_grace_s
+            with _Start(study.plan, under_way, changes) as start:
+                _hear_loads(under_way, deadline, start)
+            for trial in [*under_way, *reversed(under_way)]:
+                trial.step()
+    except BaseException as error:
+        _end_unstored(study, under_way, error)
+        raise
     trials = [trial.recorded() for trial in under_way]
     study.write_trials(trials)
     for trial in under_way:
         if trial.must_stop is not None:
             raise trial.must_stop
     return trials
+
+
+def _end_unstored(study: StudyDirectory, under_way: Sequence[_UnderWay], error: BaseException) -> None:
+    """Remove what trials have written that are not to be stored; what a signal ended is recorded."""
+    with suppress(StoreError):  # the next start removes them
+        remove(trial.course.directory for trial in under_way)
+    if isinstance(error, KeyboardInterrupt):
+        note_interruption(study.path, str(error) or "SIGINT", [trial.course.interrupted() for trial in under_way])
 
 
 def _turns(plan: Plan, number: int) -> list[Turn]:

@@ -18,6 +18,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.over_time import Reached, reached
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.interruptions import read_interruptions
 from pgtrial.store.tables import committed_per_second
 
 
@@ -92,7 +93,16 @@ def read_data(directory: StudyDirectory) -> StudyData:
         trials=trials,
         timelines=timelines,
         facts=facts,
-        result=verdict_of(directory.plan, trials, audit, seconds, canaries, facts=facts, slices=slices),
+        result=verdict_of(
+            directory.plan,
+            trials,
+            audit,
+            seconds,
+            canaries,
+            facts=facts,
+            slices=slices,
+            interruptions=read_interruptions(directory.path),
+        ),
         canaries=canaries,
         waits=_by_trial(trials, directory.waits),
         observed=_by_trial(trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))),

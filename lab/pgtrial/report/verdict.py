@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pgtrial.evidence.audit.rules import GRAVITY
 from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.interruption import Interruption
 from pgtrial.model.records.results import Claim, Cost, StudyResult
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.model.units import percent, plural
@@ -30,6 +31,7 @@ def verdict_of(
     *,
     facts: Mapping[str, Facts] | None = None,
     slices: Slices | None = None,
+    interruptions: Sequence[Interruption] = (),
 ) -> StudyResult:
     """The result of `analyse_study`, with findings, sentences and notes."""
     result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts, slices=slices)
@@ -44,7 +46,14 @@ def verdict_of(
     return result.model_copy(
         update={
             "sentences": [sentence(claim, plan, result, withheld=reasons[claim.arm]) for claim in result.primary],
-            "notes": [*_notes(result), *_start_notes(plan, trials), *disturbance_notes(plan, canaries)],
+            "notes": [
+                *_notes(result),
+                *earlier_notes(plan),
+                *interruption_notes(plan, interruptions),
+                *_start_notes(plan, trials),
+                *disturbance_notes(plan, canaries),
+            ],
+            "interruptions": list(interruptions),
             "withheld": list(dict.fromkeys(reason for of_arm in reasons.values() for reason in of_arm)),
             "findings": findings,
             "moved": _moved_with(result),
@@ -153,6 +162,35 @@ def _start_notes(plan: Plan, trials: Sequence[Trial]) -> list[str]:
                 f"The server of {arm} did not start at the first attempt in {plural(len(own), 'trial')}; the second "
                 f"attempt failed as well in {failed} of them. The server's words: {own[-1].start_failures[-1]}."
             )
+    return notes
+
+
+def earlier_notes(plan: Plan) -> list[str]:
+    """One sentence if studies of the same question were there when this one began."""
+    if not plan.earlier:
+        return []
+    told = ", ".join(f"{each.directory} ({each.blocks} of {plural(each.planned, 'block')})" for each in plan.earlier)
+    return [
+        f"This is try {len(plan.earlier) + 1} of this question in its results directory; earlier: {told}. Every try "
+        "has its own 5%: a verdict chosen from several errs more often."
+    ]
+
+
+def interruption_notes(plan: Plan, interruptions: Sequence[Interruption]) -> list[str]:
+    """How many trials of each arm a person ended, and whether that is unevenly spread."""
+    by_arm = Counter(trial.arm for each in interruptions for trial in each.trials)
+    if not by_arm:
+        return []
+    counts = ", ".join(f"{arm} {by_arm[arm]}" for arm in plan.arms)
+    notes = [
+        f"{plural(len(interruptions), 'interruption')} of the study ended trials under way, which were run again: "
+        f"{counts}."
+    ]
+    for arm, count, p in uneven(by_arm, len(plan.arms)):
+        notes.append(
+            f"Of {plural(by_arm.total(), 'interrupted trial')} {count} are of {arm} (p = {p:.2g}): the person who "
+            "ended them may have chosen by what they saw; read the table of interrupted trials."
+        )
     return notes
 
 

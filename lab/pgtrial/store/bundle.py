@@ -53,6 +53,7 @@ _STUDY = tuple(
         r"scripts/[^/]+",
         r"facts/[^/]+(/\d+)?\.json",
         r"canaries/\d+\.json",
+        r"interruptions/\d+\.json",
         r"voided/[^/]+/void\.json",
         rf"{_TRIAL}/trial\.json",
         rf"{_TRIAL}/timeline\.parquet",

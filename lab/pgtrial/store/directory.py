@@ -172,11 +172,15 @@ class StudyDirectory:
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
         """A fresh hidden directory in which one trial is written before `write_trial` completes it."""
-        temporary = _hidden(self.trial_path(planned))
+        temporary = self.hidden_path(planned)
         with writing(temporary):
             shutil.rmtree(temporary, ignore_errors=True)
             temporary.mkdir(parents=True)
         return temporary
+
+    def hidden_path(self, planned: PlannedTrial) -> Path:
+        """Directory of a trial that is under way."""
+        return _hidden(self.trial_path(planned))
 
     def write_trial(self, trial: Trial) -> Path:
         """Complete the trial begun with `begin_trial`; returns its directory."""

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.canary import DisturbedBlock
+from pgtrial.model.records.interruption import Interruption
 from pgtrial.model.records.study import FORMAT, Finding, LoadPoint
 from pgtrial.model.records.where_it_ran import WhereItRan
 
@@ -368,6 +369,7 @@ class StudyResult(Record):
     looks: list[PlannedLook]
     deployments: int = added(1, "Given servers of one product that each arm names.")
     voids: list[DisturbedBlock] = added([], "Blocks that the canary voided; set aside, and run again.")
+    interruptions: list[Interruption] = added([], "Trials that a person ended; run again, and counted nowhere else.")
     noisy_blocks: list[DisturbedBlock] = added(
         [], "Blocks that count although the canary was off, since no more may be voided."
     )

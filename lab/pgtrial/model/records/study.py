@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record, added
+from pgtrial.model.records.course import EarlierTry, Extension, Interleaving
 from pgtrial.model.records.tasks import TaskLoad, TaskSummary
 from pgtrial.model.records.where_it_ran import MachineShare, ServerHost
 from pgtrial.model.units import slug
@@ -95,24 +96,6 @@ class PlannedTrial(Record):
     place: DrawnPlace = None
 
 
-class Interleaving(Record):
-    """How the trials of one load point of one block run at the same time: in turns, a slice of time each."""
-
-    slice_s: float = Field(description="Length of a slice; the measured part of each trial is a whole number of them.")
-    shared_server: bool = Field(False, description="Whether all arms are sessions of one server with other settings.")
-
-
-class Extension(Record):
-    """One step by which a study went on after its end; the plan's looks and trials hold what it added."""
-
-    created: str = Field(description="UTC, ISO 8601.")
-    pgtrial: str = Field(description="Version of the lab that planned it.")
-    after: int = Field(description="Blocks that were complete.")
-    end: int = Field(description="Blocks after which the study ends now.")
-    budget_s: float | None = Field(description="Time that the blocks may take; None: not limited.")
-    decided: bool = Field(description="Whether every comparison was decided: then only the end ends the study.")
-
-
 class Plan(Record):
     """plan.json: frozen before the first trial; an extension adds to it and changes nothing.
 
@@ -147,6 +130,9 @@ class Plan(Record):
     )
     scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
     interleaving: Interleaving | None = added(None, "How trials alternate; None: each runs by itself.")
+    earlier: list[EarlierTry] = added(
+        [], "Studies of the same question in the same results directory, the oldest first."
+    )
     extensions: list[Extension] = added([], "How the study went on after its end, in order.")
     trials: list[PlannedTrial]
 

@@ -7,6 +7,7 @@ from statistics import median
 from typing import Any
 
 from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.interruption import InterruptedTrial, Interruption
 from pgtrial.model.records.study import ClientUse, FailureSpan, LoadPoint, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
@@ -117,7 +118,32 @@ def failure_tables(data: StudyData) -> list[Table[Any]]:
             Column("line", lambda row: row[1]),
         ],
     )
-    return [failures, trials, spans, log]
+    return [failures, trials, _interrupted(data), spans, log]
+
+
+def _interrupted(data: StudyData) -> Table[tuple[Interruption, InterruptedTrial]]:
+    """The trials that a person ended, beside what their arm usually does."""
+
+    def usual(row: tuple[Interruption, InterruptedTrial]) -> float | None:
+        ended = row[1]
+        own = [t for t in data.trials if (t.arm, t.load_point) == (ended.arm, data.plan.load_points[ended.load_point])]
+        return _median([trial.measured.tps for trial in own if trial.measured])
+
+    return Table(
+        "Interrupted trials. Each was run again, and counts nowhere else.",
+        [(each, trial) for each in data.result.interruptions for trial in each.trials],
+        [
+            number("trial", lambda row: row[1].index + 1),
+            number("block", lambda row: row[1].block + 1),
+            Column("arm", lambda row: row[1].arm),
+            Column("load point", lambda row: data.labels[row[1].load_point]),
+            Column("by", lambda row: row[0].how),
+            number("after s", lambda row: row[1].under_way_s, ",.1f"),
+            number("tps until then", lambda row: row[1].tps, ",.0f"),
+            number("arm's median tps", usual, ",.0f"),
+            Column("noted (UTC)", lambda row: _moment(row[0].noted)),
+        ],
+    )
 
 
 def _seconds(span: FailureSpan) -> str:
