@@ -175,3 +175,14 @@ def test_whether_arms_are_read_by_regime_does_not_depend_on_which_is_which():
         for ours, theirs in zip(one.parts, other.parts, strict=True):
             pairs = zip(ours.ratios, theirs.ratios, strict=True)
             assert all(a.log_ratio == (None if b.log_ratio is None else pytest.approx(-b.log_ratio)) for a, b in pairs)
+
+
+def test_one_verdict_or_two_is_chosen_at_looks_only():
+    """The trials collapse from block 8 on: at the look after 12 blocks these are a third."""
+    plan, trials, seconds = recorded(lambda p: steps(2000, 30, 500 if p.block >= 8 else 2000), blocks=12)
+    parts = []
+    for blocks in range(9, 13):
+        upto = [trial for trial in trials if trial.block < blocks]
+        parts.append(len(verdict_of(plan, upto, None, seconds).primary[0].parts))
+    assert plan.looks == [8, 12]
+    assert parts == [0, 0, 0, 1]

@@ -57,10 +57,13 @@ class Changes:
         return regime is not None and regime.shape in _CHANGING
 
     def between(self, arm: str, point: int | None) -> bool:
-        """Whether `arm` and the baseline have to be compared by regime: at a load point, or (None) at any of them."""
+        """Whether `arm` and the baseline have to be compared by regime: at a load point, or (None) at any of them.
+
+        Chosen at looks only: blocks after the last look change nothing until the next one.
+        """
         if point is None:
             return any(self.between(arm, p) for p in range(len(self._grid.plan.load_points)))
-        pairs = [self._grid.pair(block, point, arm) for block in self._grid.blocks]
+        pairs = [self._grid.pair(block, point, arm) for block in self._grid.looked_at]
         complete = [(ours, theirs) for ours, theirs in pairs if ours is not None and theirs is not None]
         return _many(sum(self.changes(ours) or self.changes(theirs) for ours, theirs in complete), len(complete))
 
@@ -68,7 +71,7 @@ class Changes:
         """The block log-ratios in one regime, at a load point or (None) as the mean over all.
 
         Load points at which the regime does not change count with their whole trials. Empty after the change if more
-        than the tolerated blocks have no level there.
+        than the tolerated blocks have no level there, as of the last look.
         """
         points = range(len(self._grid.plan.load_points)) if point is None else [point]
         split = {point for point in points if self.between(arm, point)}
@@ -79,8 +82,9 @@ class Changes:
             return self._speed(trial, when)
 
         ratios = self._grid.ratios(arm, point, speed)
-        unknown = sum(ratio.log_ratio is None and not ratio.failed for ratio in ratios)
-        return [] if when == "after" and _many(unknown, len(ratios)) else ratios
+        looked_at = [ratio for ratio in ratios if ratio.block in self._grid.looked_at]
+        unknown = sum(ratio.log_ratio is None and not ratio.failed for ratio in looked_at)
+        return [] if when == "after" and _many(unknown, len(looked_at)) else ratios
 
     def _speed(self, trial: Trial, when: When) -> float | None:
         """Goodput in one regime. A trial that has not changed counts as before the change."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
+from functools import cached_property
 from itertools import takewhile
 
 from pgtrial.model.records.results import BlockRatio
@@ -40,6 +41,13 @@ class Grid:
         self._orders: dict[tuple[int, int], list[str]] = {}
         for trial in sorted(plan.trials, key=lambda trial: trial.index):
             self._orders.setdefault((trial.block, trial.load_point), []).append(trial.arm)
+
+    @cached_property
+    def looked_at(self) -> list[int]:
+        """The blocks of the last planned look that was reached; before the first all blocks that are stored."""
+        units = self.units.complete(self.counted)
+        reached = [look for look in self.units.planned if look <= len(units)]
+        return sorted(self.units.blocks(units[: reached[-1]])) if reached else self.blocks
 
     def point_of(self, trial: Trial) -> int:
         """Index of the trial's load point in the plan."""
