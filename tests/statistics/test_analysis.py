@@ -90,8 +90,10 @@ def test_noise_beyond_the_margin_is_undecided_and_says_what_would_decide():
     assert claim.more_s == pytest.approx(claim.more_blocks * 22)
     assert result.sentences[0].startswith("Undecided after 12 blocks: off against on (goodput, ")
     assert f"about {claim.more_blocks} more blocks" in result.sentences[0]
+    assert claim.more_chance is not None
     command = f"pgtrial run DIRECTORY --blocks {claim.more_blocks}"
-    assert f"would decide if the difference is as estimated ({command})" in result.sentences[0]
+    chance = f"with a probability of {claim.more_chance:.0%} ({command})"
+    assert f"would decide if the difference is as estimated, {chance}" in result.sentences[0]
     assert "with 0 more only a margin of " in result.sentences[0]
 
 

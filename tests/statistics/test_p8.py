@@ -272,3 +272,32 @@ def test_an_equivalence_stands_when_a_later_look_also_finds_a_tiny_difference():
 def test_an_interval_of_nothing_or_of_no_number_is_an_error(y):
     with pytest.raises(ValueError, match="at least one block"):
         p8.interval(y, 0.05)
+
+
+@pytest.mark.parametrize(("effect", "margin"), [(0.06, 0.01), (0.0, 0.03)])
+def test_the_chance_of_a_decision_is_how_often_it_comes_if_the_difference_is_as_estimated(effect, margin):
+    rng = np.random.default_rng(17)
+    told, found = [], []
+    while len(told) < 40:
+        y = effect + 0.06 * rng.standard_normal(12)
+        needed = p8.blocks_needed(y, margin, planned=[8, 12, 18, 27, 40])
+        now = p8.present(y, margin, planned=[8, 12, 18, 27, 40])
+        if p8.decide(y, margin).verdict != "undecided" or needed is None or needed > 40 or now is None:
+            continue
+        told.append(p8.chance_of_decision(y, margin, needed, planned=[8, 12, 18, 27, 40]))
+        decided = 0
+        for _ in range(50):
+            more = rng.standard_normal(needed - 12)
+            whole = [*y, *(now.estimate + now.spread * more)]
+            decided += p8.decide(whole, margin).readings[-1].verdict != "undecided"
+        found.append(decided / 50)
+    assert np.mean(told) == pytest.approx(np.mean(found), abs=0.1)
+
+
+def test_without_spread_the_chance_is_certain_and_beyond_the_looks_unknown():
+    steady = [0.2 + 1e-9 * number for number in range(5)]
+    assert p8.chance_of_decision(steady, 0.01, 8) == 1
+    assert p8.chance_of_decision(steady, 0.01, 9) is None
+    assert p8.chance_of_decision(steady[:2], 0.01, 8) is None
+    assert p8.Present(12, 0.2, 0.0, 0.01).chance(18, 2.5) == 1
+    assert p8.Present(12, 0.0, 1.0, 0.01).chance(12, 2.5) == 0

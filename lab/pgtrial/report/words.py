@@ -179,6 +179,8 @@ def outlook(claim: Claim, plan: Plan) -> str:
             f"about {claim.more_blocks} more {claim.unit}{'s' if claim.more_blocks != 1 else ''}{duration} would decide"
         )
         more += " if the difference is as estimated"
+        if claim.more_chance is not None:
+            more += f", with a probability of {percent(claim.more_chance, 0)}"
         if claim.unit == "block" and sum(ratio.counted for ratio in claim.ratios) == plan.end:
             more += f" (pgtrial run DIRECTORY --blocks {claim.more_blocks})"
         start = f"{start}; {more}" if start else more

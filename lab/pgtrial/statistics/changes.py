@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import bdtrc
 
-from pgtrial.model.records.results import BlockRatio, CellRegimes, Regime, Shape, Steadiness, TrialRegime, When
+from pgtrial.model.records.regimes import Regime, Shape, TrialRegime
+from pgtrial.model.records.results import BlockRatio, CellRegimes, Steadiness, When
 from pgtrial.model.records.study import Trial
 from pgtrial.statistics.levels import spread
 from pgtrial.statistics.ratios import Grid

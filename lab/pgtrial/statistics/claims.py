@@ -131,6 +131,7 @@ def _claim(grid: Grid, about: Subject, ratios: list[BlockRatio], block_s: float,
         fewest_blocks=units.fewest(family),
         more_blocks=more,
         more_s=more * units.blocks_each * block_s if more is not None else None,
+        more_chance=units.chance(values, plan.margin, family, len(values) + more) if more else None,
         established_margin=established if established < 1 else None,
         looks=[
             LookReading(

@@ -130,11 +130,23 @@ class Units:
         """Units in total at which the present estimate and spread would decide; None if no forecast is possible."""
         if not self.fixed:
             return p8.blocks_needed(values, margin, claims=claims, planned=self.planned)
-        if len(values) < 3:
+        now = self._present(values, margin)
+        if now is None:
             return None
-        estimate, spread = float(np.mean(values)), float(np.std(values, ddof=1))
-        gap = max(abs(estimate), min(math.log1p(margin) - estimate, estimate - math.log1p(-margin)))
         for units in range(len(values) + 1, _FORECAST + 1):
-            if _quantile(ALPHA / claims, units - 1) * spread / math.sqrt(units) < gap:
+            if _quantile(ALPHA / claims, units - 1) * now.spread / math.sqrt(units) < now.gap:
                 return units
         return None
+
+    def chance(self, values: Sequence[float], margin: float, claims: int, units: int) -> float | None:
+        """Probability that so many units in total decide, if the difference is as estimated; None if unknown."""
+        if not self.fixed:
+            return p8.chance_of_decision(values, margin, units, claims=claims, planned=self.planned)
+        now = self._present(values, margin)
+        return now.chance(units, _quantile(ALPHA / claims, units - 1)) if now is not None else None
+
+    def _present(self, values: Sequence[float], margin: float) -> p8.Present | None:
+        """What the t test says now; None for fewer than three units."""
+        if len(values) < 3:
+            return None
+        return p8.Present(len(values), float(np.mean(values)), float(np.std(values, ddof=1)), margin)

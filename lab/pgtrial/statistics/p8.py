@@ -21,7 +21,7 @@ from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 Floats = npt.NDArray[np.float64]
 Verdict = Literal["better", "worse", "equivalent", "undecided"]
@@ -247,23 +247,86 @@ def blocks_needed(
     The forecast: the later look N with z(alpha_N / 2) s / sqrt(N) below the gap, where s is the spread that the present
     interval implies and the gap the larger of the distances to no difference and to the margin. Needs three blocks.
     """
-    if len(log_ratios) < 3:
+    now = present(log_ratios, margin, claims=claims, planned=planned)
+    if now is None:
         return None
-    furthest = max((LOOKS[-1], *(planned or ())))
-    ahead = list(takewhile(lambda look: look.blocks <= furthest, plan_and_beyond(planned)))
-    reached = next((look for look in reversed(ahead) if look.blocks <= len(log_ratios)), Look(len(log_ratios), 0.0))
-    n = reached.blocks
-    # Where the look's own interval is infinite, the widest that n blocks can have stands in for it.
-    level = max(reached.alpha / claims, 2.0 ** (1 - n))
-    now = interval(np.asarray(log_ratios, dtype=np.float64)[:n], level)
-    spread = (now.high - now.low) * math.sqrt(n) / (2 * _quantile(level))
-    to_margin = min(math.log1p(margin) - now.estimate, now.estimate - math.log1p(-margin))
-    gap = max(abs(now.estimate), to_margin)
-    for look in ahead:
-        deciding = _quantile(look.alpha / claims) * spread / math.sqrt(look.blocks) < gap
-        if look.blocks > n and deciding and can_decide(look, claims):
+    for look in _ahead(planned):
+        deciding = _quantile(look.alpha / claims) * now.spread / math.sqrt(look.blocks) < now.gap
+        if look.blocks > now.n and deciding and can_decide(look, claims):
             return look.blocks
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """What so many values say now, on which a forecast rests."""
+
+    n: int
+    estimate: float
+    spread: float
+    """Standard deviation of a value."""
+    margin: float
+
+    @property
+    def gap(self) -> float:
+        """The larger of the distances to no difference and to the margin."""
+        low, high = ratio_limits(self.margin)
+        return max(abs(self.estimate), min(high - self.estimate, self.estimate - low))
+
+    def chance(self, units: int, quantile: float) -> float:
+        """Probability that a look at so many values decides, if the difference is as estimated.
+
+        The values until now are in that look's estimate: it is normal about the present one, and what varies is the
+        part of the values to come. `quantile` times the standard error is half of the look's interval.
+        """
+        low, high = ratio_limits(self.margin)
+        half = quantile * self.spread / math.sqrt(units)
+        varies = self.spread * math.sqrt(max(units - self.n, 0)) / units
+
+        def below(limit: float) -> float:
+            if not varies:
+                return float(self.estimate < limit)
+            return float(ndtr((limit - self.estimate) / varies))
+
+        within = max(0.0, below(min(high - half, half)) - below(max(low + half, -half)))
+        return below(-half) + 1 - below(half) + within
+
+
+def present(
+    log_ratios: Sequence[float] | Floats, margin: float, *, claims: int = 1, planned: Sequence[int] | None = None
+) -> Present | None:
+    """The values at the last look reached, before the first one all; None for fewer than three."""
+    if len(log_ratios) < 3:
+        return None
+    reached = [look for look in _ahead(planned) if look.blocks <= len(log_ratios)]
+    look = reached[-1] if reached else Look(len(log_ratios), 0.0)
+    n = look.blocks
+    # Where the look's own interval is infinite, the widest that n blocks can have stands in for it.
+    level = max(look.alpha / claims, 2.0 ** (1 - n))
+    now = interval(np.asarray(log_ratios, dtype=np.float64)[:n], level)
+    return Present(n, now.estimate, (now.high - now.low) * math.sqrt(n) / (2 * _quantile(level)), margin)
+
+
+def chance_of_decision(
+    log_ratios: Sequence[float] | Floats,
+    margin: float,
+    blocks: int,
+    *,
+    claims: int = 1,
+    planned: Sequence[int] | None = None,
+) -> float | None:
+    """Probability that the look after so many blocks decides, if the difference is as estimated; None if unknown."""
+    now = present(log_ratios, margin, claims=claims, planned=planned)
+    look = next((look for look in _ahead(planned) if look.blocks == blocks), None)
+    if now is None or look is None or not can_decide(look, claims):
+        return None
+    return now.chance(blocks, _quantile(look.alpha / claims))
+
+
+def _ahead(planned: Sequence[int] | None) -> list[Look]:
+    """The looks for which forecasts are made."""
+    furthest = max((LOOKS[-1], *(planned or ())))
+    return list(takewhile(lambda look: look.blocks <= furthest, plan_and_beyond(planned)))
 
 
 def _quantile(alpha: float) -> float:

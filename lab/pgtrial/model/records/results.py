@@ -10,6 +10,7 @@ from pydantic import Field
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.canary import DisturbedBlock
 from pgtrial.model.records.interruption import Interruption
+from pgtrial.model.records.regimes import Shape, TrialRegime
 from pgtrial.model.records.study import FORMAT, Finding, LoadPoint
 from pgtrial.model.records.where_it_ran import WhereItRan
 
@@ -101,6 +102,9 @@ class Claim(Record):
         None, description="When undecided: blocks more that would decide, as a forecast; None: unknown."
     )
     more_s: float | None = Field(None, description="About how long they take.")
+    more_chance: float | None = added(
+        None, "Probability that they decide, if the difference is as estimated; None: unknown, or too few blocks."
+    )
     established_margin: float | None = Field(
         None, description="The margin within which the arms are already equivalent."
     )
@@ -169,35 +173,6 @@ class Steadiness(Record):
     blocks: int
     rising: int = Field(description="Blocks with a trend above 1%.")
     falling: int = Field(description="Blocks with a trend below -1%.")
-
-
-Shape = Literal["flat", "warm-up", "slow-down", "collapse", "recovery", "cyclic", "no steady state"]
-"""The class of a trial's timeline. Only the first keeps one level from start to end."""
-
-
-class Segment(Record):
-    """A part of a trial in which it kept one level. Seconds count from the start of the measured part."""
-
-    start_s: int
-    end_s: int
-    tps: float = Field(description="Median second.")
-    committed: int = Field(description="Transactions committed up to the end: the work done when the level changed.")
-
-
-class Regime(Record):
-    """The levels that one trial went through."""
-
-    shape: Shape
-    settled: bool = Field(description="Whether the last level is one that the trial kept.")
-    segments: list[Segment]
-
-
-class TrialRegime(Record):
-    """A trial that did not keep one level."""
-
-    index: int
-    block: int
-    regime: Regime
 
 
 class CellRegimes(Record):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from pgtrial.model.records.regimes import TrialRegime
 from pgtrial.model.records.results import (
     BlockRatio,
     CellRegimes,
@@ -14,7 +15,6 @@ from pgtrial.model.records.results import (
     PlannedLook,
     Spread,
     Steadiness,
-    TrialRegime,
 )
 from pgtrial.model.records.study import Measure
 from pgtrial.model.units import percent, plural
