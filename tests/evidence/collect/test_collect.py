@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from pgtrial.evidence.collect.collect import GROUPS, collect, collect_machine
-from pgtrial.evidence.collect.cpu import cpu
 from pgtrial.evidence.collect.files import MachineFiles
+from pgtrial.evidence.collect.hardware import cpu
 from pgtrial.evidence.collect.operating_system import operating_system
 from pgtrial.evidence.collect.storage import describe
 from pgtrial.evidence.collect.subject import Subject

@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.collect.cpu import governor, linux_hardware
 from pgtrial.evidence.collect.files import MachineFiles
+from pgtrial.evidence.collect.hardware import governor, huge_page_pools, linux_hardware
 from pgtrial.evidence.collect.limits import limits_of
-from pgtrial.evidence.collect.memory import huge_page_pools
 from pgtrial.evidence.collect.operating_system import container_of
 from pgtrial.machines.machine import LOCAL
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.collect import block, filesystem
+from pgtrial.evidence.collect import block, storage
 from pgtrial.evidence.collect.files import MachineFiles
 from pgtrial.machines.machine import LOCAL
 
@@ -118,14 +118,14 @@ def test_without_a_device_all_is_unknown(sys):
 
 
 def test_xfs_tells_geometry_and_features():
-    told = filesystem.parse_xfs_info(recorded("xfs_info.txt"))
+    told = storage.parse_xfs_info(recorded("xfs_info.txt"))
     assert (told["meta-data.agcount"], told["meta-data.crc"], told["meta-data.reflink"]) == ("16", "1", "1")
     assert (told["data.bsize"], told["data.sunit"], told["data.swidth"]) == ("4096", "128", "256")
     assert (told["log.blocks"], told["log.lazy-count"]) == ("16384", "1")
 
 
 def test_ext4_tells_what_mkfs_decided_and_no_counts():
-    told = filesystem.parse_dumpe2fs(recorded("dumpe2fs.txt"))
+    told = storage.parse_dumpe2fs(recorded("dumpe2fs.txt"))
     assert (told["block_size"], told["inode_size"], told["journal_size"]) == ("4096", "256", "128M")
     assert "has_journal" in told["features"]
     assert "needs_recovery" not in told["features"]
@@ -133,7 +133,7 @@ def test_ext4_tells_what_mkfs_decided_and_no_counts():
 
 
 def test_btrfs_tells_profiles_and_no_sizes():
-    assert filesystem.parse_btrfs_df(recorded("btrfs_df.txt")) == {
+    assert storage.parse_btrfs_df(recorded("btrfs_df.txt")) == {
         "data": "single",
         "system": "DUP",
         "metadata": "DUP",
@@ -142,7 +142,7 @@ def test_btrfs_tells_profiles_and_no_sizes():
 
 
 def test_zfs_tells_its_properties_but_those_it_lacks():
-    told = filesystem.parse_zfs_get(recorded("zfs_get.txt"))
+    told = storage.parse_zfs_get(recorded("zfs_get.txt"))
     assert told == {
         "recordsize": "8192",
         "compression": "lz4",
@@ -153,5 +153,5 @@ def test_zfs_tells_its_properties_but_those_it_lacks():
 
 
 def test_a_file_system_without_parameters_has_none():
-    assert filesystem.parameters_of(FILES, "tmpfs", "/tmp", "tmpfs") is None
-    assert filesystem.parameters_of(FILES, None, None, None) is None
+    assert storage.parameters_of(FILES, "tmpfs", "/tmp", "tmpfs") is None
+    assert storage.parameters_of(FILES, None, None, None) is None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.observe.rates import Reading, per_second
+from pgtrial.evidence.observe.system import Reading, per_second
 from pgtrial.evidence.observe.views import mean_waits, statement_gains
 
 

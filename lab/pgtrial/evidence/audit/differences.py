@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from pgtrial.evidence.audit import network
 from pgtrial.evidence.audit.case import Case, Concern, Difference, compared, known_value, listed, rule, shortened
 from pgtrial.evidence.audit.hygiene import is_debugging
-from pgtrial.evidence.collect.settings import KNOWN
+from pgtrial.evidence.collect.server import KNOWN
 from pgtrial.model.records.study import Facts
 from pgtrial.model.study.places import listed_places
 

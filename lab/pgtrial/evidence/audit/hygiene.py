@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgtrial.evidence.audit.case import Case, Concern, listed, rule
-from pgtrial.evidence.collect.settings import KNOWN
+from pgtrial.evidence.collect.server import KNOWN
 
 
 @rule("thp")

@@ -6,8 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pgtrial.evidence.collect.files import Files, read_facts
-from pgtrial.evidence.collect.names import NAMES
+from pgtrial.evidence.collect.files import NAMES, Files, read_facts
 
 FILES = (
     "/sys/dev/block/*",

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from pgtrial.evidence.collect.files import Files, flag, number, parse_fields
-from pgtrial.evidence.collect.names import NAMES
+from pgtrial.evidence.collect.files import NAMES, Files, flag, number, parse_fields
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
 
 Values = dict[str, str]

@@ -9,19 +9,7 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.evidence.collect import (
-    bsd,
-    cpu,
-    flush,
-    limits,
-    memory,
-    network,
-    operating_system,
-    server,
-    settings,
-    storage,
-    windows,
-)
+from pgtrial.evidence.collect import bsd, flush, hardware, limits, network, operating_system, server, storage, windows
 from pgtrial.evidence.collect.place import runs_here, shown_directory
 from pgtrial.evidence.collect.subject import Collector, Subject
 from pgtrial.loads.target import Target
@@ -47,7 +35,7 @@ GROUPS = (
 """In this order people read them. `settings` holds what is not at its default in this arm, `defaults` all the rest,
 `sources` where the former come from; `probes` are measured, and never twice the same."""
 
-_FILES = (storage, flush, bsd, cpu, operating_system, limits, memory, network, server, settings, windows)
+_FILES = (storage, flush, bsd, hardware, operating_system, limits, network, server, windows)
 
 COLLECTORS = [each for file in _FILES for each in vars(file).values() if isinstance(each, Collector)]
 """Every collector of these files, in their order: it is that of the facts of a group."""

@@ -16,7 +16,10 @@ from typing import Any
 from pgtrial.machines.kernel import in_force
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.machines.windows import WindowsHost
-from pgtrial.model.resources import filled, resource
+from pgtrial.model.resources import filled, resource, table
+
+NAMES: dict[str, Any] = table("names.toml", __package__)
+"""What systems and their tools call the facts, and what their words and numbers mean."""
 
 Command = tuple[str, ...]
 

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.evidence.collect.files import Files
-from pgtrial.evidence.collect.filesystem import volume_of
-from pgtrial.evidence.collect.storage import wal_elsewhere
+from pgtrial.evidence.collect.storage import volume_of, wal_elsewhere
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.machines.machine import HostError, Machine
 from pgtrial.machines.windows import WindowsHost

@@ -6,8 +6,7 @@ import platform
 import re
 from typing import Any
 
-from pgtrial.evidence.collect.files import Files, MachineFiles
-from pgtrial.evidence.collect.names import NAMES
+from pgtrial.evidence.collect.files import NAMES, Files, MachineFiles
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.machines.machine import LOCAL
 

@@ -1,4 +1,4 @@
-"""The server: version, build, checksums, locale, extensions, its provider; and the program that makes the load."""
+"""The server: version, build, locale, extensions, settings, its provider; and the program that makes the load."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import psutil
 
 from pgtrial import __version__
-from pgtrial.evidence.collect.names import NAMES
+from pgtrial.evidence.collect.files import NAMES
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.loads.engine import engine_path
 from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError
 from pgtrial.model.records import Record
-from pgtrial.model.resources import resource
+from pgtrial.model.resources import resource, table
 
 
 class Signs(Record):
@@ -43,12 +43,11 @@ def provider_of(settings: Set[str], roles: Set[str], functions: Set[str]) -> str
 @collector("server", server=True)
 def provider(subject: Subject) -> dict[str, Any]:
     """The managed service that the server belongs to. Null for a server of one's own, and for services not known."""
-    known = [sorted(set().union(*(getattr(signs, kind) for signs in SIGNS))) for kind in _QUERIES]
-    found = [
-        frozenset(row[0] for row in subject.rows(query, names) or [])
-        for query, names in zip(_QUERIES.values(), known, strict=True)
-    ]
-    return {"provider": provider_of(*found)}
+    found = {}
+    for kind, query in _QUERIES.items():
+        names = sorted(set().union(*(getattr(signs, kind) for signs in SIGNS)))
+        found[kind] = {row[0] for row in subject.rows(query, names) or []}
+    return {"provider": provider_of(**found)}
 
 
 _QUERIES = {
@@ -80,12 +79,7 @@ def server(subject: Subject) -> dict[str, Any]:
         "version_full": subject.value("SELECT version()"),
         **{name: pg_config.get(key) for name, key in NAMES["build"].items()},
         **_program(subject),
-        "debug_assertions": _setting(subject, "debug_assertions"),
-        "data_checksums": _setting(subject, "data_checksums"),
-        "block_size": _setting(subject, "block_size"),
-        "wal_block_size": _setting(subject, "wal_block_size"),
-        "wal_segment_size": _setting(subject, "wal_segment_size"),
-        "huge_pages_status": _setting(subject, "huge_pages_status"),
+        **{name: _setting(subject, name) for name in KNOWN.decided},
         **_locale(subject),
         "extensions": _extensions(subject),
         "pending_restart": [row[0] for row in subject.rows("SELECT name FROM pg_settings WHERE pending_restart") or []],
@@ -151,3 +145,57 @@ def _engine_version() -> str | None:
     except (OSError, subprocess.SubprocessError, PgtrialError):
         return None
     return next(iter(said.stdout.split("\n")), None) or None
+
+
+class Known(Record):
+    """settings.toml: what is known of the settings of PostgreSQL."""
+
+    places: frozenset[str]
+    reported_by_server: frozenset[str]
+    decided: list[str]
+    parents: dict[str, frozenset[str]]
+    """Settings from which the server derives others; a name may be one of `groups`."""
+    groups: dict[str, frozenset[str]]
+    costly: dict[str, str]
+
+    def members(self, names: Set[str]) -> frozenset[str]:
+        """The settings of these names and groups."""
+        found = (self.members(self.groups[name]) if name in self.groups else {name} for name in names)
+        return frozenset[str]().union(*found)
+
+
+KNOWN = Known.model_validate(table("settings.toml", __package__))
+
+_SETTINGS = "SELECT name, current_setting(name, true), source FROM pg_settings ORDER BY name"
+_UNSET = ("default", "override", "session")
+"""Sources of what nobody set; `session` is this very connection's, and no property of the arm."""
+_LABS_OWN = ("client", "client_encoding")
+"""What the lab's connections ask for; all else of the source `client` is in the arm's connection parameters."""
+
+
+def _settings(subject: Subject, *, chosen: bool) -> list[tuple[str, str, str]]:
+    """Name, value and source of those that somebody set, or of all others; without those that say where it lives."""
+    left_out = {*KNOWN.places, *KNOWN.decided, *KNOWN.reported_by_server}
+    return [
+        (name, value, source)
+        for name, value, source in subject.rows(_SETTINGS) or []
+        if name not in left_out and (source not in _UNSET and (source, name) != _LABS_OWN) == chosen
+    ]
+
+
+@collector("settings")
+def settings(subject: Subject) -> dict[str, Any]:
+    """What is not at its default, as SHOW prints it."""
+    return {name: value for name, value, _ in _settings(subject, chosen=True)}
+
+
+@collector("defaults")
+def defaults(subject: Subject) -> dict[str, Any]:
+    """What nobody set, as SHOW prints it: built-in defaults, and values that the server works out by itself."""
+    return {name: value for name, value, _ in _settings(subject, chosen=False)}
+
+
+@collector("sources")
+def sources(subject: Subject) -> dict[str, Any]:
+    """Where the value of each setting in `settings` comes from, as pg_settings names it."""
+    return {name: source for name, _, source in _settings(subject, chosen=True)}

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from pgtrial.evidence.collect.files import POWERSHELL
-from pgtrial.evidence.collect.names import NAMES
+from pgtrial.evidence.collect.files import NAMES, POWERSHELL
 from pgtrial.evidence.collect.subject import Collector, Subject, collector
 from pgtrial.machines.windows import (
     Reply,

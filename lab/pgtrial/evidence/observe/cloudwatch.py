@@ -7,18 +7,17 @@ User Guide. Nothing is read here of the server itself, and nothing is changed in
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pgtrial.model.errors import PgtrialError
-from pgtrial.model.resources import resource
+from pgtrial.model.resources import table
 
 SOURCE = "cloudwatch"
 
-UNITS: dict[str, str] = tomllib.loads(resource("cloudwatch.toml", __package__))
+UNITS: dict[str, str] = table("cloudwatch.toml", __package__)
 """The metrics asked for, with their units, what limits a server first; an instance has some of them."""
 
 _RETENTION = ((timedelta(days=15), 60), (timedelta(days=63), 300))

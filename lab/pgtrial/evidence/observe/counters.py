@@ -14,8 +14,23 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.evidence.observe.sources import COUNTED
 from pgtrial.loads.target import backend_type
+from pgtrial.model.records import Record
+from pgtrial.model.resources import table
+
+
+class Source(Record):
+    """One view of views.toml, and how it is read in versions from `since` to `until`."""
+
+    name: str
+    since: int = 9
+    until: int = 99
+    query: str
+
+
+_VIEWS = table("views.toml", __package__)
+COUNTED = [Source(**each) for each in _VIEWS["counted"]]
+SAMPLED = [Source(**each) for each in _VIEWS["sampled"]]
 
 Counters = dict[str, dict[str, float]]
 """View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""

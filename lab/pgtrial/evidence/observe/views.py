@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import polars as pl
 import psycopg
 
-from pgtrial.evidence.observe.counters import Counters, Session, numbers
-from pgtrial.evidence.observe.sources import SAMPLED
+from pgtrial.evidence.observe.counters import SAMPLED, Counters, Session, numbers
 from pgtrial.loads.target import backend_type
 from pgtrial.store.tables import WAITS_SCHEMA
 

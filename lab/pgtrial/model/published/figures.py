@@ -7,7 +7,6 @@ without a number stands as a claim.
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
 from importlib.resources import files
 from typing import Literal
@@ -15,7 +14,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from pgtrial.model.records import Record
-from pgtrial.model.resources import resource
+from pgtrial.model.resources import table
 from pgtrial.model.units import nearest
 
 Exactness = Literal["stated", "approximate", "lower bound"]
@@ -117,7 +116,7 @@ def published_names() -> list[str]:
 @cache
 def read_published(name: str) -> Published:
     """The published study of this name, one of `published_names()`."""
-    return Published.model_validate(tomllib.loads(resource(f"{name}.toml", __package__)))
+    return Published.model_validate(table(f"{name}.toml", __package__))
 
 
 def known_name(name: str) -> str:
