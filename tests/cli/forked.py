@@ -13,8 +13,8 @@ _PARENT = """
 import importlib, json, os, sys, traceback
 from pgtrial import cli
 
-for name in cli.COMMANDS.keys() - set(cli._PASSED_ON):
-    importlib.import_module(f"pgtrial.cli.{name}")
+for module in {module for module, _ in cli.COMMANDS.values() if module is not None}:
+    importlib.import_module(f"pgtrial.cli.{module}")
 
 def run(arguments, directory, environment, streams):
     os.chdir(directory)

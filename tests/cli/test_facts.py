@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from pgtrial.cli.facts import command
+from pgtrial.cli.facts import facts_command
 
 
 def test_every_deployment_of_an_arm_is_looked_at_and_compared_with_its_kind(clusters, tmp_path, capsys):
@@ -18,7 +18,7 @@ def test_every_deployment_of_an_arm_is_looked_at_and_compared_with_its_kind(clus
     lines = [f'[arms.{arm}]\ndsn = ["{where} dbname=facts_{arm}0", "{where} dbname=facts_{arm}1"]\n' for arm in "ab"]
     (tmp_path / "study.toml").write_text("".join(lines))
     try:
-        command(str(tmp_path / "study.toml"), as_json=True)
+        facts_command(str(tmp_path / "study.toml"), as_json=True)
     finally:
         with server.connect() as connection:
             for name in names:

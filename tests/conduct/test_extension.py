@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.cli.run import command
+from pgtrial.cli.run import run_command
 from pgtrial.conduct.extension import More, announcement, extend
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
@@ -192,15 +192,15 @@ def test_a_study_that_has_not_ended_is_not_asked_for_more(tmp_path):
 def test_the_command_asks_for_a_directory_one_measure_and_an_unchanged_study(tmp_path):
     study = small_study(tmp_path / "s", blocks=1)
     with pytest.raises(StudyError, match="name its directory"):
-        command("study.toml", more="1h")
+        run_command("study.toml", more="1h")
     with pytest.raises(StudyError, match="not both"):
-        command(str(study.path), more="1h", blocks=3)
+        run_command(str(study.path), more="1h", blocks=3)
     with pytest.raises(StudyError, match="--more: 'soon' is not a duration"):
-        command(str(study.path), more="soon")
+        run_command(str(study.path), more="soon")
     file = study.path / "study.toml"
     file.write_text(file.read_text().replace("clients = [2]", "clients = [4]"))
     with pytest.raises(StoreError, match=r"study\.toml was changed after the study began"):
-        command(str(study.path), more="1h")
+        run_command(str(study.path), more="1h")
 
 
 def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
@@ -219,7 +219,7 @@ def test_more_blocks_take_a_real_study_from_undecided_to_a_verdict(tmp_path):
         slow = trial.measured.model_copy(update={"transactions": 15 + trial.block, "tps": 3 + trial.block / 5})
         study.write_trial(trial if trial.arm == "index" else trial.model_copy(update={"measured": slow}))
     assert read_data(study).result.primary[0].verdict == "undecided"
-    assert command(str(study.path), blocks=1) == 0
+    assert run_command(str(study.path), blocks=1) == 0
     again = StudyDirectory.open(study.path)
     claim = read_data(again).result.primary[0]
     assert (claim.verdict, claim.blocks) == ("worse", 8)

@@ -19,7 +19,7 @@ from pgtrial.conduct.plan import make_plan, takes_canaries
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.course import Interleaving
-from pgtrial.model.study.session_settings import SESSION_SETTINGS
+from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import STUDY, each_once, measuring, once, small_study, start_lab

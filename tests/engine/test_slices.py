@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.loads.target import Target
-from pgtrial.model.slices import Slices
+from pgtrial.servers.freezing import Slices
 from tests.engine.events import Event, done_of, events_of, of_kind, summed, wait_for
 from tests.engine.programs import Program, ended
 from tests.engine.sysbench.sides import ours as sysbench

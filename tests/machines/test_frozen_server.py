@@ -11,9 +11,9 @@ from contextlib import contextmanager, suppress
 import psutil
 import pytest
 
-from pgtrial.machines.frozen_server import FrozenServer, Processes
 from pgtrial.machines.journal import HostJournal, pending, undo_all
 from pgtrial.machines.machine import LOCAL, HostError
+from pgtrial.machines.server import FrozenServer, Processes
 from pgtrial.servers.cluster import Cluster
 from pgtrial.servers.processes import server_processes
 from tests.background import background

@@ -3,8 +3,8 @@
 import pytest
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.builds import Build, expanded
 from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.model.study.variants import Build, expanded
 from pgtrial.store.study_file import build_study, read_study
 
 BUILDS = [

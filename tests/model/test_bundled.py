@@ -3,7 +3,7 @@
 import pytest
 
 from pgtrial.conduct.plan import make_plan, study_estimate, warnings
-from pgtrial.model.study.builds import Build
+from pgtrial.model.study.variants import Build
 from pgtrial.statistics.criteria import SECONDARY
 from pgtrial.statistics.p8 import fewest_blocks
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study

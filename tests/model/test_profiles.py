@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
-from pgtrial.model.study.profiles import profile_names, with_profile
+from pgtrial.model.study.variants import profile_names, with_profile
 from pgtrial.store.study_file import profiles_of, read_study
 
 KEYS = st.text("abc", min_size=1, max_size=2)

@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from pgtrial.model.published.figures import Figure, Published, published_names, read_published, same_arm
+from pgtrial.model.published import Figure, Published, published_names, read_published, same_arm
 
 SOURCE = {"title": "A", "by": "B", "year": "2020"}
 

@@ -10,7 +10,7 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
-from pgtrial.model.study.load_points import load_points
+from pgtrial.model.study.spec import load_points
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.templates import TemplateKey
 from pgtrial.store.study_file import build_study

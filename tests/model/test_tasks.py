@@ -8,7 +8,7 @@ from pgtrial.conduct.engine_options import engine_options, front_end
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
-from pgtrial.model.study.load_points import load_points
+from pgtrial.model.study.spec import load_points
 from pgtrial.model.study.tasks import TasksSection
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.templates import TemplateKey

@@ -11,8 +11,7 @@ from html.parser import HTMLParser
 import pytest
 from rich.console import Console
 
-from pgtrial.cli import report as report_command
-from pgtrial.cli import verdict as verdict_command
+from pgtrial.cli.stored import report_command, verdict_command
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.results import StudyResult
 from pgtrial.report.build import build_report
@@ -186,21 +185,21 @@ def test_the_terminal_takes_no_name_of_an_arm_for_markup(studies):
 class TestCommands:
     def test_report_writes_the_files_and_names_the_page(self, studies, capsys):
         study = studies("demo")
-        assert report_command.command(study.path) == 0
+        assert report_command(study.path) == 0
         assert capsys.readouterr().out.strip() == str(study.path / "report.html")
 
     @pytest.mark.parametrize(("name", "status"), [("demo", 0), ("grid", 1), ("withheld", 2), ("began", 2)])
     def test_verdict_ends_with_the_status_for_scripts(self, studies, capsys, name, status):
-        assert verdict_command.command(studies(name).path) == status
+        assert verdict_command(studies(name).path) == status
         assert capsys.readouterr().out
 
     def test_verdict_as_json_is_the_verdict_file(self, studies, capsys):
-        verdict_command.command(studies("demo").path, json=True)
+        verdict_command(studies("demo").path, json=True)
         assert StudyResult.model_validate_json(capsys.readouterr().out) == read_data(studies("demo")).result
 
     def test_a_directory_that_is_no_study_is_refused(self, tmp_path):
         with pytest.raises(StoreError, match="not a study directory"):
-            report_command.command(tmp_path)
+            report_command(tmp_path)
 
 
 def test_what_the_client_used_is_told_where_the_engine_told_it(reports):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.model.published.figures import published_names, read_published
+from pgtrial.model.published import published_names, read_published
 from pgtrial.model.records.study import Audit
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.charts.tps import size_charts

@@ -14,8 +14,7 @@ import pytest
 
 from pgtrial.machines.journal import HostJournal, pending
 from pgtrial.machines.machine import LOCAL
-from pgtrial.model.slices import Slices
-from pgtrial.servers.freezing import Freezer
+from pgtrial.servers.freezing import Freezer, Slices
 from pgtrial.servers.processes import server_processes
 from pgtrial.servers.workspace import Workspace, clean, leftovers
 from tests.background import background
@@ -117,7 +116,7 @@ def test_the_servers_of_another_user_are_not_frozen(pair, fresh_state):
 _LAB = """
 import sys, time
 from pathlib import Path
-from pgtrial.model.slices import Slices
+from pgtrial.servers.freezing import Slices
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.copy import copy_directory
 from pgtrial.servers.freezing import Freezer

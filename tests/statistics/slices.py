@@ -9,7 +9,7 @@ from itertools import groupby
 
 from pgtrial.model.records.course import Interleaving
 from pgtrial.model.records.study import Plan, PlannedTrial, SliceRow, Trial
-from pgtrial.model.slices import Slices
+from pgtrial.servers.freezing import Slices
 
 from .studies import START, make_plan, make_trial
 

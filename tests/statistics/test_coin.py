@@ -18,11 +18,11 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.model.records.course import Interleaving
 from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.study import Plan, Trial
-from pgtrial.model.slices import Slices
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
 from pgtrial.report.verdict import verdict_of
+from pgtrial.servers.freezing import Slices
 
 from .slices import OWN_SLICES, SLICE_S, Study, Turn, alternate
 

@@ -1,6 +1,6 @@
-"""The `pgtrial` command: one module per command, imported when the command is called.
+"""The `pgtrial` command: thin modules of commands, imported when one of theirs is called.
 
-A command is a module `pgtrial.cli.NAME` with a function `command` in Typer's style, and a line in COMMANDS.
+A command is a function `NAME_command` in Typer's style of a module here, and a line in COMMANDS.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import importlib
 import os
 import sys
 import traceback
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 
@@ -17,27 +17,29 @@ from pgtrial import __version__
 from pgtrial.model.errors import PgtrialError
 
 COMMANDS = {
-    "demo": "Compare synchronous_commit on with off here and now, in about three minutes.",
-    "run": "Run a study, or go on with one that was interrupted.",
-    "compare": "Compare set-ups named on the command line, without a study file.",
-    "plan": "Show what a study would do and how long it takes, without running it.",
-    "verdict": "Print the verdict of a study; the exit status is 1 after a regression.",
-    "report": "Write the report of a study anew from its stored trials.",
-    "bundle": "Make one compressed file of a study.",
-    "verify": "Check that a bundle is whole and that its verdict follows from its trials.",
-    "metrics": "Import what the providers' monitoring has about a study's trials.",
-    "facts": "Show what this machine and its servers are, or what those of a study were.",
-    "studies": "List the bundled studies.",
-    "list": "List the PostgreSQL servers, the workloads and the bundled studies found here.",
-    "cleanup": "Remove what an interrupted lab left behind.",
-    "pgbench": "Run the load engine as pgbench; all arguments are pgbench's.",
-    "sysbench": "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's.",
-    "tasks": "Run an application's tasks on pools of connections by the load engine; see its --help.",
+    "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
+    "run": ("run", "Run a study, or go on with one that was interrupted."),
+    "compare": ("compare", "Compare set-ups named on the command line, without a study file."),
+    "plan": ("plan", "Show what a study would do and how long it takes, without running it."),
+    "verdict": ("stored", "Print the verdict of a study; the exit status is 1 after a regression."),
+    "report": ("stored", "Write the report of a study anew from its stored trials."),
+    "bundle": ("stored", "Make one compressed file of a study."),
+    "verify": ("stored", "Check that a bundle is whole and that its verdict follows from its trials."),
+    "metrics": ("stored", "Import what the providers' monitoring has about a study's trials."),
+    "facts": ("facts", "Show what this machine and its servers are, or what those of a study were."),
+    "studies": ("here", "List the bundled studies."),
+    "list": ("here", "List the PostgreSQL servers, the workloads and the bundled studies found here."),
+    "cleanup": ("here", "Remove what an interrupted lab left behind."),
+    "pgbench": (None, "Run the load engine as pgbench; all arguments are pgbench's."),
+    "sysbench": (None, "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's."),
+    "tasks": (None, "Run an application's tasks on pools of connections by the load engine; see its --help."),
 }
-"""Name and short help of every command, so that `pgtrial --help` imports none of them."""
+"""Name, module and short help of every command, so that `pgtrial --help` imports none of them."""
 
 _USAGE_ERROR = 3
-_PASSED_ON = ("pgbench", "sysbench", "tasks")
+_PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
+"""What becomes the engine, its arguments untouched."""
+
 _SETTINGS: dict[str, Any] = {"help_option_names": ["-h", "--help"]}
 
 
@@ -65,9 +67,9 @@ def _application(called: str | None) -> typer.Typer:
     """The command line, with the module of the command that is called and no other imported."""
     app = typer.Typer(add_completion=False, rich_markup_mode="markdown", context_settings=_SETTINGS)
     app.callback(invoke_without_command=True)(_root)
-    for name, summary in COMMANDS.items():
+    for name, (module, summary) in COMMANDS.items():
         if name == called:
-            app.command(name)(importlib.import_module(f"pgtrial.cli.{name}").command)
+            app.command(name)(getattr(importlib.import_module(f"pgtrial.cli.{module}"), f"{name}_command"))
         else:
             app.command(name, help=summary)(_listed_only)
     return app
@@ -89,26 +91,36 @@ def _is_passed_on(arguments: list[str]) -> bool:
     return bool(arguments) and arguments[0] in _PASSED_ON
 
 
+def _become_engine(arguments: list[str]) -> NoReturn:
+    """Replace this process by the engine. Raises StudyError when there is none."""
+    # the help of all commands needs no engine
+    from pgtrial.loads.engine import engine_path  # noqa: PLC0415
+
+    engine = str(engine_path())
+    sys.stdout.flush()
+    os.execv(engine, [engine, *arguments])
+
+
 def _status_of(arguments: list[str], *, debug: bool) -> int:
     try:
         if _is_passed_on(arguments):
-            importlib.import_module("pgtrial.cli.engine_itself").execute(arguments[0], arguments[1:])
+            _become_engine(arguments)
         called = next((argument for argument in arguments if not argument.startswith("-")), None)
         command = typer.main.get_command(_application(called))
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:
         if debug:
             traceback.print_exc()
-        print(f"pgtrial: error: {error}", file=sys.stderr)
-        _print_notes(error)
+        say(f"error: {error}")
+        print_notes(error)
         return error.exit_status
     except typer.TyperException as error:
         command_name = f"pgtrial {called}" if called in COMMANDS else "pgtrial"
-        print(f"pgtrial: error: {error.format_message().rstrip('.')} (see `{command_name} --help`)", file=sys.stderr)
+        say(f"error: {error.format_message().rstrip('.')} (see `{command_name} --help`)")
         return _USAGE_ERROR
     except (KeyboardInterrupt, typer.Abort) as interrupt:
-        print("pgtrial: interrupted", file=sys.stderr)
-        _print_notes(interrupt)
+        say("interrupted")
+        print_notes(interrupt)
         return 130
     except BrokenPipeError:
         # the reader of our output, e.g. `head`, is gone: nothing is wrong
@@ -117,7 +129,17 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
     return outcome if isinstance(outcome, int) else 0
 
 
-def _print_notes(error: BaseException) -> None:
+def print_notes(error: BaseException) -> None:
     """What was left behind on the way out."""
     for note in getattr(error, "__notes__", ()):
-        print(f"pgtrial: warning: {note}", file=sys.stderr)
+        warn(note)
+
+
+def say(text: str) -> None:
+    """Print a line of progress on stderr."""
+    print(f"pgtrial: {text}", file=sys.stderr)
+
+
+def warn(text: str) -> None:
+    """Print a warning, one sentence, on stderr."""
+    say(f"warning: {text}")

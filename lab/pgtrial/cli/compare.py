@@ -14,6 +14,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import StudyError
+from pgtrial.model.units import numbered
 from pgtrial.store.study_file import build_study
 
 _DSN_KEYS = {"host", "hostaddr", "port", "user", "dbname", "service", "password"}
@@ -21,7 +22,7 @@ _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
 _DEFAULT = "default"
 
 
-def command(
+def compare_command(
     arms: Annotated[
         list[str],
         typer.Argument(
@@ -112,12 +113,8 @@ def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
     named: dict[str, dict[str, Any]] = {}
     for text in texts:
         setup = parse_setup(text)
-        stem = (_server_name(setup["dsn"]) if "dsn" in setup else " ".join(text.split()) or _DEFAULT)[:56]
-        name, count = stem, 1
-        while name in named:
-            count += 1
-            name = f"{stem} ({count})"
-        named[name] = setup
+        stem = _server_name(setup["dsn"]) if "dsn" in setup else " ".join(text.split()) or _DEFAULT
+        named[numbered(stem[:56], named)] = setup
     return named
 
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import shlex
 import shutil
-import sys
 from pathlib import Path
 
 from rich.console import Console
 
+from pgtrial.cli import print_notes, say, warn
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
 from pgtrial.conduct.extension import More
@@ -85,16 +85,5 @@ def _again(study: StudyDirectory) -> str:
 def stopped(interrupted: Interrupted, then: str = "") -> int:
     """Print what a signal ended and what was left behind; returns the exit status."""
     say(f"stopped by {interrupted}{then}")
-    for note in getattr(interrupted, "__notes__", ()):
-        warn(note)
+    print_notes(interrupted)
     return interrupted.exit_status
-
-
-def say(text: str) -> None:
-    """Print a line of progress on stderr."""
-    print(f"pgtrial: {text}", file=sys.stderr)
-
-
-def warn(text: str) -> None:
-    """Print a warning, one sentence, on stderr."""
-    say(f"warning: {text}")

@@ -34,7 +34,7 @@ from pgtrial.store.bundle import is_bundle, open_study
 _NOT_SHOWN = ("defaults", "sources")
 
 
-def command(
+def facts_command(
     study: Annotated[
         str | None,
         typer.Argument(

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from pgtrial.cli import study_options
-from pgtrial.cli.conduct import warn
+from pgtrial.cli import study_options, warn
 from pgtrial.cli.place import plan_now
 from pgtrial.cli.study_options import Profile, Seed, read
 from pgtrial.conduct.interleaving import why_not
@@ -33,7 +32,7 @@ from pgtrial.servers.arm import Needs
 _SHOWN_BLOCKS = 3
 
 
-def command(
+def plan_command(
     study: Annotated[str, typer.Argument(help="A study file, or a bundled study (@NAME).")],
     *,
     profile: Profile = None,

@@ -1,4 +1,4 @@
-"""`pgtrial run`: run a study, or go on with it."""
+"""`pgtrial run`: run a study, or go on with it; and `pgtrial demo`, a study that anyone can run and check."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import parse_duration
 from pgtrial.store.bundle import is_bundle
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.study_file import with_fleet
+from pgtrial.store.study_file import read_study, with_fleet
 
 
-def command(
+def run_command(
     study: Annotated[
         str | None,
         typer.Argument(help="A study file, a bundled study (@NAME), or the directory of a study to go on with."),
@@ -106,3 +106,13 @@ def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec
             "address"
         )
     return study.spec if fleet is None else with_fleet(study.spec, address=fleet)
+
+
+def demo_command(
+    results: Annotated[
+        Path | None, typer.Option(help="The study's directory; default: results/demo-DATE-TIME.", show_default=False)
+    ] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the progress as JSON Lines.")] = False,
+) -> int:
+    """Compare synchronous_commit on with off on TPC-B-like transactions: 8 clients, 8 blocks, under three minutes."""
+    return start(read_study("@demo"), results, as_json=json)

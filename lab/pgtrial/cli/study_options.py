@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated
 
 import typer
 
-from pgtrial.model.study.builds import Build
+from pgtrial.cli import say
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.variants import Build
 from pgtrial.servers.installations import find_servers
 from pgtrial.store.study_file import profiles_of, read_study, with_fleet
 
@@ -24,7 +24,7 @@ def read(study: str, profile: str | None, seed: int | None = None) -> StudySpec:
     if profile is None and names:
         profile = names[0]
         others = " or ".join(f"--profile {name}" for name in names[1:]) or "it has no other"
-        print(f"pgtrial: profile {profile} of {study}; {others}", file=sys.stderr)
+        say(f"profile {profile} of {study}; {others}")
     spec = read_study(study, profile, builds_here)
     return spec if seed is None else spec.model_copy(update={"study": spec.study.model_copy(update={"seed": seed})})
 

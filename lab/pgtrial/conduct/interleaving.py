@@ -13,7 +13,7 @@ from psycopg.conninfo import conninfo_to_dict
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.course import Interleaving
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server
-from pgtrial.model.study.session_settings import SESSION_SETTINGS
+from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import setting_bytes

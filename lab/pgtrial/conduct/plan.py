@@ -19,9 +19,8 @@ from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint, Plan, PlannedTrial
-from pgtrial.model.study.load_points import load_points
 from pgtrial.model.study.places import draw_places
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration
 from pgtrial.statistics import p8
 from pgtrial.statistics.canaries import REFERENCE

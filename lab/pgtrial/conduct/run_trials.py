@@ -24,9 +24,8 @@ from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import LOCAL, HostTrouble
 from pgtrial.model.errors import ArmError, StoreError, TrialError
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
-from pgtrial.model.slices import Slices
 from pgtrial.servers.arm import Arm
-from pgtrial.servers.freezing import Freezer
+from pgtrial.servers.freezing import Freezer, Slices
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import note_interruption
 

@@ -5,18 +5,16 @@ from __future__ import annotations
 import abc
 from typing import ClassVar
 
-from pydantic import BaseModel, ConfigDict
-
 from pgtrial.machines.machine import Machine
+from pgtrial.model.records import Record
 
 
-class Change(BaseModel, abc.ABC):
+class Change(Record, abc.ABC):
     """One change. Its fields are all that the undo needs, and are JSON.
 
     A kind of change is a subclass and a line in the journal's list of kinds.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
     survives_reboot: ClassVar[bool] = False
     """Whether the change is still there after the machine was started anew: a file is, a mount is not."""
 

@@ -14,11 +14,10 @@ from pydantic import ValidationError
 
 from pgtrial.machines.boot import boot_id
 from pgtrial.machines.change import Change
-from pgtrial.machines.frozen_server import FrozenServer
 from pgtrial.machines.kernel import KernelValue, Parameter
 from pgtrial.machines.machine import HostError, Machine, refused
 from pgtrial.machines.pages import HugePages
-from pgtrial.machines.running_server import RunningServer
+from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
 
 KINDS: dict[str, type[Change]] = {

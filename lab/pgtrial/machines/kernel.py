@@ -30,14 +30,26 @@ class Counterpart(BaseModel):
     previous: str
 
 
-class KernelValue(Change):
-    """A value in a file below /proc/sys or /sys."""
+class _Value(Change):
+    """A value of the kernel's."""
 
     name: str
     """For people: `vm.swappiness`."""
-    path: Path
     value: str
     previous: str
+
+    def _check(self, found: str) -> None:
+        if found.split() != self.value.split():
+            raise HostError(f"{self.name} was set to {self.value} and is {found}: the kernel gives no more, or refuses")
+
+    def __str__(self) -> str:
+        return f"value of {self.name}, {self.previous} before"
+
+
+class KernelValue(_Value):
+    """A value in a file below /proc/sys or /sys."""
+
+    path: Path
     counterpart: Counterpart | None = None
 
     @classmethod
@@ -56,8 +68,7 @@ class KernelValue(Change):
         except HostError as error:
             raise HostError(f"{self.name} cannot be changed and put back: {error}") from None
         _write(machine, self.name, self.path, self.value)
-        if (found := read_value(machine, self.name, self.path)).split() != self.value.split():
-            raise HostError(f"{self.name} was set to {self.value} and is {found}: the kernel gives no more, or refuses")
+        self._check(read_value(machine, self.name, self.path))
 
     def undo(self, machine: Machine) -> None:
         """Write the former value, unless it is there."""
@@ -67,9 +78,6 @@ class KernelValue(Change):
     def _put_back(self, machine: Machine) -> None:
         back = self.counterpart or self
         _write(machine, back.name, back.path, back.previous)
-
-    def __str__(self) -> str:
-        return f"value of {self.name}, {self.previous} before"
 
 
 def _in_place(machine: Machine, name: str) -> Counterpart | None:
@@ -105,12 +113,8 @@ def _write(machine: Machine, name: str, path: Path, value: str) -> None:
         machine.write_text(path, value)
 
 
-class Parameter(Change):
+class Parameter(_Value):
     """A parameter that sysctl knows, such as `kern.ipc.shm_use_phys`."""
-
-    name: str
-    value: str
-    previous: str
 
     @classmethod
     def planned(cls, machine: Machine, name: str, value: str) -> Self:
@@ -120,16 +124,12 @@ class Parameter(Change):
     def make(self, machine: Machine) -> None:
         """Set the value and look whether it is there."""
         machine.tool(["sysctl", f"{self.name}={self.value}"])
-        if (found := _read(machine, self.name)).split() != self.value.split():
-            raise HostError(f"{self.name} was set to {self.value} and is {found}: the kernel gives no more, or refuses")
+        self._check(_read(machine, self.name))
 
     def undo(self, machine: Machine) -> None:
         """Set the former value, unless it is there."""
         if _read(machine, self.name) != self.previous:
             machine.tool(["sysctl", f"{self.name}={self.previous}"])
-
-    def __str__(self) -> str:
-        return f"value of {self.name}, {self.previous} before"
 
 
 def _read(machine: Machine, name: str) -> str:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import difflib
+import itertools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
@@ -26,6 +27,16 @@ _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)")
 def as_list(value: Any) -> Any:
     """A single value as a list of one."""
     return value if isinstance(value, list) else [value]
+
+
+def _as_setting(value: Any) -> Any:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(value) if isinstance(value, int | float) else value
+
+
+Setting = Annotated[str, BeforeValidator(_as_setting)]
+"""A value of postgresql.conf, or of an option; TOML booleans and numbers are kept as PostgreSQL would write them."""
 
 
 def parse_duration(value: object) -> float:
@@ -170,6 +181,12 @@ def nearest(word: str, known: Iterable[str], otherwise: str) -> str:
     names = list(known)
     near = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     return f"did you mean {near[0]!r}?" if near else f"{otherwise} {', '.join(names)}"
+
+
+def numbered(name: str, taken: Collection[str]) -> str:
+    """The name, with a number behind it where it is taken: `18.6 (2)`."""
+    names = itertools.chain([name], (f"{name} ({number})" for number in itertools.count(2)))
+    return next(each for each in names if each not in taken)
 
 
 def slug(text: str) -> str:

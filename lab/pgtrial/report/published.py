@@ -6,8 +6,8 @@ import math
 
 from pydantic import Field
 
-from pgtrial.model.published.figures import Claim as PublishedClaim
-from pgtrial.model.published.figures import Exactness, Figure, Point, Published, Series, read_published, same_arm
+from pgtrial.model.published import Claim as PublishedClaim
+from pgtrial.model.published import Exactness, Figure, Point, Published, Series, read_published, same_arm
 from pgtrial.model.records import Record
 from pgtrial.model.records.results import Claim, Word
 from pgtrial.model.units import decimals_for

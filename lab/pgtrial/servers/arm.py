@@ -16,9 +16,8 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.target import Target
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.load_points import load_points
 from pgtrial.model.study.servers import Server
-from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import patience_s
 
 LAB_CONNECTIONS = 4

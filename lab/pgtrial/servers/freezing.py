@@ -5,15 +5,16 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
-from pgtrial.machines.frozen_server import FrozenServer, Processes
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import HostError
-from pgtrial.model.slices import Slices
+from pgtrial.machines.server import FrozenServer, Processes
 
 _LOOK_S = 0.01
 """How often a server is looked at whose transactions overrun its slice."""
@@ -99,3 +100,34 @@ class Freezer:
     def _wait(self, until: float) -> bool:
         """Whether the load is over."""
         return self._over.wait(max(0.0, until - time.monotonic()))
+
+
+_WORD = (1 << 64) - 1
+_STEP = 0x9E3779B97F4A7C15
+
+
+@dataclass(frozen=True)
+class Slices:
+    """How `of` participants, numbered from 0, share the time from the start of the load on."""
+
+    length_s: float
+    of: int
+    seed: int
+    """Of the order: `--slice-seed`."""
+
+    def order(self, number: int) -> list[int]:
+        """The participants of a round, from 0, in the order of their slices."""
+        return sorted(range(self.of), key=lambda participant: _splitmix64(self.seed, number * self.of + participant))
+
+    def turns(self) -> Iterator[int]:
+        """Whose slice it is, slice after slice, without an end."""
+        for number in count():
+            yield from self.order(number)
+
+
+def _splitmix64(seed: int, number: int) -> int:
+    """The output with this number, from 0. Source: Vigna, https://prng.di.unimi.it/splitmix64.c."""
+    value = (seed + (number + 1) * _STEP) & _WORD
+    value = (value ^ value >> 30) * 0xBF58476D1CE4E5B9 & _WORD
+    value = (value ^ value >> 27) * 0x94D049BB133111EB & _WORD
+    return value ^ value >> 31

@@ -14,10 +14,9 @@ from typing import IO
 import psycopg
 
 from pgtrial.loads.target import Target
-from pgtrial.machines.frozen_server import FrozenServer
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL, HostError
-from pgtrial.machines.running_server import RunningServer
+from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.model.errors import ArmError, StartError
 from pgtrial.servers.copy import is_full
 from pgtrial.servers.installations import ServerBinaries

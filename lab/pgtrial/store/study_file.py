@@ -12,8 +12,6 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study import profiles
-from pgtrial.model.study.builds import Build, expanded
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.load_section import LoadSection
@@ -23,6 +21,7 @@ from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
 from pgtrial.model.study.storage import Storage, Volume
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
+from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
 from pgtrial.store.scripts import take_in
 
@@ -57,7 +56,7 @@ def read_study(
     section = data.setdefault("study", {})
     if isinstance(section, dict):
         section["name"] = section.get("name") or name
-    data = profiles.with_profile(data, profile, str(source))
+    data = with_profile(data, profile, str(source))
     chosen = data["study"].get("profile") if isinstance(data["study"], Mapping) else None
     where = f"{source}, profile {chosen}" if chosen is not None else str(source)
     return build_study(expanded(data, builds, where), where, folder)
@@ -65,7 +64,7 @@ def read_study(
 
 def profiles_of(source: str | Path) -> list[str]:
     """The profiles of a study file or a bundled study, in its order. Raises StudyError."""
-    return profiles.profile_names(_parsed(source)[1], str(source))
+    return profile_names(_parsed(source)[1], str(source))
 
 
 def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> StudySpec:
@@ -187,7 +186,7 @@ def _sentence(kind: str, location: Sequence[int | str], message: str) -> str:
 
 def _known_keys(path: Sequence[int | str], key: str) -> str:
     if not path:
-        return nearest(key, [*StudySpec.model_fields, profiles.SECTION], "known are")
+        return nearest(key, [*StudySpec.model_fields, SECTION], "known are")
     # an arm may have the name of a table
     nested = _NESTED.get(str(path[-1])) if path[0] != "arms" or len(path) > 2 else None
     section = nested or _SECTIONS[str(path[0])]

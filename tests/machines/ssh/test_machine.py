@@ -6,8 +6,7 @@ import threading
 import pytest
 
 from pgtrial.machines.machine import HostError, HostLost, HostTrouble
-from pgtrial.machines.ssh.machine import RemoteMachine
-from pgtrial.machines.ssh.once import job
+from pgtrial.machines.ssh.machine import RemoteMachine, job
 from tests.machines.ssh.hosts import wait_until
 
 

@@ -6,7 +6,8 @@ import pytest
 
 from pgtrial.machines.machine import HostLost
 from pgtrial.machines.ssh.complaints import Dropped
-from pgtrial.machines.ssh.recognise import answers_to_powershell, posix_system
+from pgtrial.machines.ssh.machine import posix_system
+from pgtrial.machines.ssh.windows import answers_to_powershell
 
 CMD = (1, b"", b"'uname' is not recognized as an internal or external command,\r\noperable program or batch file.\r\n")
 POWERSHELL = (1, b"", b"uname : The term 'uname' is not recognized as the name of a cmdlet, function, script file\r\n")

@@ -1,13 +1,19 @@
-"""Another host as a machine that takes part: any with a POSIX shell behind an sshd."""
+"""Another host as a machine that takes part: any with a POSIX shell behind an sshd.
+
+What changes something there is carried out once, also when the connection drops while it runs. Such a command is a
+*job*: a directory on the host with its script, its output and, when it has ended, its status. It is begun by whoever
+makes the directory; a lab that asks again after a drop waits for the job instead of beginning anew.
+"""
 
 from __future__ import annotations
 
 import functools
 import itertools
+import secrets
 import shlex
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -15,10 +21,9 @@ from typing import Any, TypeVar, cast
 from pgtrial.machines.machine import Done, HostError, HostLost
 from pgtrial.machines.posix import PosixMachine
 from pgtrial.machines.ssh import PATIENCE_S
-from pgtrial.machines.ssh.complaints import Dropped
+from pgtrial.machines.ssh.complaints import Dropped, Unreachable, no_posix_shell
 from pgtrial.machines.ssh.connection import Connection
-from pgtrial.machines.ssh.once import LOST, end_all, job
-from pgtrial.machines.ssh.recognise import posix_system
+from pgtrial.model.resources import filled, resource
 
 _PAUSE_S = 0.1
 
@@ -178,3 +183,82 @@ class RemoteMachine(PosixMachine):
             except TimeoutError:
                 raise HostError(f"a command on {self.label} did not end within {timeout_s:g} s") from None
             time.sleep(_PAUSE_S)
+
+
+LOST = 255
+"""Status of a job of which the end is not known."""
+
+_POLL_S = 0.1
+_POLLS_WITHOUT_PROCESS = 100
+"""After these a job that has no process yet will not get one: the connection dropped just then."""
+
+_JOB = resource("job.sh", __package__)
+_END_JOBS = resource("end_jobs.sh", __package__)
+"""What runs is stopped before its children are looked for: it would go on with its next command when one is killed."""
+
+
+def job(script: str, home: Path, done_with: Sequence[Path] = ()) -> str:
+    """The script that carries another one out once with `home` as its directory, or waits for its end.
+
+    It prints what that one printed and ends with its status, or with LOST. Jobs that are `done_with` are removed.
+    """
+    return filled(
+        _JOB,
+        remove=f"rm -rf {shlex.join(str(path) for path in done_with)}" if done_with else ":",
+        home=shlex.quote(str(home)),
+        end=f"end-{secrets.token_hex(8)}",
+        lost=LOST,
+        poll=_POLL_S,
+        patience=_POLLS_WITHOUT_PROCESS,
+        script=script.removesuffix("\n"),
+    )
+
+
+def end_all(jobs: Path) -> str:
+    """The script that ends the jobs below a directory that still run, and removes it."""
+    return filled(_END_JOBS, jobs=shlex.quote(str(jobs)))
+
+
+_LOOK_TIMEOUT_S = 60.0
+"""Of the first PowerShell after a start of Windows, too."""
+
+_POSIX_ON_WINDOWS = ("CYGWIN", "MINGW", "MSYS", "UWIN")
+"""How uname names what Git and Cygwin bring: a shell whose processes and files are not those of Windows."""
+
+
+def posix_system(connection: Connection) -> str:
+    """What `uname -s` says. Raises HostLost where no POSIX system answers.
+
+    The login's own shell is asked, and its input is at an end: PowerShell would wait for more.
+    """
+    system, said = uname(connection)
+    if system is None:
+        raise Unreachable(no_posix_shell(connection.login, said))
+    return system
+
+
+def uname(connection: Connection) -> tuple[str | None, str]:
+    """The system, or None, and what was said."""
+    status, output, errors = asked(connection, "uname -s")
+    lines = output.split()
+    # start-up files may have had their say before
+    system = lines[-1] if status == 0 and lines else ""
+    known = system and not system.upper().startswith(_POSIX_ON_WINDOWS)
+    return system if known else None, short(errors + output)
+
+
+def asked(connection: Connection, command: str) -> tuple[int, str, str]:
+    """Status, output and errors of a command line that only looks, once more after a drop. Raises HostLost."""
+    try:
+        try:
+            status, output, errors = connection.execute(command, _LOOK_TIMEOUT_S)
+        except Dropped:
+            status, output, errors = connection.execute(command, _LOOK_TIMEOUT_S)
+    except TimeoutError:
+        raise Unreachable(f"a command on {connection.login} did not end within {_LOOK_TIMEOUT_S:g} s") from None
+    return status, output.decode("utf-8-sig", errors="replace"), errors.decode(errors="replace")
+
+
+def short(said: str) -> str:
+    """The end: start-up files may have had their say before."""
+    return " ".join(said.split())[-200:]

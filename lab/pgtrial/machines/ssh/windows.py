@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pgtrial.machines.machine import HostError
 from pgtrial.machines.ssh import PATIENCE_S
+from pgtrial.machines.ssh.complaints import Unreachable
 from pgtrial.machines.ssh.connection import Connection
-from pgtrial.machines.ssh.machine import RemoteMachine
-from pgtrial.machines.ssh.recognise import answers_to_powershell, asked
-from pgtrial.machines.windows import WindowsHost, command_line
+from pgtrial.machines.ssh.machine import RemoteMachine, asked, short, uname
+from pgtrial.machines.windows import WindowsHost, command_line, parse_reply, reply_script
 
 
 class RemoteWindows(WindowsHost):
@@ -48,3 +48,17 @@ def machine_to_look_at(ssh: str, *, sudo: bool, patience_s: float = PATIENCE_S) 
         machine.close()
         raise HostError(f"{ssh} runs Windows, which has no sudo as pgtrial knows it; leave sudo out")
     return RemoteWindows(machine.connection)
+
+
+def answers_to_powershell(connection: Connection) -> bool:
+    """Whether it is no POSIX system and has PowerShell. Raises HostLost where it can do neither."""
+    system, said = uname(connection)
+    if system is not None:
+        return False
+    _, output, errors = asked(connection, command_line(reply_script({"windows": "$env:OS"})))
+    if parse_reply(output).get("windows") != "Windows_NT":
+        raise Unreachable(
+            f"{connection.login} answers neither as a POSIX shell nor with PowerShell, by which pgtrial would look at "
+            f"the host; give it another login, or leave ssh out; it said {short(said or output + errors)!r}"
+        )
+    return True

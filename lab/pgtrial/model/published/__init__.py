@@ -1,1 +1,140 @@
-"""What others have published, as data: one TOML file for each article, to be drawn beside a study's own results."""
+"""What others have published, as types; one TOML file for each article, to be drawn beside a study's own results.
+
+A file holds only what the article's text gives. A figure that is known as `about` or `more than` says so, and a result
+without a number stands as a claim.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from importlib.resources import files
+from typing import Literal
+
+from pydantic import Field, model_validator
+
+from pgtrial.model.records import Record
+from pgtrial.model.resources import table
+from pgtrial.model.units import nearest
+
+Exactness = Literal["stated", "approximate", "lower bound"]
+"""A number of the text, a number that the text calls approximate, or one that the text says is exceeded."""
+
+Unit = Literal["tps", "transactions per minute", "times the baseline", "s", "tasks"]
+
+_PER_SECOND = {"tps": 1.0, "transactions per minute": 1 / 60}
+
+
+class Source(Record):
+    """Where the figures are from."""
+
+    title: str
+    by: str = Field(description="Author or publisher.")
+    year: str
+    url: str | None = Field(None, description="Only where it is certain.")
+
+
+class Point(Record):
+    """One number of a series."""
+
+    at: float | str | None = Field(
+        None, description="Where it stands on the figure's axis; a word for a statistic; None: everywhere."
+    )
+    value: float
+
+
+class Series(Record):
+    """One arm of a published figure."""
+
+    name: str
+    arms: list[str] = Field([], description="What a study may call the same arm; see `same_arm`.")
+    exact: Exactness = "stated"
+    points: list[Point] = Field(min_length=1)
+
+
+class Figure(Record):
+    """One chart or table of the article."""
+
+    title: str
+    unit: Unit
+    over: Literal["clients", "scale", "minute", "statistic"] = Field(description="What `at` of the points counts.")
+    workload: str | None = Field(None, description="The workload in pgtrial's words; None: one that pgtrial lacks.")
+    baseline: str | None = Field(None, description="The series against which the others are compared.")
+    note: str = ""
+    series: list[Series] = Field(min_length=1)
+
+    @model_validator(mode="after")
+    def _baseline_is_a_series(self) -> Figure:
+        if self.baseline is not None and self.baseline not in [series.name for series in self.series]:
+            raise ValueError(f"the baseline {self.baseline!r} of {self.title!r} is none of its series")
+        return self
+
+    @property
+    def per_second(self) -> float | None:
+        """What turns a value into transactions per second; None where it is no such rate."""
+        return _PER_SECOND.get(self.unit)
+
+    def ratio(self, value: float, baseline: float) -> float | None:
+        """How many times as fast as the baseline: a shorter time is faster; None for counts, which are no speed."""
+        if self.unit == "tasks":
+            return None
+        return baseline / value if self.unit == "s" else value / baseline
+
+
+class Claim(Record):
+    """A published result in words, and the arms of which it speaks where a study may have them too."""
+
+    text: str
+    arms: list[str] = Field([])
+    baseline: list[str] = Field([])
+    workload: str | None = None
+
+
+class Published(Record):
+    """A whole published study."""
+
+    source: Source
+    machine: dict[str, str] = Field(description="What it ran on, in words.")
+    parameters: dict[str, str] = Field(description="How it was run, in words.")
+    figures: list[Figure] = Field([])
+    claims: list[Claim] = Field([])
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Published:
+        if not self.figures and not self.claims:
+            raise ValueError("a published study has a figure or a claim")
+        return self
+
+
+def published_names() -> list[str]:
+    """The names under which a study may ask for published figures, in order."""
+    return sorted(
+        file.name.removesuffix(".toml") for file in files(__package__).iterdir() if file.name.endswith(".toml")
+    )
+
+
+@cache
+def read_published(name: str) -> Published:
+    """The published study of this name, one of `published_names()`."""
+    return Published.model_validate(table(f"{name}.toml", __package__))
+
+
+def known_name(name: str) -> str:
+    """The name itself. Raises ValueError that names the nearest when there are no such figures."""
+    names = published_names()
+    if name not in names:
+        raise ValueError(f"no published figures are called {name!r}; {nearest(name, names, 'there are')}")
+    return name
+
+
+def same_arm(names: list[str], arms: list[str]) -> str | None:
+    """The study's arm that a published series means: by the first of its names that fits, else None.
+
+    Case and everything but letters and digits are ignored: `ext4-nobarrier` is `ext4 (nobarrier)`.
+    """
+    plain = {_plain(arm): arm for arm in reversed(arms)}
+    return next((plain[key] for name in names if (key := _plain(name)) in plain), None)
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\W_]", "", name).lower()

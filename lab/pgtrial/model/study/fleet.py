@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
-from pgtrial.model.study.load_section import Section
+from pgtrial.model.records import Record
 from pgtrial.model.units import patience_s, policy
 
 LOCAL, AUTO = "local", "auto"
@@ -28,7 +28,7 @@ def _of_machines(value: Any) -> str:
     return policy(value, ["continue", "stop"], "wait 2min")
 
 
-class FleetSection(Section):
+class FleetSection(Record):
     """The machines that make the load, in place of the lab's own."""
 
     engine: Literal["ray"] = Field("ray", description="What holds the machines together: a Ray cluster.")

@@ -5,16 +5,9 @@ from __future__ import annotations
 import difflib
 from typing import Annotated, Any, Literal
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    field_validator,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
+from pgtrial.model.records import Record
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 from pgtrial.model.units import Seconds, ServerLoss, as_list, parse_duration
@@ -64,16 +57,30 @@ def _distinct(values: list[Any]) -> list[Any]:
     return values
 
 
-class Section(BaseModel):
-    """A table of the study file: unknown keys are an error, and nothing changes afterwards."""
+def _known(names: list[str]) -> list[str]:
+    for name in names:
+        if name not in BUILT_IN and not is_script(name):
+            near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
+            hint = (
+                f"did you mean {near[0]}?"
+                if near
+                else f"the built-in ones are {', '.join(BUILT_IN)}, and a script of your own is named by its "
+                "path, with a / or ending in .sql or .lua"
+            )
+            raise ValueError(f"{name!r} is no built-in workload; {hint}")
+    return names
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+def _whole(seconds: float) -> float:
+    if seconds != int(seconds):
+        raise ValueError(f"{seconds:g}s is not a whole number of seconds, which pgbench's -T requires")
+    return seconds
 
 
-class LoadSection(Section):
+class LoadSection(Record):
     """What every arm has to serve. Lists are crossed with each other into load points."""
 
-    workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
+    workload: Annotated[list[str], BeforeValidator(as_list), AfterValidator(_distinct), AfterValidator(_known)] = Field(
         ["tpcb-like"],
         min_length=1,
         description="Built-in workloads: tpcb-like, simple-update, select-only; sysbench's own tests, such as "
@@ -117,7 +124,9 @@ class LoadSection(Section):
     fillfactor: int = Field(100, ge=10, le=100, description="Fill factor of the tables, percent.")
     foreign_keys: bool = Field(False, description="Whether the tables carry foreign keys.")
     warmup: Seconds = Field(10.0, ge=0, description="Load before the measured part; measured apart.")
-    duration: Seconds = Field(30.0, ge=1, description="The measured part of each trial; whole seconds.")
+    duration: Annotated[Seconds, AfterValidator(_whole)] = Field(
+        30.0, ge=1, description="The measured part of each trial; whole seconds."
+    )
     observe: bool = Field(
         True,
         description="Whether a session of the lab's own samples wait events, the server's counters and the host's "
@@ -151,21 +160,6 @@ class LoadSection(Section):
         True,
         description="Whether interleaved arms that differ only in what a session may set are sessions of one server.",
     )
-
-    @field_validator("workload")
-    @classmethod
-    def _known(cls, names: list[str]) -> list[str]:
-        for name in names:
-            if name not in BUILT_IN and not is_script(name):
-                near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
-                hint = (
-                    f"did you mean {near[0]}?"
-                    if near
-                    else f"the built-in ones are {', '.join(BUILT_IN)}, and a script of your own is named by its "
-                    "path, with a / or ending in .sql or .lua"
-                )
-                raise ValueError(f"{name!r} is no built-in workload; {hint}")
-        return names
 
     @model_validator(mode="after")
     def _limit_of_tries(self) -> LoadSection:
@@ -223,10 +217,3 @@ class LoadSection(Section):
     def longest_s(self) -> float:
         """What the load may take at most, seconds, besides connecting and its last transactions."""
         return self.tasks.longest_s if self.runs_tasks else self.warmup + self.duration
-
-    @field_validator("duration")
-    @classmethod
-    def _whole(cls, seconds: float) -> float:
-        if seconds != int(seconds):
-            raise ValueError(f"{seconds:g}s is not a whole number of seconds, which pgbench's -T requires")
-        return seconds

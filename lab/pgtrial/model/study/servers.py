@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
-from pgtrial.model.study.builds import EVERY
 from pgtrial.model.study.setup import ENVIRONMENT, ProviderMetrics, SetUp
 from pgtrial.model.study.storage import Storage
+from pgtrial.model.study.variants import EVERY
 
 PORT = 54321
 """Where a server on another host listens unless the study says another: seldom taken, and one port to open in a

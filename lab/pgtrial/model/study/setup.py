@@ -5,20 +5,23 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from pgtrial.model.study.load_section import Section
+from pgtrial.model.records import Record
+from pgtrial.model.resources import table
 from pgtrial.model.study.storage import Storage
-from pgtrial.model.units import Bytes, as_list
+from pgtrial.model.units import Bytes, Setting, as_list
 
 ENVIRONMENT = "env"
 """The dsn of the server that libpq finds by its environment variables alone."""
 
 
-class ProviderMetrics(BaseModel):
-    """What to import beside the lab's own observation."""
+SESSION_SETTINGS = frozenset(table("session_settings.toml", __package__)["names"])
+"""The settings of PostgreSQL that a session may set for itself."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+class ProviderMetrics(Record):
+    """What to import beside the lab's own observation."""
 
     cloudwatch: Annotated[list[Annotated[str, Field(min_length=1)]], BeforeValidator(as_list)] = Field(
         min_length=1,
@@ -28,12 +31,6 @@ class ProviderMetrics(BaseModel):
     region: str | None = Field(
         None, description="Its AWS region, `eu-west-1`; default: that of the AWS environment (AWS_REGION, profile)."
     )
-
-
-def _as_setting(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return str(value) if isinstance(value, int | float) else value
 
 
 def _as_texts(value: Any) -> Any:
@@ -50,6 +47,14 @@ def _login(text: str) -> str:
     ):
         raise ValueError(f"{text!r} is no login; write user@host, or a name of ~/.ssh/config (a port belongs there)")
     return text
+
+
+def _servers(dsn: list[str] | None) -> list[str] | None:
+    if dsn is not None and not all(each.strip() for each in dsn):
+        raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST and the like name')
+    if dsn is not None and len(set(dsn)) < len(dsn):
+        raise ValueError("it names a server twice; every deployment is another server")
+    return dsn
 
 
 def _parameters(values: dict[str, str]) -> dict[str, str]:
@@ -73,15 +78,12 @@ def _folder(text: str) -> str:
     return text
 
 
-Setting = Annotated[str, BeforeValidator(_as_setting)]
-"""A value of postgresql.conf; TOML booleans and numbers are accepted and kept as PostgreSQL would write them."""
-
 _PARAMETER = re.compile(r"[A-Za-z0-9_%][A-Za-z0-9_%:@-]*([./][A-Za-z0-9_%:@-]+)+")
 
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
-class SetUp(Section):
+class SetUp(Record):
     """How a server comes to be; `[server]` says what all arms share, an arm overrides key by key."""
 
     postgres: Setting | None = Field(
@@ -90,7 +92,7 @@ class SetUp(Section):
         'server. In an arm also "every": one arm for each server build that this machine has, named after it, the '
         "oldest first.",
     )
-    dsn: Annotated[list[str] | None, BeforeValidator(_as_texts)] = Field(
+    dsn: Annotated[list[str] | None, BeforeValidator(_as_texts), AfterValidator(_servers)] = Field(
         None,
         min_length=1,
         description="A given server: connection string or URI without password, `service=NAME` of a service file, or "
@@ -177,12 +179,3 @@ class SetUp(Section):
         description="State before each trial: a fresh copy of the template (default), "
         "VACUUM of the tables after emptying the history (given servers' default), or none.",
     )
-
-    @field_validator("dsn")
-    @classmethod
-    def _not_empty(cls, dsn: list[str] | None) -> list[str] | None:
-        if dsn is not None and not all(each.strip() for each in dsn):
-            raise ValueError(f'it is empty; write dsn = "{ENVIRONMENT}" for the server that PGHOST and the like name')
-        if dsn is not None and len(set(dsn)) < len(dsn):
-            raise ValueError("it names a server twice; every deployment is another server")
-        return dsn

@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+import itertools
+from pathlib import PurePosixPath
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
-from pgtrial.model.published.figures import known_name, published_names
+from pgtrial.model.published import known_name, published_names
+from pgtrial.model.records import Record
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.tasks import TaskLoad
 from pgtrial.model.study.fleet import FleetSection
-from pgtrial.model.study.load_section import LoadSection, Section
+from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.servers import Server, server_of
 from pgtrial.model.study.setup import SetUp
+from pgtrial.model.study.sysbench import is_sysbench
+from pgtrial.model.study.tasks import APP_TASKS
 from pgtrial.model.units import Seconds, Share
 
 
-class StudySection(Section):
+class StudySection(Record):
     """What is asked."""
 
     question: str = Field("Which arm is faster?", description="The question, in words; the report's title.")
@@ -31,7 +38,7 @@ class StudySection(Section):
     )
 
 
-class VerdictSection(Section):
+class VerdictSection(Record):
     """The rule, fixed before the first trial."""
 
     margin: Share = Field(0.01, gt=0, lt=1, description="Differences smaller than this count as equivalent.")
@@ -57,7 +64,7 @@ class VerdictSection(Section):
     )
 
 
-class StudySpec(Section):
+class StudySpec(Record):
     """A whole study, as read from TOML or built from a command line."""
 
     study: StudySection = StudySection()
@@ -87,3 +94,49 @@ class StudySpec(Section):
     def resolved(self, arm: str) -> Server:
         """The server of one arm, with what all arms share filled in."""
         return server_of(self.server, self.arms[arm])
+
+
+def load_points(spec: StudySpec) -> list[LoadPoint]:
+    """The crossing of workloads, scales, clients and rates, in the order of the study file.
+
+    Tests of sysbench are crossed with clients and rates only: their tables have one size in a study. Tasks are one
+    load point.
+    """
+    load = spec.load
+    if load.runs_tasks:
+        return [_tasks(load)]
+    rates: list[float | None] = [*load.rate] or [None]
+    return [
+        LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
+        for workload in load.workload
+        for data in _data(load, workload)
+        for clients, rate in itertools.product(load.clients, rates)
+    ]
+
+
+def _tasks(load: LoadSection) -> LoadPoint:
+    asked = load.tasks
+    return LoadPoint(
+        workload=APP_TASKS,
+        scale=1,
+        clients=asked.connections,
+        protocol=load.protocol,
+        tasks=TaskLoad(
+            apps=asked.apps,
+            tasks=asked.tasks,
+            arrival=asked.arrival,
+            pool=asked.pool,
+            pool_timeout_s=asked.pool_timeout,
+            threads_in_table=asked.threads_in_table,
+            rows=asked.rows,
+        ),
+    )
+
+
+def _data(load: LoadSection, workload: str) -> list[dict[str, Any]]:
+    """What load points of a workload say of their data, one after the other."""
+    name = PurePosixPath(workload).name
+    if not is_sysbench(name):
+        return [{"workload": name, "scale": scale} for scale in load.scale]
+    tables, size = load.sysbench.sizes(name)
+    return [{"workload": name, "scale": 1, "sysbench": True, "tables": tables, "table_size": size}]

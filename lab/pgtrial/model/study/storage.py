@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal, Self
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
+from pgtrial.model.records import Record
 from pgtrial.model.units import Bytes, as_list
 
 Filesystem = Literal["ext4", "xfs", "btrfs", "zfs", "tmpfs"]
@@ -14,10 +15,8 @@ Filesystem = Literal["ext4", "xfs", "btrfs", "zfs", "tmpfs"]
 _GIB = 1024**3
 
 
-class Volume(BaseModel):
+class Volume(Record):
     """One volume, made anew for each trial and destroyed after it."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     fs: Filesystem | None = Field(None, description="ext4, xfs, btrfs, zfs or tmpfs; not needed for a directory.")
     size: Bytes = Field(8 * _GIB, gt=0, description="Size of a loop volume or a tmpfs: `8GB`, `512MiB`.")

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from typing import Annotated
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.units import Setting
 
 SYSBENCH_TESTS = (
     "oltp_read_only",
@@ -74,16 +77,21 @@ def refusal_of_sysbench(protocol: str, warmup_s: float, rates: Sequence[float], 
     return None
 
 
-def _as_option(value: Any) -> Any:
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    return str(value) if isinstance(value, int | float) else value
+def _passed_on(options: dict[str, str]) -> dict[str, str]:
+    for option in options:
+        if plain(option) in _OURS:
+            raise ValueError(f"{option} is the study's to say; use the key {_OURS[plain(option)]}")
+        if plain(option) in _NOT_OURS or plain(option).startswith(("mysql_", "report_")):
+            raise ValueError(f"{option} is for pgtrial itself to choose; remove it")
+        if plain(option).startswith("pgsql_") and plain(option) != "pgsql_variant":
+            raise ValueError(f"{option} is the arm's to say; use its dsn")
+        if not option.replace("-", "").replace("_", "").isalnum():
+            raise ValueError(f"{option!r} is not the name of an option; write it without -- and =")
+    return options
 
 
-class SysbenchSection(BaseModel):
+class SysbenchSection(Record):
     """`[load.sysbench]`: the same for all workloads of the study that are tests of sysbench."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     tables: int | None = Field(
         None, ge=1, le=100_000, description="Tables; default: the test's own, 1 for sysbench's tests."
@@ -91,25 +99,11 @@ class SysbenchSection(BaseModel):
     table_size: int | None = Field(
         None, ge=1, description="Rows of each table; default: the test's own, 10,000 for sysbench's tests."
     )
-    options: dict[str, Annotated[str, BeforeValidator(_as_option)]] = Field(
+    options: Annotated[dict[str, Setting], AfterValidator(_passed_on)] = Field(
         {},
         description='Further options, as they are: `{ rand-type = "uniform", point-selects = 0 }`. The engine is '
         "asked at planning whether each of the tests knows them.",
     )
-
-    @field_validator("options")
-    @classmethod
-    def _passed_on(cls, options: dict[str, str]) -> dict[str, str]:
-        for option in options:
-            if plain(option) in _OURS:
-                raise ValueError(f"{option} is the study's to say; use the key {_OURS[plain(option)]}")
-            if plain(option) in _NOT_OURS or plain(option).startswith(("mysql_", "report_")):
-                raise ValueError(f"{option} is for pgtrial itself to choose; remove it")
-            if plain(option).startswith("pgsql_") and plain(option) != "pgsql_variant":
-                raise ValueError(f"{option} is the arm's to say; use its dsn")
-            if not option.replace("-", "").replace("_", "").isalnum():
-                raise ValueError(f"{option!r} is not the name of an option; write it without -- and =")
-        return options
 
     def arguments(self, test: str) -> list[str]:
         """The engine's options for one test: the size of the tables where it has one, then the others as they are."""

@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, field_validator
+from pydantic import AfterValidator, BeforeValidator, Field, field_validator
 
+from pgtrial.model.records import Record
 from pgtrial.model.units import Seconds
 
 APP_TASKS = "app-tasks"
@@ -47,14 +48,19 @@ def _as_arrival(value: Any) -> Any:
     return f"{value:g}" if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
-class TasksSection(BaseModel):
-    """`[load.tasks]`: the tasks, the pools and the table. The defaults are those of the published application."""
+def _known_arrival(arrival: str) -> str:
+    digits = arrival.removeprefix(_RANDOM)
+    if arrival != AT_ONCE and not (_RATE.fullmatch(digits) and float(digits) > 0):
+        raise ValueError(f'{arrival!r} is no arrival of tasks; write "at-once", 50 or "poisson:50" (tasks a second)')
+    return arrival
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+
+class TasksSection(Record):
+    """`[load.tasks]`: the tasks, the pools and the table. The defaults are those of the published application."""
 
     apps: int = Field(3, ge=1, le=10_000, description="Applications, each with tasks and a pool of its own.")
     tasks: int = Field(5000, ge=1, le=10_000_000, description="Tasks of each application.")
-    arrival: Annotated[str, BeforeValidator(_as_arrival)] = Field(
+    arrival: Annotated[str, BeforeValidator(_as_arrival), AfterValidator(_known_arrival)] = Field(
         AT_ONCE,
         description="When an application's tasks arrive: `at-once`, at equal distances (`50`: 50 a second), or at "
         "random (`poisson:50`).",
@@ -70,16 +76,6 @@ class TasksSection(BaseModel):
     rows: int = Field(
         100_000, ge=1, le=100_000_000, description="Rows of each thread_id, all of which a statement reads."
     )
-
-    @field_validator("arrival")
-    @classmethod
-    def _known_arrival(cls, arrival: str) -> str:
-        digits = arrival.removeprefix(_RANDOM)
-        if arrival != AT_ONCE and not (_RATE.fullmatch(digits) and float(digits) > 0):
-            raise ValueError(
-                f'{arrival!r} is no arrival of tasks; write "at-once", 50 or "poisson:50" (tasks a second)'
-            )
-        return arrival
 
     @field_validator("pool")
     @classmethod

@@ -9,7 +9,7 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.model.published.figures import Figure as PublishedFigure
+from pgtrial.model.published import Figure as PublishedFigure
 from pgtrial.report.charts.levels import CLIENTS, horizontal, lines, readings
 from pgtrial.report.charts.parts import Canvas, Figure
 from pgtrial.report.data import StudyData

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgtrial.model.published.figures import Figure, Point, Published, Series
+from pgtrial.model.published import Figure, Point, Published, Series
 from pgtrial.report.data import StudyData
 from pgtrial.report.published import Beside, Contrast, Ratio, beside, findings, published_text, ratio_text
 from pgtrial.report.table import NONE, Column, Table, by_place, number

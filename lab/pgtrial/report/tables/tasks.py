@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from pgtrial.model.published.figures import Published, read_published
+from pgtrial.model.published import Published, read_published
 from pgtrial.model.records.results import Criterion
 from pgtrial.model.records.study import Trial
 from pgtrial.model.records.tasks import TaskTimes

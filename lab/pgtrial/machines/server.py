@@ -1,4 +1,4 @@
-"""Background processes of a PostgreSQL server that are stopped for a while, as a change of this machine.
+"""A PostgreSQL server as a change of a machine: run by pg_ctl, or with its background processes stopped for a while.
 
 They are stopped by SIGSTOP. A control group would freeze the sessions as well, or each new process would have to be
 moved into it. A process in a frozen group of version 1 cannot even be killed, and a group outlives the lab.
@@ -16,6 +16,52 @@ from pathlib import Path
 
 from pgtrial.machines.change import Change
 from pgtrial.machines.machine import LOCAL, HostError, Machine
+from pgtrial.model.resources import resource
+
+TIMEOUT_S = 120
+"""Of a start and of a stop."""
+
+_STOP = resource("stop_server.sh", __package__)
+"""pg_ctl waits until postmaster.pid is gone, and the postmaster ends a moment later: until then it works in its data
+directory, whose file system cannot be unmounted."""
+
+_END = resource("end_server.sh", __package__)
+"""A postmaster takes its backends with it: those of one that has to be killed are killed as well."""
+
+
+class RunningServer(Change):
+    """The server of a data directory."""
+
+    bin: Path
+    data: Path
+    log: Path
+    user: str | None = None
+    """The account that it runs as; None: the login's own."""
+    runner: tuple[str, ...] = ()
+    """What pg_ctl is run by, such as `env NAME=VALUE taskset -c 0-3`."""
+
+    def make(self, machine: Machine) -> None:
+        """Start it and wait until it answers, or waits for nothing but its start to end."""
+        done = machine.run([*self.runner, *self._pg_ctl("start", "-l", self.log)], user=self.user)
+        if done.status != 0:
+            raise HostError(" ".join((done.stderr or done.stdout).split()) or f"pg_ctl ended with status {done.status}")
+
+    def stop(self, machine: Machine, *, immediate: bool) -> None:
+        """Stop it, fast (its data stays clean) or immediate; whatever becomes of that, `undo` ends it."""
+        stop = self._pg_ctl("stop", "-m", "immediate" if immediate else "fast")
+        machine.run(["sh", "-c", _STOP, "sh", self.data / "postmaster.pid", *stop], user=self.user)
+
+    def undo(self, machine: Machine) -> None:
+        """End it, if it runs."""
+        if machine.run(["sh", "-c", _END, "sh", self.data / "postmaster.pid"]).status != 0:
+            raise HostError(f"the server in {self.data} on {machine.label} does not end; end it there")
+
+    def _pg_ctl(self, action: str, *options: str | Path) -> list[str | Path]:
+        return [self.bin / "pg_ctl", "-D", self.data, "-s", "-w", "-t", str(TIMEOUT_S), *options, action]
+
+    def __str__(self) -> str:
+        return f"PostgreSQL server in {self.data}"
+
 
 _PROC = Path("/proc")
 _TITLE = b"postgres: "

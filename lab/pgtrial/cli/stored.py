@@ -1,0 +1,162 @@
+"""Commands on a study that is stored: its verdict, report and bundle, and what a provider has about it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pgtrial.cli import say, warn
+from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.report.build import build_report, render
+from pgtrial.report.data import read_data
+from pgtrial.report.recompute import differences
+from pgtrial.report.terminal import summary
+from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import new_file
+
+
+def verdict_command(
+    study: Annotated[Path, typer.Argument(help="A study directory, or a bundle.")],
+    json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+) -> int:
+    """Print the verdict of a study. Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict.
+
+    A loss that is established to be smaller than the margin is no regression. Writes nothing.
+    """
+    with open_study(study) as opened:
+        result = read_data(opened).result
+    if json:
+        print(result.model_dump_json(indent=1))
+    else:
+        Console().print(summary(result))
+    return result.exit_status
+
+
+def report_command(
+    study: Annotated[Path, typer.Argument(help="A study directory, or a bundle.")],
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o",
+            "--output",
+            help="Write this page only, as Markdown if it ends in .md; default of a bundle: its name with .html.",
+            show_default=False,
+        ),
+    ] = None,
+) -> int:
+    """Write verdict.json, report.md and report.html of a study anew from its stored trials, finished or not.
+
+    They are written into the study directory. Of a bundle one page is written, beside the bundle; it replaces no other
+    file.
+    """
+    with open_study(study) as opened:
+        if output is None and study.is_dir():
+            build_report(opened)
+            print(opened.path / "report.html")
+            return 0
+        page = output or study.with_name(f"{study.name.removesuffix(SUFFIX)}.html")
+        text = render(opened, "md" if page.suffix == ".md" else "html")
+    with new_file(page) as temporary:
+        temporary.write_text(text)
+    print(page)
+    return 0
+
+
+def bundle_command(
+    directory: Annotated[Path, typer.Argument(help="A study directory.")],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="The bundle; default: DIRECTORY.tar.xz.", show_default=False)
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="Keep every file, also engine.jsonl and server.log of each trial.")
+    ] = False,
+) -> int:
+    """Make one compressed file of a study: plan, scripts, facts, trials, canaries, voided blocks, verdict and report.
+
+    The file holds the SHA-256 of every part. `pgtrial report`, `verdict`, `facts` and `verify` read it as they read the
+    directory, and `tar -xf` unpacks it. Without --all it leaves out the raw record, which reports and verdicts do not
+    need. The bundle is read back before it gets its name, and replaces no other file.
+    """
+    study = StudyDirectory.open(directory)
+    target = output or Path(f"{directory if directory.name.strip('.') else directory.resolve()}{SUFFIX}")
+    if found := differences(study):
+        raise StoreError(
+            f"the verdict in {directory} does not follow from its trials: {found[0]}; `pgtrial report {directory}` "
+            "writes it anew"
+        )
+    with new_file(target) as temporary:
+        manifest = write_bundle(study, temporary, everything=everything)
+        with open_study(temporary) as written:
+            if written.trials() != study.trials():
+                raise StoreError(f"{directory} has changed meanwhile, or holds links to folders; let its run end first")
+    say(_kept(study, manifest, target))
+    print(target)
+    return 0
+
+
+def _kept(study: StudyDirectory, manifest: Manifest, target: Path) -> str:
+    kept = {part.name for part in manifest.parts}
+    left = [name for name in files_of(study.path) if name not in kept]
+    size = sum(part.size for part in manifest.parts)
+    summary = f"{len(kept)} parts, {_megabytes(size)} in {_megabytes(target.stat().st_size)}"
+    if not left:
+        return summary
+    kinds = ", ".join(sorted({Path(name).name for name in left})[:5])
+    size = sum((study.path / name).stat().st_size for name in left)
+    return f"{summary}; left out: {len(left)} files of {_megabytes(size)} ({kinds}), which --all keeps"
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.2f} MB"
+
+
+def verify_command(study: Annotated[Path, typer.Argument(help="A bundle, or a study directory.")]) -> int:
+    """Check the digest of every part of a bundle, compute the verdict anew from the trials, and compare.
+
+    Exit status: 0 the parts are as they were bundled and the verdict follows, 1 they are not, or it does not. In a
+    study directory the digests are checked if it was unpacked from a bundle.
+    """
+    try:
+        print(_verified(study))
+    except StoreError as error:
+        error.exit_status = 1
+        raise
+    return 0
+
+
+def _verified(path: Path) -> str:
+    with open_study(path) as study:
+        manifest = manifest_of(study)
+        if manifest is not None and path.is_dir():
+            check_parts(path, manifest)
+        found = differences(study)
+        trials = len(study.trials())
+    if found:
+        more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+        raise StoreError(f"the verdict of {path} does not follow from its trials: {found[0]}{more}")
+    parts = f"{len(manifest.parts)} parts are as they were bundled, and " if manifest is not None else ""
+    return f"{path}: {parts}the verdict follows from the {trials} trials"
+
+
+def metrics_command(directory: Annotated[Path, typer.Argument(help="A study directory.")]) -> int:
+    """Import the providers' metrics that a study's arms name and that are not stored yet, and write its report anew.
+
+    A run imports what is there when it ends; the last trials' metrics come some minutes later. The exit status is 2
+    while any are missing.
+    """
+    study = StudyDirectory.open(directory)
+    if not measured_arms(study):
+        raise StudyError(
+            f'{directory}: no arm of this study has metrics; give one metrics = {{ cloudwatch = "..." }} and run it'
+        )
+    missing = import_metrics(study, say)
+    for sentence in missing:
+        warn(sentence)
+    build_report(study)
+    print(study.path / "report.html")
+    return 2 if missing else 0

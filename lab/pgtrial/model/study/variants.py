@@ -1,0 +1,122 @@
+"""What a study file stands for: one of its profiles, and one arm for each server build of the machine. Pure functions.
+
+A profile is an overlay on the keys that all of them share: `[profiles.NAME.SECTION]` holds what NAME changes of
+`[SECTION]`. Tables are merged key by key, to any depth; any other value, a list too, replaces the shared one. Arms are
+the exception: a profile that names arms names all of them, since the first one is the baseline and a mixture would have
+none that one can see.
+
+With `postgres = "every"` an arm stands for one arm per build. The arms are written out when the study is read, so that
+its frozen form names them one by one and a resumed study has the same ones. The builds are handed in: a study knows
+nothing of how servers are found.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.units import nearest, numbered
+
+SECTION = "profiles"
+
+
+def profile_names(data: Mapping[str, Any], source: str) -> list[str]:
+    """The profiles of a study file, in its order; `source` is what errors name. Raises StudyError."""
+    profiles = data.get(SECTION, {})
+    if not isinstance(profiles, Mapping):
+        raise StudyError(f"{source}: profiles are tables; write [profiles.quick.load] and the keys that it changes")
+    for name, overlay in profiles.items():
+        if not isinstance(overlay, Mapping):
+            raise StudyError(
+                f"{source}: [profiles] {name} is no profile; write [profiles.{name}.load] and the keys that it changes"
+            )
+    return list(profiles)
+
+
+def with_profile(data: Mapping[str, Any], wanted: str | None, source: str) -> dict[str, Any]:
+    """The keys of a study under one profile, by default the first; `[study] profile` names it. Raises StudyError."""
+    names = profile_names(data, source)
+    common = {key: value for key, value in data.items() if key != SECTION}
+    if not names:
+        if wanted is not None:
+            raise StudyError(f"{source} has no profiles; leave --profile out")
+        return common
+    if wanted is not None and wanted not in names:
+        raise StudyError(f"{source} has no profile {wanted!r}; {nearest(wanted, names, 'it has')}")
+    chosen = wanted or names[0]
+    result = _merged(common, data[SECTION][chosen])
+    if "arms" in data[SECTION][chosen]:
+        result["arms"] = data[SECTION][chosen]["arms"]
+    study = result.setdefault("study", {})
+    if not isinstance(study, Mapping):
+        return result  # what it is instead is told where the keys are checked
+    if "profile" in study:
+        raise StudyError(f"{source}: [study] profile is written by pgtrial; choose one by --profile {study['profile']}")
+    return {**result, "study": {**study, "profile": chosen}}
+
+
+def _merged(common: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    result = dict(common)
+    for key, value in overlay.items():
+        shared = result.get(key)
+        if isinstance(shared, Mapping) and isinstance(value, Mapping):
+            result[key] = _merged(shared, value)
+        else:
+            result[key] = value
+    return result
+
+
+EVERY = "every"
+
+
+@dataclass(frozen=True)
+class Build:
+    """A server that the machine has: its version ("18.6"), bin directory, and origin in one word ("wheel")."""
+
+    version: str
+    bin: str
+    origin: str
+
+
+def expanded(data: Mapping[str, Any], builds: Callable[[], Sequence[Build]], source: str) -> dict[str, Any]:
+    """The keys of a study with each arm of every build written out, the oldest build first. Raises StudyError.
+
+    An arm is named after its build, `15.20 installed`; where several arms stand for every build, their names go before.
+    """
+    arms = data.get("arms", {})
+    standing = [name for name, own in arms.items() if _stands_for_all(own)] if isinstance(arms, Mapping) else []
+    if not standing:
+        return dict(data)
+    found = sorted(builds(), key=lambda build: [int(part) for part in re.findall(r"\d+", build.version)])
+    if len(found) < 2:
+        there = f"only one, {found[0].version}" if found else "none"
+        raise StudyError(
+            f'{source}: [arms.{standing[0]}] postgres = "{EVERY}" compares the server builds of this machine, and '
+            f"there is {there}; install more: pip install 'pgtrial[pg16,pg17]', or your system's packages of PostgreSQL"
+        )
+    written: dict[str, Any] = {}
+    for name, own in arms.items():
+        if name not in standing:
+            written[name] = own
+            continue
+        for build_name, postgres in _named(found).items():
+            written[f"{name} {build_name}" if len(standing) > 1 else build_name] = {**own, "postgres": postgres}
+    return {**data, "arms": written}
+
+
+def _stands_for_all(own: Any) -> bool:
+    return isinstance(own, Mapping) and own.get("postgres") == EVERY
+
+
+def _named(builds: Sequence[Build]) -> dict[str, str]:
+    """Name of each build -> what `postgres` has to say: its version, or the directory where versions do not differ."""
+    versions = Counter(build.version for build in builds)
+    named: dict[str, str] = {}
+    for build in builds:
+        name = numbered(f"{build.version} {build.origin}", named)
+        named[name] = build.version if versions[build.version] == 1 else build.bin
+    return named
