@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.servers.cluster import Cluster
-from pgtrial.servers.copy import copy_directory
+from pgtrial.servers.room import copy_directory
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.crowd import Crowd

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.copy import copy_directory
+from pgtrial.servers.room import copy_directory
 from tests.conftest import require, require_root
 
 

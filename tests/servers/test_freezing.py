@@ -118,7 +118,7 @@ import sys, time
 from pathlib import Path
 from pgtrial.servers.freezing import Slices
 from pgtrial.servers.cluster import Cluster, create_cluster
-from pgtrial.servers.copy import copy_directory
+from pgtrial.servers.room import copy_directory
 from pgtrial.servers.freezing import Freezer
 from pgtrial.servers.installations import resolve
 from pgtrial.servers.workspace import Workspace

@@ -1,4 +1,4 @@
-"""The verifier that is worked out here is one that PostgreSQL takes."""
+"""The verifier that libpq computes is one that PostgreSQL takes."""
 
 from dataclasses import replace
 

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Literal, Protocol
 
-import psycopg
 from psycopg import sql
 
 from pgtrial.loads.engine import TAIL_LINES, begun, environment, last_words, lines_of
-from pgtrial.loads.target import KEEPALIVES
+from pgtrial.loads.target import KEEPALIVES, Session
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import ArmError
 
@@ -98,13 +97,11 @@ def noticing(env: Mapping[str, str]) -> Mapping[str, str]:
     return {**env, "PGDATABASE": f"dbname='{quoted}' {notices_silence}"}
 
 
-Connection = psycopg.Connection[tuple[Any, ...]]
-
 Reset = Literal["vacuum", "none"]
 """How data is brought near its first state between trials: no dead rows, or left as it is."""
 
 
-def vacuum(connection: Connection, tables: Iterable[str], *, freeze: bool = False) -> None:
+def vacuum(connection: Session, tables: Iterable[str], *, freeze: bool = False) -> None:
     """Vacuum and analyse the tables, one in each statement: PostgreSQL 10 takes no list."""
     options = sql.SQL("FREEZE, ANALYZE" if freeze else "ANALYZE")
     for table in tables:

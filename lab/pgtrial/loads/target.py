@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import psycopg
@@ -70,6 +71,9 @@ _environment = threading.Lock()
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 
 
+Session = psycopg.Connection[tuple[Any, ...]]
+
+
 @dataclass(frozen=True)
 class Target:
     """One server, one database, one user. Passwords are in no representation of it.
@@ -110,7 +114,7 @@ class Target:
         options = [self.extra.get("options", ""), *(f"-c {name}={value}" for name, value in escaped.items())]
         return replace(self, extra={**self.extra, "options": " ".join(filter(None, options))})
 
-    def connect(self, **parameters: Any) -> psycopg.Connection[tuple[Any, ...]]:
+    def connect(self, **parameters: Any) -> Session:
         """Connect with autocommit, ignoring the lab's own PG* environment. Raises psycopg.OperationalError.
 
         No limit of time that is set for the role or the server is in force in the session.
@@ -138,12 +142,23 @@ class Target:
         return connection
 
 
-def backend_type(connection: psycopg.Connection[tuple[Any, ...]]) -> str:
+def value(session: Session, query: str, *parameters: object) -> Any:
+    """First column of the first row; None without a row. Raises psycopg.Error."""
+    row = session.execute(query.encode(), parameters or None).fetchone()
+    return row[0] if row else None
+
+
+def has_data_in(session: Session, directory: Path) -> bool:
+    """Whether the server is the one of this data directory: at an address in use it is another that answers."""
+    return Path(str(value(session, "SHOW data_directory"))) == directory
+
+
+def backend_type(connection: Session) -> str:
     """SQL of the kind of a session in pg_stat_activity; before PostgreSQL 10 that lists clients alone."""
     return "backend_type" if connection.info.server_version >= 100000 else "'client backend'"
 
 
-def lift_time_limits(connection: psycopg.Connection[tuple[Any, ...]]) -> None:
+def lift_time_limits(connection: Session) -> None:
     """Let a session of the lab's take its time; RESET ALL brings the limits back. Raises psycopg.OperationalError."""
     for _ in range(_ATTEMPTS):
         try:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 import ipaddress
-import secrets
 import socket
-from base64 import b64encode
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from psycopg import pq
 
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.processes import LOOPBACK
@@ -21,8 +19,6 @@ HBA = (
     "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\nlocal replication all trust\n"
 )
 """pg_hba.conf of a server that is reached by its private socket alone."""
-
-_ITERATIONS = 4096
 
 
 @dataclass(frozen=True)
@@ -77,11 +73,7 @@ def _has(machine: RemoteMachine, address: str) -> bool:
     return address in shown.replace("/", " ").split()
 
 
-def verifier(password: str, salt: bytes | None = None) -> str:
-    """The SCRAM-SHA-256 verifier of an ASCII password (RFC 5803, as in pg_authid), with a random salt of 16 bytes."""
-    salt = salt or secrets.token_bytes(16)
-    salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, _ITERATIONS)
-    stored = hashlib.sha256(hmac.digest(salted, b"Client Key", "sha256")).digest()
-    server = hmac.digest(salted, b"Server Key", "sha256")
-    encoded = [b64encode(part).decode() for part in (salt, stored, server)]
-    return f"SCRAM-SHA-256${_ITERATIONS}:{encoded[0]}${encoded[1]}:{encoded[2]}"
+def verifier(password: str) -> str:
+    """The SCRAM-SHA-256 verifier of a password, as in pg_authid, with a random salt."""
+    # libpq computes it on any connection, also on one that is none
+    return pq.PGconn.connect_start(b"host=/").encrypt_password(password.encode(), b"", b"scram-sha-256").decode()

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
+import psycopg
+
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
@@ -132,3 +134,23 @@ def check_clients(arm: str, needs: Needs, max_connections: int, reserved: int) -
             f"({LAB_CONNECTIONS} for pgtrial, {reserved} reserved), and the server has {max_connections}; "
             f"set max_connections = {wanted} in the settings, or ask for fewer clients (of tasks: for smaller pools)"
         )
+
+
+_OWN = "set [load] share_server = false, which gives each arm a server of its own"
+_FOREIGN = "SELECT name FROM pg_settings WHERE lower(name) = ANY (%s) AND context NOT IN ('user', 'superuser')"
+
+
+def check_sessions(needs: Needs, target: Target) -> None:
+    """Find out whether sessions can have the settings of each arm. Raises StudyError in the server's words."""
+    for arm, settings in needs.sessions.items():
+        try:
+            with target.with_settings(settings).connect() as connection:
+                rows = connection.execute(_FOREIGN, ([name.lower() for name in settings],)).fetchall()
+        except psycopg.OperationalError as error:
+            said = str(error).strip().splitlines()[-1].rpartition("FATAL:")[2].strip() or str(error)
+            raise StudyError(
+                f"arms.{arm}: a session cannot have these settings: {said}; correct them, or {_OWN}"
+            ) from None
+        if rows:
+            names = " and ".join(name for (name,) in rows)
+            raise StudyError(f"arms.{arm}: {names} cannot be set by a session of this server; {_OWN}")

@@ -1,21 +1,148 @@
-"""The arms of a study: every kind of arm, listed here by the kind of server that it serves."""
+"""The arms of a study, by the kind of server: made for it (made.py), given, or sessions of one server."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.target import Target
+from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.study.servers import Given, MadeBySsh, MadeHere, Server
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Arm, Needs
-from pgtrial.servers.deployed import given_arm
+from pgtrial.servers.given import GivenServer
 from pgtrial.servers.made import MadeArm
-from pgtrial.servers.sessions import SessionArm, SharedServer
 from pgtrial.servers.workspace import Workspace
 
+
+class GivenArm:
+    """Given servers: one, or several deployments of one product, of which each trial has the one that was drawn."""
+
+    data_directory: Path | None = None
+
+    def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace) -> None:
+        self.name = name
+        self.setup = setup
+        self.host_seen: dict[str, dict[str, int]] = {}
+        self.notes: list[str] = []
+        self._servers = [GivenServer(name, own, needs, workspace) for own in setup.deployments]
+
+    @property
+    def machine(self) -> AnyMachine | None:
+        """The host, where the study names one and it was reached; several deployments have none."""
+        return self._servers[0].machine
+
+    @property
+    def targets(self) -> list[Target]:
+        """All of them."""
+        return [server.target for server in self._servers]
+
+    def check(self, needs: Needs) -> None:
+        """Every one of them is looked at before the first trial. Raises StudyError."""
+        for server in self._servers:
+            server.check(needs)
+
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """Load the data into each of them. Raises StudyError."""
+        for server in self._servers:
+            server.prepare(tables, on_progress)
+
+    def serve(
+        self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None
+    ) -> AbstractContextManager[Target]:
+        """The deployment of this number."""
+        return self._servers[place or 0].serve(tables, log, timings)
+
+    def fetch_log(self, log: Path) -> None:
+        """It stays there."""
+
+    def close(self) -> None:
+        """Let go of the hosts."""
+        for server in self._servers:
+            server.close()
+
+
+class SharedServer:
+    """The server of all arms, served for the first of them that asks for it until that one has ended."""
+
+    def __init__(self, arm: Arm) -> None:
+        self.arm = arm
+        self.target: Target | None = None
+        """While it is served."""
+        self.checked = False
+
+
+class SessionArm:
+    """One arm: its sessions have these settings, beside those of the server."""
+
+    def __init__(self, name: str, setup: Server, settings: Mapping[str, str], server: SharedServer) -> None:
+        self.name = name
+        self.setup = setup
+        self.notes: list[str] = []
+        self._settings = settings
+        self._server = server
+
+    @property
+    def data_directory(self) -> Path | None:
+        """The server's."""
+        return self._server.arm.data_directory
+
+    @property
+    def host_seen(self) -> dict[str, dict[str, int]]:
+        """The server's."""
+        return self._server.arm.host_seen
+
+    @property
+    def machine(self) -> AnyMachine | None:
+        """The server's."""
+        return self._server.arm.machine
+
+    @property
+    def targets(self) -> Sequence[Target] | None:
+        """The server's."""
+        return self._server.arm.targets
+
+    def check(self, needs: Needs) -> None:
+        """Check the server, once, with the sessions of all arms. Raises StudyError or ArmError."""
+        if not self._server.checked:
+            self._server.arm.check(needs)
+            self._server.checked = True
+
+    def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
+        """See to it that the server has this data. Raises StudyError or ArmError."""
+        self._server.arm.prepare(tables, on_progress)
+
+    @contextmanager
+    def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
+        """Sessions of the server, which is started for the first arm and stopped when that one has ended, the last."""
+        server = self._server
+        if server.target is not None:
+            log.write_text("The arms are sessions of one server. Its log is in the trial that was the first.\n")
+            self.notes = []
+            yield server.target.with_settings(self._settings)
+            return
+        with server.arm.serve(tables, log, timings, place) as target:
+            server.target, self.notes = target, server.arm.notes
+            try:
+                yield target.with_settings(self._settings)
+            finally:
+                server.target = None
+
+    def fetch_log(self, log: Path) -> None:
+        """Bring the log of the first arm's trial up to now. Raises TrialError."""
+        self._server.arm.fetch_log(log)
+
+    def close(self) -> None:
+        """Let go of the server."""
+        self._server.arm.close()
+
+
 _KINDS: dict[type[Server], Callable[[str, Any, Needs, Workspace], Arm]] = {
-    Given: given_arm,
+    Given: GivenArm,
     MadeHere: MadeArm,
     MadeBySsh: MadeArm,
 }

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psycopg
 
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Target, has_data_in
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.access import HBA, Access, verifier
@@ -142,10 +142,10 @@ class Cluster:
         machine = self.room.machine
         try:
             with self.target.connect() as connection:
-                shown = connection.execute("SHOW data_directory").fetchone()
+                ours = has_data_in(connection, self.data_directory)
         except psycopg.OperationalError as error:
             raise self._unreached(access, str(error)) from None
-        if shown is None or Path(shown[0]) != self.data_directory:
+        if not ours:
             raise ArmError(
                 f"another server than the one on {machine.label} answers at {access.address}:{access.port}; "
                 "set address to where clients reach that host"

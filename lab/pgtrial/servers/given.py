@@ -1,4 +1,4 @@
-"""An arm on a server that somebody else runs, reached by its connection string."""
+"""A server that somebody else runs, reached by its connection string."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import psycopg
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import NO_TABLES
-from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Target, lift_time_limits
-from pgtrial.machines.windows import AnyMachine
+from pgtrial.loads.target import CONNECT_TIMEOUT_S, TIME_LIMITS, Session, Target, lift_time_limits, value
+from pgtrial.machines.machine import HostTrouble
+from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.frozen import SECRETS
 from pgtrial.model.study.servers import Given
-from pgtrial.servers.arm import Needs, timed
-from pgtrial.servers.given_host import GivenHost
+from pgtrial.servers.arm import Needs, check_sessions, timed
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
+from pgtrial.servers.given_settings import alter_system, is_in_force, previous_value, restore
 from pgtrial.servers.lab_settings import check_settings
-from pgtrial.servers.sessions import check_sessions
-from pgtrial.servers.settings_journal import alter_system, restore
 from pgtrial.servers.workspace import Workspace
+
+if TYPE_CHECKING:
+    from pgtrial.machines.ssh.machine import RemoteMachine
+    from pgtrial.machines.ssh.windows import RemoteWindows
 
 _RELOAD_TIMEOUT_S = 60.0
 _RETRY_S = 0.2
 _OLDEST = 90600
 """The first version with current_setting(name, missing_ok)."""
 
-_Connection = psycopg.Connection[tuple[Any, ...]]
 _T = TypeVar("_T")
 
 
-class GivenArm:
+class GivenServer:
     """A given server. Its settings are changed only where the study says so, during a trial, and are put back."""
 
     def __init__(self, name: str, setup: Given, needs: Needs, workspace: Workspace) -> None:
         check_settings(name, setup.settings)
         self.name = name
         self.setup = setup
-        self.host_seen: dict[str, dict[str, int]] = {}
-        self.notes: list[str] = []
-        self.data_directory: Path | None = None
         self._needs = needs
         self._workspace = workspace
-        self._host = GivenHost(name, setup, needs.patience_s)
+        self.machine: RemoteMachine | RemoteWindows | None = None
+        """The host, where the study names one and it was reached; it is only looked at."""
         self._target: Target | None = None
 
     def check(self, needs: Needs) -> None:
         """Connect, and look at connections, tables, settings, rights, room, and the host. Raises StudyError."""
-        self._host.look()
+        self._reach_host()
         with self._connect() as connection:
             check_connections(self.name, needs, connection)
             self._previous(connection)
@@ -83,10 +83,10 @@ class GivenArm:
             raise ArmError(f"arms.{self.name}: {self.target.label} broke off the load: {_one_line(error)}") from None
 
     @contextmanager
-    def serve(self, tables: Data, log: Path, timings: dict[str, float], place: int | None = None) -> Iterator[Target]:
+    def serve(self, tables: Data, log: Path, timings: dict[str, float]) -> Iterator[Target]:
         """The server with the study's settings in force and the tables reset; the settings are put back on exit."""
-        del place  # a server that is there is where it is
-        self._host.again()
+        if self.machine is not None:
+            self.machine.connection.forget_loss()  # nothing of a trial depends on it
         log.write_text(f"The log of the given server {self.target.label} stays there.\n")
         if tables != NO_TABLES:
             with timed(timings, "restore"):
@@ -100,22 +100,11 @@ class GivenArm:
             with timed(timings, "stop"):
                 undo()
 
-    def fetch_log(self, log: Path) -> None:
-        """It stays there."""
-
     def close(self) -> None:
         """Let go of the host."""
-        self._host.close()
-
-    @property
-    def machine(self) -> AnyMachine | None:
-        """The host, where the study names one and it was reached."""
-        return self._host.machine
-
-    @property
-    def targets(self) -> list[Target]:
-        """The one server."""
-        return [self.target]
+        machine, self.machine = self.machine, None
+        if machine is not None:
+            machine.close()
 
     @property
     def target(self) -> Target:
@@ -124,6 +113,17 @@ class GivenArm:
             with self._open() as connection:
                 self._target = _target_of(connection)
         return self._target
+
+    def _reach_host(self) -> None:
+        if self.machine is None and self.setup.ssh is not None:
+            # ssh takes a fifth of a second to import, and most studies reach no other host
+            from pgtrial.machines.ssh.windows import machine_to_look_at  # noqa: PLC0415
+
+            patience_s = self._needs.patience_s or PATIENCE_S
+            try:
+                self.machine = machine_to_look_at(self.setup.ssh, sudo=self.setup.sudo, patience_s=patience_s)
+            except HostTrouble as error:
+                raise StudyError(f"arms.{self.name}: {error}") from None
 
     @property
     def _unhurried(self) -> Target:
@@ -139,14 +139,14 @@ class GivenArm:
         with self._connect() as connection:
             tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
 
-    def _is_there(self, connection: _Connection, tables: Data) -> bool:
+    def _is_there(self, connection: Session, tables: Data) -> bool:
         try:
             return tables.find(connection)
         except StudyError as error:
             raise StudyError(f"arms.{self.name}: {error}") from None
 
     @contextmanager
-    def _connect(self) -> Iterator[_Connection]:
+    def _connect(self) -> Iterator[Session]:
         with self._patient_connection() as connection:
             try:
                 yield connection
@@ -155,7 +155,7 @@ class GivenArm:
                     f"arms.{self.name}: {self.target.label} refused what pgtrial needs: {_one_line(error)}"
                 ) from None
 
-    def _patient_connection(self) -> _Connection:
+    def _patient_connection(self) -> Session:
         try:
             return self._patiently(self.target.connect)
         except psycopg.OperationalError as error:
@@ -172,7 +172,7 @@ class GivenArm:
                     raise
             time.sleep(_RETRY_S)
 
-    def _open(self) -> _Connection:
+    def _open(self) -> Session:
         if _ambiguous(self.setup.conninfo):
             raise StudyError(
                 f"arms.{self.name}: the dsn has more than one @ before its path; "
@@ -195,7 +195,7 @@ class GivenArm:
             raise StudyError(self._unreachable(error)) from None
         return connection
 
-    def _check_version(self, connection: _Connection) -> None:
+    def _check_version(self, connection: Session) -> None:
         if connection.info.server_version < _OLDEST:
             version = connection.info.parameter_status("server_version")
             connection.close()
@@ -223,9 +223,9 @@ class GivenArm:
             cure = f"check that the server runs, and {named}"
         return f"arms.{self.name}: cannot connect to {where}: {said}; {cure}"
 
-    def _previous(self, connection: _Connection) -> dict[str, str | None]:
+    def _previous(self, connection: Session) -> dict[str, str | None]:
         """The present ALTER SYSTEM values of the settings that the study changes. Raises StudyError if it may not."""
-        return {name: _previous_value(connection, self.name, name) for name in self.setup.settings}
+        return {name: previous_value(connection, self.name, name) for name in self.setup.settings}
 
     def _apply_settings(self) -> Callable[[], None]:
         if not self.setup.settings:
@@ -248,8 +248,8 @@ class GivenArm:
 
             try:
                 loaded = self._load_time()
-                for name, value in self.setup.settings.items():
-                    connection.execute(alter_system(name, value))
+                for name, wanted in self.setup.settings.items():
+                    connection.execute(alter_system(name, wanted))
                 connection.execute("SELECT pg_reload_conf()")
                 self._wait_until_in_force(loaded)
             except psycopg.Error as error:
@@ -263,8 +263,7 @@ class GivenArm:
     def _load_time(self) -> Any:
         """When a new session's configuration files were read."""
         with self._connect() as fresh:
-            row = fresh.execute("SELECT pg_conf_load_time()").fetchone()
-            return row and row[0]
+            return value(fresh, "SELECT pg_conf_load_time()")
 
     def _wait_until_in_force(self, loaded: Any) -> None:
         """Until new sessions have read the files again, and our values are the ones that count."""
@@ -274,7 +273,7 @@ class GivenArm:
                 raise ArmError(f"arms.{self.name}: {self.target.label} did not reload its settings; see its log")
             time.sleep(0.05)
         with self._connect() as fresh:
-            overridden = [name for name in self.setup.settings if not _in_force(fresh, name)]
+            overridden = [name for name in self.setup.settings if not is_in_force(fresh, name)]
         if overridden:
             raise ArmError(
                 f"arms.{self.name}: {', '.join(overridden)} did not take effect on {self.target.label}; "
@@ -300,54 +299,14 @@ def _ambiguous(dsn: str) -> bool:
     return bool(scheme) and rest.partition("/")[0].count("@") > 1
 
 
-def _target_of(connection: _Connection) -> Target:
+def _target_of(connection: Session) -> Target:
     info = connection.info
     named = {"host", "port", "user", "dbname", "hostaddr", "passfile", "service", "servicefile", "application_name"}
-    extra = {name: value for name, value in info.get_parameters().items() if name not in named and value}
+    extra = {name: given for name, given in info.get_parameters().items() if name not in named and given}
     has_address = "hostaddr" in info.get_parameters()
     host = info.hostaddr if has_address else info.host
     name = info.host if has_address and info.host != host else None
     return Target(host, info.port, info.user, info.dbname, info.password or None, extra, name)
-
-
-def _previous_value(connection: _Connection, arm: str, name: str) -> str | None:
-    row = connection.execute(
-        "SELECT context, source, sourcefile, reset_val FROM pg_settings WHERE lower(name) = lower(%s)", (name,)
-    ).fetchone()
-    if row is None:
-        raise StudyError(f"arms.{arm}: the server knows no setting {name}; correct it, or install what defines it")
-    context, source, file, value = row
-    if context in ("internal", "postmaster"):
-        raise StudyError(
-            f"arms.{arm}: {name} takes effect at a restart only, and pgtrial does not restart given servers; "
-            "set it there yourself and remove it from the study"
-        )
-    if not _may_alter(connection, name) or (source == "configuration file" and file is None):
-        can_be_granted = connection.info.server_version >= 150000
-        grants = "grant it (GRANT ALTER SYSTEM ON PARAMETER, pg_read_all_settings)"
-        raise StudyError(
-            f"arms.{arm}: the role {connection.info.user} may not set {name} by ALTER SYSTEM and see its former value; "
-            f"{grants if can_be_granted else 'name a superuser in the dsn'}, or remove the setting from the study"
-        )
-    return str(value) if file is not None and file.endswith("postgresql.auto.conf") else None
-
-
-def _may_alter(connection: _Connection, name: str) -> bool:
-    if connection.info.server_version >= 150000:
-        query = "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')"
-        row = connection.execute(query, (name,)).fetchone()
-    else:
-        row = connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone()
-    return bool(row and row[0])
-
-
-def _in_force(connection: _Connection, name: str) -> bool:
-    row = connection.execute(
-        "SELECT source = 'configuration file' AND coalesce(sourcefile LIKE '%%postgresql.auto.conf', true) "
-        "FROM pg_settings WHERE lower(name) = lower(%s)",
-        (name,),
-    ).fetchone()
-    return bool(row and row[0])
 
 
 def _is_final(error: psycopg.Error) -> bool:

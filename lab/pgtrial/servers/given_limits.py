@@ -7,19 +7,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import psycopg
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.target import Target, backend_type
+from pgtrial.loads.target import Session, Target, backend_type, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import LAB_CONNECTIONS, Needs
-
-_Connection = psycopg.Connection[tuple[Any, ...]]
-
 
 _USED = """SELECT
     current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
@@ -37,7 +33,7 @@ _LEAVING_S = 5.0
 """A session that has ended, such as the lab's last one, is counted for a moment longer."""
 
 
-def check_connections(arm: str, needs: Needs, connection: _Connection) -> None:
+def check_connections(arm: str, needs: Needs, connection: Session) -> None:
     """Raise StudyError if clients and lab are more than the server, the database or the role has connections for."""
     deadline = time.monotonic() + _LEAVING_S
     while (lack := _lack_of_connections(needs.clients + LAB_CONNECTIONS, connection)) is not None:
@@ -58,7 +54,7 @@ class _Lack:
     is_whole: bool
 
 
-def _lack_of_connections(wanted: int, connection: _Connection) -> _Lack | None:
+def _lack_of_connections(wanted: int, connection: Session) -> _Lack | None:
     """Which limit so many more sessions would pass, and what could be done about it."""
     row = connection.execute(_USED.format(backend_type=backend_type(connection)).encode()).fetchone()
     assert row is not None, "a session has a role and a database"
@@ -80,39 +76,37 @@ def _lack_of_connections(wanted: int, connection: _Connection) -> _Lack | None:
     return None
 
 
-def check_writable(arm: str, connection: _Connection) -> None:
+def check_writable(arm: str, connection: Session) -> None:
     """Raise StudyError for a standby, and for a role or database whose transactions are read-only."""
-    if _value(connection, "SELECT pg_is_in_recovery()"):
+    if value(connection, "SELECT pg_is_in_recovery()"):
         raise StudyError(
             f"arms.{arm}: the server is a read-only standby, and tables are to be loaded or put back there; name the "
             'primary in the dsn, or load it there and use reset = "none" with workloads that only read'
         )
-    if _value(connection, "SHOW default_transaction_read_only") == "on":
+    if value(connection, "SHOW default_transaction_read_only") == "on":
         raise StudyError(
             f"arms.{arm}: default_transaction_read_only is on for the role {connection.info.user} in the database "
             f"{connection.info.dbname}; set it off there, or name another role in the dsn"
         )
 
 
-def check_may_create(arm: str, connection: _Connection) -> None:
+def check_may_create(arm: str, connection: Session) -> None:
     """Raise StudyError for a role that may not make tables where unqualified names would put them."""
     user, database = connection.info.user, connection.info.dbname
-    schema = _value(connection, "SELECT current_schema()")
+    schema = value(connection, "SELECT current_schema()")
     if schema is None:
         raise StudyError(
             f"arms.{arm}: no schema of the search path of {user} exists in the database {database}; create one, e.g. "
             f"CREATE SCHEMA AUTHORIZATION {user}"
         )
-    if not _value(connection, "SELECT has_schema_privilege(current_schema(), 'CREATE')"):
+    if not value(connection, "SELECT has_schema_privilege(current_schema(), 'CREATE')"):
         raise StudyError(
             f"arms.{arm}: the role {user} may not create tables in the schema {schema} of the database {database}; "
             f"grant it (GRANT CREATE ON SCHEMA {schema} TO {user}), or name another database in the dsn"
         )
 
 
-def check_room(
-    arm: str, setup: Given, reached: tuple[Target, _Connection], missing: Sequence[Data], needs: Needs
-) -> None:
+def check_room(arm: str, setup: Given, reached: tuple[Target, Session], missing: Sequence[Data], needs: Needs) -> None:
     """Raise StudyError where the largest data would not fit beside what is there, as far as the size is known.
 
     Data that is loaded already still writes WAL under load, for which a storage_limit has to leave room. Of a file
@@ -122,7 +116,7 @@ def check_room(
     if not missing and setup.storage_limit is None:
         return
     tables = _megabytes(missing)
-    max_wal = float(_value(connection, "SELECT pg_size_bytes(current_setting('max_wal_size'))")) / 1e6
+    max_wal = float(value(connection, "SELECT pg_size_bytes(current_setting('max_wal_size'))")) / 1e6
     wal = min(max_wal, max(64.0, tables or _megabytes(needs.data)))
     free, known_by = _free_mb(setup, connection, target)
     if free is not None and tables + wal > free:
@@ -144,11 +138,11 @@ def _megabytes(data: Sequence[Data]) -> int:
     )
 
 
-def _free_mb(setup: Given, connection: _Connection, target: Target) -> tuple[float | None, str]:
+def _free_mb(setup: Given, connection: Session, target: Target) -> tuple[float | None, str]:
     """Free megabytes and how they are known; None where nothing tells."""
     if setup.storage_limit is not None:
         # of databases that the role may not connect to, the size is unknown
-        used = _value(
+        used = value(
             connection,
             "SELECT coalesce(sum(pg_database_size(oid)), 0) FROM pg_database "
             "WHERE has_database_privilege(oid, 'CONNECT')",
@@ -164,18 +158,13 @@ def _size(size: int) -> str:
     return f"{size / 1e9:g} GB" if size >= 1e8 else f"{size / 1e6:g} MB"
 
 
-def _data_directory(connection: _Connection) -> Path | None:
+def _data_directory(connection: Session) -> Path | None:
     """Where a server on this machine has its data, as far as the role may know and the lab can look."""
     try:
-        directory = Path(_value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
+        directory = Path(value(connection, "SELECT current_setting('data_directory', true)") or "/nonexistent")
     except psycopg.errors.InsufficientPrivilege:
         return None
     try:
         return directory if directory.is_dir() else None
     except OSError:
         return None
-
-
-def _value(connection: _Connection, query: str) -> Any:
-    row = connection.execute(query.encode()).fetchone()
-    return row[0] if row else None

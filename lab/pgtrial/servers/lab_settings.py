@@ -68,13 +68,6 @@ def configuration(settings: Mapping[str, str], socket_directory: Path) -> str:
     return "".join(f"{name} = {_quoted(value)}\n" for name, value in everything.items())
 
 
-def write_configuration(data_directory: Path, settings: Mapping[str, str], socket_directory: Path) -> Path:
-    """Write the included file."""
-    path = data_directory / CONFIGURATION
-    path.write_text(configuration(settings, socket_directory))
-    return path
-
-
 def _quoted(value: str) -> str:
     escaped = value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n")
     return f"'{escaped}'"

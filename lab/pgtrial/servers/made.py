@@ -17,7 +17,7 @@ import psycopg
 from pgtrial.loads.data.data import SEGMENT_MB, Data, check_free, prefilled_wal_mb, volume_bytes
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Target, value
 from pgtrial.machines.cpus import parse_cpus, usable_cpus
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.pages import KB, counters
@@ -25,14 +25,13 @@ from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
-from pgtrial.servers.arm import Needs, check_clients, timed
+from pgtrial.servers.arm import Needs, check_clients, check_sessions, timed
 from pgtrial.servers.cluster import Cluster, create_cluster
-from pgtrial.servers.copy import copy_directory, move_wal
 from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.lab_settings import check_settings, loading_settings
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
+from pgtrial.servers.room import copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
-from pgtrial.servers.sessions import check_sessions
 from pgtrial.servers.templates import KeptCopy, TemplateKey
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
@@ -363,14 +362,9 @@ def reset_data(target: Target, data: Data, setup: Made) -> None:
 
 def connections_of(target: Target) -> tuple[int, int]:
     """max_connections, and how many of them are reserved."""
-    with target.connect() as connection:
-        rows = connection.execute(
-            "SELECT name, setting::int FROM pg_settings WHERE name IN "
-            "('max_connections', 'superuser_reserved_connections', 'reserved_connections')"
-        ).fetchall()
-    values = dict(rows)
-    reserved = values.get("superuser_reserved_connections", 0) + values.get("reserved_connections", 0)
-    return values["max_connections"], reserved
+    reserved = "SELECT sum(setting::int) FROM pg_settings WHERE name LIKE '%reserved_connections'"
+    with target.connect() as session:
+        return int(value(session, "SHOW max_connections")), int(value(session, reserved))
 
 
 def _prefill_wal(target: Target, data: Data) -> None:

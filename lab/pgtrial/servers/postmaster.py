@@ -13,15 +13,14 @@ from typing import IO
 
 import psycopg
 
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target, has_data_in
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.model.errors import ArmError, StartError
-from pgtrial.servers.copy import is_full
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.processes import stop_servers_below
-from pgtrial.servers.room import Room
+from pgtrial.servers.room import Room, is_full
 
 SUPERUSER = "postgres"
 DATABASE = "postgres"
@@ -113,7 +112,7 @@ class Child(Postmaster):
     def fetch_log(self, log: Path) -> None:
         """The server writes it there itself."""
 
-    def _connect(self) -> psycopg.Connection[tuple[object, ...]]:
+    def _connect(self) -> Session:
         launch = self._launch
         return Target(str(launch.sockets), launch.port, SUPERUSER, DATABASE, extra={"sslmode": "disable"}).connect()
 
@@ -121,10 +120,9 @@ class Child(Postmaster):
         """Whether this very server takes queries: on a socket in use it is another that answers."""
         try:
             with self._connect() as connection:
-                shown = connection.execute("SHOW data_directory").fetchone()
+                return has_data_in(connection, self._launch.data)
         except psycopg.OperationalError:
             return False  # starting up, or recovering
-        return shown is not None and Path(str(shown[0])) == self._launch.data
 
     def _spawn(self, output: IO[bytes] | int) -> subprocess.Popen[bytes]:
         launch = self._launch

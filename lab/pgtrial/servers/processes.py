@@ -66,10 +66,8 @@ def _is_postmaster(process: psutil.Process) -> bool:
 
 
 def _signal(process: psutil.Process, number: signal.Signals) -> None:
-    try:
+    with suppress(psutil.NoSuchProcess):
         process.send_signal(number)
-    except psutil.NoSuchProcess:
-        return
 
 
 LOOPBACK = "127.0.0.1"

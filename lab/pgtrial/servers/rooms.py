@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pgtrial.machines.journal import undo_all
-from pgtrial.machines.machine import HostError, HostTrouble
+from pgtrial.machines.machine import LOCAL, HostError, HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.room import Room, servers_account
@@ -258,10 +258,7 @@ def _write_down(run: Path, place: RoomLocation) -> Path:
     directory = run / _RECORDS
     directory.mkdir(mode=0o700, exist_ok=True)
     record = directory / f"{Path(place.root).name}.json"
-    with record.open("x") as file:
-        json.dump(asdict(place), file)
-        file.flush()
-        os.fsync(file.fileno())
+    LOCAL.write_text(record, json.dumps(asdict(place)), durable=True)
     return record
 
 

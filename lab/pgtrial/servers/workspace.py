@@ -18,7 +18,7 @@ from pgtrial.machines.alone import Leftover
 from pgtrial.machines.journal import pending, undo_all
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError
-from pgtrial.servers import private_installations, settings_journal
+from pgtrial.servers import given_settings, private_installations
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.processes import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
@@ -62,9 +62,9 @@ class Workspace(Room):
     def label(self) -> str:
         return str(self.state)
 
-    def settings_journal(self) -> settings_journal.Journal:
+    def settings_journal(self) -> given_settings.Journal:
         """Where a change to a given server is written down before it is made."""
-        return settings_journal.Journal(self.root)
+        return given_settings.Journal(self.root)
 
     def ready(self, room: Room) -> list[str]:
         """Have a room be ready for a trial; sentences about what had happened to its host. Raises HostTrouble."""
@@ -80,7 +80,7 @@ class Workspace(Room):
         The directory stays while it has the journal of a change that could not be undone.
         """
         stop_servers_below(self.root)
-        elsewhere, here = self.rooms.remove(), [*settings_journal.undo(self.root), *undo_all(self.root, LOCAL)]
+        elsewhere, here = self.rooms.remove(), [*given_settings.undo(self.root), *undo_all(self.root, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
             self._lock.close()
@@ -142,7 +142,7 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
             *(
                 Leftover(path, what)
                 for path in _abandoned(root)
-                for what in (*pending_rooms(path), *settings_journal.pending(path), *pending(path, LOCAL), _OF_A_LAB)
+                for what in (*pending_rooms(path), *given_settings.pending(path), *pending(path, LOCAL), _OF_A_LAB)
             ),
             *(Leftover(path, "template without its mark") for path in Templates(root / "templates").unmarked()),
         ]
@@ -192,7 +192,7 @@ def _remove_run(path: Path) -> list[str]:
     stopped = stop_servers_below(path)
     servers = f" and stopped {stopped} of its processes" if stopped else ""
     notices, kept = remove_rooms(path)
-    kept += [*settings_journal.undo(path), *undo_all(path, LOCAL)]
+    kept += [*given_settings.undo(path), *undo_all(path, LOCAL)]
     if kept:
         return [*notices, *kept]
     sockets = _socket_directory(path)

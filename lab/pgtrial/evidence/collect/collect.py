@@ -7,12 +7,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import psycopg
-
 from pgtrial.evidence.collect import bsd, flush, hardware, limits, network, operating_system, server, storage, windows
 from pgtrial.evidence.collect.place import runs_here, shown_directory
 from pgtrial.evidence.collect.subject import Collector, Subject
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.windows import AnyMachine, WindowsHost
 from pgtrial.model.records.study import Facts
@@ -72,7 +70,7 @@ def collect_machine(directory: Path, *, measure: bool = False) -> Facts:
     return Facts(arm="this machine", collected=_now(), facts=facts_of(subject))
 
 
-def _shown_directory(connection: psycopg.Connection[tuple[Any, ...]], machine: AnyMachine | None) -> Path | None:
+def _shown_directory(connection: Session, machine: AnyMachine | None) -> Path | None:
     """The data directory as the server names it, if the machine has it; Windows says that with all the rest."""
     shown = None if machine is None else shown_directory(connection)
     there = shown is not None and (machine is None or isinstance(machine, WindowsHost) or machine.exists(shown))

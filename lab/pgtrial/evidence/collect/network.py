@@ -10,8 +10,9 @@ from typing import Any
 
 import psutil
 
-from pgtrial.evidence.collect.place import Connection, own_addresses, peer_address
+from pgtrial.evidence.collect.place import own_addresses, peer_address
 from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.loads.target import Session
 
 _ROW = 8192
 _FIRST_MB = 1
@@ -29,14 +30,14 @@ def bandwidth(subject: Subject) -> dict[str, Any]:
     return {"bandwidth_mb_s": None if rate is None else round(rate, 1)}
 
 
-def streamed_mb_s(connection: Connection) -> float:
+def streamed_mb_s(connection: Session) -> float:
     """By a COPY of rows of 8 kB, which costs both sides some work and the way its encryption: a lower bound of what the
     network carries. Raises psycopg.Error."""
     rate = _stream(connection, _FIRST_MB)
     return _stream(connection, min(_MOST_MB, max(_FIRST_MB, int(rate * _SECONDS))))
 
 
-def _stream(connection: Connection, megabytes: int) -> float:
+def _stream(connection: Session, megabytes: int) -> float:
     rows = megabytes * 1_000_000 // _ROW
     begin, received = time.perf_counter(), 0
     with connection.cursor() as cursor:
@@ -61,7 +62,7 @@ def clock(subject: Subject) -> dict[str, Any]:
     return {"clock_offset_us": offset, "clock_offset_error_us": error}
 
 
-def clock_offset(connection: Connection) -> tuple[float, float]:
+def clock_offset(connection: Session) -> tuple[float, float]:
     """The offset and its largest error, microseconds, by the shortest of some round trips. Raises psycopg.Error.
 
     The host reads its clock between the request and its answer: against the middle of the two it is off by half the
@@ -145,7 +146,7 @@ def round_trip(subject: Subject) -> dict[str, Any]:
 _TIMES = 20
 
 
-def round_trips(connection: Connection, count: int) -> list[float]:
+def round_trips(connection: Session, count: int) -> list[float]:
     """Microseconds of so many SELECT 1, the lab's own work included. Raises psycopg.Error."""
     times = []
     for _ in range(count):
@@ -155,6 +156,6 @@ def round_trips(connection: Connection, count: int) -> list[float]:
     return times
 
 
-def median_round_trip(connection: Connection) -> float:
+def median_round_trip(connection: Session) -> float:
     """Median of 20, microseconds. Raises psycopg.Error."""
     return round(median(round_trips(connection, _TIMES)), 1)

@@ -5,20 +5,17 @@ from __future__ import annotations
 import ipaddress
 import socket
 from pathlib import Path
-from typing import Any
 
 import psutil
 import psycopg
 
 from pgtrial.evidence.collect.files import POWERSHELL, Files, MachineFiles
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
 
-Connection = psycopg.Connection[tuple[Any, ...]]
 
-
-def runs_here(connection: Connection, target: Target) -> bool:
+def runs_here(connection: Session, target: Target) -> bool:
     """Whether the server runs on the machine that the lab runs on, as far as that is certain.
 
     A Unix socket ends here. An address of this machine may be the near end of a tunnel or of a container's port: the
@@ -51,7 +48,7 @@ def backend_process(number: int, files: Files) -> int | None:
     return number if Path(name or "").name.startswith(("postgres", "postmaster")) else None
 
 
-def peer_address(connection: Connection) -> str | None:
+def peer_address(connection: Session) -> str | None:
     """The IP address that the connection leads to; None for a Unix socket."""
     try:
         return str(ipaddress.ip_address(connection.info.hostaddr))
@@ -72,13 +69,13 @@ def own_addresses() -> dict[str, str]:
 _SHOWN = "SELECT current_setting('data_directory', true)"
 
 
-def shown_directory(connection: psycopg.Connection[tuple[Any, ...]]) -> Path | None:
+def shown_directory(connection: Session) -> Path | None:
     """The data directory as the server names it; None where the role may not know (pg_read_all_settings).
 
     Raises psycopg.OperationalError when the server is gone.
     """
     try:
-        row = connection.execute(_SHOWN).fetchone()
+        shown = value(connection, _SHOWN)
     except psycopg.errors.InsufficientPrivilege:
         return None
-    return Path(row[0]) if row is not None and row[0] else None
+    return Path(shown) if shown else None

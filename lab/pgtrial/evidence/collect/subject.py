@@ -13,6 +13,7 @@ import psycopg
 
 from pgtrial.evidence.collect.files import Files, MachineFiles, WindowsFiles
 from pgtrial.evidence.collect.place import backend_process, is_this_machine
+from pgtrial.loads.target import Session
 from pgtrial.machines.windows import AnyMachine, WindowsHost
 
 Measured = TypeVar("Measured")
@@ -22,7 +23,7 @@ Measured = TypeVar("Measured")
 class Subject:
     """What a collector looks at. `connection` is None for a machine without a server, `data_directory` if unknown."""
 
-    connection: psycopg.Connection[tuple[Any, ...]] | None
+    connection: Session | None
     data_directory: Path | None
     machine: AnyMachine | None
     """The server's; None if it cannot be looked into."""
@@ -50,7 +51,7 @@ class Subject:
         )
 
     @property
-    def session(self) -> psycopg.Connection[tuple[Any, ...]]:
+    def session(self) -> Session:
         """`connection`, for collectors that need the server."""
         if self.connection is None:
             raise RuntimeError("this subject has no server")
@@ -82,7 +83,7 @@ class Subject:
         except psycopg.Error:
             return None
 
-    def measured(self, probe: Callable[[psycopg.Connection[tuple[Any, ...]]], Measured]) -> Measured | None:
+    def measured(self, probe: Callable[[Session], Measured]) -> Measured | None:
         """What a probe finds by the connection, or None if the server refuses or is gone."""
         try:
             return probe(self.session)

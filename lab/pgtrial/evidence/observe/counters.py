@@ -14,7 +14,7 @@ from typing import Any
 
 import psycopg
 
-from pgtrial.loads.target import backend_type
+from pgtrial.loads.target import Session, backend_type, value
 from pgtrial.model.records import Record
 from pgtrial.model.resources import table
 
@@ -34,8 +34,6 @@ SAMPLED = [Source(**each) for each in _VIEWS["sampled"]]
 
 Counters = dict[str, dict[str, float]]
 """View -> counter -> value. Views: database, wal, checkpointer, bgwriter, io, maintenance."""
-
-Session = psycopg.Connection[tuple[Any, ...]]
 
 _MOVED = {"checkpoints_timed", "checkpoints_req", "checkpoint_write_time", "checkpoint_sync_time", "buffers_checkpoint"}
 
@@ -78,8 +76,7 @@ def deltas(before: Mapping[str, Mapping[str, float]], after: Mapping[str, Mappin
 
 def count_clients(session: Session) -> int:
     """Client processes of this database besides this session."""
-    row = session.execute(_CLIENTS.format(backend_type=backend_type(session)).encode()).fetchone()
-    return int(row[0]) if row else 0
+    return int(value(session, _CLIENTS.format(backend_type=backend_type(session))))
 
 
 def wait_for_clients_to_leave(session: Session, remaining: int, timeout_s: float = 3.0) -> None:

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import polars as pl
 
-from pgtrial.evidence.observe.counters import Session
 from pgtrial.evidence.observe.host import HostSampler
 from pgtrial.evidence.observe.linux import client_cpu
 from pgtrial.evidence.observe.system import Reading, Snapshot, per_second
 from pgtrial.evidence.observe.views import GAUGES, Doings, Views, mean_waits, read_waits, statement_gains
+from pgtrial.loads.target import Session
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.windows import AnyMachine

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import polars as pl
 import psycopg
 
-from pgtrial.evidence.observe.counters import SAMPLED, Counters, Session, numbers
-from pgtrial.loads.target import backend_type
+from pgtrial.evidence.observe.counters import SAMPLED, Counters, numbers
+from pgtrial.loads.target import Session, backend_type
 from pgtrial.store.tables import WAITS_SCHEMA
 
 _MOVED = frozenset({"pg_stat_checkpointer"})

@@ -5,8 +5,8 @@ from __future__ import annotations
 import abc
 from typing import Any, ClassVar, Self
 
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine, Reset, vacuum
-from pgtrial.loads.target import Target
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, Reset, vacuum
+from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -56,10 +56,10 @@ class Data(abc.ABC):
         return {"scale": 0, "prepared": self.digest}
 
     @abc.abstractmethod
-    def find(self, connection: Connection) -> bool:
+    def find(self, connection: Session) -> bool:
         """Whether this very data is there, complete. Raises StudyError for data of others in its place."""
 
-    def clear(self, connection: Connection) -> bool:
+    def clear(self, connection: Session) -> bool:
         """Drop what pgtrial made in its place and the engine does not replace; whether the next load resumes one."""
         return False
 
@@ -70,12 +70,12 @@ class Data(abc.ABC):
         With `in_steps` a load that was interrupted can be resumed, where the kind supports that.
         """
 
-    def reset(self, connection: Connection, how: Reset) -> None:
+    def reset(self, connection: Session, how: Reset) -> None:
         """Bring it near its first state: no dead rows. With `none`, leave it. Rows that trials wrote stay."""
         if how == "vacuum":
             vacuum(connection, self.table_names(connection))
 
-    def table_names(self, connection: Connection) -> list[str]:
+    def table_names(self, connection: Session) -> list[str]:
         """The names of its tables on a server."""
         rows = connection.execute(
             "SELECT c.relname FROM pg_class c WHERE c.relkind IN ('r', 'p') AND pg_table_is_visible(c.oid) "

@@ -9,8 +9,8 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, OnLine
-from pgtrial.loads.target import Target
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine
+from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
@@ -41,7 +41,7 @@ class NoTables(Data):
     def key(self) -> dict[str, Any]:
         return {"scale": 0}
 
-    def find(self, connection: Connection) -> bool:
+    def find(self, connection: Session) -> bool:
         return True
 
     def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:

@@ -12,7 +12,6 @@ from psycopg import sql
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data_makers import (
     ENGINE_HERE,
-    Connection,
     DataMaker,
     DataOrder,
     OnLine,
@@ -20,7 +19,7 @@ from pgtrial.loads.data_makers import (
     noticing,
     vacuum,
 )
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -75,7 +74,7 @@ class PgbenchTables(Data):
     def key(self) -> dict[str, Any]:
         return asdict(self)
 
-    def find(self, connection: Connection) -> bool:
+    def find(self, connection: Session) -> bool:
         """Whether these very tables are there. Raises StudyError for other ones that pgtrial did not make."""
         found = find_tables(connection)
         if found is None:
@@ -88,7 +87,7 @@ class PgbenchTables(Data):
             )
         return found.contents == self and not found.missing
 
-    def clear(self, connection: Connection) -> bool:
+    def clear(self, connection: Session) -> bool:
         """Leave what is there to the load, which replaces it; whether it resumes a load that was interrupted."""
         return bool(_missing(connection, self))
 
@@ -106,7 +105,7 @@ class PgbenchTables(Data):
                 _carry_out(server, self, steps, report, maker)
         _finish(server, self)
 
-    def reset(self, connection: Connection, how: Reset) -> None:
+    def reset(self, connection: Session, how: Reset) -> None:
         """Bring the tables near their first state: an empty history, no dead rows; or leave them as they are."""
         if how == "vacuum":
             connection.execute("TRUNCATE pgbench_history")
@@ -126,34 +125,34 @@ class Found:
     missing: tuple[str, ...] = ()
 
 
-def find_tables(connection: Connection) -> Found | None:
+def find_tables(connection: Session) -> Found | None:
     """The tables of this database's search path, or None if none of the four is there. Raises ArmError if some lack."""
-    present = [name for name in TABLES if _value(connection, "SELECT to_regclass(%s)", name) is not None]
+    present = [name for name in TABLES if value(connection, "SELECT to_regclass(%s)", name) is not None]
     if not present:
         return None
-    database = str(_value(connection, "SELECT current_database()"))
+    database = str(value(connection, "SELECT current_database()"))
     if len(present) < len(TABLES):
         missing = ", ".join(sorted(set(TABLES) - set(present)))
         raise ArmError(
             f"the database {database} has some of pgbench's tables but lacks {missing}: "
             "drop what is left of them, or name another database in the dsn"
         )
-    comment = str(_value(connection, "SELECT obj_description(to_regclass('pgbench_accounts'), 'pg_class')") or "")
+    comment = str(value(connection, "SELECT obj_description(to_regclass('pgbench_accounts'), 'pg_class')") or "")
     if comment.startswith(_UNFINISHED):
         unfinished = json.loads(comment.removeprefix(_UNFINISHED))
         left = tuple(unfinished.pop("missing"))
         return Found(PgbenchTables(**unfinished), ours=True, where=f"database {database}", missing=left)
-    options = _value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
+    options = value(connection, "SELECT reloptions FROM pg_class WHERE oid = to_regclass('pgbench_accounts')") or []
     fillfactor = next((int(item.split("=")[1]) for item in options if item.startswith("fillfactor=")), 100)
-    keys = _value(
+    keys = value(
         connection,
         "SELECT count(*) FROM pg_constraint WHERE contype = 'f' AND conrelid = to_regclass('pgbench_accounts')",
     )
-    scale = _value(connection, "SELECT count(*) FROM pgbench_branches")
+    scale = value(connection, "SELECT count(*) FROM pgbench_branches")
     return Found(PgbenchTables(int(scale), fillfactor, bool(keys)), comment.startswith(_MARK), f"database {database}")
 
 
-def _missing(connection: Connection, tables: PgbenchTables) -> tuple[str, ...]:
+def _missing(connection: Session, tables: PgbenchTables) -> tuple[str, ...]:
     """The phases that are left of a load of these tables that broke off; () where there is none."""
     found = find_tables(connection)
     return found.missing if found is not None and found.contents == tables else ()
@@ -224,8 +223,3 @@ def _finish(server: Target, tables: PgbenchTables) -> None:
 def _mark(server: Target, mark: str) -> None:
     with server.connect() as connection:
         connection.execute(sql.SQL("COMMENT ON TABLE pgbench_accounts IS {}").format(sql.Literal(mark)))
-
-
-def _value(connection: Connection, query: str, *parameters: object) -> Any:
-    row = connection.execute(query.encode(), parameters or None).fetchone()
-    return row[0] if row else None

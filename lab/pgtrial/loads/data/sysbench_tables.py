@@ -18,9 +18,9 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, noticing, vacuum
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
 from pgtrial.loads.engine import server_options
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -113,7 +113,7 @@ class SysbenchTables(Data):
             vacuum(connection, made, freeze=True)
         _mark_new(server, before, _MARK + self.digest)
 
-    def find(self, connection: Connection) -> bool:
+    def find(self, connection: Session) -> bool:
         """Whether the tables of this very data are there. Raises StudyError for somebody else's in their place."""
         marks = dict(_tables(connection))
         there = sum(mark == _MARK + self.digest for mark in marks.values())
@@ -128,7 +128,7 @@ class SysbenchTables(Data):
             )
         return False
 
-    def clear(self, connection: Connection) -> bool:
+    def clear(self, connection: Session) -> bool:
         """Drop what pgtrial prepared for another test, or did not finish."""
         ours = [name for name, mark in _tables(connection) if _ours(mark)]
         if ours:
@@ -200,7 +200,7 @@ def _mark_new(server: Target, before: set[str], mark: str) -> None:
             connection.execute(comment.format(sql.Identifier(name), sql.Literal(mark)))
 
 
-def _tables(connection: Connection) -> list[tuple[str, str]]:
+def _tables(connection: Session) -> list[tuple[str, str]]:
     """Name and comment of the tables that unqualified names reach, pgbench's apart."""
     rows = connection.execute(
         "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "

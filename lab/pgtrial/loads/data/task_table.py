@@ -12,8 +12,8 @@ import psycopg
 from psycopg import sql
 
 from pgtrial.loads.data.data import Data
-from pgtrial.loads.data_makers import ENGINE_HERE, Connection, DataMaker, DataOrder, OnLine, noticing, vacuum
-from pgtrial.loads.target import Target
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
@@ -90,10 +90,9 @@ class TaskTable(Data):
                 comment = sql.Literal(f"{_CREATED}{created[-1]} ms")
                 connection.execute(sql.SQL("COMMENT ON INDEX {} IS {}").format(sql.Identifier(_INDEX), comment))
 
-    def find(self, connection: Connection) -> bool:
+    def find(self, connection: Session) -> bool:
         """Whether this very table is there. Raises StudyError for somebody else's in its place."""
-        there = connection.execute("SELECT to_regclass(%s)", (_TABLE,)).fetchone()
-        if there is None or there[0] is None:
+        if value(connection, "SELECT to_regclass(%s)", _TABLE) is None:
             return False
         comment = _comment(connection)
         if not comment.startswith((_MADE, _UNFINISHED)):
@@ -117,12 +116,11 @@ def _drop_unfinished(server: Target) -> None:
             connection.execute(f"DROP TABLE IF EXISTS {_TABLE}".encode())
 
 
-def creation_s(connection: Connection) -> float | None:
+def creation_s(connection: Session) -> float | None:
     """How long the table took to be made, seconds; None if that was not noted."""
     found = re.fullmatch(rf"{_CREATED}(\d+) ms", _comment(connection, _INDEX))
     return int(found[1]) / 1000 if found else None
 
 
-def _comment(connection: Connection, name: str = _TABLE) -> str:
-    row = connection.execute("SELECT obj_description(to_regclass(%s), 'pg_class')", (name,)).fetchone()
-    return str((row and row[0]) or "")
+def _comment(connection: Session, name: str = _TABLE) -> str:
+    return str(value(connection, "SELECT obj_description(to_regclass(%s), 'pg_class')", name) or "")

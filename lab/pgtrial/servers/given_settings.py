@@ -1,4 +1,4 @@
-"""What was changed on a given server and is to be put back, written down before the change is made."""
+"""Settings of a given server that a study changes: by ALTER SYSTEM, written down before, and put back."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target, value
 from pgtrial.machines.machine import LOCAL
+from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import SECRETS
 
 _PREFIX = "given-settings-"
@@ -82,3 +83,41 @@ def _records(run: Path) -> Iterator[tuple[Path, dict[str, Any], Target]]:
     for path in sorted(run.glob(f"{_PREFIX}*.json")):
         content = json.loads(path.read_text())
         yield path, content, Target(**content["target"], password=os.environ.get("PGPASSWORD"), extra=content["extra"])
+
+
+def previous_value(connection: Session, arm: str, name: str) -> str | None:
+    """The present ALTER SYSTEM value of a setting; None: there is none. Raises StudyError if it may not be changed."""
+    row = connection.execute(
+        "SELECT context, source, sourcefile, reset_val FROM pg_settings WHERE lower(name) = lower(%s)", (name,)
+    ).fetchone()
+    if row is None:
+        raise StudyError(f"arms.{arm}: the server knows no setting {name}; correct it, or install what defines it")
+    context, source, file, present = row
+    if context in ("internal", "postmaster"):
+        raise StudyError(
+            f"arms.{arm}: {name} takes effect at a restart only, and pgtrial does not restart given servers; "
+            "set it there yourself and remove it from the study"
+        )
+    if not _may_alter(connection, name) or (source == "configuration file" and file is None):
+        can_be_granted = connection.info.server_version >= 150000
+        grants = "grant it (GRANT ALTER SYSTEM ON PARAMETER, pg_read_all_settings)"
+        raise StudyError(
+            f"arms.{arm}: the role {connection.info.user} may not set {name} by ALTER SYSTEM and see its former value; "
+            f"{grants if can_be_granted else 'name a superuser in the dsn'}, or remove the setting from the study"
+        )
+    return str(present) if file is not None and file.endswith("postgresql.auto.conf") else None
+
+
+def _may_alter(connection: Session, name: str) -> bool:
+    if connection.info.server_version >= 150000:
+        return bool(value(connection, "SELECT has_parameter_privilege(%s, 'ALTER SYSTEM')", name))
+    return bool(value(connection, "SELECT rolsuper FROM pg_roles WHERE rolname = current_user"))
+
+
+def is_in_force(connection: Session, name: str) -> bool:
+    """Whether the value that ALTER SYSTEM has set is the one that counts in this session."""
+    query = (
+        "SELECT source = 'configuration file' AND coalesce(sourcefile LIKE '%%postgresql.auto.conf', true) "
+        "FROM pg_settings WHERE lower(name) = lower(%s)"
+    )
+    return bool(value(connection, query, name))
