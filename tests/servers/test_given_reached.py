@@ -13,7 +13,7 @@ from tests.servers.given import PASSWORD, checked, dsn_of, silent, spec_of
 def test_the_password_comes_from_the_environment_and_stays_out_of_everything_written(guarded, workspace, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     arm = checked(spec_of(f"{guarded}?sslpassword=battery"), workspace)
-    target = arm.target
+    target = arm.targets[0]
     assert target.environment()["PGPASSWORD"] == PASSWORD
     entry = workspace.settings_journal().write("A", target, {"work_mem": None})
     assert "battery" not in entry.read_text() + repr(target)
@@ -31,9 +31,9 @@ def test_the_password_comes_from_a_password_file(guarded, workspace, tmp_path, m
     monkeypatch.delenv("PGPASSWORD", raising=False)
     dsn = guarded.replace("127.0.0.1", "db.example") + "?hostaddr=127.0.0.1&passfile=" + str(passwords)
     passwords.write_text(f"*:*:*:ann:{PASSWORD}\n")
-    target = checked(spec_of(dsn), workspace).target
+    target = checked(spec_of(dsn), workspace).targets[0]
     assert (target.host, target.name, target.password) == ("127.0.0.1", "db.example", PASSWORD)
-    assert checked(spec_of(guarded), workspace).target.password == PASSWORD
+    assert checked(spec_of(guarded), workspace).targets[0].password == PASSWORD
 
 
 def test_a_wrong_password_is_told_without_repeating_it(guarded, workspace, monkeypatch):
@@ -49,7 +49,7 @@ def test_a_wrong_password_is_told_without_repeating_it(guarded, workspace, monke
 def test_a_password_that_is_changed_in_mid_study_is_told(guarded, workspace, monkeypatch):
     monkeypatch.setenv("PGPASSWORD", PASSWORD)
     arm = checked(spec_of(guarded), workspace)
-    with arm.target.connect() as connection:
+    with arm.targets[0].connect() as connection:
         connection.execute("ALTER ROLE ann PASSWORD 'another'")
     with pytest.raises(ArmError, match=r"password authentication failed for user .ann.; set PGPASSWORD"):
         arm.prepare(PgbenchTables(1), silent)
@@ -117,7 +117,7 @@ def test_the_server_of_the_environment_is_used(given, workspace, tmp_path, monke
         (tmp_path / "services").write_text("[ours]\n" + "".join(f"{key}={value}\n" for key, value in address.items()))
         monkeypatch.setenv("PGSERVICEFILE", str(tmp_path / "services"))
         dsn = "service=ours"
-    target = checked(spec_of(dsn, reset="none"), workspace).target
+    target = checked(spec_of(dsn, reset="none"), workspace).targets[0]
     assert (target.host, target.port, target.user) == (address["host"], given.port, "postgres")
     assert "PGSERVICE" not in target.environment()
 

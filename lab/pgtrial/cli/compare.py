@@ -7,13 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
-import psycopg
 import typer
-from psycopg.conninfo import conninfo_to_dict
 
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import StudyError
+from pgtrial.model.study.servers import parts_of
 from pgtrial.model.units import numbered
 from pgtrial.store.study_file import build_study
 
@@ -155,12 +154,11 @@ def _merged(texts: Sequence[str]) -> dict[str, Any]:
 
 
 def _server_name(dsn: str) -> str:
-    try:
-        parts = conninfo_to_dict(dsn)
-    except psycopg.ProgrammingError:
+    parts = parts_of(dsn)
+    if not parts:
         # said properly when the study is checked, without the password
         return "server"
-    host = str(parts.get("host") or parts.get("service") or "local")
+    host = parts.get("host") or parts.get("service") or "local"
     port = f":{parts['port']}" if "port" in parts else ""
     return f"{host}{port}/{parts.get('dbname', '')}".rstrip("/")
 

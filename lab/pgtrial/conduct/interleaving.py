@@ -7,12 +7,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import psutil
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.course import Interleaving
-from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server
+from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
 from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
@@ -137,10 +135,7 @@ def _given(servers: dict[str, Server]) -> Iterator[tuple[str, str]]:
     """Arm, and where its server is, as far as its connection string says."""
     for arm, server in servers.items():
         for dsn in server.dsn if isinstance(server, Given) else ():
-            try:
-                parts = conninfo_to_dict(dsn)
-            except ProgrammingError:  # refused, with a sentence, when the study is frozen
-                parts = {}
+            parts = parts_of(dsn)
             address = parts.get("hostaddr") or parts.get("host") or parts.get("service") or dsn
             yield arm, f"{address}:{parts.get('port') or 5432}"
 

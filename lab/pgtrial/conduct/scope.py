@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Hashable, Sequence
 
-from psycopg import ProgrammingError
-from psycopg.conninfo import conninfo_to_dict
-
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.evidence.audit.case import listed
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.places import shared_places
-from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server
+from pgtrial.model.study.servers import Given, Made, MadeBySsh, Server, parts_of
 from pgtrial.model.study.setup import ENVIRONMENT
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.storage import Volume
@@ -137,13 +134,10 @@ def _given_host(server: Given) -> ServerHost:
     """Named by its host only, since a connection string may contain a password."""
     if server.dsn == [ENVIRONMENT]:
         return ServerHost(label="as the environment says", by="dsn", looked_at=server.ssh)
-    try:
-        parts = conninfo_to_dict(server.conninfo)
-    except ProgrammingError:  # refused, with a sentence, when the study is frozen
-        parts = {}
+    parts = parts_of(server.dsn[0])
     host = parts.get("host") or parts.get("hostaddr")
     if host is None:
         label = f"service {parts['service']}" if "service" in parts else "a given server"
         return ServerHost(label=label, by="dsn", looked_at=server.ssh)
     address = parts.get("hostaddr") or host
-    return ServerHost(label=str(host), by="dsn", address=str(address), looked_at=server.ssh)
+    return ServerHost(label=host, by="dsn", address=address, looked_at=server.ssh)

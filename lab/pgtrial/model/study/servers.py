@@ -6,6 +6,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
+from psycopg import ProgrammingError
+from psycopg.conninfo import conninfo_to_dict
+
 from pgtrial.model.study.setup import ENVIRONMENT, ProviderMetrics, SetUp
 from pgtrial.model.study.storage import Storage
 from pgtrial.model.study.variants import EVERY
@@ -212,3 +215,11 @@ def _present(own: SetUp, keys: Sequence[str]) -> str:
 def conninfo_of(dsn: str) -> str:
     """A connection string as libpq takes it."""
     return "" if dsn == ENVIRONMENT else dsn
+
+
+def parts_of(dsn: str) -> dict[str, str]:
+    """The parameters of a connection string; {} for one that cannot be read, which freezing the study refuses."""
+    try:
+        return {name: str(part) for name, part in conninfo_to_dict(conninfo_of(dsn)).items()}
+    except ProgrammingError:
+        return {}
