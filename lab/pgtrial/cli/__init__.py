@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
     "run": ("run", "Run a study, or go on with one that was interrupted."),
     "compare": ("compare", "Compare set-ups named on the command line, without a study file."),
+    "selftest": ("selftest", "Find out what this machine can tell, and write a certificate."),
     "plan": ("plan", "Show what a study would do and how long it takes, without running it."),
     "verdict": ("stored", "Print the verdict of a study; the exit status is 1 after a regression."),
     "report": ("stored", "Write the report of a study anew from its stored trials."),

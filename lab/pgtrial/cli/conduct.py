@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import shlex
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 
 from pgtrial.cli import print_notes, say, warn
 from pgtrial.cli.place import find_or_create
@@ -41,10 +42,23 @@ def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json:
         raise
 
 
-def conduct(study: StudyDirectory, spec: StudySpec, *, more: More | None = None, as_json: bool = False) -> int:
-    """Run what is missing of a study, or `more`, and report.
+def report(study: StudyDirectory) -> RenderableType:
+    """Write the report of a study; returns what the terminal shows of it."""
+    return summary(build_report(study))
 
-    The exit status: 0 when it is complete, 128 + signal when stopped.
+
+def conduct(
+    study: StudyDirectory,
+    spec: StudySpec,
+    *,
+    more: More | None = None,
+    as_json: bool = False,
+    command: str = "run",
+    conclude: Callable[[StudyDirectory], RenderableType] = report,
+) -> int:
+    """Run what is missing of a study, or `more`, and conclude: by default, report.
+
+    `command` is the one that goes on with the study. The exit status: 0 when it is complete, 128 + signal when stopped.
     """
     console = Console()
     ended = study.plan if more is not None else None
@@ -57,29 +71,29 @@ def conduct(study: StudyDirectory, spec: StudySpec, *, more: More | None = None,
                 run_study(study, listener, spec=spec, more=more)
             for sentence in import_metrics(study, say):
                 warn(f"{sentence}; pgtrial metrics {shlex.quote(str(study.path))} imports them later")
-            result = build_report(study)
+            conclusion = conclude(study)
     except Interrupted as interrupted:
         if study.plan is ended:
             return stopped(interrupted)
         stored, planned = len(study.trials()), len(study.plan.due)
-        return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {_again(study)}")
+        return stopped(interrupted, f": {stored} of {planned} trials are stored; go on with: {_again(command, study)}")
     except (ArmError, StudyError) as error:
         if study.plan is not ended and (stored := len(study.trials())):
             said = str(error).removesuffix(".")
             error.args = (
                 f"{said}; {stored} of {len(study.plan.due)} trials are stored, and when that is mended "
-                f"the study goes on with: {_again(study)}",
+                f"the study goes on with: {_again(command, study)}",
             )
         raise
     if not as_json:
-        console.print(summary(result))
+        console.print(conclusion)
         console.print(f"report: {study.path / 'report.html'}", highlight=False, markup=False, soft_wrap=True)
     return 0
 
 
-def _again(study: StudyDirectory) -> str:
+def _again(command: str, study: StudyDirectory) -> str:
     """The command that goes on with a study, as a shell takes it."""
-    return f"pgtrial run {shlex.quote(str(study.path))}"
+    return f"pgtrial {command} {shlex.quote(str(study.path))}"
 
 
 def stopped(interrupted: Interrupted, then: str = "") -> int:

@@ -121,7 +121,7 @@ def _rounded_up(share: float) -> float:
 def _conditions(spec: StudySpec, plan: Plan) -> Conditions:
     return Conditions(
         lab_host=platform.node(),
-        servers=sorted({host.label for hosts in plan.hosts.values() for host in hosts}),
+        servers=plan.server_hosts,
         fleet=spec.fleet.address if spec.fleet is not None else None,
         load_points=sorted(f"{point.label}, {point.protocol}" for point in plan.load_points),
         arms=len(plan.arms),

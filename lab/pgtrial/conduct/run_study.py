@@ -16,6 +16,7 @@ from pgtrial.conduct.outlook import keep, precision_so_far
 from pgtrial.conduct.plan import takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
+from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
 from pgtrial.evidence.audit.rules import audit
@@ -76,6 +77,10 @@ def run_study(
         at_once = len(arms) if study.plan.interleaving is not None and not sessions else 1
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
+        try:
+            take_certificate(study)
+        except StoreError as error:
+            listener(Preparing(f"the report of this study will name no certificate: {error}"))
         if extended is not None:
             study.extend(extended)
             listener(Preparing(announcement(extended, study.trials())))

@@ -12,11 +12,13 @@ import polars as pl
 
 from pgtrial.evidence.audit.rules import whole_audit
 from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.certificate import Certificate
 from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.study import Facts, LoadPoint, Plan, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.over_time import Reached, reached
+from pgtrial.store.certificates import study_certificate
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.interruptions import read_interruptions
 from pgtrial.store.tables import committed_per_second
@@ -45,6 +47,9 @@ class StudyData:
     """By index of the trial, of those whose provider's metrics were imported; columns of PROVIDER_SCHEMA."""
     slices: dict[int, list[SliceRow]] = field(default_factory=dict)
     """By index of the trial, of those that are interleaved; in the order of time."""
+
+    certificate: Certificate | None = None
+    """Of the machine, from before the study; that of a self-test is its own."""
 
     @cached_property
     def labels(self) -> list[str]:
@@ -108,6 +113,7 @@ def read_data(directory: StudyDirectory) -> StudyData:
         observed=_by_trial(trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))),
         provider=_by_trial(trials, directory.provider_metrics),
         slices=slices,
+        certificate=study_certificate(directory),
         histograms={
             trial.index: text
             for trial in trials

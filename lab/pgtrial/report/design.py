@@ -7,6 +7,9 @@ from statistics import median
 from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.units import as_written, format_duration, plural
 from pgtrial.report.data import StudyData
+from pgtrial.report.tables.certificate import dated
+
+_NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 
 
 def design(data: StudyData) -> list[tuple[str, str]]:
@@ -40,6 +43,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("stopping", "at the first planned look that decides" if plan.stop_early else "after all planned blocks"),
         ("order", f"each arm once per load point and block, drawn by NumPy's Philox from seed {plan.seed}"),
         ("scope", plan.scope),
+        ("certificate of this machine", dated(data.certificate) if data.certificate is not None else _NO_CERTIFICATE),
         ("planned", f"{plan.created.replace('T', ' ')} by pgtrial {plan.pgtrial}"),
     ]
 

@@ -19,7 +19,7 @@ from pgtrial.report.charts.timeline import timelines
 from pgtrial.report.charts.tps import size_charts, tps_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
-from pgtrial.report.tables import published, results, servers, slices, tasks, trials, where
+from pgtrial.report.tables import certificate, published, results, servers, slices, tasks, trials, where
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,9 @@ class Section:
     figures: list[Figure]
     tables: list[Table[Any]]
 
+
+CERTIFICATE = "certificate"
+"""Comes first in the report of a self-test."""
 
 _TOPICS = (
     Topic(
@@ -167,6 +170,14 @@ _TOPICS = (
         folded=False,
     ),
     Topic(
+        CERTIFICATE,
+        "What this machine can tell",
+        "From the self-test of this machine: how long it takes to find a difference, how many studies of two arms that "
+        "are alike got a verdict, and how many studies found a difference that was planted.",
+        (),
+        [certificate.certificate_tables],
+    ),
+    Topic(
         "failures",
         "Failures",
         "",
@@ -206,4 +217,6 @@ def sections(data: StudyData) -> list[Section]:
         tables = [table for each in found for table in (each if isinstance(each, list) else [each]) if table.rows]
         if figures or tables or topic.key == "method":
             made.append(Section(topic, figures, tables))
+    if data.certificate is not None and data.certificate.created == data.plan.created:
+        made.sort(key=lambda section: section.topic.key != CERTIFICATE)
     return made

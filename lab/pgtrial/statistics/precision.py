@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 from scipy.special import ndtri, stdtrit
@@ -76,18 +76,27 @@ def precision(planned: Sequence[int], claims: int, sd: float) -> Precision | Non
 
 def blocks_for(margin: float, claims: int, sd: float) -> int | None:
     """Blocks of the shortest plan that establishes the margin; None: more than ten million."""
+    return _shortest(claims, sd, lambda told: told.margin <= margin)
+
+
+def blocks_to_find(difference: float, claims: int, sd: float) -> int | None:
+    """Blocks of the shortest plan that finds the difference; None: more than ten million."""
+    return _shortest(claims, sd, lambda told: told.difference <= difference)
+
+
+def _shortest(claims: int, sd: float, enough: Callable[[Precision], bool]) -> int | None:
     shortest = first = p8.first_look(claims)
 
-    def establishes(blocks: int) -> bool:
+    def suffices(blocks: int) -> bool:
         told = precision(p8.looks(blocks, claims), claims, sd)
-        return told is not None and told.margin <= margin
+        return told is not None and enough(told)
 
     for look in p8.open_ended_looks():
         if look.blocks > _MOST_BLOCKS:
             return None
-        if look.blocks >= first and establishes(look.blocks):
+        if look.blocks >= first and suffices(look.blocks):
             # between two looks of the table the number of looks, and so the error of the last, is the same
-            return shortest + bisect_left(range(shortest, look.blocks), True, key=establishes)
+            return shortest + bisect_left(range(shortest, look.blocks), True, key=suffices)
         shortest = max(first, look.blocks + 1)
     return None
 

@@ -49,7 +49,7 @@ _TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
 _STUDY = tuple(
     re.compile(pattern)
     for pattern in (
-        r"(study\.toml|plan\.json|verdict\.json|published\.json|report\.md|report\.html)",
+        r"(study\.toml|plan\.json|verdict\.json|published\.json|certificate\.json|selftest\.json|report\.md|report\.html)",
         r"scripts/[^/]+",
         r"facts/[^/]+(/\d+)?\.json",
         r"canaries/\d+\.json",

@@ -142,6 +142,11 @@ class Plan(Record):
         return self.interleaving is not None and self.interleaving.shared_server
 
     @property
+    def server_hosts(self) -> list[str]:
+        """Hosts of the servers, sorted; empty: all on the lab's machine."""
+        return sorted({host.label for hosts in self.hosts.values() for host in hosts})
+
+    @property
     def end(self) -> int:
         """Blocks after which the study ends at the latest: an extension may ask for fewer than are planned."""
         return self.extensions[-1].end if self.extensions else self.max_blocks

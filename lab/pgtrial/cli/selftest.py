@@ -1,0 +1,170 @@
+"""`pgtrial selftest`: what this machine can tell, found out with servers that are known to be alike or slower."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.text import Text
+
+from pgtrial.cli.conduct import conduct, say, warn
+from pgtrial.cli.place import find_or_create, plan_now
+from pgtrial.cli.progress import shown
+from pgtrial.conduct.run_study import run_study
+from pgtrial.conduct.selftest import (
+    FIRST_WORK,
+    Wanted,
+    calibration_of,
+    certify,
+    check_budget,
+    keep_for_studies,
+    next_work,
+    selftest_of,
+    slower_by,
+    study_of,
+)
+from pgtrial.machines.interrupt import interruptible
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.certificate import Certificate, Selftest
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import as_written, parse_duration, parse_share, percent
+from pgtrial.report.build import build_report
+from pgtrial.report.tables.certificate import caution, lines
+from pgtrial.store.certificates import selftest_in, write_certificate, write_selftest
+from pgtrial.store.directory import StudyDirectory
+
+_DEFAULT = Wanted()
+_LEAST, _MOST = 0.005, 0.5
+"""Shares that can be planted."""
+
+
+def command(
+    directory: Annotated[
+        Path | None,
+        typer.Argument(help="The directory of a self-test to go on with.", show_default=False),
+    ] = None,
+    *,
+    budget: Annotated[str, typer.Option(help="Time for the whole self-test, e.g. 10min or 2h.")] = "10min",
+    planted: Annotated[str, typer.Option(help="By how much the slower arms lack throughput, e.g. 5% or 3%,5%.")] = "5%",
+    workload: Annotated[str, typer.Option(help="select-only or tpcb-like.")] = _DEFAULT.workload,
+    scale: Annotated[int, typer.Option(help="Scale factor.", min=1)] = _DEFAULT.scale,
+    clients: Annotated[int, typer.Option(help="Concurrent clients.", min=1)] = _DEFAULT.clients,
+    server: Annotated[
+        str | None,
+        typer.Option(help="A given server, as a connection string, in place of our own.", show_default=False),
+    ] = None,
+    results: Annotated[
+        Path | None, typer.Option(help="The directory; default: results/selftest-DATE-TIME.", show_default=False)
+    ] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of the order.", min=0)] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print the progress as JSON Lines, then the certificate.")
+    ] = False,
+) -> int:
+    """Find out what pgtrial can tell on this machine, and write a certificate.
+
+    Two servers that are alike and one that is slower by a known share take turns under the same load. The certificate
+    says how long this machine takes to find a difference, how many studies of two servers that are alike got a verdict,
+    and how many studies found the planted difference. Later reports name it.
+
+    The exit status is 1 if studies of servers that are alike got more verdicts than chance explains.
+    """
+    if directory is not None:
+        study = StudyDirectory.open(directory)
+        selftest = selftest_in(study)
+        if selftest is None:
+            raise StudyError(
+                f"{directory} is not the directory of a self-test; `pgtrial run {directory}` goes on with it"
+            )
+        return _conduct(study, study.spec, selftest, as_json=json)
+    wanted = Wanted(
+        workload=workload,
+        server=server,
+        planted=_shares(planted),
+        scale=scale,
+        clients=clients,
+        budget_s=_seconds(budget),
+        seed=seed,
+    )
+    return run(wanted, results, as_json=json)
+
+
+def run(wanted: Wanted, results: Path | None, *, as_json: bool) -> int:
+    """Calibrate, run the study and write its certificate. Returns the exit status. Raises StudyError."""
+    check_budget(wanted)
+    began = time.monotonic()
+    selftest = _calibrated(wanted, as_json=as_json)
+    spec = study_of(wanted, selftest, wanted.budget_s - (time.monotonic() - began))
+    study, _ = find_or_create(spec, results, anew=True)
+    write_selftest(study, selftest)
+    return _conduct(study, spec, selftest, as_json=as_json)
+
+
+def _calibrated(wanted: Wanted, *, as_json: bool) -> Selftest:
+    """Measures what work costs the server, with more or less work until the cost is well measured."""
+    work, attempt = FIRST_WORK, 1
+    while True:
+        say(f"calibrating: what it costs to count {work:,} rows in each transaction")
+        with tempfile.TemporaryDirectory(prefix="pgtrial-calibration-") as folder:
+            spec = calibration_of(wanted, work)
+            study = StudyDirectory.create(Path(folder) / "study", spec, plan_now(spec))
+            with interruptible(), shown(Console(), as_json=as_json) as listener:
+                run_study(study, listener, spec=spec)
+            cost = slower_by(study)
+        other = next_work(work, cost, attempt)
+        if other is None:
+            say(f"it costs {percent(cost)} of the throughput")
+            return selftest_of(wanted, work, cost)
+        work, attempt = other, attempt + 1
+
+
+def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_json: bool) -> int:
+    made: list[Certificate] = []
+
+    def conclude(study: StudyDirectory) -> RenderableType:
+        certificate = certify(study, selftest)
+        write_certificate(study, certificate)
+        made.append(certificate)
+        build_report(study)
+        return Group(*map(Text, lines(certificate)))
+
+    status = conduct(study, spec, as_json=as_json, command="selftest", conclude=conclude)
+    if not made:
+        return status
+    if as_json:
+        print(made[0].model_dump_json())
+    try:
+        keep_for_studies(made[0])
+    except StoreError as error:
+        warn(f"reports of later studies will not name this certificate: {error}")
+    found = caution(made[0])
+    if found is not None:
+        warn(found)
+    return 0 if found is None else 1
+
+
+def _seconds(budget: str) -> float:
+    try:
+        return parse_duration(budget)
+    except ValueError as error:
+        raise StudyError(f"--budget: {error}") from error
+
+
+def _shares(planted: str) -> list[float]:
+    try:
+        shares = [parse_share(each) for each in planted.split(",")]
+    except ValueError as error:
+        raise StudyError(f"--planted: {error}") from error
+    for share in shares:
+        if not _LEAST <= share <= _MOST:
+            raise StudyError(
+                f"--planted {as_written(share)} cannot be planted; write shares between {as_written(_LEAST)} and "
+                f"{as_written(_MOST)}"
+            )
+    if len(set(shares)) < len(shares):
+        raise StudyError(f"--planted {planted} names a share twice; leave one out")
+    return shares

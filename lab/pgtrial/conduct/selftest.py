@@ -1,0 +1,240 @@
+"""The self-test of a machine: one study of two arms that are alike and of arms that are slower by a known share.
+
+What makes an arm slower is work that its server does in each transaction: it counts as many rows as the setting
+`pgtrial.work` says, in the statement of a point lookup or in a trigger on pgbench_history. A calibration measures how
+much a certain amount of work costs. The time of a transaction grows linearly with the work, so the calibration gives
+the work for each planted share.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+import pgtrial
+from pgtrial.conduct.plan import block_estimate
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.records.certificate import Certificate, Planted, Selftest
+from pgtrial.model.study.session_settings import WORK
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import as_written, format_duration
+from pgtrial.servers.workspace import registry, state_root
+from pgtrial.statistics import certificate as figures
+from pgtrial.statistics import p8
+from pgtrial.statistics.ratios import Grid
+from pgtrial.store.certificates import (
+    RECORD,
+    certificate_for,
+    keep_certificate,
+    study_certificate,
+    write_certificate,
+)
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+
+WORKLOADS = ("select-only", "tpcb-like")
+
+_BASELINE, _SAME = "as it is", "the same again"
+
+_LOOKUP = "point-lookup.sql"
+_TRIGGER = (
+    f"""CREATE FUNCTION pgtrial_work() RETURNS trigger LANGUAGE plpgsql AS $$
+    BEGIN
+        PERFORM count(*) FROM generate_series(1, current_setting('{WORK}')::int);
+        RETURN NEW;
+    END $$""",
+    "CREATE TRIGGER pgtrial_work BEFORE INSERT ON pgbench_history FOR EACH ROW EXECUTE PROCEDURE pgtrial_work()",
+)
+
+_CALIBRATION_BLOCKS = 4
+FIRST_WORK = 200
+"""Rows counted at the first attempt: some 20 us of a CPU."""
+_MORE_WORK = 8
+_ATTEMPTS = 4
+_MEASURABLE = (0.1, 0.8)
+"""Between these shares of lost throughput a calibration serves: noise of a few percent does not matter."""
+_PREPARING_S = 20.0
+"""Expected time for making the servers and their data, twice."""
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What a self-test is asked for."""
+
+    workload: str = "select-only"
+    server: str | None = None
+    """Connection string of a given server; None: servers that pgtrial makes."""
+    planted: Sequence[float] = (0.05,)
+    """Shares of the throughput that the slower arms lack."""
+    scale: int = 10
+    clients: int = 8
+    warmup_s: float = 1.0
+    duration_s: float = 5.0
+    """The measured part of a trial."""
+    budget_s: float = 600.0
+    seed: int | None = None
+
+
+def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
+    """The study that measures what so much work costs. Raises StudyError."""
+    return _spec(wanted, {_BASELINE: 0, "working": work}, {"blocks": _CALIBRATION_BLOCKS, "budget": "24h"})
+
+
+def next_work(work: int, slower_by: float, attempt: int) -> int | None:
+    """The work to try next where this one cannot serve as a calibration; None: it can. Raises StudyError."""
+    least, most = _MEASURABLE
+    if least <= slower_by <= most:
+        return None
+    if attempt == _ATTEMPTS:
+        raise StudyError(
+            f"the server cannot be calibrated: counting {work:,} rows in each transaction costs {slower_by:.0%} of the "
+            "throughput; let nothing else run on the machine, or choose other --clients"
+        )
+    return work * _MORE_WORK if slower_by < least else max(1, work // _MORE_WORK)
+
+
+def slower_by(study: StudyDirectory) -> float:
+    """Share of the throughput that the second arm lacks, the median block's."""
+    logs = [each.log_ratio for each in Grid(study.plan, study.trials()).ratios(study.plan.arms[1], None)]
+    known = [value for value in logs if value is not None]
+    if not known:
+        raise StudyError("the calibration has no block in which both arms committed transactions")
+    return -math.expm1(median(known))
+
+
+def selftest_of(wanted: Wanted, work: int, slower: float) -> Selftest:
+    """The arms, from what this work costs: a share `s` of the throughput needs s / (1 - s) of a transaction's time."""
+    cost = slower / (1 - slower) / work
+    return Selftest(
+        same=_SAME,
+        planted=[
+            Planted(arm=f"{as_written(share)} slower", slower_by=share, work=max(1, round(share / (1 - share) / cost)))
+            for share in wanted.planted
+        ],
+        calibrated_work=work,
+        calibrated_slower_by=slower,
+    )
+
+
+def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
+    """The study of the self-test, as long as the time that is left, seconds. Raises StudyError."""
+    work = {_BASELINE: 0, selftest.same: 0, **{each.arm: each.work for each in selftest.planted}}
+    return _spec(wanted, work, {"budget": max(left_s, _least_study_s(wanted)), "stop_early": False})
+
+
+def check_budget(wanted: Wanted) -> None:
+    """Raises StudyError where the budget is too short for a certificate."""
+    calibration = calibration_of(wanted)
+    least = _PREPARING_S + _CALIBRATION_BLOCKS * block_estimate(calibration) + _least_study_s(wanted)
+    if wanted.budget_s < least:
+        rounded = 60.0 * math.ceil(least / 60)
+        raise StudyError(
+            f"--budget {format_duration(wanted.budget_s)} is too short for this self-test; "
+            f"give it at least {format_duration(rounded)}"
+        )
+
+
+def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
+    """The certificate, from the trials of a self-test that has ended. Raises StudyError."""
+    plan, trials = study.plan, study.trials()
+    blocks = len(Grid(plan, trials).counted)
+    if blocks < p8.first_look():
+        raise StudyError(
+            f"{study.path} has {blocks} complete blocks; a certificate takes at least {p8.first_look()}: "
+            f"give the self-test more time"
+        )
+    spread = figures.largest_spread(plan, trials)
+    block_s = figures.pair_block_s(plan, trials)
+    orders, false = figures.relabelled(plan, trials, selftest)
+    interleaving = plan.interleaving
+    return Certificate(
+        created=plan.created,
+        pgtrial=pgtrial.__version__,
+        host=platform.node(),
+        cpus=os.cpu_count() or 1,
+        servers=plan.server_hosts,
+        postgres=_version(study),
+        load=plan.load_points[0].label,
+        slice_s=interleaving.slice_s if interleaving is not None else None,
+        shared_server=plan.shares_server,
+        warmup_s=plan.warmup_s,
+        duration_s=plan.duration_s,
+        blocks=blocks,
+        block_s=block_s,
+        spread=spread,
+        reach=figures.reach(spread, block_s),
+        same=figures.same_studies(plan, trials, selftest.same),
+        relabelled=orders,
+        relabelled_false=false,
+        planted=[figures.found(plan, trials, planted) for planted in selftest.planted],
+    )
+
+
+def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> StudySpec:
+    read_only = wanted.workload == "select-only"
+    if wanted.workload not in WORKLOADS:
+        raise StudyError(f"--workload {wanted.workload}: a self-test has {' or '.join(WORKLOADS)}")
+    if wanted.server is not None and not read_only:
+        raise StudyError(
+            f"--workload {wanted.workload} needs a trigger on fresh copies of the data, which a given server does not "
+            "have; leave out --workload, or --server"
+        )
+    server: dict[str, Any] = {"dsn": wanted.server} if wanted.server is not None else {"setup_sql": []}
+    if not read_only:
+        server["setup_sql"] = list(_TRIGGER)
+    data = {
+        "study": {"question": "What can pgtrial tell on this machine?", "name": "selftest", "seed": wanted.seed},
+        "load": {
+            "workload": _LOOKUP if read_only else wanted.workload,
+            "scale": wanted.scale,
+            "clients": wanted.clients,
+            "warmup": wanted.warmup_s,
+            "duration": wanted.duration_s,
+            "share_server": wanted.server is not None,
+        },
+        "server": server,
+        "arms": {name: {"settings": {WORK: str(rows)}} for name, rows in work.items()},
+        # the client may well be a limit: its own part of the work is the same in all arms
+        "verdict": {"allow_busy_client": True, **verdict},
+    }
+    return build_study(data, "selftest", Path(str(files(__package__))))
+
+
+def _least_study_s(wanted: Wanted) -> float:
+    arms = {_BASELINE: 0, _SAME: 0, **{str(share): 1 for share in wanted.planted}}
+    spec = _spec(wanted, arms, {"blocks": 1, "budget": "24h"})
+    return p8.first_look(len(arms) - 1) * block_estimate(spec)
+
+
+def _version(study: StudyDirectory) -> str | None:
+    facts = study.facts().get(study.plan.baseline)
+    return facts.facts.get("server", {}).get("version") if facts is not None else None
+
+
+def keep_for_studies(certificate: Certificate) -> None:
+    """Put a certificate where later studies of this machine find it. Raises StoreError."""
+    root = state_root()
+    try:
+        with registry(root):
+            keep_certificate(root / RECORD, certificate)
+    except OSError as error:
+        raise StoreError(f"{root} cannot be written ({error.strerror})") from error
+
+
+def take_certificate(study: StudyDirectory) -> None:
+    """Store the certificate of this machine beside a study that begins, so that its report can name it.
+
+    Raises StoreError if the record of this machine is damaged.
+    """
+    if study.trials() or study_certificate(study) is not None:
+        return
+    certificate = certificate_for(state_root() / RECORD, study.plan.server_hosts)
+    if certificate is not None:
+        write_certificate(study, certificate)

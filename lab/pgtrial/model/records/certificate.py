@@ -1,0 +1,95 @@
+"""What a self-test of a machine planted, and the certificate that it ends with."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.records.results import Estimate, Word
+
+
+class Planted(Record):
+    """An arm that is made slower by a known share."""
+
+    arm: str
+    slower_by: float = Field(gt=0, lt=1, description="Share of the baseline's throughput that the arm lacks.")
+    work: int = Field(ge=1, description="Rows that the server counts in each transaction, to be slower by that share.")
+
+
+class Selftest(Record):
+    """selftest.json: how the arms of a self-test differ."""
+
+    format: int = 1
+    same: str = Field(description="The arm that is set up like the baseline.")
+    planted: list[Planted]
+    calibrated_work: int = Field(description="Rows counted in each transaction when the server was calibrated.")
+    calibrated_slower_by: float = Field(description="Share of the throughput that this work took, the median block's.")
+
+
+class StudyRun(Record):
+    """A study of two arms within the self-test: consecutive blocks, from the first to the look that decided."""
+
+    blocks: int
+    seconds: float = Field(description="Wall time of two arms in these blocks.")
+    verdict: Word
+
+
+class Found(Record):
+    """What the self-test saw of a planted difference."""
+
+    planted: Planted
+    difference: Estimate = Field(description="Of all blocks, with an exact 95% interval of these blocks alone.")
+    studies: list[StudyRun]
+
+    @property
+    def hits(self) -> list[StudyRun]:
+        """The studies that called the arm worse."""
+        return [study for study in self.studies if study.verdict == "worse"]
+
+
+class Reach(Record):
+    """What studies of two arms need to find a difference with a power of 80%."""
+
+    difference: float
+    blocks: int
+    seconds: float
+
+
+class Certificate(Record):
+    """certificate.json of a study: what the self-test of a machine found.
+
+    It holds no connection strings and no passwords.
+    """
+
+    format: int = 1
+    created: str = Field(description="When the self-test was planned: UTC, ISO 8601.")
+    pgtrial: str
+    host: str = Field(description="Name of the lab's machine.")
+    cpus: int
+    servers: list[str] = Field(description="Hosts of the servers, sorted; empty: all on the lab's machine.")
+    postgres: str | None = Field(description="Version of the servers; None: not known.")
+    load: str = Field(description="The load point.")
+    slice_s: float | None = Field(description="Length of the slices in which trials alternate; None: no slices.")
+    shared_server: bool = Field(description="Whether all arms were sessions of one server.")
+    warmup_s: float
+    duration_s: float = Field(description="Measured part of a trial, seconds.")
+    blocks: int
+    block_s: float = Field(description="Wall time of a block of two arms, mean.")
+    spread: float = Field(description="Robust standard deviation of a block's log-ratio; of all arms the largest.")
+    reach: list[Reach]
+    same: list[StudyRun] = Field(description="A/A studies.")
+    relabelled: int = Field(description="Orders of the two arms that are alike, drawn anew for the recorded blocks.")
+    relabelled_false: int = Field(description="Of these, orders under which the rule calls the arms different.")
+    planted: list[Found]
+
+    @property
+    def false(self) -> list[StudyRun]:
+        """The A/A studies with a false verdict."""
+        return [study for study in self.same if study.verdict in ("better", "worse")]
+
+
+class Certificates(Record):
+    """certificates.json of the state directory: of each set of servers the latest certificate."""
+
+    format: int = 1
+    certificates: list[Certificate] = Field([])

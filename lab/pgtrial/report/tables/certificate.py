@@ -1,0 +1,126 @@
+"""The certificate of a machine, as tables and as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from statistics import median
+from typing import Any
+
+from scipy.special import bdtrc
+
+from pgtrial.model.records.certificate import Certificate, Found, StudyRun
+from pgtrial.model.units import as_written, format_duration, percent, plural
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import Table, by_place
+from pgtrial.report.words import interval_text
+
+_FALSE_SHARE = 0.05
+"""Of A/A studies at most this share may get a verdict."""
+_IMPROBABLE = 0.03
+"""So many false verdicts or more are a warning: 10 of 100 have a probability of 2.8%."""
+_TOLD = (0.05, 0.03)
+"""Differences of which the headline speaks."""
+
+
+def dated(certificate: Certificate) -> str:
+    """The certificate in one line: when it was made, and what it says."""
+    return f"of {certificate.created[:10]}, {_conditions(certificate)}: {headline(certificate)}"
+
+
+def headline(certificate: Certificate) -> str:
+    """`finds 5% in 2min 20s and 3% in 4min; A/A: 0 of 2 studies got a verdict; planted 5%: found in 2 of 2 studies`."""
+    told = [reach for reach in certificate.reach if reach.difference in _TOLD] or certificate.reach[-1:]
+    finds = " and ".join(f"{as_written(each.difference)} in {format_duration(each.seconds)}" for each in reversed(told))
+    return "; ".join(
+        [f"finds {finds}" if finds else "finds no difference", _same(certificate), *map(_hits, certificate.planted)]
+    )
+
+
+def lines(certificate: Certificate) -> list[str]:
+    """The certificate as text, the most important first."""
+    finds = ", ".join(
+        f"{as_written(each.difference)} in {format_duration(each.seconds)}" for each in reversed(certificate.reach)
+    )
+    share = certificate.relabelled_false / certificate.relabelled
+    return [
+        f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
+        f"{_same(certificate)}; relabelled: {certificate.relabelled_false} of {certificate.relabelled:,} "
+        f"({percent(share)}; at most {as_written(_FALSE_SHARE)} may).",
+        *(f"{_hits(each)}{_times(each.hits)}; measured {_measured(each)}." for each in certificate.planted),
+        f"Measured: {_conditions(certificate)}.",
+    ]
+
+
+def caution(certificate: Certificate) -> str | None:
+    """What speaks against the verdicts of this machine; None: nothing."""
+    false, studies = len(certificate.false), len(certificate.same)
+    if not false or bdtrc(false - 1, studies, _FALSE_SHARE) > _IMPROBABLE:
+        return None
+    return (
+        f"{false} of {studies} A/A studies got a verdict, more than chance explains: something favours one of two "
+        "servers that are alike; look at the report's sections on what was compared"
+    )
+
+
+def certificate_tables(data: StudyData) -> list[Table[Any]]:
+    """All tables; none for a machine without a certificate."""
+    if (certificate := data.certificate) is None:
+        return []
+    return [
+        Table(
+            f"Time to find a difference with a power of 80%: {_conditions(certificate)}.",
+            [(as_written(each.difference), each.blocks, format_duration(each.seconds)) for each in certificate.reach],
+            by_place("difference", "blocks", "time", right=(0, 1, 2)),
+        ),
+        Table(
+            f"Two arms that are alike: {_same(certificate)}. With the roles of the two drawn anew, "
+            f"{certificate.relabelled_false} of {certificate.relabelled:,} orders gave one; at most "
+            f"{as_written(_FALSE_SHARE)} may.",
+            _rows(certificate.same),
+            by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)),
+        ),
+        *(
+            Table(
+                f"One arm made slower; {_hits(each)}. All blocks say {_measured(each)}.",
+                _rows(each.studies),
+                by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)),
+            )
+            for each in certificate.planted
+        ),
+    ]
+
+
+def _rows(studies: Sequence[StudyRun]) -> list[tuple[Any, ...]]:
+    return [
+        (number, study.blocks, format_duration(study.seconds), study.verdict)
+        for number, study in enumerate(studies, start=1)
+    ]
+
+
+def _same(certificate: Certificate) -> str:
+    return f"A/A: {len(certificate.false)} of {_studies(certificate.same)} got a verdict"
+
+
+def _hits(found: Found) -> str:
+    return f"planted {as_written(found.planted.slower_by)}: found in {len(found.hits)} of {_studies(found.studies)}"
+
+
+def _studies(runs: Sequence[StudyRun]) -> str:
+    return f"{len(runs):,} {'study' if len(runs) == 1 else 'studies'}"
+
+
+def _times(hits: Sequence[StudyRun]) -> str:
+    return f", after {format_duration(median(hit.seconds for hit in hits))} (median)" if hits else ""
+
+
+def _measured(found: Found) -> str:
+    return f"{percent(found.difference.value, sign=True)} (95% interval {interval_text(found.difference, sign=True)})"
+
+
+def _conditions(certificate: Certificate) -> str:
+    where = ", ".join(certificate.servers) or "its own servers"
+    version = f", PostgreSQL {certificate.postgres}" if certificate.postgres else ""
+    return (
+        f"{certificate.host}, {plural(certificate.cpus, 'CPU')}, {where}{version}, {certificate.load}, "
+        f"{plural(certificate.blocks, 'block')} of {format_duration(certificate.block_s)}"
+    )
