@@ -11,7 +11,8 @@ import typer
 from rich.console import Console, Group, RenderableType
 from rich.text import Text
 
-from pgtrial.cli.conduct import conduct, say, warn
+from pgtrial.cli import say, warn
+from pgtrial.cli.conduct import conduct
 from pgtrial.cli.place import find_or_create, plan_now
 from pgtrial.cli.progress import shown
 from pgtrial.conduct.run_study import run_study
@@ -42,7 +43,7 @@ _LEAST, _MOST = 0.005, 0.5
 """Shares that can be planted."""
 
 
-def command(
+def selftest_command(
     directory: Annotated[
         Path | None,
         typer.Argument(help="The directory of a self-test to go on with.", show_default=False),

@@ -22,7 +22,7 @@ import pgtrial
 from pgtrial.conduct.plan import block_estimate
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.certificate import Certificate, Planted, Selftest
-from pgtrial.model.study.session_settings import WORK
+from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
 from pgtrial.servers.workspace import registry, state_root

@@ -16,7 +16,10 @@ ENVIRONMENT = "env"
 """The dsn of the server that libpq finds by its environment variables alone."""
 
 
-SESSION_SETTINGS = frozenset(table("session_settings.toml", __package__)["names"])
+WORK = "pgtrial.work"
+"""How many rows the server counts in each transaction of a self-test. No server defines it: any session may set it."""
+
+SESSION_SETTINGS = frozenset([*table("session_settings.toml", __package__)["names"], WORK])
 """The settings of PostgreSQL that a session may set for itself."""
 
 
