@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.records.canary import Canary, CanaryReading
-from pgtrial.model.records.course import Interleaving
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.report.verdict import disturbance_notes
 from pgtrial.statistics import canaries as rule
@@ -132,14 +131,6 @@ def test_canaries_that_are_off_after_one_arm_every_time_are_told():
     after_off = [block for block, arm in last_arms(plan).items() if arm == "off"][:8]
     (told,) = [note for note in disturbance_notes(plan, study([(b, True) for b in after_off])) if "just after" in note]
     assert "off 8 of 8 times just after a trial of off (p = 0.0078)" in told
-
-
-def test_where_arms_take_turns_to_the_end_none_ran_last():
-    plan = make_plan(blocks=40).model_copy(update={"interleaving": Interleaving(slice_s=0.25)})
-    after_off = [block for block, arm in last_arms(plan).items() if arm == "off"][:8]
-    notes = disturbance_notes(plan, study([(block, True) for block in after_off]))
-    assert notes
-    assert not any("just after" in note for note in notes)
 
 
 def test_canaries_that_are_off_after_either_arm_say_nothing_of_an_arm():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.engine import Inbox
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.target import Target
+from pgtrial.model.errors import one_line
 from pgtrial.model.records.interruption import InterruptedTrial
 from pgtrial.model.records.study import LoadPoint, PlannedTrial
 from pgtrial.model.records.where_it_ran import MachineShare
@@ -98,20 +98,10 @@ class Course:
         if text is not None and text not in self.notes:
             self.notes.append(text)
 
-    @contextmanager
-    def timed(self, phase: str) -> Iterator[None]:
-        """Note how long a phase of the trial takes."""
-        start = time.monotonic()
-        try:
-            yield
-        finally:
-            self.timings[phase] = time.monotonic() - start
-
 
 def sentence(error: Exception) -> str:
     """An error as one line; an error of the session names the server."""
-    text = " ".join(str(error).split())
-    return f"the server did not answer: {text}" if isinstance(error, psycopg.Error) else text
+    return f"the server did not answer: {one_line(error)}" if isinstance(error, psycopg.Error) else one_line(error)
 
 
 class NotWatching:

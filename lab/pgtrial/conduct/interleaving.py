@@ -68,18 +68,14 @@ def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]] | None:
     several = isinstance(base, Given) and len(base.dsn) > 1
     if not spec.load.share_server or not alike or several or base.setup_sql:
         return None
-    every = {name: {server.settings.get(name) for server in servers.values()} for name in _names(servers)}
-    differing = {name for name, values in every.items() if len(values) > 1}
+    names = {name for server in servers.values() for name in server.settings}
+    differing = {name for name in names if len({server.settings.get(name) for server in servers.values()}) > 1}
     if not differing or not {name.lower() for name in differing} <= SESSION_SETTINGS:
         return None
     return {
         arm: {name: value for name, value in server.settings.items() if name in differing}
         for arm, server in servers.items()
     }
-
-
-def _names(servers: dict[str, Server]) -> set[str]:
-    return {name for server in servers.values() for name in server.settings}
 
 
 def why_not(spec: StudySpec) -> str | None:

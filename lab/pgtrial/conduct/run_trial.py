@@ -35,7 +35,7 @@ from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, StudyError, TrialError
 from pgtrial.model.records.study import Trial
 from pgtrial.model.units import patience_s
-from pgtrial.servers.arm import Arm
+from pgtrial.servers.arm import Arm, timed
 from pgtrial.store.files import cannot_write
 
 WhileServed = Callable[[Arm, Target, int | None], None]
@@ -130,7 +130,7 @@ class _Measured:
         self._others = counters.count_clients(self._session)
         with observed(course, arm, target) as sampler, _engine(course, target) as run:
             event = yield run
-            with course.timed("load"):
+            with timed(course.timings, "load"):
                 sampler.load_begins(run.pid)
                 while event is not None:
                     self._hear(event, sampler)
@@ -163,7 +163,7 @@ class _Measured:
         course, checkpoint, session = self._course, self._checkpoint, self._session
         if not self._over or checkpoint is None or session is None:
             return
-        with course.timed("collect"):
+        with timed(course.timings, "collect"):
             checkpoint.close()
             course.checkpoint_s = checkpoint.duration_s
             course.note(checkpoint.note(self._measured_since))
@@ -189,7 +189,7 @@ class _Measured:
 
 def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint) -> None:
     """Everything before the load: the arm's SQL, warm relations, and what is measured on the idle server."""
-    with course.timed("warm"):
+    with timed(course.timings, "warm"):
         run_setup_sql(session, arm.name, arm.setup)
         missed = warm_relations(session, arm.setup, course.data)
         course.not_permitted += [missed] if missed else []

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, Self
 
 from pgtrial.machines.interrupt import held_off
+from pgtrial.machines.machine import wait_or_kill
 from pgtrial.model.errors import StudyError, TrialError
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.store.files import cannot_write
@@ -162,11 +163,7 @@ class EngineRun:
         process = self._running()
         if process.poll() is None:
             self.interrupt()
-            try:
-                process.wait(_STOP_GRACE_S)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
+            wait_or_kill(process, _STOP_GRACE_S)
         for reader in self._readers:
             reader.join()
         for stream in (process.stdout, process.stderr):
@@ -219,12 +216,7 @@ class EngineRun:
 
     def finish(self) -> int:
         """Wait for the end of the process; the exit status, negative for a signal."""
-        process = self._running()
-        try:
-            status = process.wait(_STOP_GRACE_S)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            status = process.wait()
+        status = wait_or_kill(self._running(), _STOP_GRACE_S)
         for reader in self._readers:
             reader.join(_STOP_GRACE_S)
         return status

@@ -52,7 +52,7 @@ def held_off() -> Iterator[None]:
 @contextmanager
 def interruptible() -> Iterator[None]:
     """Within it, the first of the signals raises Interrupted in the main thread; the ones after it are ignored."""
-    numbers = [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]
 
     def stop(number: int, frame: FrameType | None) -> None:
         for each in numbers:

@@ -278,6 +278,15 @@ class Local(Machine):
 LOCAL = Local()
 
 
+def wait_or_kill(process: subprocess.Popen[Any], timeout_s: float) -> int:
+    """Wait for the end of a process, and end it by force after that; its status, negative for a signal."""
+    try:
+        return process.wait(timeout_s)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.wait()
+
+
 def printed(command: Sequence[str | Path], done: Done, where: str = "") -> str:
     """What a tool printed that succeeded. Raises HostError with its own words; `where` is ` on user@host`."""
     if done.status != 0:

@@ -27,3 +27,8 @@ class TrialError(PgtrialError):
 
 class StoreError(PgtrialError):
     """A study directory cannot be read or written."""
+
+
+def one_line(error: BaseException) -> str:
+    """What an error says, without its line breaks."""
+    return " ".join(str(error).split()) or type(error).__name__

@@ -229,7 +229,7 @@ class GivenServer:
 
     def _apply_settings(self) -> Callable[[], None]:
         if not self.setup.settings:
-            return _nothing
+            return lambda: None
         target = self.target
         with self._connect() as connection:
             previous = self._previous(connection)
@@ -326,7 +326,3 @@ def _one_line(error: psycopg.Error) -> str:
         .strip()
         .removesuffix(".")
     )
-
-
-def _nothing() -> None:
-    return

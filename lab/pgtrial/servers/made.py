@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -22,7 +22,7 @@ from pgtrial.machines.cpus import parse_cpus, usable_cpus
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
 from pgtrial.machines.pages import KB, counters
 from pgtrial.machines.ssh import PATIENCE_S
-from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_sessions, timed
@@ -134,7 +134,9 @@ class MadeArm:
                 if watches:
                     self.host_seen["during"] = counters(room.machine)
                 if keep and tables != NO_TABLES:
-                    reset_data(cluster.target, tables, self.setup)
+                    # the data of a trial before, brought near its first state
+                    with cluster.target.connect() as connection:
+                        tables.reset(connection, "none" if self.setup.reset == "none" else "vacuum")
                 yield cluster.target
             except KeyboardInterrupt:
                 room.hurry()
@@ -196,7 +198,7 @@ class MadeArm:
             access = None
         cluster = Cluster(site.room, site.server, data, site.room.socket_directory(), loading or {}, access)
         if loading is None:
-            cluster.settings, cluster.launcher = self._settings(), site.launcher
+            cluster.settings, cluster.launcher = {**self.setup.settings, **page_settings(self.setup)}, site.launcher
         return cluster
 
     @property
@@ -239,7 +241,7 @@ class MadeArm:
             _heed_interrupt(lost)
             raise TrialError(f"the server's host was lost in mid-trial: {lost}") from None
         except psycopg.OperationalError as error:
-            raise TrialError(f"the server did not answer: {' '.join(str(error).split())}") from None
+            raise TrialError(f"the server did not answer: {one_line(error)}") from None
 
     def _check_space(self, data: Data, templates: int = 1, copies: int = 1) -> None:
         room = self._site.room
@@ -286,15 +288,10 @@ class MadeArm:
         if to.wal is not None:
             move_wal(room, to.data, to.wal, flush=flush)
 
-    def _settings(self) -> dict[str, str]:
-        return {**self.setup.settings, **page_settings(self.setup)}
-
-    @contextmanager
-    def _host_ready(self, cluster: Cluster) -> Iterator[None]:
+    def _host_ready(self, cluster: Cluster) -> AbstractContextManager[None]:
         """The host as the arm asks for, with the huge pages that this very cluster needs."""
         pages = cluster.huge_pages_needed() if self.setup.huge_pages in KB else 0
-        with self._site.state.in_force(cluster.data_directory, pages):
-            yield
+        return self._site.state.in_force(cluster.data_directory, pages)
 
     def _key(self, tables: Data) -> TemplateKey:
         return TemplateKey(self.kind, self._site.server.version, **tables.key)
@@ -314,7 +311,8 @@ class MadeArm:
             on_progress(f"{called}: loading {tables.label}")
             cluster = self._cluster(data, loading_settings(tables))
             with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
-                load_data(target, tables, on_progress, self._maker)
+                tables.make(target, on_progress, self._maker)
+                _prefill_wal(target, tables)
 
         staging = site.room.directory(f"template-{tables.short_name}")
         return site.room.templates.ensure(self._key(tables), staging, build)
@@ -346,18 +344,6 @@ def _heed_interrupt(error: BaseException) -> None:
 
 def _silent(line: str) -> None:
     del line
-
-
-def load_data(target: Target, data: Data, on_progress: Callable[[str], None], maker: DataMaker = ENGINE_HERE) -> None:
-    """Load the data, and leave WAL files for the trials to find. Raises ArmError."""
-    data.make(target, on_progress, maker)
-    _prefill_wal(target, data)
-
-
-def reset_data(target: Target, data: Data, setup: Made) -> None:
-    """Bring the data of a trial before near its first state, as the set-up says."""
-    with target.connect() as connection:
-        data.reset(connection, "none" if setup.reset == "none" else "vacuum")
 
 
 def connections_of(target: Target) -> tuple[int, int]:

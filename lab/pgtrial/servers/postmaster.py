@@ -15,7 +15,7 @@ import psycopg
 
 from pgtrial.loads.target import Session, Target, has_data_in
 from pgtrial.machines.interrupt import held_off
-from pgtrial.machines.machine import LOCAL, HostError
+from pgtrial.machines.machine import LOCAL, HostError, wait_or_kill
 from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.model.errors import ArmError, StartError
 from pgtrial.servers.installations import ServerBinaries
@@ -99,7 +99,7 @@ class Child(Postmaster):
         if process.poll() is None:
             FrozenServer(data=self._launch.data).undo(LOCAL)  # the postmaster waits for each process to end
             process.send_signal(signal.SIGQUIT if immediate else signal.SIGINT)
-        _wait(process, _STOP_TIMEOUT_S)
+        wait_or_kill(process, _STOP_TIMEOUT_S)
         # backends may outlive a postmaster that was killed, and would write into the directory while it is removed
         stop_servers_below(self._launch.data)
         if process.returncode < 0 and self._pid_file.exists():
@@ -140,7 +140,7 @@ class Child(Postmaster):
         while heir.poll() is None and time.monotonic() < deadline and not self._has_shared_memory(heir.pid):
             time.sleep(_POLL_S)
         heir.send_signal(signal.SIGQUIT)
-        _wait(heir, _HEIR_TIMEOUT_S)
+        wait_or_kill(heir, _HEIR_TIMEOUT_S)
 
     def _has_shared_memory(self, pid: int) -> bool:
         """Whether postmaster.pid is of that process and has the line that follows the one on shared memory."""
@@ -149,14 +149,6 @@ class Child(Postmaster):
         except OSError:
             return False
         return len(lines) > 7 and lines[0] == str(pid)
-
-
-def _wait(process: subprocess.Popen[bytes], timeout_s: float) -> None:
-    try:
-        process.wait(timeout_s)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
 
 
 class Hosted(Postmaster):

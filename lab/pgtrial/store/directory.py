@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import fcntl
 import io
 import itertools
-import os
 import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -302,8 +302,11 @@ class StudyDirectory:
         with contextlib.ExitStack() as stack:
             with writing(self.path):
                 file = stack.enter_context((self.path / ".lock").open("a"))
-            if not _try_lock(file.fileno()):
-                raise StoreError(f"another pgtrial is running this study in {self.path}; wait for it or stop it")
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                busy = f"another pgtrial is running this study in {self.path}; wait for it or stop it"
+                raise StoreError(busy) from None
             yield
 
     def _facts_path(self, arm: str, deployment: int | None) -> Path:
@@ -347,18 +350,6 @@ def _read_scripts(folder: Path, plan: Plan) -> dict[str, str]:
                 f"{folder / name} is not the script that was planned; restore it from a copy, or run a study of its own"
             )
     return texts
-
-
-def _try_lock(descriptor: int) -> bool:
-    if os.name == "nt":
-        return True
-    import fcntl  # noqa: PLC0415  (not on Windows)
-
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def committed_seconds(study: StudyDirectory, trials: Sequence[Trial]) -> dict[int, list[int]]:

@@ -75,9 +75,7 @@ def sync_tree(directory: Path) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Flush a directory's entries to the disk, where the system lets one open a directory."""
-    if os.name == "nt":
-        return
+    """Flush a directory's entries to the disk."""
     descriptor = os.open(directory, os.O_RDONLY)
     try:
         os.fsync(descriptor)

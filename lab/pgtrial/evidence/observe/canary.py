@@ -24,7 +24,7 @@ from pgtrial.evidence.observe import linux
 from pgtrial.evidence.observe.system import whole_cpu
 from pgtrial.loads.engine import LoadRun, begun
 from pgtrial.machines.cpus import running_on, usable_cpus
-from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.machine import LOCAL, wait_or_kill
 from pgtrial.model.errors import PgtrialError
 from pgtrial.model.records.canary import CanaryReading
 
@@ -72,8 +72,7 @@ class CanaryProbes:
 
     def _flushes(self) -> float | None:
         # what a block leaves to be written back would make every canary after one slower than those of the reference
-        if hasattr(os, "sync"):
-            os.sync()
+        os.sync()
         try:
             return _flush_rate(self._directory)
         except OSError:
@@ -102,10 +101,7 @@ class CanaryProbes:
                 yield
             finally:
                 process.terminate()
-                try:
-                    process.wait(_NULL_SERVER_STOP_S)
-                except subprocess.TimeoutExpired:
-                    process.kill()
+                wait_or_kill(process, _NULL_SERVER_STOP_S)
 
 
 def _flush_rate(directory: Path) -> float:

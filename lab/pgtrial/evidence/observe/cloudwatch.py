@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from pgtrial.model.errors import PgtrialError
+from pgtrial.model.errors import PgtrialError, one_line
 from pgtrial.model.resources import table
 
 SOURCE = "cloudwatch"
@@ -95,7 +95,7 @@ class CloudWatch:
             yield from page["MetricDataResults"]
 
     def _refused(self, error: Exception) -> MetricsError:
-        said = " ".join(str(error).split()).rstrip(".")
+        said = one_line(error).rstrip(".")
         credentials = ("NoCredentialsError", "PartialCredentialsError", "ProfileNotFound")
         if type(error).__name__ in credentials or "oken" in said:
             cure = "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"

@@ -11,7 +11,7 @@ from pgtrial.evidence.observe.system import CPU_MODES, Snapshot, known
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.windows import AnyMachine
 
-TICKS_PER_S = float(os.sysconf("SC_CLK_TCK")) if hasattr(os, "sysconf") else 100.0
+TICKS_PER_S = float(os.sysconf("SC_CLK_TCK"))
 _PRESSURES = {name: f"/proc/pressure/{name}" for name in ("cpu", "memory", "io")}
 FILES = ("/proc/stat", "/proc/meminfo", "/proc/net/dev", *_PRESSURES.values())
 """What is read of every host."""

@@ -23,6 +23,7 @@ from pgtrial.loads.target import Session
 from pgtrial.machines.interrupt import held_off
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.machines.windows import AnyMachine
+from pgtrial.model.errors import one_line
 from pgtrial.store.tables import OBSERVED_SCHEMA
 
 WAITS_EVERY_S = 0.5
@@ -151,8 +152,7 @@ class Sampler:
             self._end(error)
 
     def _end(self, error: Exception) -> None:
-        said = " ".join(str(error).split()) or type(error).__name__
-        self._note(f"the sampler ended early: {said}")
+        self._note(f"the sampler ended early: {one_line(error)}")
 
     def _watch(self, session: Session) -> None:
         views = Views(session)

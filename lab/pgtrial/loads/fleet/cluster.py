@@ -26,6 +26,7 @@ from pgtrial.loads.fleet.members import Caller, MachineLost, Member
 from pgtrial.loads.fleet.scratch import scratch
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.fleet import LOCAL, FleetSection
+from pgtrial.model.units import plural
 
 _PLACES_S = 60.0
 _THREADS = 4
@@ -72,7 +73,7 @@ class RayCluster:
         if not there:
             remove_placement_group(self._group)
             raise StudyError(
-                f"the Ray cluster at {section.address} has no free CPU on {_machines(self.size)} within "
+                f"the Ray cluster at {section.address} has no free CPU on {plural(self.size, 'machine')} within "
                 f"{_PLACES_S:.0f}s: other work has them (`ray status` tells); end that, or set [fleet] machines lower"
             )
         self._handles: dict[Member, Any] = {}
@@ -142,17 +143,13 @@ def _size(section: FleetSection, nodes: Sequence[dict[str, Any]]) -> int:
     usable = sum(number >= 1 for number in cpus)
     wanted = section.machines or max(1, usable)
     if wanted > (sum(cpus) if section.pack else usable):
-        there = f"{_machines(usable)} with {sum(cpus)} CPUs" if section.pack else _machines(usable)
+        there = f"{plural(usable, 'machine')} with {sum(cpus)} CPUs" if section.pack else plural(usable, "machine")
         cure = "" if section.pack else ", or pack = true for several engines on one machine"
         raise StudyError(
-            f"[fleet] asks for {_machines(wanted)}, and the Ray cluster at {section.address} has {there}; add "
+            f"[fleet] asks for {plural(wanted, 'machine')}, and the Ray cluster at {section.address} has {there}; add "
             f"machines, or set machines = {max(1, usable)}{cure}"
         )
     return wanted
-
-
-def _machines(number: int) -> str:
-    return f"{number} machine{'s' if number != 1 else ''}"
 
 
 def _why(error: BaseException) -> str:
