@@ -1,7 +1,7 @@
-"""`python -m bench.campaign`: how often and how fast studies decide, with a planted difference and without one.
+"""`python -m bench.campaign`: the figures of many self-tests in one file, a table of them, and the power curve.
 
-Runs studies of two copies of one server through the lab, one of them made slower by a known time per message
-(bench/delay.c), and writes one JSON line for each. Not part of `make bench`: it takes minutes for each study.
+`add DIRECTORY...` takes the log-ratios of self-tests (`pgtrial selftest`) into bench/campaign.json, which is committed.
+The trials are not. `show` prints the table and writes docs/images/power.svg. Not part of `make bench`: it takes hours.
 """
 
 from __future__ import annotations
@@ -9,123 +9,175 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import Any
 
-from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.run_study import run_study
-from pgtrial.model.units import parse_duration
-from pgtrial.statistics.analysis import analyse_study
-from pgtrial.statistics.levels import robust_sd
-from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.study_file import build_study
+import altair as alt
+import numpy as np
 
-_DELAY = Path(__file__).with_name("delay.c")
+from pgtrial.model.records import Record
+from pgtrial.model.records.certificate import Selftest
+from pgtrial.model.units import as_written, format_duration, percent
+from pgtrial.statistics import p8
+from pgtrial.statistics.certificate import blocks_of, consecutive
+from pgtrial.statistics.claims import as_difference
+from pgtrial.statistics.precision import spread
+from pgtrial.statistics.ratios import Grid
+from pgtrial.store.certificates import selftest_in
+from pgtrial.store.directory import StudyDirectory
+
+_FIGURES = Path(__file__).with_name("campaign.json")
+_PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"
+_SAME_BLOCKS, _PLANTED_BLOCKS = 12, 40
+_MARGIN = 0.01
+_ORDERS = 400
+_SIMULATED = 2000
+
+
+class Series(Record):
+    """The blocks of one arm of a self-test."""
+
+    created: str
+    workload: str
+    slice_s: float | None
+    slower_by: float
+    """Planted; 0: an arm that is like the baseline."""
+    log_ratios: list[float]
+    seconds: list[float]
+    """Wall time of two arms in each block."""
+
+
+Kind = tuple[str, float | None, float]
+"""Workload, slice, planted share."""
 
 
 def main() -> None:
-    """Run the studies; print a summary of all that the file of results holds of this kind."""
+    """Add self-tests to the figures, or show them."""
     parser = argparse.ArgumentParser(prog="bench.campaign", description=__doc__)
-    parser.add_argument("results", type=Path, help="file of JSON lines, to which each study is added")
-    parser.add_argument("--studies", type=int, default=1)
-    parser.add_argument("--workload", default="select-only")
-    parser.add_argument("--interleave", default="auto")
-    parser.add_argument("--delay-ns", type=int, default=0, help="CPU time per message that the slower server spends")
-    parser.add_argument("--budget", default="5min")
-    parser.add_argument("--blocks", type=int, help="run all of so many blocks in place of the budget")
-    parser.add_argument("--warmup", default="1s")
-    parser.add_argument("--duration", default="5s")
-    parser.add_argument("--scale", type=int, default=10)
-    parser.add_argument("--seed", type=int, default=1, help="of the first study; the next ones have the next seeds")
+    commands = parser.add_subparsers(dest="command", required=True)
+    add = commands.add_parser("add", help="take the blocks of self-tests into the figures")
+    add.add_argument("directories", type=Path, nargs="+")
+    commands.add_parser("show", help="print the table, draw the picture")
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="campaign-", dir="/var/tmp") as folder:
-        Path(folder).chmod(0o755)
-        library = Path(folder) / "delay.so"
-        subprocess.run(["cc", "-O2", "-shared", "-fPIC", "-o", library, _DELAY, "-ldl"], check=True)
-        for number in range(given.studies):
-            study = _study(given, Path(folder) / f"study-{number}", library, given.seed + number)
-            began = time.monotonic()
-            run_study(study, lambda event: None)
-            line = _line(given, study, time.monotonic() - began)
-            with given.results.open("a") as results:
-                results.write(json.dumps(line) + "\n")
-            print(json.dumps(line), file=sys.stderr, flush=True)
-    for line in _summary(given.results):
+    known = _read()
+    if given.command == "add":
+        for directory in given.directories:
+            known += _series(StudyDirectory.open(directory))
+        lines = ",\n".join(each.model_dump_json() for each in known)
+        _FIGURES.write_text(f"[\n{lines}\n]\n")
+    for line in _table(known):
         print(line)
+    if given.command == "show":
+        _draw(known)
 
 
-def _study(given: argparse.Namespace, path: Path, library: Path, seed: int) -> StudyDirectory:
-    def server(delay_ns: int) -> dict[str, Any]:
-        return {"environment": {"LD_PRELOAD": str(library), "DELAY_NS": str(delay_ns)}}
-
-    verdict: dict[str, Any] = {"canary": False, "budget": given.budget}
-    if given.blocks is not None:
-        verdict |= {"blocks": given.blocks, "stop_early": False, "budget": "24h"}
-    data = {
-        "load": {
-            "workload": given.workload,
-            "scale": given.scale,
-            "clients": 8,
-            "warmup": given.warmup,
-            "duration": given.duration,
-            "interleave": given.interleave,
-        },
-        "server": {"settings": {"shared_buffers": "256MB", "max_wal_size": "2GB"}},
-        "arms": {"as it is": server(0), "slower": server(given.delay_ns)},
-        "verdict": verdict,
-    }
-    spec = build_study(data, "campaign")
-    return StudyDirectory.create(path, spec, make_plan(spec, seed, "2026-11-22T00:00:00+00:00"))
+def _read() -> list[Series]:
+    return [Series.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
 
 
-def _line(given: argparse.Namespace, study: StudyDirectory, seconds: float) -> dict[str, Any]:
-    trials = study.trials()
-    claim = analyse_study(study.plan, trials).primary[0]
-    ratios = [ratio.log_ratio for ratio in claim.ratios if ratio.log_ratio is not None]
-    measured = sum(trial.measured.duration_s for trial in trials if trial.measured)
-    return {
-        "workload": given.workload,
-        "interleave": given.interleave,
-        "delay_ns": given.delay_ns,
-        "duration_s": parse_duration(given.duration),
-        "seed": study.plan.seed,
-        "verdict": claim.verdict,
-        "difference": claim.difference.model_dump() if claim.difference else None,
-        "blocks": len(ratios),
-        "seconds": round(seconds, 1),
-        "block_s": round(seconds / len(ratios), 2),
-        "measured_share": round(measured / seconds, 3),
-        "tps": round(median(trial.measured.tps for trial in trials if trial.measured)),
-        "log_ratios": [round(ratio, 5) for ratio in ratios],
-    }
-
-
-def _summary(file: Path) -> Iterator[str]:
-    """One line for each kind of study in the file: verdicts, time, and the spread of a block's log-ratio."""
-    kinds: dict[tuple[Any, ...], list[dict[str, Any]]] = {}
-    for text in file.read_text().splitlines():
-        line = json.loads(text)
-        kind = tuple(line[name] for name in ("workload", "interleave", "duration_s", "delay_ns"))
-        kinds.setdefault(kind, []).append(line)
-    for kind, lines in kinds.items():
-        ratios = [ratio for line in lines for ratio in line["log_ratios"]]
-        centre = mean(ratios)
-        spread = math.sqrt(sum((ratio - centre) ** 2 for ratio in ratios) / max(1, len(ratios) - 1))
-        words = ", ".join(line["verdict"] for line in lines)
-        decided = [line for line in lines if line["verdict"] != "undecided"]
-        yield (
-            f"{', '.join(map(str, kind))}: {len(decided)} of {len(lines)} decided "
-            f"({words}), median {median(line['seconds'] for line in lines):.0f} s, "
-            f"block {median(line['block_s'] for line in lines):.1f} s, measured "
-            f"{median(line['measured_share'] for line in lines):.0%}, mean difference {math.expm1(centre):+.1%}, "
-            f"standard deviation of a block {spread:.1%} (robust {robust_sd(ratios, median(ratios)):.1%})"
+def _series(study: StudyDirectory) -> Iterator[Series]:
+    selftest = selftest_in(study)
+    if selftest is None:
+        raise SystemExit(f"{study.path} is not the directory of a self-test")
+    grid, plan = Grid(study.plan, study.trials()), study.plan
+    for arm, slower_by in _arms(selftest):
+        log_ratios, seconds = blocks_of(grid, arm)
+        yield Series(
+            created=plan.created,
+            workload=plan.load_points[0].workload,
+            slice_s=plan.interleaving.slice_s if plan.interleaving is not None else None,
+            slower_by=slower_by,
+            log_ratios=[round(value, 5) for value in log_ratios],
+            seconds=[round(value, 2) for value in seconds],
         )
+
+
+def _arms(selftest: Selftest) -> Iterator[tuple[str, float]]:
+    yield selftest.same, 0.0
+    yield from ((each.arm, each.slower_by) for each in selftest.planted)
+
+
+def _by_kind(known: Sequence[Series]) -> dict[Kind, list[Series]]:
+    found: dict[Kind, list[Series]] = defaultdict(list)
+    for each in known:
+        found[each.workload, each.slice_s, each.slower_by].append(each)
+    return dict(sorted(found.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][2])))
+
+
+def _table(known: Sequence[Series]) -> Iterator[str]:
+    yield "| load | planted | blocks | a block | standard deviation | difference | studies | verdicts | median time |"
+    yield "|---|---|---|---|---|---|---|---|---|"
+    for (workload, slice_s, slower_by), kind in _by_kind(known).items():
+        longest = _PLANTED_BLOCKS if slower_by else _SAME_BLOCKS
+        studies = [run for each in kind for run in consecutive(each.log_ratios, each.seconds, longest, _MARGIN)]
+        logs = [value for each in kind for value in each.log_ratios]
+        seconds = [value for each in kind for value in each.seconds]
+        decided = [run for run in studies if run.verdict in ("better", "worse")]
+        told = as_difference(p8.interval(logs, 0.05))
+        bounds = (
+            f" ({percent(told.low, sign=True)} to {percent(told.high, sign=True)})" if told.low and told.high else ""
+        )
+        cells = [
+            f"{workload}, {'in turns' if slice_s else 'one after the other'}",
+            as_written(slower_by) if slower_by else "nothing",
+            str(len(logs)),
+            f"{np.mean(seconds):.1f} s",
+            percent(spread(logs)),
+            f"{percent(told.value, sign=True)}{bounds}",
+            str(len(studies)),
+            f"{len(decided)} {'found' if slower_by else 'false'}",
+            format_duration(median(run.seconds for run in decided)) if decided else "-",
+        ]
+        yield f"| {' | '.join(cells)} |"
+
+
+def _draw(known: Sequence[Series]) -> None:
+    """The share of studies that found the difference by so many blocks: recorded blocks, and normal noise."""
+    rows: list[dict[str, Any]] = []
+    draw = np.random.default_rng(1)
+    for (workload, slice_s, slower_by), kind in _by_kind(known).items():
+        logs = np.array([value for each in kind for value in each.log_ratios])
+        if slice_s is None or len(logs) < _PLANTED_BLOCKS / 2:
+            continue
+        names = {"load": workload, "planted": f"{as_written(slower_by)} planted" if slower_by else "nothing planted"}
+        longest = min(_PLANTED_BLOCKS, len(logs))
+        recorded = _found(lambda logs=logs, n=longest: draw.choice(logs, n, replace=False), _ORDERS, longest)
+        centre = math.log1p(-slower_by)
+        sd = spread(logs.tolist())
+        simulated = _found(lambda c=centre, s=sd, n=longest: draw.normal(c, s, n), _SIMULATED, longest)
+        for source, shares in (("recorded blocks, drawn in random order", recorded), ("normal noise", simulated)):
+            rows += [{**names, "of": source, "blocks": blocks, "found": share} for blocks, share in shares.items()]
+    chart = (
+        alt.Chart(alt.Data(values=rows), width=260, height=180)
+        .mark_line(interpolate="step-after", clip=True)
+        .encode(
+            x=alt.X("blocks:Q", title="blocks"),
+            y=alt.Y(
+                "found:Q", title="studies with a verdict", axis=alt.Axis(format="%"), scale=alt.Scale(domain=[0, 1])
+            ),
+            color=alt.Color("planted:N", title=None),
+            strokeDash=alt.StrokeDash("of:N", title=None),
+        )
+        .facet(column=alt.Column("load:N", title=None))
+        .configure_legend(orient="bottom")
+    )
+    chart.save(_PICTURE)
+
+
+def _found(study: Any, studies: int, longest: int) -> dict[int, float]:
+    """By number of blocks, the share of studies that had a verdict other than equivalent by then."""
+    looks = p8.looks(longest)
+    at = np.zeros(longest + 1)
+    for _ in range(studies):
+        for reading in p8.decide(list(study()), _MARGIN, planned=looks).readings:
+            if reading.verdict in ("better", "worse"):
+                at[reading.look.blocks] += 1
+                break
+    shares = np.cumsum(at) / studies
+    return {blocks: float(shares[blocks]) for blocks in range(longest + 1)}
 
 
 if __name__ == "__main__":

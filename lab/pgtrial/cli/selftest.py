@@ -54,6 +54,9 @@ def selftest_command(
     workload: Annotated[str, typer.Option(help="select-only or tpcb-like.")] = _DEFAULT.workload,
     scale: Annotated[int, typer.Option(help="Scale factor.", min=1)] = _DEFAULT.scale,
     clients: Annotated[int, typer.Option(help="Concurrent clients.", min=1)] = _DEFAULT.clients,
+    interleave: Annotated[
+        str, typer.Option(help="auto, off, or the length of a slice: as [load] interleave of a study file.")
+    ] = _DEFAULT.interleave,
     server: Annotated[
         str | None,
         typer.Option(help="A given server, as a connection string, in place of our own.", show_default=False),
@@ -88,6 +91,7 @@ def selftest_command(
         planted=_shares(planted),
         scale=scale,
         clients=clients,
+        interleave=interleave,
         budget_s=_seconds(budget),
         seed=seed,
     )

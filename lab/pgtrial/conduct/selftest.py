@@ -75,6 +75,8 @@ class Wanted:
     """Shares of the throughput that the slower arms lack."""
     scale: int = 10
     clients: int = 8
+    interleave: str = "auto"
+    """As `[load] interleave`."""
     warmup_s: float = 1.0
     duration_s: float = 5.0
     """The measured part of a trial."""
@@ -195,6 +197,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
             "workload": _LOOKUP if read_only else wanted.workload,
             "scale": wanted.scale,
             "clients": wanted.clients,
+            "interleave": wanted.interleave,
             "warmup": wanted.warmup_s,
             "duration": wanted.duration_s,
             "share_server": wanted.server is not None,

@@ -55,15 +55,24 @@ def _study(log_ratios: Sequence[float], planned: Sequence[int], margin: float) -
     return last.look.blocks, last.verdict
 
 
+def blocks_of(grid: Grid, arm: str) -> tuple[list[float], list[float]]:
+    """By counted block: the log-ratio of an arm to the baseline, and the wall time of two arms, seconds."""
+    times = {block: under_way_s([each for each in grid.trials if each.block == block]) for block in grid.counted}
+    share = 2 / len(grid.plan.arms)
+    known = [(each.block, each.log_ratio) for each in grid.ratios(arm, None) if each.counted]
+    pairs = [(value, share * times[block]) for block, value in known if value is not None]
+    return [value for value, _ in pairs], [time for _, time in pairs]
+
+
 def same_studies(plan: Plan, trials: Sequence[Trial], same: str) -> list[StudyRun]:
     """The A/A studies of the arm that is set up like the baseline."""
-    log_ratios, seconds = _blocks(Grid(plan, trials), same)
+    log_ratios, seconds = blocks_of(Grid(plan, trials), same)
     return consecutive(log_ratios, seconds, _SAME_BLOCKS, plan.margin)
 
 
 def found(plan: Plan, trials: Sequence[Trial], planted: Planted) -> Found:
     """What the blocks say about a planted difference."""
-    log_ratios, seconds = _blocks(Grid(plan, trials), planted.arm)
+    log_ratios, seconds = blocks_of(Grid(plan, trials), planted.arm)
     return Found(
         planted=planted,
         difference=as_difference(p8.interval(log_ratios, ALPHA)),
@@ -74,12 +83,12 @@ def found(plan: Plan, trials: Sequence[Trial], planted: Planted) -> Found:
 def largest_spread(plan: Plan, trials: Sequence[Trial]) -> float:
     """Robust standard deviation of a block's log-ratio against the baseline; of all arms the largest."""
     grid = Grid(plan, trials)
-    return max(spread(_blocks(grid, arm)[0]) for arm in plan.arms if arm != plan.baseline)
+    return max(spread(blocks_of(grid, arm)[0]) for arm in plan.arms if arm != plan.baseline)
 
 
 def pair_block_s(plan: Plan, trials: Sequence[Trial]) -> float:
     """Wall time of a block of two arms, seconds, mean."""
-    _, seconds = _blocks(Grid(plan, trials), next(arm for arm in plan.arms if arm != plan.baseline))
+    _, seconds = blocks_of(Grid(plan, trials), next(arm for arm in plan.arms if arm != plan.baseline))
     return math.fsum(seconds) / len(seconds)
 
 
@@ -127,12 +136,3 @@ def _differs(plan: Plan, trials: Sequence[Trial], alike: dict[str, str], swapped
     renamed = [each.model_copy(update={"arm": alike[each.arm]}) if each.block in swapped else each for each in trials]
     compared = decide(plan.model_copy(update={"trials": planned}), renamed)
     return any(each.decided for each in compared)
-
-
-def _blocks(grid: Grid, arm: str) -> tuple[list[float], list[float]]:
-    """By counted block: the log-ratio of an arm to the baseline, and the wall time of two arms, seconds."""
-    times = {block: under_way_s([each for each in grid.trials if each.block == block]) for block in grid.counted}
-    share = 2 / len(grid.plan.arms)
-    known = [(each.block, each.log_ratio) for each in grid.ratios(arm, None) if each.counted]
-    pairs = [(value, share * times[block]) for block, value in known if value is not None]
-    return [value for value, _ in pairs], [time for _, time in pairs]
