@@ -53,17 +53,19 @@ def conduct(
     *,
     more: More | None = None,
     as_json: bool = False,
+    quiet: bool = False,
     command: str = "run",
     conclude: Callable[[StudyDirectory], RenderableType] = report,
 ) -> int:
     """Run what is missing of a study, or `more`, and conclude: by default, report.
 
-    `command` is the one that goes on with the study. The exit status: 0 when it is complete, 128 + signal when stopped.
+    `command` is the one that goes on with the study; `quiet` leaves out what a person should know before it. The exit status: 0 when it is complete, 128 + signal when stopped.
     """
     console = Console()
     ended = study.plan if more is not None else None
     expected = None if study.trials() else outlook(spec, study.plan)
-    for warning in [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)] if more is None else ():
+    silent = quiet or more is not None
+    for warning in () if silent else [*warnings(spec, study.plan), *cautions(expected, spec, study.plan)]:
         warn(warning)
     try:
         with interruptible():

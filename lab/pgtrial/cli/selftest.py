@@ -137,7 +137,7 @@ def _conduct(study: StudyDirectory, spec: StudySpec, selftest: Selftest, *, as_j
         build_report(study)
         return Group(*map(Text, lines(certificate)))
 
-    status = conduct(study, spec, as_json=as_json, command="selftest", conclude=conclude)
+    status = conduct(study, spec, as_json=as_json, quiet=True, command="selftest", conclude=conclude)
     if not made:
         return status
     if as_json:

@@ -66,11 +66,13 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
     """All tables; none for a machine without a certificate."""
     if (certificate := data.certificate) is None:
         return []
+    folded = certificate.created != data.plan.created
     return [
         Table(
             f"Time to find a difference with a power of 80%: {_conditions(certificate)}.",
             [(as_written(each.difference), each.blocks, format_duration(each.seconds)) for each in certificate.reach],
             by_place("difference", "blocks", "time", right=(0, 1, 2)),
+            folded=folded,
         ),
         Table(
             f"Two arms that are alike: {_same(certificate)}. With the roles of the two drawn anew, "
@@ -78,12 +80,14 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
             f"{as_written(_FALSE_SHARE)} may.",
             _rows(certificate.same),
             by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)),
+            folded=folded,
         ),
         *(
             Table(
                 f"One arm made slower; {_hits(each)}. All blocks say {_measured(each)}.",
                 _rows(each.studies),
                 by_place("study", "blocks", "time", "verdict", right=(0, 1, 2)),
+                folded=folded,
             )
             for each in certificate.planted
         ),
