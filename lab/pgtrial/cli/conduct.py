@@ -59,7 +59,8 @@ def conduct(
 ) -> int:
     """Run what is missing of a study, or `more`, and conclude: by default, report.
 
-    `command` is the one that goes on with the study; `quiet` leaves out what a person should know before it. The exit status: 0 when it is complete, 128 + signal when stopped.
+    `command` is the one that goes on with the study; `quiet` leaves out what a person should know before it.
+    The exit status: 0 when it is complete, 128 + signal when stopped.
     """
     console = Console()
     ended = study.plan if more is not None else None
