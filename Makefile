@@ -9,6 +9,9 @@ ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*
 processes = --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + $(1)))') --no-loadscope-reorder
 LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*') pyproject.toml
 
+# Without the compiled files of the run before, each process of the tests spends 4 s on compiling them all.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help build old-servers demo test test-engine test-lab quick record examples lint bench clean
 
 build: $(VENV)/.built
@@ -48,7 +51,9 @@ old-servers:
 demo: build
 	$(BIN)/pgtrial demo
 
-test: lint test-engine test-lab
+# Lint and the tests of the engine use the processor time that the tests of the lab leave, for these often wait.
+test: $(VENV)/.dev
+	nice $(MAKE) lint test-engine & $(MAKE) test-lab; lab=$$?; wait $$! && exit $$lab
 
 test-engine:
 	cd engine && cargo test --locked --quiet

@@ -91,6 +91,7 @@ _WITH_SERVERS = (
     "tests/cli/test_main.py",
     "tests/conduct/test_builds_and_places.py",
     "tests/conduct/test_crashes.py",
+    "tests/conduct/test_extension.py::test_more_blocks_take_a_real_study",
     "tests/conduct/test_provider_metrics.py",
     "tests/conduct/test_network_loss.py",
     "tests/conduct/test_old_versions.py",

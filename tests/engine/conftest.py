@@ -39,6 +39,8 @@ _SETTINGS = {
     # clients that connect anew for each transaction leave backends that are about to end, some dozens of them where
     # processors are scarce
     "max_connections": "140",
+    # loads that last for a time wait at each commit where `_create` says so, and leave processors to other tests
+    "commit_siblings": "0",
 }
 
 
@@ -162,4 +164,6 @@ def places(state_root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[s
 def _create(server: Target, name: str, template: str) -> Target:
     with replace(server, dbname="postgres").connect() as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}")
+        if template == "pristine":
+            connection.execute(f"ALTER DATABASE {name} SET commit_delay = 1000")
     return replace(server, dbname=name)
