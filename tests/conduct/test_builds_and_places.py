@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from pgtrial.conduct.run_study import run_study
-from pgtrial.evidence.audit.rules import audit
+from pgtrial.evidence.audit import audit
 from pgtrial.model.study.spec import StudySpec
 from tests.conduct.small import small_study
 from tests.conftest import public_directory, require, require_engine, require_server

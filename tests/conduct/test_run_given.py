@@ -7,7 +7,7 @@ import re
 import pytest
 
 from pgtrial.conduct.run_study import run_study
-from pgtrial.evidence.audit.rules import audit_trials
+from pgtrial.evidence.audit import audit_trials
 from pgtrial.model.errors import ArmError
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, measuring, once, small_study

@@ -8,9 +8,8 @@ from typing import ClassVar
 
 import pytest
 
-from pgtrial.machines.change import Change
 from pgtrial.machines.journal import KINDS, HostJournal, pending, undo_all
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import Change, HostError, Machine
 
 
 class Note(Change):

@@ -17,8 +17,8 @@ from pgtrial.cli.conduct import stopped
 from pgtrial.cli.study_options import Profile, read
 from pgtrial.conduct.deployments import deployments_of
 from pgtrial.conduct.plan import make_plan
+from pgtrial.evidence.audit import audit
 from pgtrial.evidence.audit.case import known_value
-from pgtrial.evidence.audit.rules import audit
 from pgtrial.evidence.collect.collect import collect, collect_machine
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.interrupt import Interrupted, interruptible

@@ -12,7 +12,7 @@ import psutil
 from pgtrial.model.records.interruption import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
-from pgtrial.store.interruptions import KILLED, note_interruption
+from pgtrial.store.voids import KILLED, note_interruption
 
 _ENGINE = "engine.pid"
 _END_S = 5.0

@@ -19,7 +19,7 @@ from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.selftest import take_certificate
 from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
-from pgtrial.evidence.audit.rules import audit
+from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.canary import CanaryProbes
 from pgtrial.loads.engine import engine_path

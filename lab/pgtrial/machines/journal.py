@@ -13,9 +13,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from pgtrial.machines.boot import boot_id
-from pgtrial.machines.change import Change
 from pgtrial.machines.kernel import KernelValue, Parameter
-from pgtrial.machines.machine import HostError, Machine, refused
+from pgtrial.machines.machine import Change, HostError, Machine, refused
 from pgtrial.machines.pages import HugePages
 from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature

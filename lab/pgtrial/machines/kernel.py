@@ -8,8 +8,7 @@ from typing import Self
 
 from pydantic import BaseModel
 
-from pgtrial.machines.change import Change
-from pgtrial.machines.machine import HostError, Machine, refused
+from pgtrial.machines.machine import Change, HostError, Machine, refused
 
 _CHOSEN = re.compile(r"\[([^]]+)]")
 

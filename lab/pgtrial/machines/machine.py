@@ -1,7 +1,8 @@
-"""A machine that takes part: where commands run and files lie, be it this one or another."""
+"""A machine that takes part, this one or another: where commands run and files lie; its changes and their undo."""
 
 from __future__ import annotations
 
+import abc
 import glob
 import os
 import pwd
@@ -12,9 +13,10 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any, ClassVar, Protocol
 
 from pgtrial.model.errors import PgtrialError
+from pgtrial.model.records import Record
 
 TOOLS = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """Where system tools are, also for users whose PATH leaves out those of the administrator."""
@@ -325,3 +327,25 @@ def _sync(directory: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+class Change(Record, abc.ABC):
+    """One change. Its fields are all that the undo needs, and are JSON.
+
+    A kind of change is a subclass and a line in the journal's list of kinds.
+    """
+
+    survives_reboot: ClassVar[bool] = False
+    """Whether the change is still there after the machine was started anew: a file is, a mount is not."""
+
+    @abc.abstractmethod
+    def make(self, machine: Machine) -> None:
+        """Make it on the machine. Raises HostError, and may leave a part of it behind for the undo."""
+
+    @abc.abstractmethod
+    def undo(self, machine: Machine) -> None:
+        """Put back what was. Right also where nothing or a part was made, and done twice. Raises HostError."""
+
+    @abc.abstractmethod
+    def __str__(self) -> str:
+        """What is changed, in a few words: `mount of ext4 at /x`."""

@@ -6,8 +6,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from pgtrial.machines.change import Change
-from pgtrial.machines.machine import HostError, Machine, refused
+from pgtrial.machines.machine import Change, HostError, Machine, refused
 from pgtrial.model.resources import resource
 
 _POOLS = Path("/sys/kernel/mm/hugepages")

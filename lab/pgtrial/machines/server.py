@@ -14,8 +14,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.machines.change import Change
-from pgtrial.machines.machine import LOCAL, HostError, Machine
+from pgtrial.machines.machine import LOCAL, Change, HostError, Machine
 from pgtrial.model.resources import resource
 
 TIMEOUT_S = 120

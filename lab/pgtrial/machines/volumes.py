@@ -6,8 +6,7 @@ import errno
 from pathlib import Path
 from typing import ClassVar
 
-from pgtrial.machines.change import Change
-from pgtrial.machines.machine import LOCAL, HostError, Machine, refused
+from pgtrial.machines.machine import LOCAL, Change, HostError, Machine, refused
 from pgtrial.machines.mounts import mounted_at, mountinfo
 
 _LOOP_DIRECT = "--direct-io=on"

@@ -10,7 +10,7 @@ from itertools import product
 
 import polars as pl
 
-from pgtrial.evidence.audit.rules import whole_audit
+from pgtrial.evidence.audit import whole_audit
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.certificate import Certificate
 from pgtrial.model.records.results import Claim, StudyResult
@@ -20,8 +20,8 @@ from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.over_time import Reached, reached
 from pgtrial.store.certificates import study_certificate
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.interruptions import read_interruptions
 from pgtrial.store.tables import committed_per_second
+from pgtrial.store.voids import read_interruptions
 
 
 @dataclass(frozen=True)

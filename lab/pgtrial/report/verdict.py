@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pgtrial.evidence.audit.rules import GRAVITY
+from pgtrial.evidence.audit import GRAVITY
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.interruption import Interruption
 from pgtrial.model.records.results import Claim, Cost, StudyResult

@@ -7,10 +7,9 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from pgtrial.machines.alone import alone_changing
-from pgtrial.machines.change import Change
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.kernel import COUNTERPARTS, KernelValue, Parameter, sysctl_path
-from pgtrial.machines.machine import HostError, Machine
+from pgtrial.machines.machine import Change, HostError, Machine
 from pgtrial.machines.mounts import mount_of, mountinfo
 from pgtrial.machines.pages import KB, HugePages, reserved
 from pgtrial.model.errors import ArmError, StudyError, TrialError

@@ -1,16 +1,19 @@
-"""Setting a voided block aside: its trials move from trials/ to voided/bNN-K/, after a crash at the next start.
+"""Trials that do not count: those of voided blocks are set aside, of those that were interrupted a note is kept.
 
-The judgement, which is on disk with its canary before anything moves, says what is to be done. Nothing else is run and
-no other canary is taken until that is finished, so only the newest judgement can wait for it.
+A voided block's trials move from trials/ to voided/bNN-K/, after a crash at the next start. The judgement, which is on
+disk with its canary before anything moves, says what is to be done. Nothing else is run and no other canary is taken
+until that is finished, so only the newest judgement can wait for it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 from pgtrial.model.records.canary import Canary, Judgement, Void
-from pgtrial.store.files import sync_directory, write_atomically, writing
+from pgtrial.model.records.interruption import InterruptedTrial, Interruption
+from pgtrial.store.files import read_record, sync_directory, write_atomically, writing
 
 VOIDED = "voided"
 
@@ -45,3 +48,23 @@ def set_aside(root: Path, judgement: Judgement, canaries: Sequence[Canary], tria
 
 def _final(root: Path, judgement: Judgement) -> Path:
     return root / VOIDED / f"b{judgement.block:02d}-{judgement.attempt}"
+
+
+KILLED = "killed"
+
+
+def read_interruptions(root: Path) -> list[Interruption]:
+    """All interruptions of the study at `root`, in order. Raises StoreError."""
+    paths = sorted((root / "interruptions").glob("[0-9]*.json"))
+    return [read_record(path, Interruption, f"restore {path} from a copy") for path in paths]
+
+
+def note_interruption(root: Path, how: str, trials: Sequence[InterruptedTrial]) -> None:
+    """Record an interruption that has just happened, or was just noticed. Raises StoreError."""
+    number = len(read_interruptions(root)) + 1
+    noted = datetime.now(UTC).isoformat(timespec="milliseconds")
+    interruption = Interruption(number=number, noted=noted, how=how, trials=list(trials))
+    path = root / "interruptions" / f"{number:04d}.json"
+    with writing(path):
+        path.parent.mkdir(exist_ok=True)
+    write_atomically(path, interruption.model_dump_json(indent=1))

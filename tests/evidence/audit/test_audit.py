@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.conduct.plan import make_plan
-from pgtrial.evidence.audit.rules import audit
+from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.model.records.study import Facts
 from pgtrial.model.study.spec import StudySpec

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from pgtrial.evidence.audit import audit
 from pgtrial.evidence.audit.hygiene import is_debugging
-from pgtrial.evidence.audit.rules import audit
 from pgtrial.model.study.spec import StudySpec
 
 from .cases import facts, named, plan_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.audit.rules import audit, whole_audit
+from pgtrial.evidence.audit import audit, whole_audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.counters import read_relations
 from pgtrial.loads.data.pgbench_tables import PgbenchTables

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.evidence.audit.rules import audit
+from pgtrial.evidence.audit import audit
 from pgtrial.model.records.study import Facts
 from pgtrial.model.study.spec import StudySpec
 

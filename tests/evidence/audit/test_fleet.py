@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit.rules import audit, audit_trials
+from pgtrial.evidence.audit import audit, audit_trials
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.store.study_file import build_study
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit.rules import audit_trials
+from pgtrial.evidence.audit import audit_trials
 
 from .cases import facts, named, plan_of, trials_of
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit.rules import audit_trials, whole_audit
+from pgtrial.evidence.audit import audit_trials, whole_audit
 from pgtrial.model.records.study import Audit, ClientUse
 from pgtrial.model.units import setting_bytes
 

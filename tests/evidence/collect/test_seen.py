@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.evidence.audit.rules import audit
+from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.server import seen_on_its_host
 from pgtrial.evidence.collect.subject import Subject
 from pgtrial.machines.machine import LOCAL
