@@ -13,6 +13,7 @@ from hdrh.histogram import HdrHistogram
 from pgtrial.conduct.progress import BlockEnds, Preparing, ProgressEvent, Second, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.noise import read_noise
@@ -283,15 +284,22 @@ def test_a_rate_is_kept(tmp_path):
 def nearly_done(folder: Path, *, stored: int) -> StudyDirectory:
     """A study of eight blocks, of which so many are stored with some noise."""
     study = small_study(folder, blocks=8)
+    store_blocks(study, stored, {})
+    return study
+
+
+def store_blocks(study: StudyDirectory, blocks: int, speeds: dict[str, float]) -> None:
+    """Store the first blocks of a study, with some noise and arms that are so many times as fast."""
     noise = np.random.default_rng(3)
-    for planned in study.plan.trials[: 2 * stored]:
+    for planned in study.plan.trials[: len(study.plan.arms) * blocks]:
         trial = completed_trial(study, planned)
         assert trial.measured is not None
-        measured = trial.measured.model_copy(update={"transactions": int(noise.normal(500, 20))})
+        measured = trial.measured.model_copy(
+            update={"transactions": int(speeds.get(planned.arm, 1) * noise.normal(500, 20))}
+        )
         timeline = pl.DataFrame(schema=TIMELINE_SCHEMA)
         timeline.write_parquet(study.begin_trial(planned) / "timeline.parquet")
         study.write_trial(trial.model_copy(update={"measured": measured}))
-    return study
 
 
 def test_a_running_study_tells_what_it_can_find_and_keeps_its_noise_for_the_next_one(tmp_path, state_root):
@@ -319,3 +327,21 @@ def test_a_record_of_noise_that_cannot_be_kept_is_told_once_and_stops_nothing(tm
         assert record.read_text() == '{"format": 2}'
     finally:
         record.unlink()
+
+
+@pytest.mark.parametrize("load", [{}, {"interleave": "auto", "share_server": False}])
+def test_an_arm_whose_claims_are_decided_leaves_and_the_others_go_on(tmp_path, load):
+    arms = {"base": {}, "no jit": {"settings": {"jit": "off"}}, "slow": {"settings": {"jit_above_cost": "7"}}}
+    study = small_study(tmp_path / "s", blocks=11, load=load, arms=arms, verdict={"blocks": 11, "drop_decided": True})
+    store_blocks(study, 9, {"slow": 0.4})
+    events: list[ProgressEvent] = []
+    run_study(study, events.append)
+    assert "slow leaves after 9 blocks" in " ".join(event.text for event in events if isinstance(event, Preparing))
+    again = StudyDirectory.open(study.path)
+    assert again.plan.left == {"slow": 9}
+    assert again.missing() == []
+    assert {trial.arm for trial in again.trials() if trial.block >= 9} == {"base", "no jit"}
+    result = build_report(again)
+    assert result.blocks_complete == 11
+    assert [(claim.verdict, claim.blocks) for claim in result.primary if claim.arm == "slow"] == [("worse", 9)]
+    assert "slow left after 9 blocks" in (study.path / "report.md").read_text()

@@ -3,8 +3,9 @@
 import pytest
 
 from pgtrial.conduct.plan import make_plan
-from pgtrial.conduct.stopping import Stop, next_step, time_left
+from pgtrial.conduct.stopping import Stop, leaving, next_step, time_left
 from pgtrial.model.records.study import Phase, PlannedTrial, Trial
+from pgtrial.report.verdict import verdict_of
 from pgtrial.store.study_file import build_study
 
 HOUR = 3600.0
@@ -95,3 +96,67 @@ def test_a_study_whose_regime_changes_goes_on_until_both_verdicts_are_decided():
 
 def _minute(phase):
     return phase.model_copy(update={"duration_s": 60.0, "transactions": int(phase.tps * 60)})
+
+
+def three_arms(ratios, blocks, *, of=12, points=1, **verdict):
+    """A plan whose arms leave when they are decided, and its first blocks, in which arms are so many times as fast."""
+    arms = {"base": {}, "fast": {"settings": {"jit": "off"}}, "open": {"settings": {"work_mem": "1MB"}}}
+    given = {"arms": arms, "load": {"clients": [4, 8][:points]}, "verdict": {"blocks": of, **verdict}}
+    planned = make_plan(build_study(given, "test"), 3, "now")
+    stored = [
+        trial.model_copy(
+            update={
+                "load_point": planned.load_points[planned.trials[trial.index].load_point],
+                "measured": _phase(100 * ratios[trial.arm](trial.block, planned.trials[trial.index].load_point)),
+            }
+        )
+        for trial in trials(planned, blocks, 1.0)
+    ]
+    return planned, stored
+
+
+def equal(block, point):
+    return 1 + (-1) ** block / 20 + block / 1e4
+
+
+CLEAR = {"base": lambda block, point: 1, "fast": lambda block, point: 2 + block / 1e4, "open": equal}
+
+
+def test_an_arm_leaves_at_the_look_that_decides_all_its_claims_if_others_are_open():
+    planned, stored = three_arms(CLEAR, 9, drop_decided=True)
+    assert planned.looks == [9, 12]
+    assert leaving(planned, stored) == ["fast"]
+    assert leaving(planned, [trial for trial in stored if trial.block < 8]) == []
+    assert leaving(planned.model_copy(update={"left": {"fast": 9}}), stored) == []
+    assert leaving(three_arms(CLEAR, 9)[0], stored) == []
+    ten, of_ten = three_arms(CLEAR, 10, drop_decided=True)
+    assert leaving(ten, of_ten) == []
+
+
+def test_no_arm_leaves_when_all_are_decided_or_one_of_its_load_points_is_open():
+    all_fast = {**CLEAR, "open": CLEAR["fast"]}
+    assert leaving(*three_arms(all_fast, 9, drop_decided=True)) == []
+    half = {**CLEAR, "fast": lambda block, point: equal(block, point) if point else 4 + block / 1e4}
+    planned, stored = three_arms(half, 12, of=18, points=2, drop_decided=True)
+    assert leaving(planned, stored) == []
+    both, of_both = three_arms(CLEAR, 12, of=18, points=2, drop_decided=True)
+    assert leaving(both, of_both) == ["fast"]
+
+
+def test_blocks_without_the_arm_that_left_are_complete():
+    planned, stored = three_arms(CLEAR, 11, drop_decided=True)
+    without = planned.model_copy(update={"left": {"fast": 9}})
+    kept = [trial for trial in stored if trial.block < 9 or trial.arm != "fast"]
+    step = next_step(without, HOUR, kept)
+    assert isinstance(step, PlannedTrial)
+    assert (step.block, step.arm != "fast") == (11, True)
+    assert time_left(without, kept) == pytest.approx(2 * 10)
+    whole, alone = verdict_of(planned, stored), verdict_of(without, kept)
+    assert alone.blocks_complete == 11
+    ours, theirs = alone.primary[1], whole.primary[1]
+    assert (ours.looks, ours.difference, ours.family) == (theirs.looks, theirs.difference, theirs.family)
+    assert [ratio.log_ratio for ratio in ours.ratios] == [ratio.log_ratio for ratio in theirs.ratios]
+    assert alone.primary[0].verdict == "better"
+    assert (alone.primary[0].blocks, len(alone.primary[0].ratios)) == (9, 9)
+    (note,) = [note for note in alone.notes if "left after" in note]
+    assert note.startswith("fast left after 9 blocks, for all its claims were decided")

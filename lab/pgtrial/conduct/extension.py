@@ -21,8 +21,8 @@ from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics import p8
 
 _OF_THE_STUDY = {
-    "baseline", "arms", "load_points", "margin", "stop_early", "allow_busy_client", "warmup_s", "duration_s",
-    "declared", "scripts", "deployments",
+    "baseline", "arms", "load_points", "margin", "stop_early", "drop_decided", "allow_busy_client", "warmup_s",
+    "duration_s", "declared", "scripts", "deployments",
 }  # fmt: skip
 """Fields of the plan that repeat the study."""
 
@@ -46,7 +46,7 @@ def extend(plan: Plan, spec: StudySpec, more: More, stored: Sequence[Trial], *, 
             "ones; run another study with more deployments"
         )
     done = {trial.index for trial in stored}
-    after = next((planned.block for planned in plan.trials if planned.index not in done), plan.max_blocks)
+    after = next((planned.block for planned in plan.wanted if planned.index not in done), plan.max_blocks)
     end = after + _blocks(more, plan, spec, stored)
     trials = _order(plan, spec, max(plan.max_blocks, end))
     step = Extension(

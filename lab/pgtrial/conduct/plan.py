@@ -61,6 +61,7 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, len(arms) - 1),
         margin=spec.verdict.margin,
         stop_early=spec.verdict.stop_early,
+        drop_decided=spec.verdict.drop_decided,
         allow_busy_client=spec.verdict.allow_busy_client,
         warmup_s=spec.load.phases_s[0],
         duration_s=spec.load.phases_s[1],

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 
 import psycopg
 
@@ -17,7 +18,7 @@ from pgtrial.conduct.plan import takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.selftest import take_certificate
-from pgtrial.conduct.stopping import JudgeBlock, Stop, next_step, time_left
+from pgtrial.conduct.stopping import JudgeBlock, Stop, leaving, next_step, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
 from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.collect import collect
@@ -31,6 +32,7 @@ from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StoreError, StudyError
 from pgtrial.model.records.study import Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.workspace import LeftOnHost, Workspace
@@ -156,11 +158,10 @@ def _run_trials(
             known.add((arm.name, deployment))
 
     listener(StudyBegins(study.path, len(plan.due), len(trials), plan.end, time_left(plan, trials)))
-    per_block = len(plan.load_points) * len(plan.arms)
     not_kept: set[str] = set()
 
     def block_ends(block: int) -> None:
-        listener(_block_ends(study, len(trials) // per_block, block))
+        listener(_block_ends(study, block))
         try:
             keep(spec, plan, trials)
         except StoreError as error:
@@ -175,13 +176,17 @@ def _run_trials(
             else:
                 block_ends(planned.block)
             continue
+        left = leaving(plan, trials, partial(committed_seconds, study, trials))
+        if left:
+            study.extend(plan := _without(left, plan, planned.block, listener))
+            continue
         if watch is not None:
             watch.before(planned.block, trials)
         point = plan.load_points[planned.load_point]
-        left = time_left(plan, trials)
         together = study.together(planned)
         others = tuple(each.arm for each in together[1:])
-        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, left, others))
+        seconds_left = time_left(plan, trials)
+        listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, seconds_left, others))
         ended_now = run_trials(
             study,
             together,
@@ -195,19 +200,28 @@ def _run_trials(
         trials += ended_now
         for trial in ended_now:
             listener(TrialEnds(trial))
-        _check_start(trials[-len(plan.arms) :], plan)
+        of_block = [each for each in plan.wanted if each.block == planned.block]
+        _check_start(trials, {each.arm for each in of_block})
         # the first trial on another deployment may add facts
         if audited != known and {arm for arm, _ in known} >= set(plan.arms):
             study.write_audit(audit(plan, study.facts(), spec, study.deployment_facts()))
             audited = set(known)
-        ended = sum(stored.block == planned.block for stored in trials) == per_block
+        ended = sum(stored.block == planned.block for stored in trials) == len(of_block)
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
 
 
-def _check_start(last: list[Trial], plan: Plan) -> None:
-    """Raise ArmError if no arm's server started in the last trials: that is the machine's fault, not an arm's."""
-    if {trial.arm for trial in last if trial.never_started} == set(plan.arms):
+def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:
+    """The plan without these arms from a block on."""
+    for arm in arms:
+        listener(Preparing(f"{arm} leaves after {plural(block, 'block')}: all its claims are decided"))
+    return plan.model_copy(update={"left": {**plan.left, **dict.fromkeys(arms, block)}})
+
+
+def _check_start(trials: list[Trial], arms: set[str]) -> None:
+    """Raise ArmError if none of the arms' servers started in the last trials: that is the machine's fault."""
+    last = trials[-len(arms) :]
+    if {trial.arm for trial in last if trial.never_started} == arms:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")
 
 
@@ -233,8 +247,9 @@ def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> P
     return next_step(study.plan, spec.verdict.budget, trials, canaries, lambda: committed_seconds(study, trials))
 
 
-def _block_ends(study: StudyDirectory, complete: int, block: int) -> BlockEnds:
+def _block_ends(study: StudyDirectory, block: int) -> BlockEnds:
     trials = study.trials()
+    complete = len(Grid(study.plan, trials).counted)
     compared = decide(study.plan, trials, committed_seconds(study, trials))
     running = {each.name: each.running for each in compared if each.running is not None}
     decided = all(each.decided for each in compared)

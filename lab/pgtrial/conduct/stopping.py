@@ -10,7 +10,8 @@ from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.model.units import format_duration
 from pgtrial.statistics.canaries import judgements
 from pgtrial.statistics.changes import Seconds
-from pgtrial.statistics.claims import decide
+from pgtrial.statistics.claims import decide, decided_arms
+from pgtrial.statistics.ratios import Grid
 
 _OVERRUN = 1.25
 """Estimates are rough: a study may take a quarter longer than its budget before it is cut short of a planned look."""
@@ -43,13 +44,12 @@ def next_step(
     """
     done = {trial.index for trial in stored}
     watched = canaries[-1].next_block if canaries else None
-    if watched is not None and all(planned.index in done for planned in plan.trials if planned.block == watched):
+    if watched is not None and all(planned.index in done for planned in plan.wanted if planned.block == watched):
         return JudgeBlock(watched)
     missing = next((planned for planned in plan.due if planned.index not in done), None)
     if missing is None:
         return Stop("the planned block is complete" if plan.end == 1 else f"all {plan.end} planned blocks are complete")
-    starts_block = missing.index == 0 or plan.trials[missing.index - 1].block != missing.block
-    if not starts_block or missing.block == 0:
+    if missing.block == 0 or not _starts_block(plan, missing):
         return missing
     complete = [trial for trial in stored if trial.block < missing.block]
     extension = plan.extensions[-1] if plan.extensions else None
@@ -63,6 +63,24 @@ def next_step(
     if budget is not None and voided + counted + block_time(complete) > _OVERRUN * budget:
         return Stop(f"the budget of {format_duration(budget)} is used up after {missing.block} blocks")
     return missing
+
+
+def leaving(plan: Plan, stored: Sequence[Trial], seconds: Callable[[], Seconds] | None = None) -> list[str]:
+    """The arms that leave before the next trial: at a look that has decided all their claims, but not those of all.
+
+    Once every comparison is decided, the rule of the study's end alone says what comes next.
+    """
+    blocks = len(Grid(plan, stored).counted)
+    begun = any(trial.block >= blocks for trial in stored)
+    if not plan.drop_decided or begun or blocks not in plan.looks or (plan.extensions and plan.extensions[-1].decided):
+        return []
+    found = decided_arms(plan, stored, seconds() if seconds else None)
+    remaining = [arm for arm in plan.arms if arm != plan.baseline and arm not in plan.left]
+    return [] if set(found) >= set(remaining) else [arm for arm in remaining if arm in found]
+
+
+def _starts_block(plan: Plan, planned: PlannedTrial) -> bool:
+    return planned == next(each for each in plan.wanted if each.block == planned.block)
 
 
 def wall_time(trial: Trial) -> float:

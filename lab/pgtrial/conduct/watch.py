@@ -85,4 +85,4 @@ class Watch:
 
     def _next_block(self, trials: Sequence[Trial]) -> int | None:
         done = {trial.index for trial in trials}
-        return next((planned.block for planned in self._study.plan.trials if planned.index not in done), None)
+        return next((planned.block for planned in self._study.plan.wanted if planned.index not in done), None)

@@ -48,6 +48,7 @@ def verdict_of(
             "sentences": [sentence(claim, plan, result, withheld=reasons[claim.arm]) for claim in result.primary],
             "notes": [
                 *_notes(result),
+                *_left_notes(result),
                 *earlier_notes(plan),
                 *interruption_notes(plan, interruptions),
                 *_start_notes(plan, trials),
@@ -163,6 +164,15 @@ def _start_notes(plan: Plan, trials: Sequence[Trial]) -> list[str]:
                 f"attempt failed as well in {failed} of them. The server's words: {own[-1].start_failures[-1]}."
             )
     return notes
+
+
+def _left_notes(result: StudyResult) -> list[str]:
+    """One sentence for each arm that has left."""
+    return [
+        f"{arm} left after {plural(blocks, 'block')}, for all its claims were decided: its verdict, interval and "
+        "figures rest on these blocks, and the other claims share the errors of the looks as if it had stayed."
+        for arm, blocks in result.left.items()
+    ]
 
 
 def earlier_notes(plan: Plan) -> list[str]:

@@ -69,7 +69,7 @@ def analyse_study(
         blocks_complete=len(grid.counted),
         blocks_planned=plan.max_blocks,
         trials_stored=len(grid.trials),
-        trials_planned=len(plan.trials),
+        trials_planned=len(plan.wanted),
         block_s=block_s,
         identical_arms=not any(plan.declared.values()),
         primary=primary,
@@ -90,6 +90,7 @@ def analyse_study(
             )
             for look in grid.units.looks()
         ],
+        left=plan.left,
         deployments=plan.deployments,
         voids=disturbed(canaries, "void"),
         noisy_blocks=disturbed(canaries, "noisy"),

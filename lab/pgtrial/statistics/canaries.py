@@ -122,7 +122,7 @@ def _reason(off: Sequence[Deviation], before: int) -> str:
 def last_before_off(plan: Plan, canaries: Sequence[Canary]) -> Counter[str]:
     """How often each arm ran last in a block after which the canary was off."""
     off = [each.block for each in judgements(canaries) if any(one.canary != each.before for one in each.off)]
-    last = {trial.block: trial.arm for trial in sorted(plan.trials, key=lambda trial: trial.index)}
+    last = {trial.block: trial.arm for trial in sorted(plan.wanted, key=lambda trial: trial.index)}
     return Counter(last[block] for block in off)
 
 

@@ -40,15 +40,29 @@ def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) 
     changes = Changes(grid, seconds)
     others = [arm for arm in plan.arms if arm != plan.baseline]
     return [
-        Comparison(
-            part.arm,
-            part.regime,
-            any(reading.verdict != "undecided" for reading in _decision(grid, part, ratios).readings),
-            _running(ratios),
-        )
+        Comparison(part.arm, part.regime, _is_decided(grid, part, ratios), _running(ratios))
         for arm in others
         for part, ratios in _series(grid, changes, Subject(arm, None, len(others)))
     ]
+
+
+def decided_arms(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) -> list[str]:
+    """The arms of which every claim is decided: the primary one, and those of all load points."""
+    grid = Grid(plan, trials)
+    changes = Changes(grid, seconds)
+    others, points = [arm for arm in plan.arms if arm != plan.baseline], range(len(plan.load_points))
+    found = []
+    for arm in others:
+        about = [Subject(arm, None, len(others))]
+        about += [Subject(arm, point, len(points)) for point in points if len(points) > 1]
+        series = [each for subject in about for each in _series(grid, changes, subject)]
+        if all(_is_decided(grid, part, ratios) for part, ratios in series):
+            found.append(arm)
+    return found
+
+
+def _is_decided(grid: Grid, about: Subject, ratios: list[BlockRatio]) -> bool:
+    return any(reading.verdict != "undecided" for reading in _decision(grid, about, ratios).readings)
 
 
 def make_claim(grid: Grid, changes: Changes, about: Subject, block_s: float, *, withheld: bool) -> Claim:

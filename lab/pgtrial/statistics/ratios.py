@@ -30,7 +30,7 @@ class Grid:
             for point in {None, points.get(stored_trial.load_point)}:
                 self._of.setdefault((stored_trial.arm, point), []).append(stored_trial)
         planned: dict[int, int] = {}
-        for trial in plan.trials:
+        for trial in plan.wanted:
             planned[trial.block] = planned.get(trial.block, 0) + 1
         stored: dict[int, int] = {}
         for block, _, _ in self._cells:
@@ -39,7 +39,7 @@ class Grid:
         # A look reads the first n blocks, so a gap ends the count: filling it later would change looks already read.
         self.counted = list(takewhile(lambda block: stored.get(block) == planned[block], sorted(planned)))
         self._orders: dict[tuple[int, int], list[str]] = {}
-        for trial in sorted(plan.trials, key=lambda trial: trial.index):
+        for trial in sorted(plan.wanted, key=lambda trial: trial.index):
             self._orders.setdefault((trial.block, trial.load_point), []).append(trial.arm)
 
     @cached_property

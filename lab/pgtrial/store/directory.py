@@ -117,7 +117,7 @@ class StudyDirectory:
     def missing(self) -> list[PlannedTrial]:
         """The planned trials that are not stored yet, in the order of execution."""
         stored = {trial.index for trial in self.trials()}
-        return [planned for planned in self.plan.trials if planned.index not in stored]
+        return [planned for planned in self.plan.wanted if planned.index not in stored]
 
     def trial_path(self, trial: Trial | PlannedTrial) -> Path:
         """Directory of one trial, e.g. trials/0007-b03-2MB-tpcb-like-s50-c8."""
@@ -222,9 +222,9 @@ class StudyDirectory:
     def _groups(self) -> Iterator[list[PlannedTrial]]:
         """The planned trials, those together that run at the same time."""
         if self.plan.interleaving is None:
-            yield from ([planned] for planned in self.plan.trials)
+            yield from ([planned] for planned in self.plan.wanted)
             return
-        for _, group in itertools.groupby(self.plan.trials, key=lambda each: (each.block, each.load_point)):
+        for _, group in itertools.groupby(self.plan.wanted, key=lambda each: (each.block, each.load_point)):
             yield list(group)
 
     def _name(self, paths: Sequence[Path]) -> None:

@@ -342,6 +342,7 @@ class StudyResult(Record):
         [], "Load points at which some trial did not keep one level; empty: none did, or none was long enough."
     )
     looks: list[PlannedLook]
+    left: dict[str, int] = added({}, "Arms that have left, all their claims being decided: after how many blocks.")
     deployments: int = added(1, "Given servers of one product that each arm names.")
     voids: list[DisturbedBlock] = added([], "Blocks that the canary voided; set aside, and run again.")
     interruptions: list[Interruption] = added([], "Trials that a person ended; run again, and counted nowhere else.")

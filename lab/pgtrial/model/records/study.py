@@ -114,6 +114,7 @@ class Plan(Record):
     looks: list[int] = Field(description="Planned looks up to max_blocks, in blocks.")
     margin: float
     stop_early: bool
+    drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")
     allow_busy_client: bool = Field(False, description="Whether trials in which the client was a limit may decide.")
     warmup_s: float
     duration_s: float
@@ -133,6 +134,7 @@ class Plan(Record):
     earlier: list[EarlierTry] = added(
         [], "Studies of the same question in the same results directory, the oldest first."
     )
+    left: dict[str, int] = added({}, "Arms that have left: after how many blocks, all their claims being decided.")
     extensions: list[Extension] = added([], "How the study went on after its end, in order.")
     trials: list[PlannedTrial]
 
@@ -152,9 +154,14 @@ class Plan(Record):
         return self.extensions[-1].end if self.extensions else self.max_blocks
 
     @property
+    def wanted(self) -> list[PlannedTrial]:
+        """The planned trials without those of arms that have left before."""
+        return [each for each in self.trials if each.block < self.left.get(each.arm, self.max_blocks)]
+
+    @property
     def due(self) -> list[PlannedTrial]:
-        """The planned trials up to the end."""
-        return [planned for planned in self.trials if planned.block < self.end]
+        """The wanted trials up to the end."""
+        return [planned for planned in self.wanted if planned.block < self.end]
 
     @property
     def measure(self) -> Measure:

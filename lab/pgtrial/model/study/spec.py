@@ -52,6 +52,11 @@ class VerdictSection(Record):
     stop_early: bool = Field(
         True, description="Whether to end at the first planned look that decides every primary claim."
     )
+    drop_decided: bool = Field(
+        False,
+        description="Whether an arm leaves at the planned look at which all its claims are decided. The others then "
+        "have its time. [What that means](method.md#arms-that-leave).",
+    )
     allow_busy_client: bool = Field(
         False,
         description="Whether a comparison is given a verdict although the client itself was a limit, or behind its "
