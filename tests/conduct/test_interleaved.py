@@ -16,10 +16,12 @@ import pytest
 from pgtrial.conduct.interleaving import why_not
 from pgtrial.conduct.leftovers import discard_unfinished
 from pgtrial.conduct.plan import make_plan, takes_canaries
+from pgtrial.conduct.progress import Preparing, ProgressEvent
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.course import Interleaving
 from pgtrial.model.study.setup import SESSION_SETTINGS
+from pgtrial.report.build import build_report
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import STUDY, each_once, measuring, once, small_study, start_lab
@@ -84,14 +86,46 @@ def test_tests_of_sysbench_alternate_too(tmp_path):
 
 def test_slices_that_transactions_overrun_are_told_with_a_longer_one(tmp_path):
     (tmp_path / "slow.sql").write_text("SELECT pg_sleep(0.09);\n")
-    load = {"workload": "./slow.sql", "interleave": "100ms", "share_server": False, "clients": 4}
+    load = {"workload": "./slow.sql", "interleave": "100ms", "share_server": False, "clients": 4, "warmup": 0}
     study = small_study(tmp_path / "s", blocks=1, load=load, folder=tmp_path)
     run_study(study, lambda event: None)
     for trial in study.trials():
         assert trial.status == "completed"
         (note,) = trial.notes
-        assert re.match(r"\d+ of 14 slices ended late by more than a quarter", note)
+        assert re.match(r"\d+ of 10 slices ended late by more than a quarter", note)
         assert note.endswith('interleave = "0.4s", or "off"')
+
+
+def test_slices_shorter_than_transactions_are_lengthened_for_all_arms_by_the_first_warm_up(tmp_path):
+    (tmp_path / "fast.sql").write_text("SELECT 1;\n")
+    (tmp_path / "slow.sql").write_text("SELECT pg_sleep(current_setting('pgtrial.sleep')::float);\n")
+    load = {**IN_TURNS, "interleave": "100ms", "workload": ["./fast.sql", "./slow.sql"], "duration": "4s"}
+    arms = {
+        "base": {"settings": {"pgtrial.sleep": "0.001"}},
+        "slow": {"settings": {"pgtrial.sleep": "0.045"}},
+    }
+    study = small_study(tmp_path / "s", blocks=2, load=load, arms=arms, folder=tmp_path)
+    events: list[ProgressEvent] = []
+    run_study(study, events.append)
+    (told,) = [
+        event.text for event in events if isinstance(event, Preparing) and "half of the transactions" in event.text
+    ]
+    assert re.match(r"slow.sql, scale 1, 2 clients: half of the transactions of slow take \d+", told)
+    again = StudyDirectory.open(study.path)
+    assert each_once(again)
+    slow = [point.workload for point in again.plan.load_points].index("slow.sql")
+    (length,) = again.plan.interleaving.longer.values()
+    assert again.plan.interleaving.longer == {slow: length}
+    assert length in (0.4, 0.8)
+    assert told.endswith(f"so the slices of all arms are {length * 1000:g}ms here instead of 100ms")
+    for trial in again.trials():
+        planned = {row["planned_end_s"] - row["planned_begin_s"] for row in again.slices(trial).iter_rows(named=True)}
+        wanted = length if trial.load_point.workload == "slow.sql" else 0.1
+        assert all(each == pytest.approx(wanted) for each in planned)
+        assert (trial.status, trial.reason) == ("completed", None)
+    assert not list((again.path / "interruptions").glob("*"))
+    build_report(again)
+    assert "where transactions are longer" in (again.path / "report.html").read_text()
 
 
 def test_arms_that_differ_in_what_a_session_may_set_are_sessions_of_one_server(tmp_path):

@@ -13,6 +13,7 @@ import psycopg
 from pgtrial.conduct.extension import More, announcement, extend
 from pgtrial.conduct.interleaving import sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
+from pgtrial.conduct.lengthening import SlicesTooShort
 from pgtrial.conduct.outlook import keep, precision_so_far
 from pgtrial.conduct.plan import takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
@@ -162,12 +163,7 @@ def _run_trials(
 
     def block_ends(block: int) -> None:
         listener(_block_ends(study, block))
-        try:
-            keep(spec, plan, trials)
-        except StoreError as error:
-            if str(error) not in not_kept:
-                listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
-            not_kept.add(str(error))
+        _keep_noise(spec, plan, trials, not_kept, listener)
 
     while not isinstance(planned := _next_step(study, spec, trials), Stop):
         if isinstance(planned, JudgeBlock):
@@ -187,16 +183,21 @@ def _run_trials(
         others = tuple(each.arm for each in together[1:])
         seconds_left = time_left(plan, trials)
         listener(TrialBegins(planned, point, len(trials) + 1, len(plan.due), plan.end, seconds_left, others))
-        ended_now = run_trials(
-            study,
-            together,
-            arms,
-            listener,
-            while_served=collect_facts,
-            engine_grace_s=engine_grace_s,
-            maker=maker,
-            changes=changes,
-        )
+        try:
+            ended_now = run_trials(
+                study,
+                together,
+                arms,
+                listener,
+                while_served=collect_facts,
+                engine_grace_s=engine_grace_s,
+                maker=maker,
+                changes=changes,
+            )
+        except SlicesTooShort as found:
+            listener(Preparing(str(found)))
+            study.extend(plan := found.lengthened(plan))
+            continue
         trials += ended_now
         for trial in ended_now:
             listener(TrialEnds(trial))
@@ -209,6 +210,16 @@ def _run_trials(
         ended = sum(stored.block == planned.block for stored in trials) == len(of_block)
         if ended and (watch is None or not watch.watches(planned.block)):
             block_ends(planned.block)
+
+
+def _keep_noise(spec: StudySpec, plan: Plan, trials: list[Trial], not_kept: set[str], listener: Listener) -> None:
+    """Keep what later plans learn from this study; why that fails is told once."""
+    try:
+        keep(spec, plan, trials)
+    except StoreError as error:
+        if str(error) not in not_kept:
+            listener(Preparing(f"the noise of this study is not kept for later plans: {error}"))
+        not_kept.add(str(error))
 
 
 def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Plan:

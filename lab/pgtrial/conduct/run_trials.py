@@ -15,6 +15,7 @@ from typing import Self
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import ALONE, Turn
 from pgtrial.conduct.leftovers import remove
+from pgtrial.conduct.lengthening import check_slices, may_lengthen
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of, write_measurements
 from pgtrial.loads.data.kinds import data_of
@@ -57,7 +58,7 @@ def run_trials(
     maker = maker or OneEngine()
     notes = maker.ready(lambda text: listener(Preparing(text)))
     inbox: Inbox = queue.SimpleQueue()
-    turns = _turns(study.plan, len(planned))
+    turns = _turns(study.plan, planned)
     under_way: list[_UnderWay] = []
     try:
         with ExitStack() as stack:
@@ -87,7 +88,7 @@ def run_trials(
             longest_s = turns[0].wall_s(study.spec.load.longest_s)
             deadline = time.monotonic() + longest_s + engine_grace_s
             with _Start(study.plan, under_way, changes) as start:
-                _hear_loads(under_way, deadline, start)
+                _hear_loads(under_way, deadline, start, study.plan)
             for trial in [*under_way, *reversed(under_way)]:
                 trial.step()
     except BaseException as error:
@@ -109,10 +110,11 @@ def _end_unstored(study: StudyDirectory, under_way: Sequence[_UnderWay], error: 
         note_interruption(study.path, str(error) or "SIGINT", [trial.course.interrupted() for trial in under_way])
 
 
-def _turns(plan: Plan, number: int) -> list[Turn]:
+def _turns(plan: Plan, planned: Sequence[PlannedTrial]) -> list[Turn]:
     if plan.interleaving is None:
-        return [ALONE] * number
-    return [Turn(each + 1, number, plan.interleaving.slice_s) for each in range(number)]
+        return [ALONE] * len(planned)
+    slice_s = plan.interleaving.slice_at(planned[0].load_point)
+    return [Turn(each + 1, len(planned), slice_s) for each in range(len(planned))]
 
 
 class _UnderWay:
@@ -186,7 +188,7 @@ class _Start:
         if self._interleaving is None or self._interleaving.shared_server or self._changes is None:
             return
         course = self._trials[0].course
-        slices = Slices(self._interleaving.slice_s, len(self._trials), course.planned.seed)
+        slices = Slices(course.turn.slice_s or self._interleaving.slice_s, len(self._trials), course.planned.seed)
         servers = [trial.arm.data_directory if trial.arm.machine is LOCAL else None for trial in self._trials]
         duration_s = sum(map(course.turn.wall_s, course.load.phases_s))
         freezer = self._frozen.enter_context(Freezer(servers, slices, start_at, duration_s, self._changes))
@@ -194,12 +196,20 @@ class _Start:
             trial.course.notes += freezer.notes
 
 
-def _hear_loads(trials: Sequence[_UnderWay], deadline: float, start: _Start) -> None:
-    """Pass on the events of all loads until they are over; engines that wait for their start get it together."""
+def _hear_loads(trials: Sequence[_UnderWay], deadline: float, start: _Start, plan: Plan) -> None:
+    """Pass on the events of all loads until they are over; engines that wait for their start get it together.
+
+    Raises SlicesTooShort when the warm-up, the first at this load point, finds that.
+    """
     by_run = {trial.run: trial for trial in trials if trial.run is not None}
+    warming = set(by_run) if may_lengthen(plan, trials[0].course) else set()
     waiting = set(by_run) if start.at_a_word else set()
     for run, event in events_of(list(by_run), deadline):
         by_run[run].step(event)
+        if run in warming and (not isinstance(event, dict) or event.get("phase") == "measure"):
+            warming.remove(run)
+            if not warming:
+                check_slices(plan, [trial.course for trial in trials if trial.course.outcome.begun])
         if run in waiting and (not isinstance(event, dict) or event["event"] == "ready"):
             waiting.remove(run)
             if not waiting:

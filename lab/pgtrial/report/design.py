@@ -66,7 +66,12 @@ def _slices(data: StudyData) -> list[tuple[str, str]]:
         return []
     servers = "; all arms are sessions of one server" if interleaving.shared_server else ""
     length = format_duration(interleaving.slice_s)
-    return [("slices", f"the trials of a block at a load point take turns, {length} each, in random order{servers}")]
+    longer = "".join(
+        f"; {format_duration(slice_s)} at {data.labels[point]}, where transactions are longer"
+        for point, slice_s in interleaving.longer.items()
+    )
+    told = f"the trials of a block at a load point take turns, {length} each, in random order{longer}{servers}"
+    return [("slices", told)]
 
 
 def _extensions(data: StudyData) -> str:

@@ -106,7 +106,7 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
         for point in range(len(grid.plan.load_points)):
             trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
             rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
-            for arm, speeds in speeds_of(rows, grid.plan.interleaving.slice_s).items():
+            for arm, speeds in speeds_of(rows, grid.plan.interleaving.slice_at(point)).items():
                 found[block, point, arm] = speeds
     return found
 

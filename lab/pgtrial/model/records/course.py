@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
+from pgtrial.model.records import Record, added
 
 
 class Interleaving(Record):
@@ -12,6 +12,14 @@ class Interleaving(Record):
 
     slice_s: float = Field(description="Length of a slice; the measured part of each trial is a whole number of them.")
     shared_server: bool = Field(False, description="Whether all arms are sessions of one server with other settings.")
+    transactions: int = added(5, "How many median transactions of the slowest arm a slice is to hold.")
+    longer: dict[int, float] = added(
+        {}, "By load point the length where slice_s was too short for that, as its first warm-up found; for all arms."
+    )
+
+    def slice_at(self, point: int) -> float:
+        """Length of a slice at a load point."""
+        return self.longer.get(point, self.slice_s)
 
 
 class Extension(Record):
