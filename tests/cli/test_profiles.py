@@ -81,4 +81,5 @@ def test_the_bundled_studies_are_listed_with_their_profiles_and_times(said, monk
     assert status == 0
     rows = [line.split() for line in out.splitlines()]
     assert ["full", "19d", "16h"] in rows
+    assert ["day", "10h", "12min"] in rows
     assert any(row[0] == "@huge-pages" and "quick" in row for row in rows)

@@ -1,5 +1,7 @@
 """Every bundled study can be read and planned under each of its profiles, and the quick ones are quick."""
 
+from dataclasses import replace
+
 import pytest
 
 from pgtrial.conduct.plan import make_plan, study_estimate, warnings
@@ -35,6 +37,25 @@ def test_the_published_studies_are_quick_unless_asked_for_in_full(name):
     for profile in (each for each in profiles if each.startswith("quick")):
         spec, plan = planned(name, profile)
         assert study_estimate(spec, plan) < 30 * 60
+
+
+@pytest.mark.parametrize(
+    ("name", "day"), [(name, day) for name, day in ALL if day is not None and day.startswith("day")]
+)
+def test_a_day_is_enough_for_the_same_claims_from_the_same_parameters(name, day):
+    spec, plan = planned(name, day)
+    full_spec, full = planned(name, day.replace("day", "full"))
+    assert study_estimate(spec, plan) < 24 * 3600
+    assert (plan.load_points, plan.arms, plan.baseline) == (full.load_points, full.arms, full.baseline)
+    assert (plan.looks, plan.margin, plan.measure) == (full.looks, full.margin, full.measure)
+    for arm in plan.arms:
+        ours, theirs = spec.resolved(arm), full_spec.resolved(arm)
+        assert replace(ours, reset=theirs.reset) == theirs
+
+
+def test_every_published_study_has_a_profile_of_a_day():
+    assert {name for name in bundled_studies() if "full" in profiles_of(f"@{name}")} == {*PUBLISHED, "managed-cloud"}
+    assert all("day" in profiles_of(f"@{name}") for name in (*PUBLISHED, "managed-cloud"))
 
 
 def test_the_full_profiles_have_the_published_parameters():

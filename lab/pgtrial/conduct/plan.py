@@ -20,6 +20,7 @@ from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint, Plan, PlannedTrial
 from pgtrial.model.study.places import draw_places
+from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration
 from pgtrial.statistics import p8
@@ -80,10 +81,14 @@ def block_estimate(spec: StudySpec) -> float:
     """Expected wall time of one block, seconds: every arm once at every load point, all phases of a trial."""
     run = spec.load.tasks.expected_s if spec.load.runs_tasks else spec.load.warmup + spec.load.duration
     fixed = run + _START_AND_STOP_S + _COLLECT_S
-    return len(spec.arms) * sum(fixed + _restore_estimate(point) for point in load_points(spec))
+    servers = [spec.resolved(arm) for arm in spec.arms]
+    return sum(fixed + _restore_estimate(server, point) for server in servers for point in load_points(spec))
 
 
-def _restore_estimate(point: LoadPoint) -> float:
+def _restore_estimate(server: Server, point: LoadPoint) -> float:
+    """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
+    if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
+        return 0.0
     rows = (point.tables or 0) * (point.table_size or 0)
     if point.tasks is not None:
         rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
