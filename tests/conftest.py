@@ -67,6 +67,7 @@ _PLENTY = 8 << 30
 
 _OF_THE_MACHINE = (
     "tests/machines/",
+    "tests/servers/test_copy.py",
     "tests/servers/test_embedded.py",
     "tests/cli/test_bundled_runs.py",
     "tests/evidence/collect/test_another_host.py",

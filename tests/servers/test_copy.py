@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import subprocess
 
@@ -75,6 +76,33 @@ def test_a_full_disk_is_told_in_one_sentence_and_nothing_stays(workspace, tmp_pa
     finally:
         # whoever looks at what is mounted keeps it busy for a moment
         subprocess.run(["umount", "--lazy", small], check=True)
+
+
+@pytest.fixture
+def xfs(tmp_path):
+    """An empty xfs of 512 MB."""
+    require_root()
+    require(shutil.which("mkfs.xfs"), "xfs")
+    image, mounted = tmp_path / "image", tmp_path / "xfs"
+    mounted.mkdir()
+    with image.open("wb") as file:
+        file.truncate(512 << 20)
+    subprocess.run(["mkfs.xfs", "-q", image], check=True)
+    subprocess.run(["mount", "-o", "loop", image, mounted], check=True)
+    yield mounted
+    # whoever looks at what is mounted keeps it busy for a moment
+    subprocess.run(["umount", "--lazy", mounted], check=True)
+
+
+def test_where_files_can_share_blocks_a_copy_takes_next_to_no_room(workspace, xfs):
+    source = xfs / "a"
+    source.mkdir()
+    (source / "large").write_bytes(os.urandom(128 << 20))
+    workspace.machine.tool(["sync"])
+    before = workspace.machine.free_bytes(xfs)
+    copy_directory(workspace, source, xfs / "b")
+    assert before - workspace.machine.free_bytes(xfs) < 13 << 20
+    assert (xfs / "b" / "large").read_bytes() == (source / "large").read_bytes()
 
 
 def test_a_source_that_is_not_there_is_told(workspace, tmp_path):
