@@ -12,7 +12,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from scipy import stats
+import scipy
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.records.course import Interleaving
@@ -174,10 +174,10 @@ def test_the_coin_is_fair_and_tells_nothing_of_the_order_of_slices():
     plans = [drawn_plan(seed, blocks=12) for seed in range(100)]
     firsts = [plan.trials[2 * block] for plan in plans for block in range(plan.max_blocks)]
     on_first = sum(first.arm == ON for first in firsts)
-    assert stats.binomtest(on_first, len(firsts)).pvalue > 0.001
+    assert scipy.stats.binomtest(on_first, len(firsts)).pvalue > 0.001
     on_begins = sum(
         (Slices(SLICE_S, 2, first.seed).order(number)[0] == 0) == (first.arm == ON)
         for first in firsts
         for number in range(OWN_SLICES)
     )
-    assert stats.binomtest(on_begins, len(firsts) * OWN_SLICES).pvalue > 0.001
+    assert scipy.stats.binomtest(on_begins, len(firsts) * OWN_SLICES).pvalue > 0.001

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from scipy.stats import ttest_1samp
+import scipy
 
 from pgtrial.conduct.deployments import share_out
 from pgtrial.model.records.results import BlockRatio, StudyResult
@@ -63,7 +63,7 @@ def test_what_a_look_reads_is_complete_before_it_and_the_rest_not_begun():
 
 def test_the_t_interval_is_that_of_the_textbook():
     values = [0.01, 0.03, -0.02, 0.05, 0.02]
-    expected = ttest_1samp(values, 0.0).confidence_interval(0.99)
+    expected = scipy.stats.ttest_1samp(values, 0.0).confidence_interval(0.99)
     found = t_interval(values, 0.01)
     assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
 
