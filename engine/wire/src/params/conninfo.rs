@@ -51,7 +51,7 @@ fn parse_pairs(text: &str, options: &mut Options) -> Result<(), String> {
 }
 
 /// A value up to its end, and the text from the end on, `None` without one; a backslash takes the next character as it is.
-pub fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
+fn value(text: &str, is_end: impl Fn(char) -> bool) -> (String, Option<&str>) {
     let mut value = String::new();
     let mut characters = text.char_indices();
     while let Some((at, character)) = characters.next() {

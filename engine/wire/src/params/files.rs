@@ -3,7 +3,6 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use super::conninfo;
 use super::environment::Environment;
 use super::options::{Options, is_known, is_space, non_empty};
 use super::types::Password;
@@ -141,11 +140,11 @@ fn lookup(text: &str, wanted: [&str; 4]) -> Option<String> {
         .find_map(|line| wanted.into_iter().try_fold(line, after_matching_field).map(unescaped_field))
 }
 
-/// What follows the first field, if that is `*` or, without its backslashes, the text wanted.
+/// What follows the first field, if that is `*` or, without its backslashes, the text wanted. As in libpq, a colon of the
+/// text needs no backslash.
 fn after_matching_field<'a>(line: &'a str, wanted: &str) -> Option<&'a str> {
-    let (field, after) = conninfo::value(line, |c| c == ':');
-    let is_any = line.starts_with("*:");
-    after?.strip_prefix(':').filter(|_| is_any || field == wanted)
+    let matching = |rest: &'a str, character| rest.strip_prefix('\\').unwrap_or(rest).strip_prefix(character);
+    line.strip_prefix("*:").or_else(|| wanted.chars().try_fold(line, matching)?.strip_prefix(':'))
 }
 
 /// The first field without its backslashes; one at the very end stands for itself.
@@ -234,6 +233,21 @@ mod tests {
         let password = lookup(text, ["::1", "5432", r"d\", "u"]);
         assert_eq!(password.as_deref(), Some(r"a:b\c"));
         assert_eq!(unescaped_field(r"a\"), r"a\");
+    }
+
+    /// What `pwdfMatchesString` of libpq 18 does with fields that are not escaped as the documentation asks for.
+    #[test]
+    fn a_colon_of_the_text_needs_no_backslash() {
+        let host = |line: &str, host: &str| lookup(line, [host, "5432", "d", "u"]);
+        assert_eq!(host("::1:5432:d:u:p", "::1").as_deref(), Some("p"));
+        assert_eq!(host(r":\:1:5432:d:u:p", "::1").as_deref(), Some("p"));
+        assert_eq!(host(r"\h:5432:d:u:p", "h").as_deref(), Some("p"));
+        assert_eq!(host("*:5432:d:u:p", "::1").as_deref(), Some("p"));
+        for line in
+            ["::1:1:5432:d:u:p", r"::1\:5432:d:u:p", ":1:5432:d:u:p", "**:5432:d:u:p", r"\*:5432:d:u:p", r"::1\"]
+        {
+            assert_eq!(host(line, "::1"), None, "{line}");
+        }
     }
 
     proptest! {

@@ -50,13 +50,21 @@ pub fn load_trust(tls: &TlsParams, provider: &Arc<CryptoProvider>) -> Result<Opt
         }
         _ => return Ok(None),
     };
-    let crls = revocations(tls)?;
+    let roots = Arc::new(roots);
+    let verifier = |crls: Vec<_>| {
+        let builder = WebPkiServerVerifier::builder_with_provider(roots.clone(), provider.clone()).with_crls(crls);
+        builder.enforce_revocation_expiration().build()
+    };
+    let mut crls = Vec::new();
+    for file in revocation_files(tls)? {
+        let lists: Vec<CertificateRevocationListDer<'static>> = read_pem(REVOCATIONS, &file)?;
+        // Alone, so that the error names the file.
+        verifier(lists.clone()).map_err(|error| unusable(REVOCATIONS, &file, error))?;
+        crls.extend(lists);
+    }
     let revocations = !crls.is_empty();
-    let chains = WebPkiServerVerifier::builder_with_provider(roots.into(), provider.clone())
-        .with_crls(crls)
-        .enforce_revocation_expiration()
-        .build()
-        .map_err(|error| unusable(ROOTS, file.map_or(Path::new(""), PathBuf::as_path), error))?;
+    let chains =
+        verifier(crls).map_err(|error| unusable(ROOTS, file.map_or(Path::new(""), PathBuf::as_path), error))?;
     Ok(Some(Trust { chains, own, revocations }))
 }
 
@@ -83,8 +91,8 @@ fn roots_of_file(file: &Path) -> Result<(RootCertStore, Vec<CertificateDer<'stat
     Ok((roots, own))
 }
 
-/// All lists of revoked certificates; as with libpq, files that do not exist revoke nothing.
-fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'static>>, String> {
+/// The files with lists of revoked certificates; as with libpq, files that do not exist revoke nothing.
+fn revocation_files(tls: &TlsParams) -> Result<Vec<PathBuf>, String> {
     let mut files: Vec<PathBuf> = tls.crl.iter().filter(|file| file.exists()).cloned().collect();
     if let Some(directory) = tls.crl_dir.as_deref().filter(|path| path.exists()) {
         let failed = |error: std::io::Error| unusable(REVOCATIONS, directory, error);
@@ -93,11 +101,7 @@ fn revocations(tls: &TlsParams) -> Result<Vec<CertificateRevocationListDer<'stat
             files.extend(path.is_file().then_some(path));
         }
     }
-    let mut lists = Vec::new();
-    for file in files {
-        lists.extend(read_pem(REVOCATIONS, &file)?);
-    }
-    Ok(lists)
+    Ok(files)
 }
 
 /// Reads the client's certificate and key; `None` if the certificate's file does not exist, which libpq takes for having none.

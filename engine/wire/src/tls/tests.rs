@@ -285,6 +285,11 @@ fn revoked_certificates_are_refused() {
     };
     authority.write("root.crl", &list(vec![revoked]));
     assert!(refused(&authority.tls(SslMode::VerifyCa), "db.example", &server));
+    let damaged = "-----BEGIN X509 CRL-----\nMAMCAQA=\n-----END X509 CRL-----\n";
+    authority.write("root.crl", damaged);
+    let message = client_config(&authority.tls(SslMode::VerifyCa)).unwrap_err();
+    let place = format!("could not read certificate revocation list \"{}\": ", authority.path("root.crl").display());
+    assert!(message.starts_with(&place), "{message}");
     let tls =
         TlsParams { crl: None, crl_dir: Some(authority.folder.path().to_owned()), ..authority.tls(SslMode::VerifyCa) };
     fs::remove_file(authority.path("root.crl")).unwrap();
