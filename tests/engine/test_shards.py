@@ -217,6 +217,29 @@ def test_a_moment_that_is_past_or_that_nobody_waits_for_is_now(peers, target, tm
         assert phase.get("planned_at") == planned
         assert before - 1e-6 <= phase["at"] <= time.time()
         assert len(of_kind(events, "ready")) == len(more)
+        late = [line for line in done.stderr.splitlines() if "after the time to start at (--start-at)" in line]
+        assert len(late) == len(more), done.stderr
+        assert all(line.startswith("pgbench: warning: the load began ") for line in late)
+
+
+def test_a_load_that_begins_in_time_is_not_called_late(peers, target, tmp_path):
+    done, _ = run_with_events(
+        peers[1], target, tmp_path / "events", "-n", "-S", "-t", "1", f"--start-at={time.time() - 0.01:.6f}"
+    )
+    assert (done.status, done.stderr) == (0, "")
+
+
+def test_tasks_and_sysbench_warn_of_a_late_start_too(tasks, target, tmp_path):
+    line = ["-q", "--pool=2", "--threads-in-table=1", "--rows=9", "--apps=1", "--tasks=2"]
+    done = tasks.run(target, *line, "--start-at=1.5")
+    assert done.status == 0, done.stderr
+    assert "pgtrial-engine tasks: warning: the load began " in done.stderr
+    side = sysbench()
+    line = ["oltp_point_select", "--table-size=10"]
+    assert side.run(target, *line, "prepare", directory=tmp_path).status == 0
+    done = side.run(target, *line, "--events=1", "--start-at=1.5", "run", directory=tmp_path)
+    assert done.status == 0, done.stderr
+    assert done.stderr.startswith("sysbench: the load began ")
 
 
 def front_ends(tasks: Program, pgbench: Program) -> dict[str, tuple[Program, tuple[str, ...]]]:

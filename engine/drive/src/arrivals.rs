@@ -1,8 +1,6 @@
 //! When transactions of a load with a rate and tasks of an application are to start, whether or not the server or the
 //! pool keeps up.
 
-use std::time::Duration;
-
 use crate::plan::{Arrival, Plan, PoolPlan};
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -21,11 +19,10 @@ pub struct Throttle {
 }
 
 impl Throttle {
-    /// The schedule of thread `thread`, if the load has a rate; `interval` is the mean time between two starts of the whole
-    /// run.
-    pub fn of_thread(plan: &Plan, interval: Option<Duration>, thread: usize) -> Option<Self> {
+    /// The schedule of thread `thread`, if the load has a rate.
+    pub fn of_thread(plan: &Plan, thread: usize) -> Option<Self> {
         let random = plan.seeds.threads[thread].throttle.clone();
-        interval.map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
+        plan.interval().map(|interval| Self::new(plan.part.mean_ns(interval), plan.jobs, random))
     }
 
     /// `interval_ns` is that of the engine, of which each of `jobs` threads has an equal share.
@@ -118,6 +115,8 @@ impl Arrivals {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+
+    use std::time::Duration;
 
     use super::*;
     use ground::shard::Shard;

@@ -193,6 +193,13 @@ impl<'a> Books<'a> {
         }
     }
 
+    /// Counts and logs a transaction that failed for good, while its client goes on.
+    pub fn end_failed<O>(&mut self, client: &mut Client<O>, sqlstate: &str, kind: FailureKind, now: Nanos) {
+        self.fail(client, sqlstate, kind);
+        self.log(client, now, End::Failed(kind));
+        self.count(client);
+    }
+
     /// Counts a transaction that was too late to be started, and logs it.
     pub fn skip<O>(&mut self, client: &mut Client<O>, now: Nanos) {
         self.tally.counts.skipped += 1;

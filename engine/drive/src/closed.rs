@@ -4,10 +4,9 @@
 
 use std::time::Duration;
 
-use crate::arrivals::Throttle;
 use crate::client::{Client, ClientState, Failure};
 use crate::ledger::Tally;
-use crate::ledger::log::{End, FailureKind};
+use crate::ledger::log::FailureKind;
 use crate::mode::Mode;
 use crate::outcome::Cause;
 use crate::plan::{ClosedPlan, Limit, Plan};
@@ -24,7 +23,6 @@ const PAUSE: Nanos = 200_000_000;
 pub struct Closed {
     /// How many each client runs; `u64::MAX` if time limits the load.
     transactions: u64,
-    throttle: Option<Throttle>,
     reconnect: bool,
     wait_for_server: Option<Duration>,
     /// Whether the first outage of the thread was reported.
@@ -51,20 +49,17 @@ impl Mode for Closed {
     type Plan = ClosedPlan;
     type Client = ClosedClient;
 
-    fn new(plan: &Plan, closed: &ClosedPlan, share: Share) -> (Self, Tally) {
-        let throttle = Throttle::of_thread(plan, closed.interval, share.thread);
-        let tally = Tally { pace: throttle.as_ref().map(|_| Box::default()), ..Tally::default() };
+    fn new(_plan: &Plan, closed: &ClosedPlan, _share: Share) -> (Self, Tally) {
         let mode = Self {
             transactions: match closed.limit {
                 Limit::Transactions(limit) => limit,
                 Limit::Time(_) => u64::MAX,
             },
-            throttle,
             reconnect: closed.reconnect,
             wait_for_server: closed.wait_for_server,
             is_outage_noted: closed.reconnect,
         };
-        (mode, tally)
+        (mode, Tally::default())
     }
 
     fn prepare(thread: &mut Loop<'_>, client: &mut LoopClient) {
@@ -75,9 +70,6 @@ impl Mode for Closed {
     }
 
     fn start(thread: &mut Loop<'_>, clients: &mut [LoopClient], at: Nanos) {
-        if let Some(throttle) = &mut thread.mode.throttle {
-            throttle.start(at);
-        }
         clients.iter_mut().for_each(|client| thread.begin_transaction(client, at));
     }
 
@@ -88,7 +80,7 @@ impl Mode for Closed {
             return false;
         }
         thread.choose_script(client);
-        if thread.mode.throttle.is_some() && !thread.await_scheduled_start(client, now) {
+        if thread.throttle.is_some() && !thread.await_scheduled_start(client, now) {
             return false;
         }
         thread.is_connected(client, now)
@@ -188,10 +180,6 @@ impl Mode for Closed {
             Self::refused(thread, client, OpenError { message, sqlstate: "08001".to_owned() }, now);
         }
     }
-
-    fn throttle(&self) -> Option<&Throttle> {
-        self.throttle.as_ref()
-    }
 }
 
 impl Loop<'_> {
@@ -218,7 +206,7 @@ impl Loop<'_> {
     /// Gives a client its next scheduled start, past those that are too late already; true if that is now.
     fn await_scheduled_start(&mut self, client: &mut LoopClient, now: Nanos) -> bool {
         loop {
-            let Some(throttle) = &mut self.mode.throttle else { return true };
+            let Some(throttle) = &mut self.throttle else { return true };
             let scheduled = throttle.next();
             client.transaction.scheduled = scheduled;
             if self.options.latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
@@ -254,7 +242,7 @@ impl Loop<'_> {
 
     #[inline]
     fn note_start(&mut self, client: &mut LoopClient, now: Nanos) {
-        if self.mode.throttle.is_none() {
+        if self.throttle.is_none() {
             client.transaction.scheduled = now;
         }
         client.transaction.began = now;
@@ -270,11 +258,9 @@ impl Loop<'_> {
         }
         let before = client.transaction.failure.take();
         let sqlstate = before.as_ref().map_or(error.sqlstate(), |failure| &failure.error.sqlstate);
-        self.books.fail(client, sqlstate, FailureKind::Other);
-        self.books.log(client, now, End::Failed(FailureKind::Other));
+        self.books.end_failed(client, sqlstate, FailureKind::Other, now);
         client.status = b'I';
         client.own.outage = Some(Outage { since: now, is_pausing: false });
-        self.books.count(client);
         self.begin_transaction(client, now);
     }
 }

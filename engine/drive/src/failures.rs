@@ -1,7 +1,7 @@
 //! A script's statement failed: the transaction is rolled back, then tried again or counted, or its client cannot go on.
 
 use crate::client::{Awaited, Failure};
-use crate::ledger::log::{End, FailureKind};
+use crate::ledger::log::FailureKind;
 use crate::mode::{ClientOf, Mode};
 use crate::outcome::Cause;
 use crate::thread::Thread;
@@ -44,9 +44,7 @@ impl<M: Mode> Thread<'_, M> {
             return self.drive(client, now);
         }
         account.failures += 1;
-        self.books.fail(client, &failure.error.sqlstate, failure.kind);
-        self.books.log(client, now, End::Failed(failure.kind));
-        self.books.count(client);
+        self.books.end_failed(client, &failure.error.sqlstate, failure.kind, now);
         M::failed(self, client, &failure, now);
         self.begin_transaction(client, now);
     }

@@ -27,4 +27,4 @@ mod transact;
 mod worker;
 
 pub use outcome::{Abortion, Began, Cause, CpuTime, Observer, Outcome, RunError, Tick};
-pub use run::{perform, run};
+pub use run::run;

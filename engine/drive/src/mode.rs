@@ -1,7 +1,6 @@
 //! When clients act: the trait that the event loop calls, one implementation for each mode of a load. A further mode is a
 //! further variant of [`crate::plan::Load`] and a file beside `closed.rs`, `staged.rs` and `pooled.rs`.
 
-use crate::arrivals::Throttle;
 use crate::client::{Client, Failure};
 use crate::ledger::Tally;
 use crate::outcome::Cause;
@@ -10,7 +9,7 @@ use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::OpenError;
 use wire::error::ConnectionError;
-use workload::AbortReason;
+use workload::{AbortReason, Management};
 
 /// A client of mode `M`.
 pub type ClientOf<M> = Client<<M as Mode>::Client>;
@@ -87,22 +86,4 @@ pub trait Mode: Sized + Send {
 
     /// A round of the event loop is over.
     fn served(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
-
-    /// The schedule of a load with a rate.
-    fn throttle(&self) -> Option<&Throttle> {
-        None
-    }
-}
-
-/// What a program does with its connections, and with itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Management {
-    /// Makes the connection of this number and uses it.
-    Connect(usize),
-    /// Uses the connection of this number.
-    Use(usize),
-    /// Closes the connection of this number.
-    Disconnect(usize),
-    /// Takes part in no further transaction.
-    Leave,
 }

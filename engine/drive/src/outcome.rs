@@ -85,6 +85,20 @@ pub struct Began {
     pub planned: Option<Duration>,
 }
 
+/// A load that begins later than this after its planned start is reported.
+const LATE: Duration = Duration::from_secs(1);
+
+impl Began {
+    /// A sentence about a load that began late.
+    pub fn lateness(&self) -> Option<String> {
+        let late = self.at.checked_sub(self.planned?).filter(|late| *late > LATE)?;
+        let late_s = late.as_secs_f64();
+        Some(format!(
+            "the load began {late_s:.1} s after the time to start at (--start-at), which was past when the clients were ready"
+        ))
+    }
+}
+
 /// Watches a run. All methods are called in the main thread, in the order of events.
 pub trait Observer {
     /// All clients are connected, `seconds` after the first began to.

@@ -30,6 +30,8 @@ pub struct Plan {
     /// Whether one client's end by an error ends the run.
     pub exit_on_abort: bool,
     pub seeds: Seeds,
+    /// Whether the run ends with what the clients of a staged load do before their first transaction.
+    pub is_command: bool,
     pub load: Load,
 }
 
@@ -157,6 +159,7 @@ impl Plan {
             warmup: Duration::ZERO,
             exit_on_abort: false,
             seeds,
+            is_command: false,
             load,
         }
     }

@@ -19,29 +19,15 @@ use crate::ticks::Ticks;
 use crate::worker::Worker;
 use ground::clock::{Clock, Phase, seconds};
 
-/// Runs `plan`; `interrupt` ends it early with what was measured so far.
+/// Runs `plan`; `interrupt` ends it early with what was measured so far. Here the mode is chosen, once for all threads.
 pub fn run(
     plan: &Plan,
     clock: Clock,
     interrupt: &AtomicBool,
     observer: &mut dyn Observer,
 ) -> Result<Outcome, RunError> {
-    launch(Run { plan, clock, interrupt, observer, has_load: true })
-}
-
-/// Does only what the clients of a staged `plan` do before their first transaction; false if interrupted.
-pub fn perform(
-    plan: &Plan,
-    clock: Clock,
-    interrupt: &AtomicBool,
-    observer: &mut dyn Observer,
-) -> Result<bool, RunError> {
-    launch(Run { plan, clock, interrupt, observer, has_load: false }).map(|outcome| !outcome.interrupted)
-}
-
-/// Here the mode is chosen, once for all threads.
-fn launch(run: Run<'_>) -> Result<Outcome, RunError> {
-    match &run.plan.load {
+    let run = Run { plan, clock, interrupt, observer };
+    match &plan.load {
         Load::Closed(closed) => run.launch::<Closed>(closed, 1),
         Load::Staged(staged) => run.launch::<Staged>(staged, 1),
         // A pool is not divided.
@@ -54,8 +40,6 @@ struct Run<'a> {
     clock: Clock,
     interrupt: &'a AtomicBool,
     observer: &'a mut dyn Observer,
-    /// Whether there is anything after what comes before the first transaction.
-    has_load: bool,
 }
 
 impl Run<'_> {
@@ -99,7 +83,7 @@ impl Run<'_> {
         if !wait_for_connections(inbox, plan.jobs, self.observer)? {
             return Ok(outcome);
         }
-        if !self.has_load {
+        if plan.is_command {
             return Ok(Outcome { interrupted: false, ..outcome });
         }
         outcome.connect_s = seconds(self.clock.now() - began);

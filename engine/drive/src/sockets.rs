@@ -8,7 +8,7 @@ use mio::Token;
 
 use ground::readiness::Readiness;
 use wire::target::Target;
-use wire::{BUFFER_SIZE, Connection, OpenError, Progress, Scratch};
+use wire::{BUFFER_SIZE, Connection, OpenError, Scratch};
 
 /// How many connections of one thread are made at a time: enough to overlap, few enough for a listener's queue.
 const AT_ONCE: usize = 16;
@@ -53,40 +53,21 @@ impl Sockets {
 
     /// Begins to make the connection of client `index`.
     pub fn open(&mut self, target: &Arc<Target>, index: usize) -> Result<Connection, OpenError> {
-        let mut connection = Connection::open(target)?;
-        self.register(&mut connection, index)?;
+        let connection = Connection::open(target, self.readiness.registry(), Token(index))?;
         self.opening += 1;
         Ok(connection)
     }
 
     /// Goes on with a session's start; true when the session is ready.
     pub fn advance(&mut self, connection: &mut Connection, index: usize) -> Result<bool, OpenError> {
-        loop {
-            let progress = connection.advance(&mut self.buffer, self.readiness.registry(), Token(index));
-            match progress {
-                Ok(Progress::Pending) => return Ok(false),
-                Ok(Progress::Reopened) => self.register(connection, index)?,
-                Ok(Progress::Ready(_)) => {
-                    self.opening -= 1;
-                    return Ok(true);
-                }
-                Err(error) => {
-                    self.opening -= 1;
-                    return Err(error);
-                }
-            }
-        }
+        let advanced = connection.advance(&mut self.buffer, self.readiness.registry(), Token(index));
+        self.opening -= usize::from(!matches!(advanced, Ok(None)));
+        advanced.map(|ready| ready.is_some())
     }
 
     /// Client `index` waits no longer for its turn, nor for the connection that was being made if it `was_opening`.
     pub fn give_up(&mut self, index: usize, was_opening: bool) {
         self.opening -= usize::from(was_opening);
         self.queue.retain(|queued| *queued != index);
-    }
-
-    fn register(&self, connection: &mut Connection, index: usize) -> Result<(), OpenError> {
-        connection
-            .register(self.readiness.registry(), Token(index))
-            .map_err(|error| OpenError { message: error.to_string(), sqlstate: "08001".to_owned() })
     }
 }

@@ -3,23 +3,21 @@
 
 use std::sync::atomic::Ordering;
 
-use crate::arrivals::Throttle;
 use crate::client::{Client, ClientState};
 use crate::ledger::{PerClient, Tally};
-use crate::mode::{Management, Mode};
+use crate::mode::Mode;
 use crate::outcome::Cause;
 use crate::plan::{Plan, StagedPlan};
 use crate::thread::{Share, Thread};
 use ground::clock::{Nanos, Phase};
 use wire::error::ConnectionError;
 use wire::{Connection, OpenError};
-use workload::ActionResult;
+use workload::{ActionResult, Management};
 
 /// The staged load of one thread.
 pub struct Staged {
     /// Transactions of all clients together, if they are limited.
     events: Option<u64>,
-    throttle: Option<Throttle>,
 }
 
 /// What a client of a staged load has.
@@ -51,11 +49,9 @@ impl Mode for Staged {
     type Plan = StagedPlan;
     type Client = StagedClient;
 
-    fn new(plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
-        let throttle = Throttle::of_thread(plan, staged.interval, share.thread);
-        let pace = throttle.as_ref().map(|_| Box::default());
-        let tally = Tally { pace, clients: PerClient::new(share.first_client, share.clients), ..Tally::default() };
-        (Self { events: staged.events, throttle }, tally)
+    fn new(_plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
+        let clients = PerClient::new(share.first_client, share.clients);
+        (Self { events: staged.events }, Tally { clients, ..Tally::default() })
     }
 
     fn prepare(thread: &mut StagedThread<'_>, client: &mut Caller) {
@@ -64,9 +60,6 @@ impl Mode for Staged {
     }
 
     fn start(thread: &mut StagedThread<'_>, clients: &mut [Caller], at: Nanos) {
-        if let Some(throttle) = &mut thread.mode.throttle {
-            throttle.start(at);
-        }
         for client in clients {
             client.own.stage = Stage::Load;
             thread.begin_transaction(client, at);
@@ -84,7 +77,7 @@ impl Mode for Staged {
             return false;
         }
         thread.choose_script(client);
-        client.transaction.scheduled = match &mut thread.mode.throttle {
+        client.transaction.scheduled = match &mut thread.throttle {
             Some(throttle) => throttle.next(),
             None => now,
         };
@@ -189,10 +182,6 @@ impl Mode for Staged {
             Management::Leave => client.own.stage = Stage::Stop,
         }
         Some(now)
-    }
-
-    fn throttle(&self) -> Option<&Throttle> {
-        self.throttle.as_ref()
     }
 }
 

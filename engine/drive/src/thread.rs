@@ -3,6 +3,7 @@
 use std::io;
 use std::sync::mpsc::Sender;
 
+use crate::arrivals::Throttle;
 use crate::books::Books;
 use crate::client::{Client, ClientState};
 use crate::ledger::Tally;
@@ -31,6 +32,8 @@ pub struct Thread<'a, M> {
     pub sockets: Sockets,
     pub books: Books<'a>,
     pub timers: Timers,
+    /// The schedule of a load with a rate.
+    pub throttle: Option<Throttle>,
     pub shared: &'a Shared,
     /// Which script is next.
     choose: Random,
@@ -51,6 +54,8 @@ impl<'a, M> Thread<'a, M> {
         reports: Sender<Report>,
         shared: &'a Shared,
     ) -> io::Result<Self> {
+        let throttle = Throttle::of_thread(plan, share.thread);
+        let tally = Tally { pace: throttle.as_ref().map(|_| Box::default()), ..tally };
         Ok(Self {
             plan,
             options: plan.options(),
@@ -58,6 +63,7 @@ impl<'a, M> Thread<'a, M> {
             sockets: Sockets::new()?,
             books: Books::new(plan, share.thread, tally, reports)?,
             timers: Timers::default(),
+            throttle,
             shared,
             choose: plan.seeds.threads[share.thread].choose.clone(),
             unready: 0,

@@ -3,7 +3,7 @@
 use mio::Token;
 
 use crate::client::{Awaited, ClientState};
-use crate::mode::{ClientOf, Management, Mode};
+use crate::mode::{ClientOf, Mode};
 use crate::outcome::Cause;
 use crate::sockets::Sockets;
 use crate::thread::Thread;
@@ -32,7 +32,7 @@ impl<M: Mode> Thread<'_, M> {
 
     /// With a rate: counts the transactions and the clients that wait at the end of a stretch.
     pub fn note_backlog(&mut self, now: Nanos) {
-        if let (Some(pace), Some(throttle)) = (&mut self.books.tally.pace, self.mode.throttle()) {
+        if let (Some(pace), Some(throttle)) = (&mut self.books.tally.pace, &self.throttle) {
             pace.backlog = throttle.backlog(now);
             pace.busy = self.active.saturating_sub(self.timers.len()) as u64;
         }
@@ -151,10 +151,7 @@ impl<M: Mode> Thread<'_, M> {
                         sent => self.sent(client, Awaited::Answer { counts: false }, sent.and_then(Result::transpose)),
                     }
                 }
-                Action::Connect { number } => M::manage(self, client, Management::Connect(number), now),
-                Action::Use { number } => M::manage(self, client, Management::Use(number), now),
-                Action::Disconnect { number } => M::manage(self, client, Management::Disconnect(number), now),
-                Action::Leave => M::manage(self, client, Management::Leave, now),
+                Action::Manage(management) => M::manage(self, client, management, now),
                 Action::Abort(reason) => {
                     if let AbortReason::Command { command, .. } = reason {
                         self.note_command(client, command);

@@ -42,6 +42,7 @@ impl<'a, M: Mode> Worker<'a, M> {
         let Ok(schedule) = start.recv() else { return self.disconnect() };
         self.thread.clock.sleep_until(schedule.start);
         self.thread.books.start(schedule);
+        self.thread.throttle.iter_mut().for_each(|throttle| throttle.start(schedule.start));
         self.thread.books.report(Report::Began { at: self.thread.clock.now() });
         M::start(&mut self.thread, &mut self.clients, schedule.start);
         if !self.serve_while(|thread| thread.active > 0) {

@@ -9,7 +9,7 @@ mod measurement;
 mod start;
 
 pub use done::{ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, Script, Tasks, Warning};
-pub use line::{ClientError, Event, Line, Lost, Other, Task, Writer};
+pub use line::{ClientError, Event, Line, Lost, Other, Task};
 pub use measured::{
     Count, Counts, Distribution, Extent, Failures, PoolTimeouts, Queries, Slice, Summary, Tick, Times, add_failures,
     moments_of,

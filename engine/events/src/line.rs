@@ -1,9 +1,6 @@
 //! A line: which event it is, when it happened, and its keys.
 
 use std::borrow::Cow;
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
 
 use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
@@ -12,6 +9,7 @@ use crate::done::Done;
 use crate::measured::Tick;
 use crate::start::{Connected, Hello, PROTOCOL, PhaseStart, to_map};
 use ground::clock::Phase;
+use ground::output::OutputFile;
 
 /// Error messages show at most this many bytes of a line.
 const SHOWN: usize = 60;
@@ -123,6 +121,16 @@ impl Serialize for Line {
     }
 }
 
+impl Line {
+    /// Writes the line and hands it on, so that a reader can follow the run. The error is a sentence.
+    pub fn write(&self, out: &mut OutputFile) -> Result<(), String> {
+        out.write(|out| {
+            serde_json::to_writer(&mut *out, self)?;
+            out.write_all(b"\n")
+        })
+    }
+}
+
 /// The keys that are read first, because a first line of another version may have other keys beside them.
 #[derive(Deserialize)]
 struct Head<'a> {
@@ -192,30 +200,6 @@ fn reject_other_protocol(version: Option<Value>) -> Result<(), String> {
              pgtrial on all machines",
             version.unwrap_or_default()
         )),
-    }
-}
-
-/// Writes lines, and flushes each, so that a reader can follow the run.
-pub struct Writer {
-    out: BufWriter<Box<dyn Write>>,
-}
-
-impl Writer {
-    /// Writes to standard output.
-    pub fn stdout() -> Self {
-        Self { out: BufWriter::new(Box::new(io::stdout())) }
-    }
-
-    /// Writes to a new file, which replaces an old one.
-    pub fn file(path: &Path) -> io::Result<Self> {
-        Ok(Self { out: BufWriter::new(Box::new(File::create(path)?)) })
-    }
-
-    /// Writes one line.
-    pub fn write(&mut self, line: &Line) -> io::Result<()> {
-        serde_json::to_writer(&mut self.out, line)?;
-        self.out.write_all(b"\n")?;
-        self.out.flush()
     }
 }
 

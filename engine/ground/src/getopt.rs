@@ -55,7 +55,7 @@ pub fn read<T, E: From<GetoptError>, G>(
 
 /// The options of a command line, one at a time in the order given, each with its value; it is empty for an option without
 /// one.
-pub struct Getopt<'a, T, E, G> {
+pub struct Getopt<'a, T: 'static, E: 'static, G> {
     table: &'a [OptionRow<T, E, G>],
     /// Names of the original program's long options in its order. Other options of the table never make one of these
     /// ambiguous.
@@ -66,7 +66,7 @@ pub struct Getopt<'a, T, E, G> {
     positional: Vec<String>,
 }
 
-impl<'a, T, E, G> Getopt<'a, T, E, G> {
+impl<'a, T: 'static, E: 'static, G> Getopt<'a, T, E, G> {
     /// Starts on a command line, without the program's name in `args`.
     pub fn new(
         table: &'a [OptionRow<T, E, G>],
@@ -137,7 +137,7 @@ impl<'a, T, E, G> Getopt<'a, T, E, G> {
 
 type FoundRow<'a, T, E, G> = Result<(&'a OptionRow<T, E, G>, String), GetoptError>;
 
-impl<'a, T, E, G> Iterator for Getopt<'a, T, E, G> {
+impl<'a, T: 'static, E: 'static, G> Iterator for Getopt<'a, T, E, G> {
     type Item = FoundRow<'a, T, E, G>;
 
     fn next(&mut self) -> Option<Self::Item> {

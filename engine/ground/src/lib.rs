@@ -8,6 +8,7 @@
 //! - `output`: standard output and standard error
 //! - `random`: the random number generator and the distributions of pgbench
 //! - `readiness`: waits until a socket is readable or writable, or until a time
+//! - `sql`: the ends of comments and quoted texts in SQL
 //! - `shard`: the share that each of several engines has of one run
 
 pub mod c_numbers;
@@ -19,3 +20,4 @@ pub mod output;
 pub mod random;
 pub mod readiness;
 pub mod shard;
+pub mod sql;

@@ -9,8 +9,7 @@ use std::process::ExitCode;
 use crate::output::{print_stderr, print_stdout};
 
 /// An option. `T` is the struct that the options fill, `E` the front end's error, `G` says where the help lists the option.
-#[derive(Debug)]
-pub struct OptionRow<T, E, G> {
+pub struct OptionRow<T: 'static, E: 'static, G> {
     /// The option as the help shows it: `-F, --fillfactor=NUM`, `-q, --quiet`, `--debug`.
     pub spec: &'static str,
     pub group: G,
@@ -20,8 +19,7 @@ pub struct OptionRow<T, E, G> {
 }
 
 /// What an option sets.
-#[derive(Debug)]
-pub enum Setter<T, E> {
+pub enum Setter<T: 'static, E: 'static> {
     /// An option without a value turns this on.
     Switch(fn(&mut T) -> &mut bool),
     /// An option without a value does this.
@@ -30,6 +28,24 @@ pub enum Setter<T, E> {
     Text(fn(&mut T) -> &mut Option<String>),
     /// The value is checked and stored by this function.
     Value(fn(&mut T, &Argument<'_>) -> SetResult<E>),
+    /// What this option of another front end sets, whose options are a part of these.
+    Part(&'static dyn PartOption<T, E>),
+}
+
+/// An option of a part of `T`.
+pub trait PartOption<T, E> {
+    fn takes_value(&self) -> bool;
+    fn apply(&self, target: &mut T, text: &str) -> SetResult<E>;
+}
+
+impl<T: AsMut<P>, P: 'static, E: 'static, G> PartOption<T, E> for OptionRow<P, E, G> {
+    fn takes_value(&self) -> bool {
+        self.takes_value()
+    }
+
+    fn apply(&self, target: &mut T, text: &str) -> SetResult<E> {
+        self.apply(target.as_mut(), text)
+    }
 }
 
 /// Whether reading goes on after an option.
@@ -141,7 +157,11 @@ impl<T, E, G> OptionRow<T, E, G> {
 
     /// Whether the option takes a value.
     pub fn takes_value(&self) -> bool {
-        matches!(self.set, Setter::Text(_) | Setter::Value(_))
+        match &self.set {
+            Setter::Switch(_) | Setter::Action(_) => false,
+            Setter::Text(_) | Setter::Value(_) => true,
+            Setter::Part(option) => option.takes_value(),
+        }
     }
 
     /// Sets the option; `text` is its value, if it takes one.
@@ -151,6 +171,7 @@ impl<T, E, G> OptionRow<T, E, G> {
             Setter::Action(act) => act(target)?,
             Setter::Text(field) => *field(target) = Some(text.to_owned()),
             Setter::Value(set) => set(target, &Argument { text, spec: self.spec })?,
+            Setter::Part(option) => option.apply(target, text)?,
         }
         Ok(())
     }

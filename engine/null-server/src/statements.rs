@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use ground::sql;
+
 /// The effect of a statement on the session, and its answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StatementKind {
@@ -90,13 +92,10 @@ pub fn split(text: &[u8]) -> (&[u8], &[u8]) {
     while at < text.len() {
         at = match text[at] {
             b';' => return (&text[..at], &text[at + 1..]),
-            b'\'' => {
-                let escapes = at > 0 && matches!(text[at - 1], b'e' | b'E');
-                quoted(text, at, escapes)
-            }
-            b'"' => quoted(text, at, false),
-            b'-' | b'/' => comment(text, at).unwrap_or(at + 1),
-            b'$' => dollar_quoted(text, at),
+            b'\'' if at > 0 && matches!(text[at - 1], b'e' | b'E') => sql::escape_string_end(text, at),
+            b'\'' | b'"' => sql::quoted_end(text, at),
+            b'-' | b'/' => sql::comment_end(text, at).unwrap_or(at + 1),
+            b'$' => sql::dollar_quoted_end(text, at).unwrap_or(at + 1),
             _ => at + 1,
         };
     }
@@ -136,66 +135,14 @@ fn word(text: &[u8]) -> (&[u8], &[u8]) {
     text.split_at(end)
 }
 
-fn skip_blanks(text: &[u8]) -> &[u8] {
-    let mut at = 0;
-    while at < text.len() {
-        at = match text[at] {
-            blank if blank.is_ascii_whitespace() => at + 1,
-            b'-' | b'/' => match comment(text, at) {
-                Some(end) => end,
-                None => break,
-            },
-            _ => break,
-        };
-    }
-    &text[at.min(text.len())..]
-}
-
-/// Returns the end of the comment that begins at `at`, if one does.
-fn comment(text: &[u8], at: usize) -> Option<usize> {
-    match text.get(at..at + 2)? {
-        b"--" => Some(text[at..].iter().position(|byte| *byte == b'\n').map_or(text.len(), |end| at + end + 1)),
-        b"/*" => {
-            let mut depth = 0;
-            let mut at = at;
-            while at < text.len() {
-                match text.get(at..at + 2) {
-                    Some(b"/*") => depth += 1,
-                    Some(b"*/") => depth -= 1,
-                    _ => {
-                        at += 1;
-                        continue;
-                    }
-                }
-                at += 2;
-                if depth == 0 {
-                    break;
-                }
-            }
-            Some(at)
+fn skip_blanks(mut text: &[u8]) -> &[u8] {
+    loop {
+        text = text.trim_ascii_start();
+        match sql::comment_end(text, 0) {
+            Some(end) => text = &text[end..],
+            None => return text,
         }
-        _ => None,
     }
-}
-
-/// Returns the end of the quoted text that begins at `at`. A doubled quote ends it too: the next quoted text begins there.
-fn quoted(text: &[u8], at: usize, escapes: bool) -> usize {
-    let mut end = at + 1;
-    while end < text.len() && text[end] != text[at] {
-        end += if escapes && text[end] == b'\\' { 2 } else { 1 };
-    }
-    end + 1
-}
-
-/// Returns the end of the dollar-quoted text that begins at `at`, or of the dollar itself if none begins there.
-fn dollar_quoted(text: &[u8], at: usize) -> usize {
-    let tag = text[at + 1..].iter().take_while(|byte| byte.is_ascii_alphanumeric() || **byte == b'_').count();
-    let begin = at + tag + 2;
-    if text.get(begin - 1) != Some(&b'$') || text[at + 1].is_ascii_digit() {
-        return at + 1;
-    }
-    let mark = &text[at..begin];
-    text[begin..].windows(mark.len()).position(|bytes| bytes == mark).map_or(text.len(), |end| begin + end + mark.len())
 }
 
 /// Returns whether `wanted` occurs in the text, ignoring case.

@@ -11,11 +11,11 @@ use drive::ledger::tasks::{Task, Tasks};
 use drive::ledger::{Counts, Failures, Tally, Turn};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::slices::Slice;
-use drive::{Abortion, Began, Observer, Outcome, Tick};
-use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning, Writer};
+use drive::{Abortion, Began, Observer, Outcome, RunError, Tick};
+use events::{Connected, Distribution, Event, Extent, Line, Measurement, Warning};
 pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
-use ground::output::could_not;
+use ground::output::OutputFile;
 use ground::shard::ClientShare;
 use workload::statistics::Queries;
 
@@ -25,6 +25,9 @@ pub enum Events {
     Stdout,
     File(PathBuf),
 }
+
+/// Exit status when something that was asked for could not be written, whatever became of the run.
+pub const OUTPUT_LOST: u8 = 1;
 
 /// Which keys ticks and summaries have beside those of every load.
 #[derive(Debug, Clone, Copy, Default)]
@@ -54,14 +57,12 @@ impl Events {
         if name == "-" { Self::Stdout } else { Self::File(name.into()) }
     }
 
-    /// Opens the file, and writes the first event. The error is a sentence.
-    pub fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, String> {
-        let out = match self {
-            Self::Stdout => Writer::stdout(),
-            Self::File(path) => {
-                Writer::file(path).map_err(could_not(format_args!("open events file \"{}\"", path.display())))?
-            }
+    fn open(&self, clock: Clock, hello: &RunDescription<'_>) -> Result<EventWriter, String> {
+        let mut out = match self {
+            Self::Stdout => OutputFile::stdout(""),
+            Self::File(path) => OutputFile::create("events file ", path)?,
         };
+        out.name = "events".to_owned();
         let plan = hello.plan;
         let sections = Sections {
             pace: plan.interval().is_some(),
@@ -85,8 +86,8 @@ impl Events {
 }
 
 /// The open file of the events.
-pub struct EventWriter {
-    out: Writer,
+struct EventWriter {
+    out: OutputFile,
     sections: Sections,
     clock: Clock,
     /// Whether nothing else is written.
@@ -95,8 +96,7 @@ pub struct EventWriter {
 
 impl EventWriter {
     fn write(&mut self, event: Event) -> Result<(), String> {
-        let written = self.out.write(&Line { t: seconds(self.clock.now()), event });
-        written.map_err(could_not("write events"))
+        Line { t: seconds(self.clock.now()), event }.write(&mut self.out)
     }
 }
 
@@ -111,46 +111,31 @@ pub struct RunEvents<'a> {
 }
 
 impl<'a> RunEvents<'a> {
-    pub fn new(writer: Option<EventWriter>, stop: &'a AtomicBool, complain: impl FnMut(&str) + 'a) -> Self {
-        Self { writer, is_lost: false, stop, complain: Box::new(complain) }
+    /// Events to where the option says, if it was given, of a run that `stop` ends. Writes the first one. The error is a
+    /// sentence, as is what `complain` gets.
+    pub fn open(
+        option: Option<&Events>,
+        clock: Clock,
+        hello: &RunDescription<'_>,
+        stop: &'a AtomicBool,
+        complain: impl FnMut(&str) + 'a,
+    ) -> Result<Self, String> {
+        let writer = option.map(|events| events.open(clock, hello)).transpose()?;
+        Ok(Self { writer, is_lost: false, stop, complain: Box::new(complain) })
     }
 
-    /// Whether an event could not be written.
-    pub fn is_lost(&self) -> bool {
-        self.is_lost
+    /// Runs the load. An event is written when `observer` has seen what it is about.
+    pub fn run(&mut self, plan: &Plan, clock: Clock, observer: &mut dyn Observer) -> Result<Outcome, RunError> {
+        let stop = self.stop;
+        drive::run(plan, clock, stop, &mut Beside { events: self, observer })
     }
 
-    /// The run is over.
-    pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) {
-        let Some(EventWriter { sections, .. }) = self.writer else { return };
-        let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, None, sections).summary(seconds));
-        let drained = &outcome.drain.counts;
-        // With a single script the summaries are the script's.
-        let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
-        let done = events::Done {
-            status,
-            interrupted: outcome.interrupted,
-            clients_aborted: (outcome.aborted as u64).into(),
-            connect_s: outcome.connect_s,
-            warmup: phase(&outcome.warmup, outcome.warmup_s),
-            measure: phase(&outcome.measure, outcome.measure_s),
-            drain: events::Drain {
-                duration_s: (outcome.elapsed_s - outcome.measure_s).max(0.0),
-                transactions: drained.transactions().into(),
-                failures: failures(&drained.failures),
-            },
-            scripts: several.map(|script| script_event(&script.whole)).collect(),
-            client: events::ClientUsage {
-                cpu_user_s: outcome.cpu.user.as_secs_f64(),
-                cpu_system_s: outcome.cpu.system.as_secs_f64(),
-                busiest_thread_share: outcome.busiest_thread,
-                cpu_per_transaction_us: cpu_per_transaction_us(outcome),
-                warnings: warnings.to_vec(),
-            },
-            tasks: outcome.tasks.as_ref().map(tasks_event),
-            machines: None,
-        };
-        self.write(Event::Done(Box::new(done)));
+    /// The run is over. Returns the exit status: the given one, or [`OUTPUT_LOST`] if an event could not be written.
+    pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
+        if let Some(EventWriter { sections, .. }) = self.writer {
+            self.write(Event::Done(Box::new(done_event(outcome, status, warnings, sections))));
+        }
+        if self.is_lost { OUTPUT_LOST } else { status }
     }
 
     fn write(&mut self, event: Event) {
@@ -165,36 +150,84 @@ impl<'a> RunEvents<'a> {
     }
 }
 
-impl Observer for RunEvents<'_> {
+fn done_event(outcome: &Outcome, status: u8, warnings: &[Warning], sections: Sections) -> events::Done {
+    let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, None, sections).summary(seconds));
+    let drained = &outcome.drain.counts;
+    // With a single script the summaries are the script's.
+    let several = outcome.scripts.iter().filter(|_| outcome.scripts.len() > 1);
+    events::Done {
+        status,
+        interrupted: outcome.interrupted,
+        clients_aborted: (outcome.aborted as u64).into(),
+        connect_s: outcome.connect_s,
+        warmup: phase(&outcome.warmup, outcome.warmup_s),
+        measure: phase(&outcome.measure, outcome.measure_s),
+        drain: events::Drain {
+            duration_s: (outcome.elapsed_s - outcome.measure_s).max(0.0),
+            transactions: drained.transactions().into(),
+            failures: failures(&drained.failures),
+        },
+        scripts: several.map(|script| script_event(&script.whole)).collect(),
+        client: events::ClientUsage {
+            cpu_user_s: outcome.cpu.user.as_secs_f64(),
+            cpu_system_s: outcome.cpu.system.as_secs_f64(),
+            busiest_thread_share: outcome.busiest_thread,
+            cpu_per_transaction_us: cpu_per_transaction_us(outcome),
+            warnings: warnings.to_vec(),
+        },
+        tasks: outcome.tasks.as_ref().map(tasks_event),
+        machines: None,
+    }
+}
+
+/// Events beside what a front end observes, which comes first.
+struct Beside<'e, 'a> {
+    events: &'e mut RunEvents<'a>,
+    observer: &'e mut dyn Observer,
+}
+
+impl Observer for Beside<'_, '_> {
     fn connected(&mut self, clients: usize, connect_s: f64) {
-        self.write(Event::Connected(Connected { clients: (clients as u64).into(), connect_s }));
+        self.observer.connected(clients, connect_s);
+        // The observer may have found that it took too long.
+        if !self.events.stop.load(Ordering::Relaxed) {
+            self.events.write(Event::Connected(Connected { clients: (clients as u64).into(), connect_s }));
+        }
     }
 
     fn ready(&mut self, clients: usize, connect_s: f64) {
-        self.write(Event::Ready(Connected { clients: (clients as u64).into(), connect_s }));
+        self.observer.ready(clients, connect_s);
+        self.events.write(Event::Ready(Connected { clients: (clients as u64).into(), connect_s }));
     }
 
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
+        self.observer.phase(phase, began);
         let at = began.map(|began| unix_seconds(began.at));
         let planned_at = began.and_then(|began| began.planned).map(unix_seconds);
-        self.write(Event::Phase(events::PhaseStart { phase, at, planned_at }));
+        self.events.write(Event::Phase(events::PhaseStart { phase, at, planned_at }));
     }
 
     /// The tasks that failed in the second come first.
     fn tick(&mut self, tick: &Tick) {
-        let Some(EventWriter { sections, .. }) = self.writer else { return };
+        self.observer.tick(tick);
+        let Some(EventWriter { sections, .. }) = self.events.writer else { return };
         let tasks = tick.tally.pooled.iter().flat_map(|pooled| &pooled.tasks);
-        tasks.filter(|task| task.failure.is_some()).for_each(|task| self.write(Event::Task(task_event(task))));
+        tasks.filter(|task| task.failure.is_some()).for_each(|task| self.events.write(Event::Task(task_event(task))));
         let event = measurement(&tick.tally, tick.slice, sections).tick(tick.phase, tick.second, tick.seconds);
-        self.write(Event::Tick(Box::new(event)));
+        self.events.write(Event::Tick(Box::new(event)));
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
+        self.observer.aborted(abortion);
         let Abortion { client, script, command, ref cause } = *abortion;
         let sqlstate = cause.sqlstate().map(str::to_owned);
         let error =
             events::ClientError { client, script, command, kind: cause.kind(), sqlstate, message: cause.to_string() };
-        self.write(Event::Error(error));
+        self.events.write(Event::Error(error));
+    }
+
+    fn note(&mut self, text: &str) {
+        self.observer.note(text);
     }
 }
 

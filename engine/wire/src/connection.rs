@@ -48,41 +48,26 @@ pub struct Connection {
     opening: Option<Box<Opening>>,
 }
 
-/// How far a connection's start has come.
-#[derive(Debug)]
-pub enum Progress {
-    /// Waiting for the server.
-    Pending,
-    /// Another socket is being tried: it must be registered.
-    Reopened,
-    /// Ready for statements.
-    Ready(ServerInfo),
-}
-
 impl Connection {
-    /// Starts connecting to `target`.
-    pub fn open(target: &Arc<Target>) -> Result<Self, OpenError> {
-        Opening::begin(target).map(Self::from_opening)
+    /// Starts connecting to `target`, registered with the poll under `token`.
+    pub fn open(target: &Arc<Target>, registry: &Registry, token: Token) -> Result<Self, OpenError> {
+        Self::registered(Opening::begin(target)?, registry, token)
     }
 
-    fn from_opening((opening, stream): (Opening, Stream)) -> Self {
-        Self {
+    fn registered((opening, stream): (Opening, Stream), registry: &Registry, token: Token) -> Result<Self, OpenError> {
+        stream.socket.register(registry, token, true)?;
+        Ok(Self {
             stream,
             exchange: Exchange::default(),
             in_pipeline: false,
             watches_write: true,
             opening: Some(Box::new(opening)),
-        }
+        })
     }
 
     /// When the current attempt to connect times out; [`Connection::advance`] gives it up then.
     pub fn deadline(&self) -> Option<Instant> {
         self.opening.as_ref()?.deadline
-    }
-
-    /// Registers the connection with the poll under `token`.
-    pub fn register(&mut self, registry: &Registry, token: Token) -> io::Result<()> {
-        self.stream.socket.register(registry, token, self.watches_write)
     }
 
     /// Has the poll report writability while something is unsent, and only then.
@@ -96,34 +81,32 @@ impl Connection {
         Ok(())
     }
 
-    /// Continues the session's start; for connections that are not ready.
-    pub fn advance(&mut self, buffer: &mut [u8], registry: &Registry, token: Token) -> Result<Progress, OpenError> {
-        let Some(mut opening) = self.opening.take() else { return Ok(Progress::Ready(ServerInfo::default())) };
-        // An answer that came in time counts, even if it is read late.
-        let progress = match opening.startup.advance(&mut self.stream, buffer) {
-            Ok(None) if opening.deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
-                Err(ConnectionError::Timeout)
-            }
-            progress => progress,
-        };
-        match progress {
-            Ok(ready) => {
-                if ready.is_none() {
-                    self.opening = Some(opening);
+    /// Continues the session's start, over another socket if the first does not lead to the server that is wanted; `Some`
+    /// when the session is ready. For connections that are not.
+    pub fn advance(
+        &mut self,
+        buffer: &mut [u8],
+        registry: &Registry,
+        token: Token,
+    ) -> Result<Option<ServerInfo>, OpenError> {
+        loop {
+            let Some(mut opening) = self.opening.take() else { return Ok(Some(ServerInfo::default())) };
+            // An answer that came in time counts, even if it is read late.
+            let error = match opening.startup.advance(&mut self.stream, buffer) {
+                Ok(None) if opening.deadline.is_some_and(|deadline| Instant::now() >= deadline) => {
+                    ConnectionError::Timeout
                 }
-                self.watch_unsent(registry, token).map_err(|error| OpenError {
-                    message: ground::output::plain_io_message(&error),
-                    sqlstate: "08006".to_owned(),
-                })?;
-                Ok(ready.map_or(Progress::Pending, Progress::Ready))
-            }
-            Err(error) => {
-                if matches!(error, ConnectionError::WrongSession(_)) {
-                    self.terminate();
+                Ok(ready) => {
+                    self.opening = Some(opening).filter(|_| ready.is_none());
+                    self.watch_unsent(registry, token)?;
+                    return Ok(ready);
                 }
-                *self = opening.fail(&error).map(Self::from_opening)?;
-                Ok(Progress::Reopened)
+                Err(error) => error,
+            };
+            if matches!(error, ConnectionError::WrongSession(_)) {
+                self.terminate();
             }
+            *self = Self::registered(opening.fail(&error)?, registry, token)?;
         }
     }
 

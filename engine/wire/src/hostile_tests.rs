@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::session::{Fill, Session};
 use super::target::Target;
-use super::{BUFFER_SIZE, Connection, Progress};
+use super::{BUFFER_SIZE, Connection};
 use crate::params;
 use crate::params::{Environment, Given};
 
@@ -112,15 +112,15 @@ fn a_server_that_keeps_silent_is_given_up_when_the_time_is_over() {
 #[test]
 fn an_answer_in_time_counts_even_if_it_is_read_late() {
     let (port, _heard) = serve(|stream| stream.write_all(&welcome()).unwrap());
-    let mut connection = Connection::open(&target(port, "sslmode=disable connect_timeout=1")).unwrap();
     let (mut poll, mut events) = (Poll::new().unwrap(), Events::with_capacity(4));
-    connection.register(poll.registry(), Token(0)).unwrap();
+    let target = target(port, "sslmode=disable connect_timeout=1");
+    let mut connection = Connection::open(&target, poll.registry(), Token(0)).unwrap();
     while !events.iter().any(Event::is_readable) {
         poll.poll(&mut events, None).unwrap();
     }
     thread::sleep(connection.deadline().unwrap().saturating_duration_since(Instant::now()));
     let progress = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap();
-    assert!(matches!(&progress, Progress::Ready(server) if server.version == "18.6"), "{progress:?}");
+    assert!(progress.as_ref().is_some_and(|server| server.version == "18.6"), "{progress:?}");
 }
 
 #[test]
@@ -164,10 +164,9 @@ fn leaving(welcomed: bool) -> (tempfile::TempDir, Arc<Target>, impl FnOnce()) {
 #[test]
 fn the_last_word_is_heard_even_if_the_socket_breaks_first() {
     let (_folder, target, leave) = leaving(false);
-    let mut connection = Connection::open(&target).unwrap();
-    leave();
     let poll = Poll::new().unwrap();
-    connection.register(poll.registry(), Token(0)).unwrap();
+    let mut connection = Connection::open(&target, poll.registry(), Token(0)).unwrap();
+    leave();
     let error = connection.advance(&mut [0; BUFFER_SIZE], poll.registry(), Token(0)).unwrap_err();
     assert!(error.message.ends_with("failed: FATAL:  the server leaves"), "{error}");
 

@@ -23,7 +23,7 @@ pub mod target;
 mod tls;
 pub mod value;
 
-pub use connection::{BUFFER_SIZE, Connection, Progress, Scratch};
+pub use connection::{BUFFER_SIZE, Connection, Scratch};
 pub use opening::OpenError;
 pub use reply::{Reply, StatementError};
 pub use results::{Answered, QueryKind, ResultSet, Rows};

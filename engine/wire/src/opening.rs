@@ -1,5 +1,6 @@
 //! The way to a session: which attempt follows a failed one, and what is said when none is left.
 
+use std::io;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -9,6 +10,7 @@ use crate::socket::Socket;
 use crate::startup::Startup;
 use crate::stream::Stream;
 use crate::target::{Attempt, Target};
+use ground::output::plain_io_message;
 
 /// SQLSTATE of a server that is starting up, shutting down or a standby that takes no sessions.
 const CANNOT_CONNECT_NOW: &str = "57P03";
@@ -19,6 +21,13 @@ const CANNOT_CONNECT_NOW: &str = "57P03";
 pub struct OpenError {
     pub message: String,
     pub sqlstate: String,
+}
+
+/// From an error of the client's own system.
+impl From<io::Error> for OpenError {
+    fn from(error: io::Error) -> Self {
+        Self { message: plain_io_message(&error), sqlstate: "08006".to_owned() }
+    }
 }
 
 /// A connection that is not ready yet.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use mio::{Events, Poll, Token};
 
-use crate::connection::{BUFFER_SIZE, Connection, Progress};
+use crate::connection::{BUFFER_SIZE, Connection};
 use crate::error::{ConnectionError, INVALID_PASSWORD, ServerError};
 use crate::frame::{self, Flow, Visitor};
 use crate::opening::OpenError;
@@ -62,23 +62,16 @@ impl Session {
 
     /// The same, and nobody is asked for a password.
     pub fn connect(target: &Arc<Target>) -> Result<Self, OpenError> {
-        let io_error = |error: io::Error| OpenError { message: error.to_string(), sqlstate: "08001".to_owned() };
-        let mut poll = Poll::new().map_err(io_error)?;
+        let mut poll = Poll::new()?;
         let mut buffer = vec![0; BUFFER_SIZE];
-        let mut connection = Connection::open(target)?;
-        connection.register(poll.registry(), TOKEN).map_err(io_error)?;
+        let mut connection = Connection::open(target, poll.registry(), TOKEN)?;
         let mut events = Events::with_capacity(4);
         loop {
-            match connection.advance(&mut buffer, poll.registry(), TOKEN)? {
-                Progress::Ready(server) => return Ok(Self { connection, poll, events, buffer, server }),
-                Progress::Reopened => {
-                    connection.register(poll.registry(), TOKEN).map_err(io_error)?;
-                    continue;
-                }
-                Progress::Pending => {}
+            if let Some(server) = connection.advance(&mut buffer, poll.registry(), TOKEN)? {
+                return Ok(Self { connection, poll, events, buffer, server });
             }
             let patience = connection.deadline().map(|end| end.saturating_duration_since(Instant::now()));
-            wait(&mut poll, &mut events, patience).map_err(io_error)?;
+            wait(&mut poll, &mut events, patience)?;
         }
     }
 

@@ -54,7 +54,7 @@ impl Socket {
 
     /// Registers the socket for events on readability and, with `writable`, on writability. Asking for the latter only while
     /// something is unsent matters: otherwise each request that the server takes would wake the client.
-    pub fn register(&mut self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
+    pub fn register(&self, registry: &Registry, token: Token, writable: bool) -> io::Result<()> {
         registry.register(&mut SourceFd(&self.0.as_raw_fd()), token, interest(writable))
     }
 

@@ -8,9 +8,11 @@ use std::sync::{Arc, OnceLock};
 use rustls::ClientConfig;
 
 use crate::error::ConnectionError;
-use crate::params::{Address, Endpoint, Params, Password, SslMode};
+use crate::params;
+use crate::params::{Address, Endpoint, Given, Params, Password, ProcessEnvironment, SslMode};
 use crate::socket::SocketAddress;
 use crate::tls;
+use ground::output::print_stderr;
 use ground::random::Random;
 
 /// Everything that a connection needs to know; resolved once, shared by all clients.
@@ -38,6 +40,14 @@ pub struct Attempt {
 }
 
 impl Target {
+    /// The server that a command line and the environment name. Prints libpq's warnings, such as on an unsafe password file.
+    /// The error is a sentence.
+    pub fn of(given: &Given) -> Result<Arc<Self>, String> {
+        let params = params::resolve(given, &ProcessEnvironment)?;
+        params.warnings.iter().for_each(|warning| print_stderr(format_args!("{warning}\n")));
+        Ok(Arc::new(Self::resolve(params)))
+    }
+
     /// Resolves names and prepares TLS. What is wrong with either is told by the attempts that need it, as libpq does.
     pub fn resolve(mut params: Params) -> Self {
         let places: Vec<_> = params.endpoints.iter().map(addresses).collect();

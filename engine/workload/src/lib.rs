@@ -12,4 +12,4 @@ pub mod seeds;
 pub mod settings;
 pub mod statistics;
 
-pub use program::{AbortReason, Action, ActionResult, CommandInfo, Fatal, Program, ScriptInfo, Workload};
+pub use program::{AbortReason, Action, ActionResult, CommandInfo, Fatal, Management, Program, ScriptInfo, Workload};

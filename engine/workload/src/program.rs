@@ -30,7 +30,7 @@ pub trait Program {
         Ok(())
     }
 
-    /// Receives the result of the last action: of a [`Rows::Counted`] query only a failure, of [`Action::Connect`],
+    /// Receives the result of the last action: of a [`Rows::Counted`] query only a failure, of [`Management::Connect`],
     /// [`Action::Prepare`], [`Action::PrepareAll`] and [`Rows::Handed`] queries every result.
     fn complete(&mut self, _result: ActionResult<'_>) {}
 
@@ -70,15 +70,8 @@ pub enum Action<'a> {
     Prepare { statement: &'a Statement },
     /// Parse on the server, in one round trip, those of `statements` that this session has not prepared.
     PrepareAll { statements: &'a [Statement] },
-    /// Open the connection `number` and use it from now on. The previous connection stays open.
-    Connect { number: usize },
-    /// Use the open connection `number` from now on.
-    Use { number: usize },
-    /// Close the connection `number`. The next action that needs a connection chooses one first.
-    Disconnect { number: usize },
-    /// Take part in no further transaction; the one under way does not count. Actions up to the next [`Action::End`]
-    /// follow after the load.
-    Leave,
+    /// Do something with the connections, or with the client itself.
+    Manage(Management),
     /// Wait for a time.
     Sleep { command: usize, time: Duration },
     /// A command without a request to the server has been executed. Only scripts whose commands are timed report it.
@@ -87,6 +80,20 @@ pub enum Action<'a> {
     End,
     /// The client is aborted.
     Abort(AbortReason),
+}
+
+/// What a program of a staged run does with its connections, which have numbers, and with itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Management {
+    /// Open this connection and use it from now on. The previous connection stays open.
+    Connect(usize),
+    /// Use this open connection from now on.
+    Use(usize),
+    /// Close this connection. The next action that needs a connection chooses one first.
+    Disconnect(usize),
+    /// Take part in no further transaction; the one under way does not count. Actions up to the next [`Action::End`]
+    /// follow after the load.
+    Leave,
 }
 
 /// Why a client is aborted.

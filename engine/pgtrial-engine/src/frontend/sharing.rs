@@ -15,21 +15,24 @@ pub fn needs_seed(option: &str) -> String {
     format!("--shard needs {option} with a number, the same for all shards of the run: they draw from one seed")
 }
 
-/// `I/N`, from 1.
+/// `--shard`.
 pub fn shard(text: &str) -> Result<Shard, String> {
-    part(text).ok_or_else(|| {
-        format!(
-            "invalid value \"{text}\" for option --shard: it takes I/N, the number of the shard and that of all, such as \
-             2/4 for the second of four"
-        )
-    })
+    part(text, "--shard", "the number of the shard and that of all, such as 2/4 for the second of four")
 }
 
-fn part(text: &str) -> Option<Shard> {
+/// `--slice-of`.
+pub fn slice_part(text: &str) -> Result<Shard, String> {
+    part(text, "--slice-of", "the number of this engine and that of all, such as 1/2 for the first of two")
+}
+
+/// `I/N`, from 1.
+fn part(text: &str, option: &str, explained: &str) -> Result<Shard, String> {
     let number = |digits: &str| digits.parse::<usize>().ok().filter(|number| *number > 0);
-    let (index, of) = text.trim().split_once('/')?;
-    let (index, of) = (number(index)?, number(of)?);
-    (index <= of).then(|| Shard { index: index - 1, of })
+    let numbers = text.trim().split_once('/').and_then(|(index, of)| Some((number(index)?, number(of)?)));
+    match numbers {
+        Some((index, of)) if index <= of => Ok(Shard { index: index - 1, of }),
+        _ => Err(format!("invalid value \"{text}\" for option {option}: it takes I/N, {explained}")),
+    }
 }
 
 /// Rejects a shard if some engine would have none of the `total` things that are shared out; `what` names them.
@@ -74,16 +77,6 @@ pub fn slice_length(text: &str) -> Result<Nanos, String> {
     }
     let (shortest, longest) = (SHORTEST.as_millis(), LONGEST.as_secs());
     Err(format!("--slice={trimmed}: a slice takes {shortest} ms to {longest} s, shorter ones would be mostly overrun"))
-}
-
-/// `--slice-of`.
-pub fn slice_part(text: &str) -> Result<Shard, String> {
-    part(text).ok_or_else(|| {
-        format!(
-            "invalid value \"{text}\" for option --slice-of: it takes I/N, the number of this engine and that of all, \
-             such as 1/2 for the first of two"
-        )
-    })
 }
 
 /// `--slice-seed`.

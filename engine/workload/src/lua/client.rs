@@ -11,7 +11,7 @@ use super::shared::Shared;
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
-use crate::program::{AbortReason, Action, ActionResult, Program};
+use crate::program::{AbortReason, Action, ActionResult, Management, Program};
 use ground::random::Random;
 use wire::error::{ConnectionError, ServerError};
 use wire::value::Value;
@@ -76,7 +76,6 @@ enum Request {
     },
     /// The client's beginning is over, and it goes on with its first transaction.
     Ready,
-    Begin,
     /// Whether there is another transaction.
     More,
     /// It wants no more of them; the one under way may be complete.
@@ -260,24 +259,24 @@ impl Program for LuaClient {
                 if self.current != Some(connection) {
                     self.current = Some(connection);
                     self.waiting = Some(request);
-                    return Action::Use { number: connection };
+                    return Action::Manage(Management::Use(connection));
                 }
             }
             match request {
                 Request::Nothing => {}
                 Request::Connect(number) => {
                     self.current = Some(number);
-                    return Action::Connect { number };
+                    return Action::Manage(Management::Connect(number));
                 }
                 Request::Reconnect(number) => {
                     self.waiting = Some(Request::Connect(number));
                     self.current = None;
-                    return Action::Disconnect { number };
+                    return Action::Manage(Management::Disconnect(number));
                 }
                 Request::Disconnect(number) => {
                     self.current = None;
                     self.state.fetched.borrow_mut().forget(number);
-                    return Action::Disconnect { number };
+                    return Action::Manage(Management::Disconnect(number));
                 }
                 Request::Query { .. } => return Action::Text { sql: &self.text, rows: Rows::Handed },
                 Request::Rollback { .. } => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
@@ -299,11 +298,7 @@ impl Program for LuaClient {
                         last: false,
                     });
                 }
-                Request::Ready => {
-                    self.waiting = Some(Request::Begin);
-                    return Action::End;
-                }
-                Request::Begin => {}
+                Request::Ready => return Action::End,
                 Request::More => match self.granted.take() {
                     Some(more) => self.answer = Answer::Truth(more),
                     None => {
@@ -318,7 +313,7 @@ impl Program for LuaClient {
                 }
                 Request::Left { is_complete: false } => {
                     self.is_stopped = true;
-                    return Action::Leave;
+                    return Action::Manage(Management::Leave);
                 }
                 Request::Fatal => return Action::Abort(AbortReason::Fatal(std::mem::take(&mut self.fatal))),
                 Request::Finished => {

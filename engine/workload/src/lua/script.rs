@@ -20,13 +20,6 @@ use crate::settings::{OptionSpec, OptionValue, Settings};
 use crate::statistics::{Hooks, Statistics};
 use ground::shard::Shard;
 
-/// How a command of a script is executed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct CommandKind {
-    /// By every client at once; by one otherwise.
-    pub parallel: bool,
-}
-
 /// A script, loaded into a state of the main thread that takes no part in a run.
 pub struct Script {
     shared: Arc<Shared>,
@@ -71,14 +64,14 @@ impl Script {
         self.declared.clone()
     }
 
-    /// A command of the script's own.
-    pub fn command(&self, name: &str) -> Option<CommandKind> {
+    /// Whether a command, if it is the script's own, is executed by every client at once; by one otherwise.
+    pub fn is_parallel(&self, name: &str) -> Option<bool> {
         let ask = |question: &str| -> mlua::Result<bool> {
             let cmdline: Table = self.sysbench()?.get("cmdline")?;
             cmdline.get::<Function>(question)?.call(name)
         };
         let is_defined = ask("command_defined").unwrap_or(false);
-        is_defined.then(|| CommandKind { parallel: ask("command_parallel").unwrap_or(false) })
+        is_defined.then(|| ask("command_parallel").unwrap_or(false))
     }
 
     /// Whether the script has a global function of this name: `event`, `prepare`, `cleanup`, `help`.
@@ -114,7 +107,7 @@ impl Script {
     pub fn workload(&self, role: Role) -> Result<Arc<dyn Workload>, Fatal> {
         let is_parallel = match &role {
             Role::Events => true,
-            Role::Command(name) => self.command(name).is_some_and(|kind| kind.parallel),
+            Role::Command(name) => self.is_parallel(name) == Some(true),
         };
         workload::new(&self.shared, role, is_parallel)
     }

@@ -5,7 +5,7 @@ use std::mem;
 
 use super::failure::{self, SqlError};
 use super::test::Test;
-use crate::program::{AbortReason, Action, ActionResult, Program, ScriptInfo, Workload};
+use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
 use ground::random::Random;
 use wire::Rows;
 
@@ -42,10 +42,9 @@ struct BulkClient {
     stage: Stage,
     /// There will be no further event.
     stops: bool,
-    trouble: Vec<String>,
 }
 
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 enum Stage {
     #[default]
     Connect,
@@ -57,7 +56,8 @@ enum Stage {
     Send,
     Sent,
     RollBack,
-    Failed,
+    /// With the lines that say why.
+    Failed(Vec<String>),
 }
 
 impl BulkClient {
@@ -77,8 +77,7 @@ impl BulkClient {
     }
 
     fn fail(&mut self, lines: Vec<String>) {
-        self.trouble = lines;
-        self.stage = Stage::Failed;
+        self.stage = Stage::Failed(lines);
     }
 
     fn fail_query(&mut self, error: &SqlError) {
@@ -98,9 +97,9 @@ impl Program for BulkClient {
     }
 
     fn next_action(&mut self) -> Action<'_> {
-        match self.stage {
-            Stage::Connect => return Action::Connect { number: 0 },
-            Stage::Failed => return Action::Abort(AbortReason::Fatal(mem::take(&mut self.trouble))),
+        match &mut self.stage {
+            Stage::Connect => return Action::Manage(Management::Connect(0)),
+            Stage::Failed(lines) => return Action::Abort(AbortReason::Fatal(mem::take(lines))),
             Stage::RollBack => return Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
             Stage::Row => self.stage = if self.add_row() { Stage::Idle } else { Stage::Send },
             // The server executed the statement, because nothing else was reported.
@@ -113,7 +112,7 @@ impl Program for BulkClient {
             }
             Stage::Idle | Stage::Send => {}
         }
-        if self.stage == Stage::Idle {
+        if matches!(self.stage, Stage::Idle) {
             return Action::End;
         }
         self.stage = Stage::Sent;
@@ -121,7 +120,7 @@ impl Program for BulkClient {
     }
 
     fn complete(&mut self, result: ActionResult<'_>) {
-        match (self.stage, result) {
+        match (&self.stage, result) {
             (_, ActionResult::Refused(error)) => {
                 self.fail(failure::not_connected("thread_init", self.test, &error.message))
             }

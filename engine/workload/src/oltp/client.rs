@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::event::{Draw, Event};
 use super::failure::{self, SqlError};
 use super::statements::Slot;
-use crate::program::{AbortReason, Action, ActionResult, Program, ScriptInfo, Workload};
+use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
 use crate::sb_rand::{Distribution, fill_groups};
 use ground::random::Random;
 use wire::Rows;
@@ -39,11 +39,10 @@ pub struct OltpClient {
     /// The statement that was sent last.
     sent: usize,
     stage: Stage,
-    trouble: Vec<String>,
 }
 
 /// How far a client has come.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug)]
 enum Stage {
     Connect,
     Prepare,
@@ -51,7 +50,8 @@ enum Stage {
     Load,
     /// An event conflicts with others; it is rolled back and starts again.
     RollBack,
-    Failed,
+    /// With the lines that say why.
+    Failed(Vec<String>),
 }
 
 impl OltpClient {
@@ -59,8 +59,7 @@ impl OltpClient {
     pub fn new(event: Arc<Event>, client: usize, random: Random) -> Self {
         let (values, ids) = (event.values(), event.ids(client));
         let stage = Stage::Connect;
-        let trouble = Vec::new();
-        Self { event, values, random, ids, part: 0, done: 0, inserts: false, table: 0, sent: 0, stage, trouble }
+        Self { event, values, random, ids, part: 0, done: 0, inserts: false, table: 0, sent: 0, stage }
     }
 
     fn start_event(&mut self) {
@@ -103,18 +102,17 @@ impl OltpClient {
     /// Everything but the load.
     #[cold]
     fn act(&mut self) -> Action<'_> {
-        match self.stage {
-            Stage::Connect => Action::Connect { number: 0 },
+        match &mut self.stage {
+            Stage::Connect => Action::Manage(Management::Connect(0)),
             Stage::Prepare => Action::PrepareAll { statements: &self.event.statements },
             Stage::RollBack => Action::Text { sql: "ROLLBACK", rows: Rows::Skipped },
-            Stage::Failed => Action::Abort(AbortReason::Fatal(mem::take(&mut self.trouble))),
+            Stage::Failed(lines) => Action::Abort(AbortReason::Fatal(mem::take(lines))),
             Stage::Ready | Stage::Load => Action::End,
         }
     }
 
     fn fail(&mut self, lines: Vec<String>) {
-        self.trouble = lines;
-        self.stage = Stage::Failed;
+        self.stage = Stage::Failed(lines);
     }
 
     /// The lines about the statement that was sent last.
@@ -142,12 +140,12 @@ impl Program for OltpClient {
 
     #[inline]
     fn next_action(&mut self) -> Action<'_> {
-        if self.stage == Stage::Load { self.query() } else { self.act() }
+        if matches!(self.stage, Stage::Load) { self.query() } else { self.act() }
     }
 
     fn complete(&mut self, result: ActionResult<'_>) {
         let test = self.event.test.name;
-        match (self.stage, result) {
+        match (&self.stage, result) {
             (Stage::Connect, ActionResult::Done(_)) => {
                 let is_prepared = self.event.mode == QueryMode::Prepared;
                 self.stage = if is_prepared { Stage::Prepare } else { Stage::Ready };

@@ -1,8 +1,9 @@
 //! Splits a script into statements and backslash commands as psql's scanner does: a semicolon ends a statement outside of
 //! quotes, comments, parentheses and the bodies of SQL functions; a backslash outside of quotes and comments ends it too.
 
-use super::symbols::is_name;
 use ground::c_numbers::is_space;
+use ground::sql;
+use ground::sql::is_name;
 
 /// What ended a stretch of SQL.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +87,7 @@ impl<'a> Scanner<'a> {
                     }
                 }
                 [b'-', b'-', ..] => {
-                    self.line_comment();
+                    self.comment();
                     if sql.is_empty() {
                         continue;
                     }
@@ -101,9 +102,9 @@ impl<'a> Scanner<'a> {
     fn token(&mut self) {
         let rest = &self.text[self.at..];
         match rest {
-            [b'/', b'*', ..] => self.block_comment(),
-            [b'\'', ..] => self.quoted(b'\''),
-            [b'"', ..] => self.quoted(b'"'),
+            [b'/', b'*', ..] => self.comment(),
+            // A doubled quote is one token more.
+            [b'\'' | b'"', ..] => self.at = sql::quoted_end(self.text, self.at),
             [b'e' | b'E', b'\'', ..] => self.escape_string(),
             [b'$', ..] => self.dollar(),
             [b':', quote @ (b'\'' | b'"'), ..] => self.at += self.variable(2, *quote).unwrap_or(1),
@@ -130,72 +131,30 @@ impl<'a> Scanner<'a> {
         self.at += self.text[self.at..].iter().take_while(|c| wanted(**c)).count();
     }
 
-    fn line_comment(&mut self) {
-        self.skip_while(|c| !matches!(c, b'\n' | b'\r'));
-    }
-
-    /// Comments of this kind nest.
-    fn block_comment(&mut self) {
-        let mut depth = 0;
-        loop {
-            match &self.text[self.at..] {
-                [] => return,
-                [b'/', b'*', ..] => {
-                    depth += 1;
-                    self.at += 2;
-                }
-                [b'*', b'/', ..] => {
-                    depth -= 1;
-                    self.at += 2;
-                    if depth == 0 {
-                        return;
-                    }
-                }
-                _ => self.at += 1,
-            }
-        }
-    }
-
-    /// A string or a name up to its closing quote; a doubled quote is one token more.
-    fn quoted(&mut self, quote: u8) {
-        self.at += 1;
-        self.skip_while(|c| c != quote);
-        self.at = (self.at + 1).min(self.text.len());
+    fn comment(&mut self) {
+        self.at = sql::comment_end(self.text, self.at).unwrap_or(self.at);
     }
 
     /// A string with backslash escapes, with what continues it on other lines.
     fn escape_string(&mut self) {
-        self.at += 2;
-        loop {
-            match &self.text[self.at..] {
-                [] => return,
-                [b'\\', _, ..] => self.at += 2,
-                [b'\'', b'\'', ..] => self.at += 2,
-                [b'\'', ..] => {
-                    self.at += 1;
-                    match self.continuation() {
-                        Some(at) => self.at = at,
-                        None => return,
-                    }
-                }
-                _ => self.at += 1,
-            }
+        let mut quote = Some(self.at + 1);
+        while let Some(at) = quote {
+            self.at = sql::escape_string_end(self.text, at);
+            quote = self.continuation();
         }
     }
 
-    /// The offset where a string continues: after a quote that follows white space and comments with a line end.
+    /// The quote where a string continues: one that follows white space and comments with a line end.
     fn continuation(&self) -> Option<usize> {
         let (mut at, mut lines) = (self.at, false);
         loop {
             match &self.text[at..] {
-                [b'\'', ..] if lines => return Some(at + 1),
+                [b'\'', ..] if lines => return Some(at),
                 [c, ..] if is_space(*c) => {
                     lines |= matches!(c, b'\n' | b'\r');
                     at += 1;
                 }
-                [b'-', b'-', rest @ ..] => {
-                    at += 2 + rest.iter().take_while(|c| !matches!(c, b'\n' | b'\r')).count();
-                }
+                [b'-', b'-', ..] => at = sql::comment_end(self.text, at)?,
                 _ => return None,
             }
         }
@@ -203,21 +162,15 @@ impl<'a> Scanner<'a> {
 
     /// A string between dollar quotes, or a lone dollar, or a parameter.
     fn dollar(&mut self) {
-        let rest = &self.text[self.at..];
-        let tag = rest[1..].iter().take_while(|c| is_name(**c)).count();
-        let begins_with_digit = rest.get(1).is_some_and(u8::is_ascii_digit);
-        if begins_with_digit || rest.get(tag + 1) != Some(&b'$') {
-            self.at += 1;
-            if begins_with_digit {
-                self.skip_digits();
-                self.skip_junk();
-            }
+        if let Some(end) = sql::dollar_quoted_end(self.text, self.at) {
+            self.at = end;
             return;
         }
-        let quote = &rest[..tag + 2];
-        let body = &rest[quote.len()..];
-        let length = body.windows(quote.len()).position(|window| window == quote);
-        self.at = length.map_or(self.text.len(), |length| self.at + length + 2 * quote.len());
+        self.at += 1;
+        if self.text.get(self.at).is_some_and(u8::is_ascii_digit) {
+            self.skip_digits();
+            self.skip_junk();
+        }
     }
 
     /// A number, whole or not. A sign in an exponent belongs to it, so that two of them begin no comment there.

@@ -1,7 +1,8 @@
 //! From a statement's text to one with holes for variables.
 
 use super::error::ScriptError;
-use super::symbols::{Symbols, is_name};
+use super::symbols::Symbols;
+use ground::sql::is_name;
 use wire::statement::{Hole, QueryMode, Statement};
 
 /// The most parameters of a statement, where values travel as parameters.

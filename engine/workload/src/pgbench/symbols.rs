@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use ground::sql::is_name;
+
 /// Names in the order of their slots, shared by all scripts of a run.
 #[derive(Debug, Default, Clone)]
 pub struct Symbols {
@@ -36,11 +38,6 @@ impl Symbols {
 /// counts as a letter.
 pub fn is_valid(name: &[u8]) -> bool {
     name.first().is_some_and(|c| !c.is_ascii_digit()) && name.iter().all(|c| is_name(*c))
-}
-
-/// Whether a byte can be part of a variable's name.
-pub fn is_name(c: u8) -> bool {
-    c.is_ascii_alphanumeric() || c == b'_' || !c.is_ascii()
 }
 
 #[cfg(test)]

@@ -13,9 +13,9 @@ mod tests;
 use std::io;
 use std::process::ExitCode;
 
-use events::{Event, Line, Lost, Writer};
+use events::{Event, Line, Lost};
 use ground::options::exit_status;
-use ground::output::{could_not, print_stderr};
+use ground::output::{OutputFile, print_stderr};
 use merger::Merger;
 use options::{Inputs, NAME};
 use stream::phase_name;
@@ -30,8 +30,8 @@ pub fn main(args: Vec<String>) -> ExitCode {
 /// Returns the exit status.
 fn merge(Inputs { machines, files }: Inputs) -> Result<u8, String> {
     let mut merger = Merger::new(machines);
-    let mut writer = Writer::stdout();
-    let mut write = |merger: &mut Merger| merger.take_lines().iter().try_for_each(|line| write_line(&mut writer, line));
+    let mut out = OutputFile::stdout("events");
+    let mut write = |merger: &mut Merger| merger.take_lines().iter().try_for_each(|line| write_line(&mut out, line));
     let read = if files.is_empty() {
         source::merge_live(&mut merger, io::stdin(), &mut write)
     } else {
@@ -43,11 +43,11 @@ fn merge(Inputs { machines, files }: Inputs) -> Result<u8, String> {
     merger.status().ok_or_else(|| "the machines' events ended before the run did".to_owned())
 }
 
-fn write_line(writer: &mut Writer, line: &Line) -> Result<(), String> {
+fn write_line(out: &mut OutputFile, line: &Line) -> Result<(), String> {
     if let Event::Lost(lost) = &line.event {
         warn_of_loss(lost);
     }
-    writer.write(line).map_err(could_not("write events"))
+    line.write(out)
 }
 
 fn warn_of_loss(Lost { machine, phase, second }: &Lost) {

@@ -2,29 +2,26 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use super::histogram::HistogramFile;
+use super::histogram;
 use super::messages;
 use super::messages::Failure;
 use super::options::fields::Options;
 use super::options::pooling;
-use super::plan::{DEFAULT_TRANSACTIONS, link, plan, seeds};
+use super::plan::{DEFAULT_TRANSACTIONS, link, plan};
 use super::progress::Progress;
 use super::report::report;
 use super::server::{Facts, Purpose, no_connection, print_version, session, survey, target, vacuum};
-use crate::event::{RunDescription, RunEvents};
+use crate::event::{OUTPUT_LOST, RunDescription, RunEvents};
 use crate::frontend::self_check;
 use drive::plan::Plan;
 use drive::{Outcome, RunError};
 use ground::clock::Clock;
 use ground::interrupt;
-use ground::output;
+use ground::output::{OutputFile, print_stdout};
 use wire::target::Target;
 
 /// Exit status of a run in which clients were given up.
 const ABORTED: u8 = 2;
-
-/// Exit status when something that was asked for could not be written, whatever became of the run.
-const OUTPUT_LOST: u8 = 1;
 
 /// What the first connection is for.
 const PURPOSE: Purpose = "setup";
@@ -34,7 +31,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     let clock = Clock::start();
     let origin = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     // Errors of the scripts are reported before the server is asked for its scale.
-    link(&options, &automatic(&options, 0, 0), 0)?;
+    link(&options, &automatic(&options, 0), 0)?;
     let target = target(&options.server, "pgbench", PURPOSE)?;
     let mut session = session(&target, PURPOSE)?;
     if !options.output.has_only_events() {
@@ -47,11 +44,11 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
     if let Some(pools) = &options.pools {
         pooling::check_limit(&mut session, pools)?;
     }
-    let seeds = seeds(&options);
-    let workload = link(&options, &automatic(&options, facts.scale, seeds.hashes), seeds.hashes)?;
+    let plan = plan(&options, target, &automatic(&options, facts.scale), origin)?;
     options.scripts = Vec::new();
-    let plan = plan(&options, target, workload, seeds, origin);
-    let histogram = options.output.histogram.as_deref().map(HistogramFile::create).transpose()?;
+    // Made before the run, so that a wrong name is refused in time.
+    let histogram = options.output.histogram.as_deref().map(|path| OutputFile::create("histogram file ", path));
+    let histogram = histogram.transpose()?;
     let hello = RunDescription {
         frontend: "pgbench",
         plan: &plan,
@@ -59,22 +56,22 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
         seed: options.seed,
         server: Some(&session.server.version),
     };
-    let events = options.output.events.as_ref().map(|events| events.open(clock, &hello)).transpose()?;
+    let interrupt = interrupt::catch()?;
+    let complain = |problem: &str| messages::error(problem);
+    let mut events = RunEvents::open(options.output.events.as_ref(), clock, &hello, &interrupt, complain)?;
     if options.shard.is_first() {
         vacuum(&mut session, &options);
     }
     drop(session);
 
-    let interrupt = interrupt::catch().map_err(Failure::error)?;
-    let events = RunEvents::new(events, &interrupt, |problem| messages::error(problem));
-    let mut progress = Progress::new(&options.output, &plan, clock, origin, events);
-    let outcome = drive::run(&plan, clock, &interrupt, &mut progress).map_err(describe_run_error)?;
-    Ok(finish(&options, &plan, &facts, &outcome, &mut progress, histogram))
+    let mut progress = Progress::new(&options.output, &plan, clock, origin);
+    let outcome = events.run(&plan, clock, &mut progress).map_err(describe_run_error)?;
+    Ok(finish(&options, &plan, &facts, &outcome, &mut events, histogram))
 }
 
 /// Variables that are set unless the command line defines them.
-fn automatic(options: &Options, scale: u32, seed_of_hashes: u64) -> [(&'static str, i64); 3] {
-    [("scale", scale.into()), ("default_seed", seed_of_hashes as i64), ("random_seed", options.seed as i64)]
+fn automatic(options: &Options, scale: u32) -> [(&'static str, i64); 2] {
+    [("scale", scale.into()), ("random_seed", options.seed as i64)]
 }
 
 /// Writes everything that is known at the end; the exit status.
@@ -83,12 +80,13 @@ fn finish(
     plan: &Plan,
     facts: &Facts,
     outcome: &Outcome,
-    progress: &mut Progress<'_>,
-    histogram: Option<HistogramFile>,
+    events: &mut RunEvents<'_>,
+    histogram: Option<OutputFile>,
 ) -> u8 {
     let to_stdout = !options.output.has_only_events();
     let mut status = exit_status(outcome);
-    if let Some(Err(error)) = histogram.map(|file| file.write(&outcome.measure)) {
+    let text = || histogram::text(&outcome.measure);
+    if let Some(Err(error)) = histogram.map(|mut file| file.write(|out| out.write_all(text().as_bytes()))) {
         messages::error(error);
         status = OUTPUT_LOST;
     }
@@ -97,16 +95,13 @@ fn finish(
         status = OUTPUT_LOST;
     }
     let warnings = if options.uses_additions { self_check::warnings(outcome, "-j") } else { Vec::new() };
-    progress.events.done(outcome, status, &warnings);
-    if progress.events.is_lost() {
-        status = OUTPUT_LOST;
-    }
+    let status = events.done(outcome, status, &warnings);
     if let Some(thread) = outcome.ended_by_thread {
         messages::error(format!("Run was aborted due to an error in thread {thread}"));
         return status;
     }
     if to_stdout {
-        output::print_stdout(report(options, plan, facts, outcome));
+        print_stdout(report(options, plan, facts, outcome));
     }
     for warning in &warnings {
         messages::warning(&warning.message);

@@ -1,38 +1,9 @@
 //! The file of `--histogram`: one line for each histogram of the measured part, `NAME BASE64`.
 
-use std::fs::File;
-use std::io::Write;
-use std::path::{Path, PathBuf};
-
-use super::messages::Failure;
 use drive::ledger::Tally;
-use ground::output::could_not;
 
-/// The file, made before the run so that a wrong name is refused in time.
-pub struct HistogramFile {
-    path: PathBuf,
-    file: File,
-}
-
-impl HistogramFile {
-    /// Makes the file anew.
-    pub fn create(path: &Path) -> Result<Self, Failure> {
-        let file = File::create(path).map_err(could_not(format_args!("open {}", named(path))))?;
-        Ok(Self { path: path.to_owned(), file })
-    }
-
-    /// Writes the histograms; the error is a whole sentence.
-    pub fn write(mut self, measured: &Tally) -> Result<(), String> {
-        let written = self.file.write_all(text(measured).as_bytes());
-        written.map_err(could_not(format_args!("write {}", named(&self.path))))
-    }
-}
-
-fn named(path: &Path) -> String {
-    format!("histogram file \"{}\"", path.display())
-}
-
-fn text(measured: &Tally) -> String {
+/// The lines.
+pub fn text(measured: &Tally) -> String {
     let mut text = format!("latency {}\n", measured.latencies.encode());
     if let Some(pace) = &measured.pace {
         text += &format!("service {}\nlag {}\n", pace.service.encode(), pace.lags.encode());

@@ -17,7 +17,7 @@ use workload::seeds::Seeds;
 pub const DEFAULT_TRANSACTIONS: u32 = 10;
 
 /// The seeds of the run: of its clients, its threads and the hash functions.
-pub fn seeds(options: &Options) -> Seeds {
+fn seeds(options: &Options) -> Seeds {
     let of_hashes = options.variables.iter().find(|(name, _)| name == "default_seed");
     let of_hashes = of_hashes.map(|(_, value)| value.trim().parse::<i64>().unwrap_or(0) as u64);
     let apps = options.pools.map_or(0, |pools| pools.apps);
@@ -44,14 +44,15 @@ pub fn link(options: &Options, automatic: &[(&str, i64)], seed_of_hashes: u64) -
     Ok(Arc::new(Arc::new(scripts)))
 }
 
-/// The plan of a benchmark. `origin` is the origin of the run's clock since 1970.
+/// The plan of a benchmark of scripts with these `automatic` variables. `origin` is the origin of the run's clock since 1970.
 pub fn plan(
     options: &Options,
     target: Arc<Target>,
-    workload: Arc<dyn Workload>,
-    seeds: Seeds,
+    automatic: &[(&str, i64)],
     origin: Duration,
-) -> Plan {
+) -> Result<Plan, Failure> {
+    let seeds = seeds(options);
+    let workload = link(options, automatic, seeds.hashes)?;
     let script_options = ScriptOptions {
         log: options.log.is_on.then(|| log_plan(options, &options.log, origin)),
         ..options.script.clone()
@@ -69,7 +70,7 @@ pub fn plan(
             options: script_options,
         }),
     };
-    Plan {
+    Ok(Plan {
         start: options.start,
         slices: options.slices,
         jobs: options.jobs,
@@ -77,7 +78,7 @@ pub fn plan(
         warmup: options.warmup,
         exit_on_abort: options.exit_on_abort,
         ..Plan::new(target, workload, options.part, seeds, load)
-    }
+    })
 }
 
 fn log_plan(options: &Options, log: &LogOptions, origin: Duration) -> LogPlan {

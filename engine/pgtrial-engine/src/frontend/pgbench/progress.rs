@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use super::messages;
 use super::options::fields::OutputOptions;
-use crate::event::RunEvents;
 use drive::ledger::Tally;
 use drive::plan::{Plan, ScriptOptions};
 use drive::{Abortion, Began, Cause, Observer, Tick};
@@ -15,9 +14,8 @@ use wire::error::ConnectionError;
 use workload::AbortReason;
 
 /// Observes a run for pgbench.
-pub struct Progress<'a> {
+pub struct Progress {
     clock: Clock,
-    pub events: RunEvents<'a>,
     /// With `--exit-on-abort` only the first client that is given up is reported: with it the run ends.
     only_first_abortion: bool,
     abortions: usize,
@@ -41,14 +39,13 @@ struct Columns {
     retries: bool,
 }
 
-impl<'a> Progress<'a> {
+impl Progress {
     /// Prints what the options ask for. `origin` is that of the run's clock since 1970.
-    pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration, events: RunEvents<'a>) -> Self {
+    pub fn new(options: &OutputOptions, plan: &Plan, clock: Clock, origin: Duration) -> Self {
         let lag = plan.interval().is_some();
         let ScriptOptions { latency_limit, tries, .. } = plan.options();
         Self {
             clock,
-            events,
             only_first_abortion: plan.exit_on_abort,
             abortions: 0,
             every: options.progress,
@@ -67,17 +64,9 @@ impl<'a> Progress<'a> {
     }
 }
 
-impl Observer for Progress<'_> {
-    fn connected(&mut self, clients: usize, seconds: f64) {
-        self.events.connected(clients, seconds);
-    }
-
-    fn ready(&mut self, clients: usize, seconds: f64) {
-        self.events.ready(clients, seconds);
-    }
-
+impl Observer for Progress {
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
-        self.events.phase(phase, began);
+        began.and_then(Began::lateness).iter().for_each(messages::warning);
         if phase == Phase::Measure {
             self.forget();
         }
@@ -85,7 +74,6 @@ impl Observer for Progress<'_> {
 
     /// Prints a progress line when an interval is full. An incomplete interval at the end of a run has no line.
     fn tick(&mut self, tick: &Tick) {
-        self.events.tick(tick);
         let Some(every) = self.every else { return };
         if tick.phase == Phase::Warmup {
             return;
@@ -106,7 +94,6 @@ impl Observer for Progress<'_> {
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
-        self.events.aborted(abortion);
         self.abortions += 1;
         if self.abortions == 1 || !self.only_first_abortion {
             messages::error(describe(abortion));

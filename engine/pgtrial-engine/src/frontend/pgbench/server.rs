@@ -8,8 +8,7 @@ use super::messages::{Failure, VERSION};
 use super::options::fields::Options;
 use ground::output;
 use wire::error::ConnectionError;
-use wire::params;
-use wire::params::{Given, ProcessEnvironment};
+use wire::params::Given;
 use wire::session::Session;
 use wire::target::Target;
 
@@ -19,11 +18,7 @@ pub type Purpose = &'static str;
 /// The server that the options and the environment name. `application` is the session's name unless they name it.
 pub fn target(given: &Given, application: &str, purpose: Purpose) -> Result<Arc<Target>, Failure> {
     let given = Given { fallback_application_name: application.to_owned(), ..given.clone() };
-    let params = params::resolve(&given, &ProcessEnvironment).map_err(|error| no_connection(error, purpose))?;
-    for warning in &params.warnings {
-        output::print_stderr(format_args!("{warning}\n"));
-    }
-    Ok(Arc::new(Target::resolve(params)))
+    Target::of(&given).map_err(|error| no_connection(error, purpose))
 }
 
 /// A session for the work outside the run.

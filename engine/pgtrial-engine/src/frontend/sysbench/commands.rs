@@ -11,7 +11,7 @@ use super::report::run::run_test;
 use super::test::{Test, TestProgram};
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
-use ground::output::{print_stderr, print_stdout};
+use ground::output::print_stdout;
 use ground::shard::ClientShare;
 use tables::sysbench::{cleanup, prepare, prewarm};
 use wire::statement::QueryMode;
@@ -80,8 +80,8 @@ impl Context<'_> {
 
     /// A script's own commands come before those that all scripts have.
     fn script(&mut self, script: &Script, command: &str) -> Result<u8, SysbenchError> {
-        if let Some(kind) = script.command(command) {
-            return self.perform(script, command, kind.parallel);
+        if let Some(is_parallel) = script.is_parallel(command) {
+            return self.perform(script, command, is_parallel);
         }
         match command {
             "help" if script.has("help") => {
@@ -148,9 +148,7 @@ impl Context<'_> {
                 return Err(SysbenchError::fatal(format_args!("Invalid value for db-ps-mode: {other}")));
             }
         }
-        let (target, warnings) = plan::target(&self.settings)?;
-        warnings.iter().for_each(|line| print_stderr(format_args!("{line}\n")));
-        Ok(target)
+        plan::target(&self.settings)
     }
 
     fn run(
@@ -183,7 +181,7 @@ impl Context<'_> {
         let workload = script.workload(Role::Command(command.to_owned()))?;
         let plan = plan::command(&self.settings, part, target, workload, self.mode());
         let never = AtomicBool::new(false);
-        match drive::perform(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
+        match drive::run(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),
             Err(RunError::Unready) => Ok(1),
             Err(error) => Err(SysbenchError::fatal(error)),

@@ -11,8 +11,7 @@ use crate::frontend::sharing::{Length, SliceOptions, WHOLE_SECONDS};
 use drive::plan::{Load, Plan, StagedPlan, StartAt};
 use drive::slices::Slices;
 use ground::shard::{ClientShare, Shard};
-use wire::params;
-use wire::params::{Given, Password, ProcessEnvironment};
+use wire::params::{Given, Password};
 use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::Workload;
@@ -20,8 +19,7 @@ use workload::seeds::Seeds;
 use workload::settings::Settings;
 
 /// The server that the options name; what they leave open is libpq's: the password from `PGPASSWORD` or the password file.
-/// Lines that libpq would print on standard error come with it.
-pub fn target(settings: &Settings) -> Result<(Arc<Target>, Vec<String>), SysbenchError> {
+pub fn target(settings: &Settings) -> Result<Arc<Target>, SysbenchError> {
     let text = |name| settings.text(name).map(str::to_owned);
     let given = Given {
         host: text("pgsql_host"),
@@ -33,10 +31,8 @@ pub fn target(settings: &Settings) -> Result<(Arc<Target>, Vec<String>), Sysbenc
         sslmode: text("pgsql_sslmode"),
         fallback_application_name: "sysbench".to_owned(),
     };
-    let params = params::resolve(&given, &ProcessEnvironment)
-        .map_err(|error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n")))?;
-    let warnings = params.warnings.clone();
-    Ok((Arc::new(Target::resolve(params)), warnings))
+    let failed = |error| SysbenchError::fatal(format_args!("Connection to database failed: {error}\n"));
+    Target::of(&given).map_err(failed)
 }
 
 /// Which of several engines this is.
@@ -68,7 +64,8 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
         time: (!time.is_zero()).then_some(time),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
     };
-    Ok(Plan { warmup: seconds("warmup_time"), exit_on_abort: true, start, slices, load: Load::Staged(load), ..command })
+    let (warmup, load) = (seconds("warmup_time"), Load::Staged(load));
+    Ok(Plan { warmup, exit_on_abort: true, start, slices, is_command: false, load, ..command })
 }
 
 /// The engine's slices; warm-up and measured part are whole rounds of them.
@@ -122,7 +119,8 @@ pub fn command(
     }
     .min(clients);
     let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
-    Plan { jobs, mode, ..Plan::new(target, workload, part, seeds, Load::Staged(StagedPlan::default())) }
+    let load = Load::Staged(StagedPlan::default());
+    Plan { jobs, mode, is_command: true, ..Plan::new(target, workload, part, seeds, load) }
 }
 
 fn count(settings: &Settings, name: &str) -> u64 {
@@ -176,7 +174,7 @@ mod tests {
     }
 
     fn load_of(settings: &Settings) -> Plan {
-        let (target, _) = target(settings).unwrap();
+        let target = target(settings).unwrap();
         let part = part(settings).unwrap();
         load(settings, command(settings, part, target, Arc::new(Nothing), QueryMode::Prepared)).unwrap()
     }
@@ -217,7 +215,7 @@ mod tests {
     #[test]
     fn commands_run_in_all_clients_or_in_one() {
         let clients = |settings: &Settings, parallel| {
-            let (part, (target, _)) = (part_of_command(settings, parallel).unwrap(), target(settings).unwrap());
+            let (part, target) = (part_of_command(settings, parallel).unwrap(), target(settings).unwrap());
             command(settings, part, target, Arc::new(Nothing), QueryMode::Simple).clients
         };
         let whole = settings(&[("threads", 3)]);
@@ -256,7 +254,7 @@ mod tests {
         for (name, text) in [("pgsql_db", "base"), ("pgsql_password", "secret"), ("pgsql_sslmode", "require")] {
             settings.set(name, OptionValue::Text(Some(text.to_owned())));
         }
-        let params = target(&settings).unwrap().0.params.clone();
+        let params = target(&settings).unwrap().params.clone();
         assert_eq!((params.user.as_str(), params.dbname.as_str()), ("me", "base"));
         assert_eq!((params.endpoints[0].port, params.tls.mode), (7, SslMode::Require));
         assert_eq!(params.endpoints[0].password.as_ref().map(Password::reveal), Some("secret"));

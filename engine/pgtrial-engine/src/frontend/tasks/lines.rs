@@ -1,14 +1,11 @@
 //! A line for each task: text as the published application wrote it, and CSV with more columns.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
-use std::path::Path;
 use std::time::{Duration, SystemTime};
 
 use crate::event::timestamp;
 use drive::ledger::tasks::Task;
 use ground::clock::Nanos;
-use ground::output::could_not;
+use ground::output::OutputFile;
 
 /// The form of the lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,56 +16,35 @@ pub enum LineFormat {
 
 /// A file of lines, or standard output.
 pub struct Lines {
-    form: LineFormat,
-    out: BufWriter<Box<dyn Write>>,
-    name: String,
+    pub form: LineFormat,
+    pub out: OutputFile,
     /// The origin of the run's clock.
-    origin: SystemTime,
+    pub origin: SystemTime,
 }
 
 impl Lines {
-    /// Lines on standard output.
-    pub fn stdout(origin: SystemTime) -> Self {
-        let out = BufWriter::new(Box::new(io::stdout()) as Box<dyn Write>);
-        Self { form: LineFormat::Text, out, name: "standard output".to_owned(), origin }
-    }
-
-    /// Lines in a file, which is made anew before the run, so that a wrong name is refused in time.
-    pub fn file(form: LineFormat, path: &Path, origin: SystemTime) -> Result<Self, String> {
-        let name = format!("\"{}\"", path.display());
-        let file = File::create(path).map_err(could_not(format_args!("open {name}")))?;
-        Ok(Self { form, out: BufWriter::new(Box::new(file)), name, origin })
-    }
-
     /// Writes the names of the columns.
     pub fn begin(&mut self) -> Result<(), String> {
         let header = match self.form {
             LineFormat::Text => "ApplicationId | Running Tasks | Task Duration | EndTime",
             LineFormat::Csv => "application,task,running_tasks,task_duration_s,end_time,queue_s,service_s,failure",
         };
-        let written = writeln!(self.out, "{header}").and_then(|()| self.out.flush());
-        self.judge(written)
+        self.out.write(|out| writeln!(out, "{header}"))
     }
 
     /// Writes tasks, and hands the lines on.
     pub fn write(&mut self, tasks: &[Task]) -> Result<(), String> {
-        let mut write = || -> io::Result<()> {
+        self.out.write(|out| {
             for task in tasks {
                 let ended = timestamp(self.origin + Duration::from_nanos(task.ended()));
                 let line = match self.form {
                     LineFormat::Text => text(task, &ended),
                     LineFormat::Csv => csv(task, &ended),
                 };
-                writeln!(self.out, "{line}")?;
+                writeln!(out, "{line}")?;
             }
-            self.out.flush()
-        };
-        let written = write();
-        self.judge(written)
-    }
-
-    fn judge(&self, written: io::Result<()>) -> Result<(), String> {
-        written.map_err(could_not(format_args!("write {}", self.name)))
+            Ok(())
+        })
     }
 }
 

@@ -5,13 +5,13 @@ use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::options::fields::Options;
 use crate::frontend::pgbench::options::pooling::{MAX_CONNECTIONS, Pooling, count, invalid};
 use crate::frontend::pgbench::options::settle::{settle_database, settle_share};
-use crate::frontend::pgbench::options::shared::*;
+use crate::frontend::pgbench::options::table::OPTIONS;
 use crate::frontend::pgbench::options::values::{named_mode, seed_of_time};
 use crate::frontend::sharing;
 use ground::getopt;
-use ground::options::{OptionRow, Stop, set};
+use ground::options::{OptionRow, Setter, Stop, set};
 use ground::shard::Shard;
-use tables::tasks::{NAME, Shape, Steps};
+use tables::tasks::{NAME, STEPS, Shape, are_steps};
 
 /// The published application's numbers: three applications of 5000 tasks, and the default pool size of its driver.
 const PUBLISHED: Pooling =
@@ -29,7 +29,8 @@ pub struct TasksOptions {
     /// `--initialize` makes the table and runs the tasks, `--initialize-only` does not run them.
     pub initialize: bool,
     pub initialize_only: bool,
-    pub init_steps: Steps,
+    /// Letters of [`STEPS`].
+    pub init_steps: String,
     pub threads_in_table: Option<u32>,
     pub rows: Option<u32>,
     /// Whose rows of the table are made.
@@ -62,70 +63,79 @@ const LOAD: &str = "Load; numbers are of each application:";
 const OUTPUT: &str = "Output:";
 const CONNECTION: &str = "Connection:";
 
+/// An option of pgbench, with a help text of the tasks' own.
+fn of_pgbench(long: &str, group: &'static str, help: &'static str) -> Row {
+    let row = OPTIONS.iter().find(|row| row.long() == long);
+    let row = row.unwrap_or_else(|| unreachable!("pgbench has an option --{long}"));
+    Row { spec: row.spec, group, help, set: Setter::Part(row) }
+}
+
 #[rustfmt::skip]
-const OPTIONS: &[Row] = &[
-    Row::switch("-i, --initialize", TABLE, "make table_a and its index, then run the tasks", |o| &mut o.initialize),
-    Row::switch("-I, --initialize-only", TABLE, "make table_a and its index, and stop", |o| &mut o.initialize_only),
-    Row::value("--init-steps=[tgv]+", TABLE,
-        "with -I: make only these steps (default: tgv)\n\
-         t: the table and its index; g: its rows; v: VACUUM ANALYZE",
-        |o, v| {
-            let steps = Steps::read(v.text);
-            set(&mut o.init_steps, steps.ok_or_else(|| invalid(v, "letters of tgv, each once and in this order")))
-        }),
-    Row::value("--threads-in-table=NUM", TABLE, "values of thread_id (default: 10)",
-        |o, v| set(&mut o.threads_in_table, count(v, MAX_THREADS))),
-    Row::value("--rows=NUM", TABLE, "rows of each thread_id (default: 100000)",
-        |o, v| set(&mut o.rows, count(v, MAX_ROWS))),
+fn options() -> Vec<Row> {
+    vec![
+        Row::switch("-i, --initialize", TABLE, "make table_a and its index, then run the tasks", |o| &mut o.initialize),
+        Row::switch("-I, --initialize-only", TABLE, "make table_a and its index, and stop", |o| &mut o.initialize_only),
+        Row::value("--init-steps=[tgv]+", TABLE,
+            "with -I: make only these steps (default: tgv)\n\
+             t: the table and its index; g: its rows; v: VACUUM ANALYZE",
+            |o, v| {
+                let steps = Some(v.text).filter(|text| are_steps(text));
+                set(&mut o.init_steps, steps.ok_or_else(|| invalid(v, "letters of tgv, each once and in this order")))
+            }),
+        Row::value("--threads-in-table=NUM", TABLE, "values of thread_id (default: 10)",
+            |o, v| set(&mut o.threads_in_table, count(v, MAX_THREADS))),
+        Row::value("--rows=NUM", TABLE, "rows of each thread_id (default: 100000)",
+            |o, v| set(&mut o.rows, count(v, MAX_ROWS))),
 
-    apps(LOAD, "number of applications (default: 3)"),
-    arrivals(LOAD, "when tasks arrive, rates in tasks per second\n(default: at-once)"),
-    Row::value("-j, --jobs=NUM", LOAD, "number of threads, at most one for each application\n(default: 1)",
-        |o, v| set(&mut o.load.jobs, count(v, MAX_CONNECTIONS).map(|jobs| jobs as usize))),
-    Row::value("-M, --protocol=simple|extended|prepared", LOAD, "protocol for submitting queries (default: simple)",
-        |o, v| set(&mut o.load.mode,
-            named_mode(v.text).ok_or_else(|| invalid(v, "simple, extended or prepared")))),
-    pool(LOAD, "most connections of the pool (default: 100)"),
-    pool_lifetime(LOAD, "replace connections that are older"),
-    pool_timeout(LOAD, "a task that got no connection in this time has failed\n(default: 15)"),
-    Row::value("--random-seed=NUM", LOAD, "whole number (default: from the time)",
-        |o, v| {
-            o.load.is_seeded = true;
-            let seed = v.text.trim().parse::<u64>();
-            set(&mut o.load.seed, seed.map_err(|_| invalid(v, &format!("a whole number from 0 to {}", u64::MAX))))
-        }),
-    shard(LOAD,
-        "run part I of N (from 1) of the run that the other options say,\n\
-         which N engines share; -j is each engine's own; with\n\
-         -I --init-steps=g make part I of N of the rows"),
-    start_at(LOAD,
-        "begin at this time, Unix seconds with decimals, at most 60 s\n\
-         ahead; with \"-\" at the one that is read as a line from\n\
-         standard input when everything is ready"),
-    tasks(LOAD, "number of tasks (default: 5000)"),
+        of_pgbench("apps", LOAD, "number of applications (default: 3)"),
+        of_pgbench("arrival", LOAD, "when tasks arrive, rates in tasks per second\n(default: at-once)"),
+        Row::value("-j, --jobs=NUM", LOAD, "number of threads, at most one for each application\n(default: 1)",
+            |o, v| set(&mut o.load.jobs, count(v, MAX_CONNECTIONS).map(|jobs| jobs as usize))),
+        Row::value("-M, --protocol=simple|extended|prepared", LOAD, "protocol for submitting queries (default: simple)",
+            |o, v| set(&mut o.load.mode,
+                named_mode(v.text).ok_or_else(|| invalid(v, "simple, extended or prepared")))),
+        of_pgbench("pool", LOAD, "most connections of the pool (default: 100)"),
+        of_pgbench("pool-lifetime", LOAD, "replace connections that are older"),
+        of_pgbench("pool-timeout", LOAD, "a task that got no connection in this time has failed\n(default: 15)"),
+        Row::value("--random-seed=NUM", LOAD, "whole number (default: from the time)",
+            |o, v| {
+                o.load.is_seeded = true;
+                let seed = v.text.trim().parse::<u64>();
+                set(&mut o.load.seed, seed.map_err(|_| invalid(v, &format!("a whole number from 0 to {}", u64::MAX))))
+            }),
+        of_pgbench("shard", LOAD,
+            "run part I of N (from 1) of the run that the other options say,\n\
+             which N engines share; -j is each engine's own; with\n\
+             -I --init-steps=g make part I of N of the rows"),
+        of_pgbench("start-at", LOAD,
+            "begin at this time, Unix seconds with decimals, at most 60 s\n\
+             ahead; with \"-\" at the one that is read as a line from\n\
+             standard input when everything is ready"),
+        of_pgbench("tasks", LOAD, "number of tasks (default: 5000)"),
 
-    Row::text("--csv=FILE", OUTPUT, "write a line for each task to FILE, with its time in the queue\nand on the server apart",
-        |o| &mut o.csv),
-    events(OUTPUT,
-        "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the lines and the summary"),
-    Row::text("--log=FILE", OUTPUT,
-        "write the lines \"ApplicationId | Running Tasks | Task Duration |\n\
-         EndTime\" to FILE instead of standard output",
-        |o| &mut o.log),
-    Row::switch("-q, --quiet", OUTPUT, "no such lines on standard output", |o| &mut o.quiet),
+        Row::text("--csv=FILE", OUTPUT, "write a line for each task to FILE, with its time in the queue\nand on the server apart",
+            |o| &mut o.csv),
+        of_pgbench("events", OUTPUT,
+            "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the lines and the summary"),
+        Row::text("--log=FILE", OUTPUT,
+            "write the lines \"ApplicationId | Running Tasks | Task Duration |\n\
+             EndTime\" to FILE instead of standard output",
+            |o| &mut o.log),
+        Row::switch("-q, --quiet", OUTPUT, "no such lines on standard output", |o| &mut o.quiet),
 
-    dbname(CONNECTION, "database name or connection string"),
-    host(CONNECTION, "database server host or socket directory"),
-    port(CONNECTION, "database server port number"),
-    username(CONNECTION, "connect as specified database user"),
+        of_pgbench("dbname", CONNECTION, "database name or connection string"),
+        of_pgbench("host", CONNECTION, "database server host or socket directory"),
+        of_pgbench("port", CONNECTION, "database server port number"),
+        of_pgbench("username", CONNECTION, "connect as specified database user"),
 
-    Row::action("-V, --version", "", "output version information, then exit",
-        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
-    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(help()))),
-];
+        Row::action("-V, --version", "", "output version information, then exit",
+            |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+        Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(help()))),
+    ]
+}
 
 fn help() -> String {
-    let options = ground::options::help(OPTIONS, |title| title);
+    let listed = ground::options::help(&options(), |title| title);
     format!(
         "\
 pgtrial-engine tasks runs an application's tasks on bounded pools of connections.
@@ -136,7 +146,7 @@ Usage:
 A few applications, each with a pool of connections of its own. Each task is one SELECT
 and one UPDATE of a random record of table_a; it waits for a connection of its
 application's pool, runs, and gives the connection back.
-{options}
+{listed}
 The exit status is 0 when the run is complete, whatever became of the tasks; 1 for what is
 refused or could not be written; 130 after an interrupt.
 "
@@ -152,8 +162,8 @@ pub fn describe(failure: &Failure) -> String {
 /// Reads the command line (without the program's name).
 pub fn parse(args: Vec<String>) -> Result<TasksOptions, Stop<Failure>> {
     let load = Options { pooling: PUBLISHED, ..Options::new(seed_of_time()) };
-    let mut options = TasksOptions { load, init_steps: Steps::ALL, ..TasksOptions::default() };
-    let positional = getopt::read(OPTIONS, args, &mut options)?;
+    let mut options = TasksOptions { load, init_steps: STEPS.to_owned(), ..TasksOptions::default() };
+    let positional = getopt::read(&self::options(), args, &mut options)?;
     settle_database(&mut options.load, positional)?;
     check_initialization(&options)?;
     if options.initialize_only {
@@ -167,7 +177,7 @@ pub fn parse(args: Vec<String>) -> Result<TasksOptions, Stop<Failure>> {
 /// Rejects to run on a table that this very command leaves unfinished, to make a step of nothing, and what several engines
 /// cannot share.
 fn check_initialization(options: &TasksOptions) -> Result<(), Failure> {
-    if options.init_steps != Steps::ALL && !options.initialize_only {
+    if options.init_steps != STEPS && !options.initialize_only {
         return Err(Failure::error("--init-steps is for --initialize-only"));
     }
     let shard = options.load.shard;
@@ -175,7 +185,7 @@ fn check_initialization(options: &TasksOptions) -> Result<(), Failure> {
         return Ok(());
     }
     if options.initialize_only {
-        if options.init_steps != Steps::ROWS {
+        if options.init_steps != "g" {
             return Err(Failure::error(
                 "--shard with --initialize-only is for the rows alone (--init-steps=g): make the table once before \
                  (--init-steps=t) and finish it once after (--init-steps=v)",
@@ -243,7 +253,7 @@ mod tests {
     #[test]
     fn rows_of_the_table_are_shared_out_among_more_engines_than_a_pool_has_connections() {
         let options = options("-I --init-steps=g --shard 200/300 --threads-in-table 1000");
-        assert_eq!((options.init_steps, options.table_shard.of), (Steps::ROWS, 300));
+        assert_eq!((options.init_steps.as_str(), options.table_shard.of), ("g", 300));
     }
 
     #[test]

@@ -42,9 +42,9 @@ fn commands_and_functions_are_found() {
          function prepare() end
          cleanup = 5",
     );
-    assert_eq!(script.command("a").map(|kind| kind.parallel), Some(false));
-    assert_eq!(script.command("b").map(|kind| kind.parallel), Some(true));
-    assert_eq!(script.command("c"), None);
+    assert_eq!(script.is_parallel("a"), Some(false));
+    assert_eq!(script.is_parallel("b"), Some(true));
+    assert_eq!(script.is_parallel("c"), None);
     assert!(script.has("prepare") && !script.has("cleanup") && !script.has("event"));
     assert_eq!(script.name(), "t.lua");
 }

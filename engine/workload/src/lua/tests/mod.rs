@@ -8,7 +8,7 @@ mod queries;
 use std::sync::Arc;
 
 use super::{Invocation, Role, Script, Source, Voice};
-use crate::program::{AbortReason, Action, ActionResult, Fatal, Program};
+use crate::program::{AbortReason, Action, ActionResult, Fatal, Management, Program};
 use crate::settings::{OptionValue, Settings};
 use ground::random::Random;
 use ground::shard::Shard;
@@ -94,13 +94,13 @@ impl Hand {
 
     fn next(&mut self) -> Seen {
         match self.program.next_action() {
-            Action::Connect { number } => Seen::Connect(number),
-            Action::Use { number } => Seen::Use(number),
-            Action::Disconnect { number } => Seen::Disconnect(number),
+            Action::Manage(Management::Connect(number)) => Seen::Connect(number),
+            Action::Manage(Management::Use(number)) => Seen::Use(number),
+            Action::Manage(Management::Disconnect(number)) => Seen::Disconnect(number),
             Action::Text { sql, .. } => Seen::Text(sql.to_owned()),
             Action::Prepare { statement } => Seen::Prepare(statement.name().to_owned()),
             Action::Query { statement, values, .. } => Seen::Query(statement.name().to_owned(), values.to_vec()),
-            Action::Leave => Seen::Leave,
+            Action::Manage(Management::Leave) => Seen::Leave,
             Action::End => Seen::End,
             Action::Abort(AbortReason::Fatal(lines)) => Seen::Abort(lines),
             other => panic!("no script asks for {other:?}"),

@@ -2,7 +2,7 @@
 
 use super::settings;
 use crate::oltp::find;
-use crate::program::{Action, ActionResult, Program};
+use crate::program::{Action, ActionResult, Management, Program};
 use ground::random::Random;
 use ground::shard::Shard;
 use wire::{Answered, Rows};
@@ -11,7 +11,7 @@ use wire::{Answered, Rows};
 fn bulk_rows(events: usize) -> (Vec<String>, usize) {
     let workload = find("bulk_insert").unwrap().workload(&settings(&[]), Shard::WHOLE).unwrap();
     let mut client = workload.client(2, Random::seeded(1));
-    assert!(matches!(client.next_action(), Action::Connect { number: 0 }));
+    assert!(matches!(client.next_action(), Action::Manage(Management::Connect(0))));
     client.complete(ActionResult::Done(&Answered::default()));
     assert!(matches!(client.next_action(), Action::End));
     let (mut sent, mut rows) = (Vec::new(), 0);

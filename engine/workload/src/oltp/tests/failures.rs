@@ -66,7 +66,7 @@ fn other_errors_end_the_client_with_sysbenchs_lines() {
 fn tables_that_are_not_there_are_told_of_before_the_load() {
     let event = event("oltp_point_select", &[]);
     let mut client = OltpClient::new(Arc::clone(&event), 0, Random::seeded(1));
-    assert!(matches!(client.next_action(), Action::Connect { .. }));
+    assert!(matches!(client.next_action(), Action::Manage(_)));
     client.complete(ActionResult::Done(&Answered::default()));
     assert!(matches!(client.next_action(), Action::PrepareAll { statements } if statements.len() == 1));
     let error = ServerError { severity: "ERROR".to_owned(), ..server_error("42P01", "no such relation") };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::client::OltpClient;
 use super::event::Event;
 use super::*;
-use crate::program::{Action, ActionResult, Program};
+use crate::program::{Action, ActionResult, Management, Program};
 use crate::settings::OptionValue;
 use ground::random::Random;
 use wire::statement::Statement;
@@ -42,7 +42,7 @@ fn client(event: &Arc<Event>, number: usize) -> OltpClient {
     let mut client = OltpClient::new(Arc::clone(event), number, Random::seeded(77));
     loop {
         match client.next_action() {
-            Action::Connect { number: 0 } | Action::PrepareAll { .. } => {}
+            Action::Manage(Management::Connect(0)) | Action::PrepareAll { .. } => {}
             Action::End => return client,
             other => panic!("{other:?}"),
         }

@@ -1,8 +1,8 @@
 //! The words of an expression. It ends with its line; a backslash before the line's end continues it.
 
-use super::super::symbols::is_name;
 use ground::c_numbers;
 use ground::c_numbers::NumberError;
+use ground::sql::is_name;
 
 /// One word of an expression.
 #[derive(Debug, Clone, PartialEq)]

@@ -64,13 +64,9 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
                 lines.push(format!("error: client 0 aborted in command {command} ({word}) of script 0; {reason}"));
                 return lines;
             }
-            action @ (Action::Text { .. }
-            | Action::Prepare { .. }
-            | Action::PrepareAll { .. }
-            | Action::Connect { .. }
-            | Action::Use { .. }
-            | Action::Disconnect { .. }
-            | Action::Leave) => panic!("no script of pgbench asks for {action:?}"),
+            action @ (Action::Text { .. } | Action::Prepare { .. } | Action::PrepareAll { .. } | Action::Manage(_)) => {
+                panic!("no script of pgbench asks for {action:?}")
+            }
             Action::Abort(trouble) => {
                 lines.push(format!("error: client 0 aborted: {trouble}"));
                 return lines;

@@ -115,9 +115,3 @@ impl Options {
         Self { init, clients: 1, jobs: 1, seed, ..Self::default() }
     }
 }
-
-impl AsMut<Options> for Options {
-    fn as_mut(&mut self) -> &mut Options {
-        self
-    }
-}

@@ -5,6 +5,5 @@ pub mod pooling;
 pub mod reader;
 mod sections;
 pub mod settle;
-pub mod shared;
 pub mod table;
 pub mod values;

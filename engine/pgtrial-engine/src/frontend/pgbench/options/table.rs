@@ -1,13 +1,16 @@
 //! pgbench's options, one row each, which checks the value and stores it.
 
 use super::fields::Options;
+use super::pooling;
+use super::pooling::{MAX_CONNECTIONS, MAX_TASKS};
 use super::sections::HelpSection::{self, Added, Benchmarking, Common, Initialization as Init, Scripts};
 use super::sections::Mode;
-use super::shared::*;
 use super::values::*;
+use crate::event::Events;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::sharing;
+use drive::plan::StartAt;
 use ground::options::{OptionRow, Stop, set};
 use workload::pgbench::builtin;
 
@@ -134,15 +137,18 @@ pub const OPTIONS: &[Row] = &[
     Row::switch("--verbose-errors", Benchmarking, "print messages of all errors",
         |o| &mut o.script.notes.failures),
 
-    apps(Added(Mode::Benchmarking),
-        "run tasks of NUM applications, each with a pool of connections\nof its own, in place of clients (default: 1)"),
-    arrivals(Added(Mode::Benchmarking),
-        "when each application's tasks arrive, rates in tasks per\nsecond (default: at-once)"),
+    Row::value("--apps=NUM", Added(Mode::Benchmarking),
+        "run tasks of NUM applications, each with a pool of connections\nof its own, in place of clients (default: 1)",
+        |o, v| set(&mut o.pooling.apps, pooling::count(v, MAX_CONNECTIONS).map(|apps| apps as usize))),
+    Row::value("--arrival=at-once|RATE|poisson:RATE", Added(Mode::Benchmarking),
+        "when each application's tasks arrive, rates in tasks per\nsecond (default: at-once)",
+        |o, v| set(&mut o.pooling.arrival, pooling::arrival(v.text))),
     Row::switch("--continue-on-error", Added(Mode::Benchmarking),
         "go on after any SQL error, counting the transaction as failed\n(as pgbench 19 has it)",
         |o| &mut o.script.continue_on_error),
-    events(Added(Mode::Benchmarking),
-        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report"),
+    Row::value("--events=FILE|-", Added(Mode::Benchmarking),
+        "write what happens as JSON Lines to FILE; with \"-\" to\nstandard output, in place of the report",
+        |o, v| set(&mut o.output.events, Ok::<_, Failure>(Events::named(v.text)))),
     Row::value("--histogram=FILE", Added(Mode::Benchmarking),
         "write the latencies of the measured part to FILE as a line\n\
          \"latency BASE64\": an HdrHistogram in microseconds in V2\n\
@@ -158,14 +164,18 @@ pub const OPTIONS: &[Row] = &[
         |o, v| set(&mut o.init.tables.jobs, integer(v, 1, 1000).map(|jobs| jobs as usize))),
     Row::switch("--percentiles", Added(Mode::Benchmarking), "report latency percentiles",
         |o| &mut o.output.percentiles),
-    pool(Added(Mode::Benchmarking), "most connections of an application's pool; with --tasks"),
-    pool_lifetime(Added(Mode::Benchmarking), "replace connections that are older"),
-    pool_timeout(Added(Mode::Benchmarking),
-        "a task that got no connection in this time has failed\n(default: 15)"),
-    shard(Added(Mode::Both),
+    Row::value("--pool=SIZE", Added(Mode::Benchmarking), "most connections of an application's pool; with --tasks",
+        |o, v| set(&mut o.pooling.size, pooling::count(v, MAX_CONNECTIONS).map(|size| size as usize))),
+    Row::value("--pool-lifetime=SECONDS", Added(Mode::Benchmarking), "replace connections that are older",
+        |o, v| set(&mut o.pooling.lifetime, pooling::seconds(v))),
+    Row::value("--pool-timeout=SECONDS", Added(Mode::Benchmarking),
+        "a task that got no connection in this time has failed\n(default: 15)",
+        |o, v| set(&mut o.pooling.timeout, pooling::seconds(v))),
+    Row::value("--shard=I/N", Added(Mode::Both),
         "run part I of N (from 1) of the run that the other options say,\n\
          which N engines share; -j is each engine's own; with -i -I g\n\
-         load part I of N of the rows into tables that are there"),
+         load part I of N of the rows into tables that are there",
+        |o, v| set(&mut o.shard, sharing::shard(v.text))),
     Row::value("--slice=TIME", Added(Mode::Benchmarking),
         "take turns with other engines, in slices of this length, such\n\
          as 250ms; with --slice-of, --slice-seed and --start-at",
@@ -177,11 +187,13 @@ pub const OPTIONS: &[Row] = &[
         "draw the order of each round of turns from this seed, the\n\
          same for all of them",
         |o, v| set(&mut o.slicing.seed, sharing::slice_seed(v.text))),
-    start_at(Added(Mode::Benchmarking),
+    Row::value("--start-at=WHEN|-", Added(Mode::Benchmarking),
         "begin at this time, Unix seconds with decimals, at most 60 s\n\
          ahead; with \"-\" at the one that is read as a line from\n\
-         standard input when all clients are connected"),
-    tasks(Added(Mode::Benchmarking), "tasks of each application, each one transaction"),
+         standard input when all clients are connected",
+        |o, v| set(&mut o.start, StartAt::read(v.text))),
+    Row::value("--tasks=NUM", Added(Mode::Benchmarking), "tasks of each application, each one transaction",
+        |o, v| set(&mut o.pooling.tasks, pooling::count(v, MAX_TASKS))),
     Row::value("--wait-for-server=SECONDS", Added(Mode::Benchmarking),
         "clients that lose their connection make another one, and try\n\
          to for so long; the transaction under way has failed",
@@ -192,8 +204,12 @@ pub const OPTIONS: &[Row] = &[
 
     Row::switch("--debug", Common, "print debugging output",
         |o| &mut o.script.notes.steps),
-    dbname(Common, "database name to connect to"),
-    host(Common, "database server host or socket directory"),
-    port(Common, "database server port number"),
-    username(Common, "connect as specified database user"),
+    Row::text("-d, --dbname=DBNAME", Common, "database name to connect to",
+        |o| &mut o.server.dbname),
+    Row::text("-h, --host=HOSTNAME", Common, "database server host or socket directory",
+        |o| &mut o.server.host),
+    Row::text("-p, --port=PORT", Common, "database server port number",
+        |o| &mut o.server.port),
+    Row::text("-U, --username=USERNAME", Common, "connect as specified database user",
+        |o| &mut o.server.user),
 ];

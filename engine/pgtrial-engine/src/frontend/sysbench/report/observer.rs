@@ -9,14 +9,13 @@ use super::statistics::statistics;
 use super::status::{FAILED, OVERDUE};
 use super::texts::ReportedPeriod;
 use super::{histogram, texts};
-use crate::event::RunEvents;
-use crate::frontend::self_check::Warning;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
 use drive::plan::Plan;
 use drive::{Abortion, Began, Cause, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
+use ground::output::print_stderr;
 use workload::settings::Settings;
 use workload::statistics::{Hooks, Statistics};
 use workload::{AbortReason, Fatal};
@@ -34,7 +33,6 @@ pub struct Run<'a, W: Write = std::io::Stdout> {
 pub struct RunObserver<'a, W: Write> {
     pub run: Run<'a, W>,
     options: &'a ReportOptions,
-    events: RunEvents<'a>,
     init_timeout: Option<InitTimeout>,
     stop: &'a AtomicBool,
     /// Whether all clients became ready.
@@ -70,14 +68,12 @@ impl<'a, W: Write> RunObserver<'a, W> {
     pub fn new(
         run: Run<'a, W>,
         options: &'a ReportOptions,
-        events: RunEvents<'a>,
         init_timeout: Option<InitTimeout>,
         stop: &'a AtomicBool,
     ) -> Self {
         Self {
             run,
             options,
-            events,
             init_timeout,
             stop,
             has_started: false,
@@ -102,12 +98,6 @@ impl<'a, W: Write> RunObserver<'a, W> {
         } else {
             0
         }
-    }
-
-    /// Writes the last event; the exit status, which is another one if events were lost.
-    pub fn end(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
-        self.events.done(outcome, status, warnings);
-        if self.events.is_lost() { FAILED } else { status }
     }
 
     /// Writes the report on what has happened since the last checkpoint, the whole run if there was none.
@@ -176,13 +166,17 @@ impl<'a, W: Write> RunObserver<'a, W> {
     }
 }
 
+/// Writes a warning for people to standard error.
+pub fn warn(message: &String) {
+    print_stderr(format_args!("sysbench: {message}\n"));
+}
+
 impl<W: Write> Observer for RunObserver<'_, W> {
-    fn connected(&mut self, clients: usize, seconds: f64) {
+    fn connected(&mut self, clients: usize, _seconds: f64) {
         if self.init_timeout.as_ref().is_some_and(|timeout| !timeout.clients_are_ready()) {
             // They are ready too late: the run is already being stopped.
             return;
         }
-        self.events.connected(clients, seconds);
         for thread in self.run.plan.part.number(0)..self.run.plan.part.number(0) + clients {
             self.run.log.text(Level::Debug, format_args!("Worker thread (#{thread}) initialized"));
         }
@@ -190,12 +184,8 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         self.run.log.text(Level::Notice, "Threads started!\n");
     }
 
-    fn ready(&mut self, clients: usize, seconds: f64) {
-        self.events.ready(clients, seconds);
-    }
-
     fn phase(&mut self, phase: Phase, began: Option<&Began>) {
-        self.events.phase(phase, began);
+        began.and_then(Began::lateness).iter().for_each(warn);
         match phase {
             Phase::Warmup => {
                 self.run.log.text(
@@ -210,7 +200,6 @@ impl<W: Write> Observer for RunObserver<'_, W> {
 
     /// Reports when an interval or the way to a checkpoint is full; for the rest of an interval at the end there is no line.
     fn tick(&mut self, tick: &Tick) {
-        self.events.tick(tick);
         if tick.phase == Phase::Warmup {
             return;
         }
@@ -237,7 +226,6 @@ impl<W: Write> Observer for RunObserver<'_, W> {
     }
 
     fn aborted(&mut self, abortion: &Abortion) {
-        self.events.aborted(abortion);
         self.aborted += 1;
         let client = abortion.client;
         match &abortion.cause {

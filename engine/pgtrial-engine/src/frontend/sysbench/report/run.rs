@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::init_timeout::InitTimeout;
-use super::observer::{Run, RunObserver};
+use super::observer::{Run, RunObserver, warn};
 use super::options::ReportOptions;
 use super::status::{FAILED, OVERDUE};
 use super::texts;
-use crate::event::{EventWriter, Events, RunDescription, RunEvents};
+use crate::event::{Events, RunDescription, RunEvents};
 use crate::frontend::self_check;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::plan::{Load, Plan};
@@ -33,11 +33,8 @@ pub fn run_test<W: Write>(run: Run<'_, W>) -> u8 {
 fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     let (plan, clock, test) = (run.plan, run.clock, run.test);
     let options = ReportOptions::read(run.settings);
-    let events = match open_events(&run, &options) {
-        Ok(events) => {
-            let log = run.log.clone();
-            RunEvents::new(events, interrupt, move |problem| log.text(Level::Fatal, problem))
-        }
+    let mut events = match open_events(&run, &options, interrupt) {
+        Ok(events) => events,
         Err(error) => {
             run.log.text(Level::Fatal, error);
             return FAILED;
@@ -51,13 +48,13 @@ fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     };
     texts::opening(run.log, run.settings, &plan.part, &options);
     let init_timeout = InitTimeout::start(options.init_timeout, interrupt, print);
-    let mut observer = RunObserver::new(run, &options, events, init_timeout, interrupt);
-    let status = match drive::run(plan, clock, interrupt, &mut observer) {
-        Ok(outcome) => finish(plan, &options, outcome, &mut observer),
+    let mut observer = RunObserver::new(run, &options, init_timeout, interrupt);
+    let status = match events.run(plan, clock, &mut observer) {
+        Ok(outcome) => finish(plan, &options, outcome, &mut events, &mut observer),
         Err(error) => {
             observer.run.log.text(Level::Fatal, describe(&error));
             let outcome = Outcome { aborted: observer.aborted, ..Outcome::default() };
-            observer.end(&outcome, FAILED, &[])
+            events.done(&outcome, FAILED, &[])
         }
     };
     // After a forced shutdown the test's own `done` is not called.
@@ -75,13 +72,14 @@ fn finish<W: Write>(
     plan: &Plan,
     options: &ReportOptions,
     mut outcome: Outcome,
+    events: &mut RunEvents<'_>,
     observer: &mut RunObserver<'_, W>,
 ) -> u8 {
     let ended = observer.status(&outcome);
     // A forced shutdown sets the same flag as an interrupt.
     outcome.interrupted = ended == interrupt::STATUS;
     let warnings = self_check::warnings(&outcome, "--jobs");
-    let status = observer.end(&outcome, ended, &warnings);
+    let status = events.done(&outcome, ended, &warnings);
     if !observer.has_started {
         return status;
     }
@@ -98,13 +96,10 @@ fn finish<W: Write>(
     if is_complete {
         observer.report_whole(&outcome);
         if options.uses_additions {
-            warnings.iter().for_each(|warning| print_stderr(format_args!("sysbench: {}\n", warning.message)));
+            warnings.iter().map(|warning| &warning.message).for_each(warn);
         }
         if outcome.interrupted {
-            let seconds = outcome.elapsed_s;
-            print_stderr(format_args!(
-                "sysbench: interrupted after {seconds:.1} s; the above results are of that time\n"
-            ));
+            warn(&format!("interrupted after {:.1} s; the above results are of that time", outcome.elapsed_s));
         }
     }
     status
@@ -131,9 +126,15 @@ fn describe(error: &RunError) -> String {
     }
 }
 
-/// The file of events, if there is to be one; the error is a whole sentence.
-fn open_events<W: Write>(run: &Run<'_, W>, options: &ReportOptions) -> Result<Option<EventWriter>, String> {
+/// The events, if there are to be some; the error is a whole sentence.
+fn open_events<'a, W: Write + 'a>(
+    run: &Run<'_, W>,
+    options: &ReportOptions,
+    stop: &'a AtomicBool,
+) -> Result<RunEvents<'a>, String> {
     let seed = run.settings.int("rand_seed") as u64;
     let hello = RunDescription { frontend: "sysbench", plan: run.plan, scale: None, seed, server: None };
-    options.events.as_ref().map(|events| events.open(run.clock, &hello)).transpose()
+    let log = run.log.clone();
+    let complain = move |problem: &str| log.text(Level::Fatal, problem);
+    RunEvents::open(options.events.as_ref(), run.clock, &hello, stop, complain)
 }

@@ -11,7 +11,6 @@ use super::super::run::log_limits;
 use super::super::status::OVERDUE;
 use super::super::texts::opening;
 use super::{logged, tally, usual};
-use crate::event::RunEvents;
 use crate::frontend::sysbench::log::Level;
 use drive::ledger::{Pace, Tally};
 use drive::plan::{Load, Plan, StagedPlan};
@@ -93,7 +92,7 @@ fn watched(
     let stop = AtomicBool::new(false);
     let text = logged(3, |log| {
         let run = Run { settings: &Settings::default(), plan: &plan(), clock: Clock::start(), test, log };
-        let mut observer = RunObserver::new(run, options, RunEvents::new(None, &stop, |_| {}), None, &stop);
+        let mut observer = RunObserver::new(run, options, None, &stop);
         act(&mut observer);
     });
     (stop.load(Ordering::Relaxed), text)
