@@ -54,6 +54,8 @@ _TRIGGER = (
 )
 
 _CALIBRATION_BLOCKS = 4
+_NO_WORK = 1
+"""Rows that servers count which are not slower. The first row by itself costs some 3% of a point lookup."""
 FIRST_WORK = 200
 """Rows counted at the first attempt: some 20 us of a CPU."""
 _MORE_WORK = 8
@@ -86,7 +88,7 @@ class Wanted:
 
 def calibration_of(wanted: Wanted, work: int = FIRST_WORK) -> StudySpec:
     """The study that measures what so much work costs. Raises StudyError."""
-    return _spec(wanted, {_BASELINE: 0, "working": work}, {"blocks": _CALIBRATION_BLOCKS, "budget": "24h"})
+    return _spec(wanted, {_BASELINE: _NO_WORK, "working": work}, {"blocks": _CALIBRATION_BLOCKS, "budget": "24h"})
 
 
 def next_work(work: int, slower_by: float, attempt: int) -> int | None:
@@ -99,7 +101,7 @@ def next_work(work: int, slower_by: float, attempt: int) -> int | None:
             f"the server cannot be calibrated: counting {work:,} rows in each transaction costs {slower_by:.0%} of the "
             "throughput; let nothing else run on the machine, or choose other --clients"
         )
-    return work * _MORE_WORK if slower_by < least else max(1, work // _MORE_WORK)
+    return work * _MORE_WORK if slower_by < least else max(_NO_WORK + 1, work // _MORE_WORK)
 
 
 def slower_by(study: StudyDirectory) -> float:
@@ -113,11 +115,15 @@ def slower_by(study: StudyDirectory) -> float:
 
 def selftest_of(wanted: Wanted, work: int, slower: float) -> Selftest:
     """The arms, from what this work costs: a share `s` of the throughput needs s / (1 - s) of a transaction's time."""
-    cost = slower / (1 - slower) / work
+    cost = slower / (1 - slower) / (work - _NO_WORK)
     return Selftest(
         same=_SAME,
         planted=[
-            Planted(arm=f"{as_written(share)} slower", slower_by=share, work=max(1, round(share / (1 - share) / cost)))
+            Planted(
+                arm=f"{as_written(share)} slower",
+                slower_by=share,
+                work=_NO_WORK + max(1, round(share / (1 - share) / cost)),
+            )
             for share in wanted.planted
         ],
         calibrated_work=work,
@@ -127,7 +133,7 @@ def selftest_of(wanted: Wanted, work: int, slower: float) -> Selftest:
 
 def study_of(wanted: Wanted, selftest: Selftest, left_s: float) -> StudySpec:
     """The study of the self-test, as long as the time that is left, seconds. Raises StudyError."""
-    work = {_BASELINE: 0, selftest.same: 0, **{each.arm: each.work for each in selftest.planted}}
+    work = {_BASELINE: _NO_WORK, selftest.same: _NO_WORK, **{each.arm: each.work for each in selftest.planted}}
     return _spec(wanted, work, {"budget": max(left_s - _PREPARING_S / 2, _least_study_s(wanted)), "stop_early": False})
 
 
@@ -211,7 +217,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
 
 
 def _least_study_s(wanted: Wanted) -> float:
-    arms = {_BASELINE: 0, _SAME: 0, **{str(share): 1 for share in wanted.planted}}
+    arms = {_BASELINE: _NO_WORK, _SAME: _NO_WORK, **{str(share): 1 for share in wanted.planted}}
     spec = _spec(wanted, arms, {"blocks": 1, "budget": "24h"})
     return p8.first_look(len(arms) - 1) * block_estimate(spec)
 
