@@ -140,7 +140,7 @@ def _draw(known: Sequence[Series]) -> None:
     draw = np.random.default_rng(1)
     for (workload, slice_s, slower_by), kind in _by_kind(known).items():
         logs = np.array([value for each in kind for value in each.log_ratios])
-        if slice_s is None or len(logs) < _PLANTED_BLOCKS / 2:
+        if slice_s is None or len(logs) < _SAME_BLOCKS:
             continue
         names = {"load": workload, "planted": f"{as_written(slower_by)} planted" if slower_by else "nothing planted"}
         longest = min(_PLANTED_BLOCKS, len(logs))
@@ -162,7 +162,8 @@ def _draw(known: Sequence[Series]) -> None:
             strokeDash=alt.StrokeDash("of:N", title=None),
         )
         .facet(column=alt.Column("load:N", title=None))
-        .configure_legend(orient="bottom")
+        .configure_legend(orient="bottom", columns=1, labelLimit=400)
+        .configure(background="white")
     )
     chart.save(_PICTURE)
 
