@@ -75,6 +75,7 @@ _OF_THE_MACHINE = (
     "tests/evidence/collect/test_collect.py",
     "tests/evidence/audit/test_confounders.py",
     "tests/conduct/test_builds_and_places.py",
+    "tests/conduct/test_old_versions.py",
 )
 """Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
 the other, in one process."""

@@ -47,13 +47,11 @@ class Program:
     ) -> subprocess.Popen[str]:
         """Start it on a server, in a directory; `typed` if something will be written to its standard input.
 
-        It is to be waited for. Bytes that are not UTF-8 come out as surrogates. A run of planned length takes the
-        processor time that other tests leave.
+        It is to be waited for. Bytes that are not UTF-8 come out as surrogates.
         """
         options, variables = self._led(target, directory)
-        timed = any(each.startswith(("-T", "--time")) for each in args)
         return subprocess.Popen(
-            [*(("nice", "-n", "10") if timed else ()), *self.command, *options, *args],
+            [*self.command, *options, *args],
             cwd=directory,
             env=_SURROUNDINGS | variables | {"LC_ALL": "C"} | env,
             stdin=subprocess.PIPE if typed else subprocess.DEVNULL,
