@@ -26,7 +26,6 @@ pub struct Books<'a> {
     /// Only with slices: the clients that take part, and since when so many.
     taking_part: (u64, Nanos),
     pub tally: Tally,
-    pub scripts: Vec<ScriptAccount>,
     log: Option<TransactionLog>,
     pub totals: ThreadTotals,
     cpu_at_measure: Option<CpuTime>,
@@ -56,9 +55,11 @@ impl<'a> Books<'a> {
                 || options.tries != Some(1)
                 || scripts.len() > 1,
             tally: Tally { turn: plan.slices.map(|_| Turn::default()), ..tally },
-            scripts: scripts.iter().map(|script| ScriptAccount::new(script.commands.len())).collect(),
             log: options.log.as_ref().map(|log| TransactionLog::open(log, thread, sample.clone())).transpose()?,
-            totals: ThreadTotals::default(),
+            totals: ThreadTotals {
+                scripts: scripts.iter().map(|script| ScriptAccount::new(script.commands.len())).collect(),
+                ..ThreadTotals::default()
+            },
             cpu_at_measure: None,
         })
     }
@@ -143,8 +144,8 @@ impl<'a> Books<'a> {
             self.empty_accounts();
         }
         let log_error = self.log.take().and_then(|log| log.finish(ended).err());
-        let (totals, scripts) = (std::mem::take(&mut self.totals), std::mem::take(&mut self.scripts));
-        let totals = Box::new(ThreadTotals { ended, log_error, scripts, unfinished, ..totals });
+        let totals = std::mem::take(&mut self.totals);
+        let totals = Box::new(ThreadTotals { ended, log_error, unfinished, ..totals });
         self.report(Report::Finished { thread: self.thread, totals });
     }
 
@@ -172,7 +173,7 @@ impl<'a> Books<'a> {
             pace.service.record(now - transaction.began);
             pace.lags.record(lag);
         }
-        let script = &mut self.scripts[transaction.script];
+        let script = &mut self.totals.scripts[transaction.script];
         for counts in [&mut self.tally.counts, &mut script.whole] {
             if is_paced {
                 counts.lag.add(lag as f64 / 1000.0);
@@ -186,7 +187,7 @@ impl<'a> Books<'a> {
 
     /// Counts a transaction that failed for good.
     pub fn fail<O>(&mut self, client: &Client<O>, sqlstate: &str, kind: FailureKind) {
-        for counts in [&mut self.tally.counts, &mut self.scripts[client.transaction.script].whole] {
+        for counts in [&mut self.tally.counts, &mut self.totals.scripts[client.transaction.script].whole] {
             counts.fail(sqlstate);
             counts.other_failures += u64::from(kind == FailureKind::Other);
             counts.add_retries(client.transaction.tries - 1);
@@ -203,7 +204,7 @@ impl<'a> Books<'a> {
     /// Counts a transaction that was too late to be started, and logs it.
     pub fn skip<O>(&mut self, client: &mut Client<O>, now: Nanos) {
         self.tally.counts.skipped += 1;
-        self.scripts[client.transaction.script].whole.skipped += 1;
+        self.totals.scripts[client.transaction.script].whole.skipped += 1;
         self.log(client, now, End::Skipped);
         self.count(client);
     }
@@ -252,7 +253,7 @@ impl<'a> Books<'a> {
     }
 
     fn empty_accounts(&mut self) {
-        for account in &mut self.scripts {
+        for account in &mut self.totals.scripts {
             *account = ScriptAccount::new(account.commands.len());
         }
     }

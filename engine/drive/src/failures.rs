@@ -36,7 +36,7 @@ impl<M: Mode> Thread<'_, M> {
         if self.options.notes.failures {
             self.note_try(client, again, now);
         }
-        let account = &mut self.books.scripts[client.transaction.script].commands[failure.command];
+        let account = &mut self.books.totals.scripts[client.transaction.script].commands[failure.command];
         if again {
             account.retries += 1;
             client.transaction.tries += 1;

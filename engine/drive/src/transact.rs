@@ -228,7 +228,7 @@ impl<M: Mode> Thread<'_, M> {
     #[inline]
     pub fn account_command(&mut self, client: &ClientOf<M>, command: usize, now: Nanos) {
         if self.options.timed_commands {
-            let account = &mut self.books.scripts[client.transaction.script].commands[command];
+            let account = &mut self.books.totals.scripts[client.transaction.script].commands[command];
             account.moments.add((now - client.transaction.command_began) as f64 / 1000.0);
         }
     }
