@@ -89,10 +89,14 @@ _SERVERS = ("workspace", "clusters", "cluster", "start_cluster", "sides")
 """Fixtures that lead to a server."""
 
 _WITH_SERVERS = (
+    "tests/cli/test_selftest.py::test_the_trigger",
     "tests/engine/test_events.py",
     "tests/cli/test_main.py",
     "tests/conduct/test_builds_and_places.py",
     "tests/conduct/test_crashes.py",
+    "tests/conduct/test_interleaved.py",
+    "tests/conduct/test_interrupt.py",
+    "tests/conduct/test_server_start.py",
     "tests/conduct/test_extension.py::test_more_blocks_take_a_real_study",
     "tests/conduct/test_provider_metrics.py",
     "tests/conduct/test_network_loss.py",
