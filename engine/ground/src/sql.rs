@@ -1,6 +1,6 @@
 //! Tokens of SQL that hide what is in them: comments and quoted texts. A token that is not closed ends with the text.
 
-/// Whether a byte can be part of a name that is not quoted: letters, digits, `_`, and what is not ASCII.
+/// Whether a byte can be part of an unquoted name: a letter, a digit, `_`, or a byte outside ASCII.
 pub fn is_name(c: u8) -> bool {
     c.is_ascii_alphanumeric() || c == b'_' || !c.is_ascii()
 }

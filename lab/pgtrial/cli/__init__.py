@@ -35,7 +35,7 @@ COMMANDS = {
     "sysbench": (None, "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's."),
     "tasks": (None, "Run an application's tasks on pools of connections by the load engine; see its --help."),
 }
-"""Name, module and short help of every command, so that `pgtrial --help` imports none of them."""
+"""By name, the module and the short help of each command, so that `pgtrial --help` imports no module."""
 
 _USAGE_ERROR = 3
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
@@ -93,7 +93,7 @@ def _is_passed_on(arguments: list[str]) -> bool:
 
 
 def _become_engine(arguments: list[str]) -> NoReturn:
-    """Replace this process by the engine. Raises StudyError when there is none."""
+    """Replace this process by the engine. Raises StudyError if the engine is not found."""
     # the help of all commands needs no engine
     from pgtrial.loads.engine import engine_path  # noqa: PLC0415
 
