@@ -22,7 +22,7 @@ from pgtrial.model.records import Record
 from pgtrial.model.records.certificate import Selftest
 from pgtrial.model.units import as_written, format_duration, percent
 from pgtrial.statistics import p8
-from pgtrial.statistics.certificate import blocks_of, consecutive
+from pgtrial.statistics.certificate import PLANTED_BLOCKS, SAME_BLOCKS, Series, consecutive, series
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.precision import spread
 from pgtrial.statistics.ratios import Grid
@@ -31,13 +31,12 @@ from pgtrial.store.directory import StudyDirectory
 
 _FIGURES = Path(__file__).with_name("campaign.json")
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"
-_SAME_BLOCKS, _PLANTED_BLOCKS = 12, 40
 _MARGIN = 0.01
 _ORDERS = 400
 _SIMULATED = 2000
 
 
-class Series(Record):
+class Recorded(Record):
     """The blocks of one arm of a self-test."""
 
     created: str
@@ -74,24 +73,24 @@ def main() -> None:
         _draw(known)
 
 
-def _read() -> list[Series]:
-    return [Series.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
+def _read() -> list[Recorded]:
+    return [Recorded.model_validate(each) for each in json.loads(_FIGURES.read_text())] if _FIGURES.exists() else []
 
 
-def _series(study: StudyDirectory) -> Iterator[Series]:
+def _series(study: StudyDirectory) -> Iterator[Recorded]:
     selftest = selftest_in(study)
     if selftest is None:
         raise SystemExit(f"{study.path} is not the directory of a self-test")
     grid, plan = Grid(study.plan, study.trials()), study.plan
     for arm, slower_by in _arms(selftest):
-        log_ratios, seconds = blocks_of(grid, arm)
-        yield Series(
+        blocks = series(grid, arm)
+        yield Recorded(
             created=plan.created,
             workload=plan.load_points[0].workload,
             slice_s=plan.interleaving.slice_s if plan.interleaving is not None else None,
             slower_by=slower_by,
-            log_ratios=[round(value, 5) for value in log_ratios],
-            seconds=[round(value, 2) for value in seconds],
+            log_ratios=[round(value, 5) for value in blocks.log_ratios],
+            seconds=[round(value, 2) for value in blocks.seconds],
         )
 
 
@@ -100,19 +99,19 @@ def _arms(selftest: Selftest) -> Iterator[tuple[str, float]]:
     yield from ((each.arm, each.slower_by) for each in selftest.planted)
 
 
-def _by_kind(known: Sequence[Series]) -> dict[Kind, list[Series]]:
-    found: dict[Kind, list[Series]] = defaultdict(list)
+def _by_kind(known: Sequence[Recorded]) -> dict[Kind, list[Recorded]]:
+    found: dict[Kind, list[Recorded]] = defaultdict(list)
     for each in known:
         found[each.workload, each.slice_s, each.slower_by].append(each)
     return dict(sorted(found.items(), key=lambda item: (item[0][0], item[0][1] is None, item[0][2])))
 
 
-def _table(known: Sequence[Series]) -> Iterator[str]:
+def _table(known: Sequence[Recorded]) -> Iterator[str]:
     yield "| load | planted | blocks | a block | standard deviation | difference | studies | verdicts | median time |"
     yield "|---|---|---|---|---|---|---|---|---|"
     for (workload, slice_s, slower_by), kind in _by_kind(known).items():
-        longest = _PLANTED_BLOCKS if slower_by else _SAME_BLOCKS
-        studies = [run for each in kind for run in consecutive(each.log_ratios, each.seconds, longest, _MARGIN)]
+        longest = PLANTED_BLOCKS if slower_by else SAME_BLOCKS
+        studies = [run for each in kind for run in consecutive(Series(each.log_ratios, each.seconds), longest, _MARGIN)]
         logs = [value for each in kind for value in each.log_ratios]
         seconds = [value for each in kind for value in each.seconds]
         decided = [run for run in studies if run.verdict in ("better", "worse")]
@@ -134,16 +133,16 @@ def _table(known: Sequence[Series]) -> Iterator[str]:
         yield f"| {' | '.join(cells)} |"
 
 
-def _draw(known: Sequence[Series]) -> None:
+def _draw(known: Sequence[Recorded]) -> None:
     """The share of studies that found the difference by so many blocks: recorded blocks, and normal noise."""
     rows: list[dict[str, Any]] = []
     draw = np.random.default_rng(1)
     for (workload, slice_s, slower_by), kind in _by_kind(known).items():
         logs = np.array([value for each in kind for value in each.log_ratios])
-        if slice_s is None or len(logs) < _SAME_BLOCKS:
+        if slice_s is None or len(logs) < SAME_BLOCKS:
             continue
         names = {"load": workload, "planted": f"{as_written(slower_by)} planted" if slower_by else "nothing planted"}
-        longest = min(_PLANTED_BLOCKS, len(logs))
+        longest = min(PLANTED_BLOCKS, len(logs))
         recorded = _found(lambda logs=logs, n=longest: draw.choice(logs, n, replace=False), _ORDERS, longest)
         centre = math.log1p(-slower_by)
         sd = spread(logs.tolist())

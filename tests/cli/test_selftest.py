@@ -14,7 +14,7 @@ from pgtrial.cli.selftest import run
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import Wanted, calibration_of, next_work, selftest_of, slower_by
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.model.records.certificate import Certificate, Certificates
 from pgtrial.store.certificates import certificate_for, keep_certificate
 from pgtrial.store.directory import StudyDirectory
@@ -73,7 +73,7 @@ def test_a_self_test_of_a_given_server_ends_with_a_certificate_that_later_studie
     )
     heard: list[object] = []
     run_study(other, heard.append)
-    assert any("certificates.json is damaged" in str(event) for event in heard)
+    assert any("certificates.json is ignored: it is damaged" in str(event) for event in heard)
     assert status_of("report", str(other.path)) == 0
     assert "none; \\`pgtrial selftest\\` makes one" in (other.path / "report.md").read_text()
 
@@ -145,6 +145,14 @@ def test_the_record_keeps_the_latest_certificate_of_each_set_of_servers(tmp_path
     path.write_text("{")
     keep_certificate(path, one)
     assert certificate_for(path, ["db1"]) == one
+
+
+def test_a_record_of_a_newer_pgtrial_is_not_replaced(tmp_path):
+    path = tmp_path / "certificates.json"
+    path.write_text('{"format": 2, "certificates": []}')
+    with pytest.raises(StoreError, match="a newer pgtrial wrote it"):
+        keep_certificate(path, certificate([], "2026-11-01"))
+    assert path.read_text() == '{"format": 2, "certificates": []}'
 
 
 def certificate(servers: list[str], created: str) -> Certificate:

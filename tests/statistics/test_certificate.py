@@ -6,34 +6,25 @@ import math
 
 import pytest
 
-from pgtrial.model.records.certificate import Planted, Selftest
+from pgtrial.model.records.certificate import Planted
 from pgtrial.statistics import p8
-from pgtrial.statistics.certificate import (
-    consecutive,
-    found,
-    largest_spread,
-    pair_block_s,
-    reach,
-    relabelled,
-    same_studies,
-)
+from pgtrial.statistics.certificate import SAME_BLOCKS, Series, consecutive, found, reach, relabelled, series
 from pgtrial.statistics.precision import precision
 from pgtrial.statistics.ratios import Grid
 from tests.statistics.studies import make_plan, noisy, run
 
 AS_IT_IS, SAME, SLOWER = "as it is", "same", "slower"
 PLANTED = Planted(arm=SLOWER, slower_by=0.05, work=40)
-SELFTEST = Selftest(same=SAME, planted=[PLANTED], calibrated_work=400, calibrated_slower_by=0.4)
 
 
 def selftest(blocks: int, effect: float = 0.95, sd: float = 0.01):
     plan = make_plan((AS_IT_IS, SAME, SLOWER), blocks=blocks)
-    return plan, run(plan, noisy({SLOWER: effect}, sd=sd))
+    return Grid(plan, run(plan, noisy({SLOWER: effect}, sd=sd)))
 
 
 def test_studies_begin_where_the_last_one_was_decided():
     clear = [-0.05 + 0.001 * math.sin(place) for place in range(20)]
-    studies = consecutive(clear, [10.0] * 20, 40, 0.01)
+    studies = consecutive(Series(clear, [10.0] * 20), 40, 0.01)
     assert [(study.blocks, study.seconds, study.verdict) for study in studies] == [
         (8, 80.0, "worse"),
         (8, 80.0, "worse"),
@@ -42,14 +33,14 @@ def test_studies_begin_where_the_last_one_was_decided():
 
 def test_a_study_that_is_not_decided_goes_on_to_the_end_that_was_planned():
     unclear = [0.05 * (-1) ** place for place in range(29)]
-    studies = consecutive(unclear, [1.0] * 29, 12, 0.01)
+    studies = consecutive(Series(unclear, [1.0] * 29), 12, 0.01)
     assert [(study.blocks, study.verdict) for study in studies] == [(12, "undecided"), (12, "undecided")]
-    assert consecutive(unclear[:7], [1.0] * 7, 12, 0.01) == []
+    assert consecutive(Series(unclear[:7], [1.0] * 7), 12, 0.01) == []
 
 
 def test_a_planted_difference_is_found_and_lies_in_its_interval():
-    plan, trials = selftest(18)
-    told = found(plan, trials, PLANTED)
+    grid = selftest(18)
+    told = found(series(grid, SLOWER), PLANTED, grid.plan.margin)
     assert [study.verdict for study in told.studies] == ["worse", "worse"]
     assert len(told.hits) == 2
     assert told.difference.low is not None
@@ -58,16 +49,17 @@ def test_a_planted_difference_is_found_and_lies_in_its_interval():
 
 
 def test_the_time_of_a_study_is_that_of_two_arms():
-    plan, trials = selftest(9)
+    of = series(selftest(9), SLOWER)
     # three trials of 11 s, one after the other, in each block
-    assert pair_block_s(plan, trials) == pytest.approx(22.0)
-    assert found(plan, trials, PLANTED).studies[0].seconds == pytest.approx(8 * 22.0)
+    assert of.block_s == pytest.approx(22.0)
+    assert found(of, PLANTED, 0.01).studies[0].seconds == pytest.approx(8 * 22.0)
 
 
 def test_two_arms_that_are_alike_get_no_verdict_and_few_of_their_orders_do():
-    plan, trials = selftest(18)
-    assert {study.verdict for study in same_studies(plan, trials, SAME)} == {"undecided"}
-    orders, false = relabelled(plan, trials, SELFTEST)
+    grid = selftest(18)
+    studies = consecutive(series(grid, SAME), SAME_BLOCKS, grid.plan.margin)
+    assert {study.verdict for study in studies} == {"undecided"}
+    orders, false = relabelled(grid, SAME)
     assert orders == 1000
     assert 0 < false <= 50
 
@@ -78,18 +70,17 @@ def test_relabelling_would_notice_a_rule_that_looks_at_the_arm(monkeypatch):
     monkeypatch.setattr(
         Grid, "ratios", lambda self, *of: [each for each in whole(self, *of) if each.log_ratio and each.log_ratio > 0]
     )
-    _, false = relabelled(*selftest(24), SELFTEST)
+    _, false = relabelled(selftest(24), SAME)
     assert false > 500
 
 
 def test_reach_is_the_shortest_plan_that_finds_the_difference():
-    plan, trials = selftest(18)
-    told = reach(largest_spread(plan, trials), 20.0)
+    sd = series(selftest(18), SLOWER).spread
+    told = reach(sd, 20.0)
     assert [each.difference for each in told] == [0.01, 0.02, 0.03, 0.05, 0.1]
     assert [each.blocks for each in told] == sorted((each.blocks for each in told), reverse=True)
     for each in told:
         assert each.seconds == 20.0 * each.blocks
-    sd = largest_spread(plan, trials)
     known = {each.difference: each.blocks for each in told}
     enough = precision(p8.looks(known[0.02]), 1, sd)
     assert enough is not None

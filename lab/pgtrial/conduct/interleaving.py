@@ -47,14 +47,19 @@ def interleaving_of(spec: StudySpec) -> Interleaving | None:
     if any(map(is_sysbench, spec.load.workload)):  # sysbench's --warmup-time takes whole seconds
         lengths["warmup"] = spec.load.warmup
     for name, length_s in lengths.items():
-        slices = length_s / slice_s
-        if abs(slices - round(slices)) > _ROUNDING * slices:
-            nearest = length_s / max(1, round(slices))
+        if not is_whole(length_s, slice_s):
+            nearest = length_s / max(1, round(length_s / slice_s))
             raise StudyError(
                 f"[load] interleave: the {name} of {length_s:g}s is not a whole number of slices of "
                 f'{slice_s * 1000:g}ms; write for example "{nearest * 1000:.6g}ms"'
             )
     return Interleaving(slice_s=slice_s, shared_server=sessions_of(spec) is not None)
+
+
+def is_whole(length_s: float, slice_s: float) -> bool:
+    """Whether a length is a whole number of slices."""
+    slices = length_s / slice_s
+    return abs(slices - round(slices)) <= _ROUNDING * slices
 
 
 def sessions_of(spec: StudySpec) -> dict[str, dict[str, str]] | None:

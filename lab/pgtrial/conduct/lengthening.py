@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from pgtrial.conduct.course import Course
+from pgtrial.conduct.interleaving import is_whole
 from pgtrial.model.records.study import Plan
 from pgtrial.model.units import format_duration
 
@@ -64,7 +65,7 @@ def longer_slice(now_s: float, wanted_s: float, course: Course) -> float:
         now_s * factor
         for factor in _FACTORS
         if load.duration >= _FEWEST_ROUNDS * now_s * factor - _ROUNDING
-        and all(abs(each / (now_s * factor) - round(each / (now_s * factor))) < _ROUNDING for each in lengths)
+        and all(is_whole(each, now_s * factor) for each in lengths)
     ]
     return next((each for each in fitting if each >= wanted_s), max(fitting, default=now_s))
 

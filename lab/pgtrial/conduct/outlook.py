@@ -14,7 +14,7 @@ from pgtrial.model.records.noise import Conditions, Noise, Precision
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.servers.workspace import registry, state_root
+from pgtrial.servers.workspace import shared_state, state_root
 from pgtrial.statistics.precision import blocks_for, measured_spread, precision
 from pgtrial.store.noise import keep_noise, noise_under, read_noise
 
@@ -57,12 +57,8 @@ def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial]) -> None:
     noise = Noise(
         study=plan.name, created=plan.created, conditions=_conditions(spec, plan), blocks=blocks, spread=spread
     )
-    root = state_root()
-    try:
-        with registry(root):
-            keep_noise(root / _RECORD, noise)
-    except OSError as error:
-        raise StoreError(f"{root} cannot be written ({error.strerror})") from error
+    with shared_state() as root:
+        keep_noise(root / _RECORD, noise)
 
 
 def precision_so_far(plan: Plan, trials: Sequence[Trial]) -> Precision | None:

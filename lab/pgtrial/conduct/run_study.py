@@ -213,7 +213,7 @@ def _run_trials(
 
 
 def _keep_noise(spec: StudySpec, plan: Plan, trials: list[Trial], not_kept: set[str], listener: Listener) -> None:
-    """Keep what later plans learn from this study; why that fails is told once."""
+    """Keep the noise of this study for later plans. Each reason of a failure is reported once."""
     try:
         keep(spec, plan, trials)
     except StoreError as error:
@@ -230,7 +230,7 @@ def _without(arms: list[str], plan: Plan, block: int, listener: Listener) -> Pla
 
 
 def _check_start(trials: list[Trial], arms: set[str]) -> None:
-    """Raise ArmError if none of the arms' servers started in the last trials: that is the machine's fault."""
+    """Raise ArmError if no server of these arms started in its last trial: the machine is at fault then, not an arm."""
     last = trials[-len(arms) :]
     if {trial.arm for trial in last if trial.never_started} == arms:
         raise ArmError(f"no arm's server starts any more: {last[-1].start_failures[-1]}")

@@ -20,12 +20,12 @@ from typing import Any
 
 import pgtrial
 from pgtrial.conduct.plan import block_estimate
-from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.model.errors import StudyError
 from pgtrial.model.records.certificate import Certificate, Planted, Selftest
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
-from pgtrial.servers.workspace import registry, state_root
+from pgtrial.servers.workspace import shared_state, state_root
 from pgtrial.statistics import certificate as figures
 from pgtrial.statistics import p8
 from pgtrial.statistics.ratios import Grid
@@ -151,16 +151,17 @@ def check_budget(wanted: Wanted) -> None:
 
 def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
     """The certificate, from the trials of a self-test that has ended. Raises StudyError."""
-    plan, trials = study.plan, study.trials()
-    blocks = len(Grid(plan, trials).counted)
+    plan = study.plan
+    grid = Grid(plan, study.trials())
+    blocks = len(grid.counted)
     if blocks < p8.first_look():
         raise StudyError(
             f"{study.path} has {blocks} complete blocks; a certificate takes at least {p8.first_look()}: "
             f"give the self-test more time"
         )
-    spread = figures.largest_spread(plan, trials)
-    block_s = figures.pair_block_s(plan, trials)
-    orders, false = figures.relabelled(plan, trials, selftest)
+    same, *slower = (figures.series(grid, arm) for arm in (selftest.same, *(each.arm for each in selftest.planted)))
+    spread = max(each.spread for each in (same, *slower))
+    orders, false = figures.relabelled(grid, selftest.same)
     interleaving = plan.interleaving
     return Certificate(
         created=plan.created,
@@ -175,13 +176,15 @@ def certify(study: StudyDirectory, selftest: Selftest) -> Certificate:
         warmup_s=plan.warmup_s,
         duration_s=plan.duration_s,
         blocks=blocks,
-        block_s=block_s,
+        block_s=same.block_s,
         spread=spread,
-        reach=figures.reach(spread, block_s),
-        same=figures.same_studies(plan, trials, selftest.same),
+        reach=figures.reach(spread, same.block_s),
+        same=figures.consecutive(same, figures.SAME_BLOCKS, plan.margin),
         relabelled=orders,
         relabelled_false=false,
-        planted=[figures.found(plan, trials, planted) for planted in selftest.planted],
+        planted=[
+            figures.found(each, planted, plan.margin) for each, planted in zip(slower, selftest.planted, strict=True)
+        ],
     )
 
 
@@ -194,9 +197,7 @@ def _spec(wanted: Wanted, work: dict[str, int], verdict: dict[str, Any]) -> Stud
             f"--workload {wanted.workload} needs a trigger on fresh copies of the data, which a given server does not "
             "have; leave out --workload, or --server"
         )
-    server: dict[str, Any] = {"dsn": wanted.server} if wanted.server is not None else {"setup_sql": []}
-    if not read_only:
-        server["setup_sql"] = list(_TRIGGER)
+    server = {"dsn": wanted.server} if wanted.server is not None else {"setup_sql": [] if read_only else list(_TRIGGER)}
     data = {
         "study": {"question": "What can pgtrial tell on this machine?", "name": "selftest", "seed": wanted.seed},
         "load": {
@@ -229,18 +230,14 @@ def _version(study: StudyDirectory) -> str | None:
 
 def keep_for_studies(certificate: Certificate) -> None:
     """Put a certificate where later studies of this machine find it. Raises StoreError."""
-    root = state_root()
-    try:
-        with registry(root):
-            keep_certificate(root / RECORD, certificate)
-    except OSError as error:
-        raise StoreError(f"{root} cannot be written ({error.strerror})") from error
+    with shared_state() as root:
+        keep_certificate(root / RECORD, certificate)
 
 
 def take_certificate(study: StudyDirectory) -> None:
     """Store the certificate of this machine beside a study that begins, so that its report can name it.
 
-    Raises StoreError if the record of this machine is damaged.
+    Raises StoreError if the record of this machine is damaged or newer.
     """
     if study.trials() or study_certificate(study) is not None:
         return

@@ -70,9 +70,11 @@ def leaving(plan: Plan, stored: Sequence[Trial], seconds: Callable[[], Seconds] 
 
     Once every comparison is decided, the rule of the study's end alone says what comes next.
     """
+    if not plan.drop_decided:
+        return []
     blocks = len(Grid(plan, stored).counted)
     begun = any(trial.block >= blocks for trial in stored)
-    if not plan.drop_decided or begun or blocks not in plan.looks or (plan.extensions and plan.extensions[-1].decided):
+    if begun or blocks not in plan.looks or (plan.extensions and plan.extensions[-1].decided):
         return []
     found = decided_arms(plan, stored, seconds() if seconds else None)
     remaining = [arm for arm in plan.arms if arm != plan.baseline and arm not in plan.left]

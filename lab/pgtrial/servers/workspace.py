@@ -17,7 +17,7 @@ from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.machines.alone import Leftover
 from pgtrial.machines.journal import pending, undo_all
 from pgtrial.machines.machine import LOCAL
-from pgtrial.model.errors import ArmError
+from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.servers import given_settings, private_installations
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.processes import stop_servers_below
@@ -219,6 +219,17 @@ def registry(root: Path) -> Iterator[None]:
     with (root / "lock").open("wb") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+@contextmanager
+def shared_state() -> Iterator[Path]:
+    """The state directory, while no other lab writes its records. Raises StoreError if it cannot be written."""
+    root = state_root()
+    try:
+        with registry(root):
+            yield root
+    except OSError as error:
+        raise StoreError(f"{root} cannot be written ({error.strerror})") from error
 
 
 def _make_state(root: Path, account: str | None) -> None:

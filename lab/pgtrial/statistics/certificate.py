@@ -14,82 +14,83 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from pgtrial.model.records.certificate import Found, Planted, Reach, Selftest, StudyRun
+from pgtrial.model.records.certificate import Found, Planted, Reach, StudyRun
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference, decide
-from pgtrial.statistics.over_time import ALPHA, under_way_s
+from pgtrial.statistics.over_time import ALPHA, block_seconds
 from pgtrial.statistics.precision import blocks_to_find, spread
 from pgtrial.statistics.ratios import Grid
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)
-_SAME_BLOCKS = 12
+SAME_BLOCKS = 12
 """Blocks of an A/A study: the first two looks of the table."""
-_PLANTED_BLOCKS = 40
+PLANTED_BLOCKS = 40
 """Most blocks of a study with a planted difference."""
 _ORDERS = 1000
 
 
-def consecutive(log_ratios: Sequence[float], seconds: Sequence[float], longest: int, margin: float) -> list[StudyRun]:
+@dataclass(frozen=True)
+class Series:
+    """The complete blocks of an arm and the baseline, in order."""
+
+    log_ratios: list[float]
+    seconds: list[float]
+    """Wall time of each block of two arms."""
+
+    @property
+    def spread(self) -> float:
+        """Robust standard deviation of a log-ratio."""
+        return spread(self.log_ratios)
+
+    @property
+    def block_s(self) -> float:
+        """Mean wall time of a block of two arms, seconds."""
+        return math.fsum(self.seconds) / len(self.seconds)
+
+
+def series(grid: Grid, arm: str) -> Series:
+    """The complete blocks of an arm and the baseline. All arms have an equal share of a block's time."""
+    times, share = block_seconds(grid), 2 / len(grid.plan.arms)
+    known = [(each.block, each.log_ratio) for each in grid.ratios(arm, None) if each.counted]
+    pairs = [(value, share * times[block]) for block, value in known if value is not None]
+    return Series([value for value, _ in pairs], [time for _, time in pairs])
+
+
+def consecutive(of: Series, longest: int, margin: float) -> list[StudyRun]:
     """The studies that these blocks hold, in their order. A study is planned for `longest` blocks, or for the rest.
 
-    `seconds` has the time of each block. A rest that is too short for a verdict is no study.
+    A rest that is too short for a verdict is no study.
     """
-    found = []
+    runs = []
     at = 0
-    while len(log_ratios) - at >= p8.first_look():
-        planned = p8.looks(min(longest, len(log_ratios) - at))
-        run = _study(log_ratios[at:], planned, margin)
-        found.append(StudyRun(blocks=run[0], seconds=math.fsum(seconds[at : at + run[0]]), verdict=run[1]))
-        at += run[0]
-    return found
+    while len(of.log_ratios) - at >= p8.first_look():
+        planned = p8.looks(min(longest, len(of.log_ratios) - at))
+        blocks, verdict = _study(of.log_ratios[at:], planned, margin)
+        runs.append(StudyRun(blocks=blocks, seconds=math.fsum(of.seconds[at : at + blocks]), verdict=verdict))
+        at += blocks
+    return runs
 
 
 def _study(log_ratios: Sequence[float], planned: Sequence[int], margin: float) -> tuple[int, p8.Verdict]:
+    """The blocks after which the study ends, and its verdict."""
     readings = p8.decide(log_ratios[: planned[-1]], margin, planned=planned).readings
     decided = (reading for reading in readings if reading.verdict != "undecided")
     last = next(decided, readings[-1])
     return last.look.blocks, last.verdict
 
 
-def blocks_of(grid: Grid, arm: str) -> tuple[list[float], list[float]]:
-    """By counted block: the log-ratio of an arm to the baseline, and the wall time of two arms, seconds."""
-    times = {block: under_way_s([each for each in grid.trials if each.block == block]) for block in grid.counted}
-    share = 2 / len(grid.plan.arms)
-    known = [(each.block, each.log_ratio) for each in grid.ratios(arm, None) if each.counted]
-    pairs = [(value, share * times[block]) for block, value in known if value is not None]
-    return [value for value, _ in pairs], [time for _, time in pairs]
-
-
-def same_studies(plan: Plan, trials: Sequence[Trial], same: str) -> list[StudyRun]:
-    """The A/A studies of the arm that is set up like the baseline."""
-    log_ratios, seconds = blocks_of(Grid(plan, trials), same)
-    return consecutive(log_ratios, seconds, _SAME_BLOCKS, plan.margin)
-
-
-def found(plan: Plan, trials: Sequence[Trial], planted: Planted) -> Found:
-    """What the blocks say about a planted difference."""
-    log_ratios, seconds = blocks_of(Grid(plan, trials), planted.arm)
+def found(of: Series, planted: Planted, margin: float) -> Found:
+    """What the blocks of an arm say about its planted difference."""
     return Found(
         planted=planted,
-        difference=as_difference(p8.interval(log_ratios, ALPHA)),
-        studies=consecutive(log_ratios, seconds, _PLANTED_BLOCKS, plan.margin),
+        difference=as_difference(p8.interval(of.log_ratios, ALPHA)),
+        studies=consecutive(of, PLANTED_BLOCKS, margin),
     )
-
-
-def largest_spread(plan: Plan, trials: Sequence[Trial]) -> float:
-    """Robust standard deviation of a block's log-ratio against the baseline; of all arms the largest."""
-    grid = Grid(plan, trials)
-    return max(spread(blocks_of(grid, arm)[0]) for arm in plan.arms if arm != plan.baseline)
-
-
-def pair_block_s(plan: Plan, trials: Sequence[Trial]) -> float:
-    """Wall time of a block of two arms, seconds, mean."""
-    _, seconds = blocks_of(Grid(plan, trials), next(arm for arm in plan.arms if arm != plan.baseline))
-    return math.fsum(seconds) / len(seconds)
 
 
 def reach(deviation: float, block_s: float) -> list[Reach]:
@@ -102,22 +103,23 @@ def reach(deviation: float, block_s: float) -> list[Reach]:
     ]
 
 
-def relabelled(plan: Plan, trials: Sequence[Trial], selftest: Selftest) -> tuple[int, int]:
-    """Orders drawn for the two arms that are alike, and how many of them the rule calls different.
+def relabelled(grid: Grid, same: str) -> tuple[int, int]:
+    """Orders drawn for the baseline and the arm that is like it, and how many of them the rule calls different.
 
     Each order goes through everything that turns trials into a verdict, with a margin of zero: no order can end as
     equivalent.
     """
-    alike = {plan.baseline: selftest.same, selftest.same: plan.baseline}
+    plan = grid.plan
+    alike = {plan.baseline: same, same: plan.baseline}
     pair = plan.model_copy(
         update={
-            "arms": [plan.baseline, selftest.same],
+            "arms": [plan.baseline, same],
             "trials": [each for each in plan.trials if each.arm in alike],
             "looks": p8.looks(plan.max_blocks),
             "margin": 0.0,
         }
     )
-    own = [trial for trial in trials if trial.arm in alike]
+    own = [trial for trial in grid.trials if trial.arm in alike]
     draw = np.random.Generator(np.random.Philox(plan.seed))
     false = sum(_differs(pair, own, alike, swapped) for swapped in _orders(draw, plan.max_blocks))
     return _ORDERS, false

@@ -61,12 +61,16 @@ def reached(plan: Plan, trials: Sequence[Trial], claim: Claim) -> list[Reached]:
 def _spent(grid: Grid) -> dict[int, Spent]:
     """By complete block: the time of all blocks up to it."""
     found, wall_s, measured_s = {}, 0.0, 0.0
-    for block in grid.counted:
-        own = [trial for trial in grid.trials if trial.block == block]
+    for block, own in grid.by_block.items():
         wall_s += under_way_s(own)
         measured_s += sum(trial.measured.duration_s for trial in own if trial.measured)
         found[block] = Spent(wall_s, min(measured_s, wall_s))
     return found
+
+
+def block_seconds(grid: Grid) -> dict[int, float]:
+    """Wall time of each complete block, seconds."""
+    return {block: under_way_s(own) for block, own in grid.by_block.items()}
 
 
 def under_way_s(trials: Sequence[Trial]) -> float:

@@ -43,6 +43,15 @@ class Grid:
             self._orders.setdefault((trial.block, trial.load_point), []).append(trial.arm)
 
     @cached_property
+    def by_block(self) -> dict[int, list[Trial]]:
+        """The trials of each complete block, in order."""
+        found: dict[int, list[Trial]] = {block: [] for block in self.counted}
+        for trial in self.trials:
+            if trial.block in found:
+                found[trial.block].append(trial)
+        return found
+
+    @cached_property
     def looked_at(self) -> list[int]:
         """The blocks of the last planned look that was reached; before the first all blocks that are stored."""
         units = self.units.complete(self.counted)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
-from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.model.records.certificate import Certificate, Certificates, Selftest
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.files import read_record, write_atomically
+from pgtrial.store.files import read_record
+from pgtrial.store.shared_records import change_shared, read_shared
 
 RECORD = "certificates.json"
 """In the state directory."""
@@ -22,20 +22,21 @@ _R = TypeVar("_R", bound=Record)
 
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
     """The latest certificate for servers on these hosts, from the record; None: none is there. Raises StoreError."""
-    return next((each for each in _kept(path) if each.servers == servers), None)
+    kept = read_shared(path, Certificates, "`pgtrial selftest`").certificates
+    return next((each for each in kept if each.servers == servers), None)
 
 
 def keep_certificate(path: Path, certificate: Certificate) -> None:
     """Put a certificate into the record, in place of the one for the same servers. A damaged record is begun anew.
 
-    Raises StoreError if the record cannot be written. The caller keeps other labs from writing.
+    Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
-    try:
-        before = _kept(path)
-    except StoreError:
-        before = []
-    others = [each for each in before if each.servers != certificate.servers]
-    write_atomically(path, Certificates(certificates=[certificate, *others]).model_dump_json(indent=1))
+
+    def with_it(record: Certificates) -> Certificates:
+        others = [each for each in record.certificates if each.servers != certificate.servers]
+        return Certificates(certificates=[certificate, *others])
+
+    change_shared(path, Certificates, with_it)
 
 
 def study_certificate(study: StudyDirectory) -> Certificate | None:
@@ -56,12 +57,6 @@ def selftest_in(study: StudyDirectory) -> Selftest | None:
 def write_selftest(study: StudyDirectory, selftest: Selftest) -> None:
     """Store how the arms of a self-test differ. Raises StoreError."""
     study.write_file(_SELFTEST, selftest.model_dump_json(indent=1) + "\n")
-
-
-def _kept(path: Path) -> list[Certificate]:
-    if not path.exists():
-        return []
-    return read_record(path, Certificates, "`pgtrial selftest` writes a new one").certificates
 
 
 def _own(study: StudyDirectory, name: str, kind: type[_R], cure: str) -> _R | None:

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pydantic_core import from_json
-
-from pgtrial.model.errors import StoreError
 from pgtrial.model.records.noise import Conditions, Noise, NoiseRecord
-from pgtrial.store.files import first_line, write_atomically
+from pgtrial.store.shared_records import change_shared, read_shared
 
 _KEPT = 100
 """Studies; older ones are dropped."""
@@ -17,25 +14,9 @@ _LIKE = 2.0
 """Trials at most so many times longer or shorter are alike: longer ones are less noisy, by how much is not known."""
 
 
-class NewerRecord(StoreError):
-    """The record was written by a newer pgtrial, and must not be replaced."""
-
-
 def read_noise(path: Path) -> list[Noise]:
     """The studies of the record; none if there is no record. Raises StoreError if it is damaged or newer."""
-    try:
-        data = from_json(path.read_bytes())
-        version = data.get("format") if isinstance(data, dict) else None
-        if isinstance(version, int) and version > NoiseRecord().format:
-            raise NewerRecord(f"{path} is ignored: a newer pgtrial wrote it (format {version}); upgrade to use it")
-        return NoiseRecord.model_validate(data).studies
-    except FileNotFoundError:
-        return []
-    except OSError as error:
-        raise StoreError(f"{path} is ignored: it cannot be read ({error.strerror})") from error
-    except ValueError as error:
-        why = first_line(error)
-        raise StoreError(f"{path} is ignored: it is damaged ({why}); the next study begins it anew") from error
+    return read_shared(path, NoiseRecord, "the next study").studies
 
 
 def keep_noise(path: Path, noise: Noise) -> None:
@@ -43,17 +24,12 @@ def keep_noise(path: Path, noise: Noise) -> None:
 
     Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
     """
-    try:
-        before = read_noise(path)
-    except NewerRecord:
-        raise
-    except StoreError:
-        before = []
-    others = [each for each in before if (each.study, each.created) != (noise.study, noise.created)]
-    try:
-        write_atomically(path, NoiseRecord(studies=[*others, noise][-_KEPT:]).model_dump_json(indent=1))
-    except StoreError as error:
-        raise StoreError(f"{path} cannot be written ({getattr(error.__cause__, 'strerror', error)})") from error
+
+    def with_it(record: NoiseRecord) -> NoiseRecord:
+        others = [each for each in record.studies if (each.study, each.created) != (noise.study, noise.created)]
+        return NoiseRecord(studies=[*others, noise][-_KEPT:])
+
+    change_shared(path, NoiseRecord, with_it)
 
 
 def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy.special import bdtrc
 
-from pgtrial.model.records.certificate import Certificate, Found, StudyRun
+from pgtrial.model.records.certificate import Certificate, Found, Reach, StudyRun
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table, by_place
@@ -30,7 +30,7 @@ def dated(certificate: Certificate) -> str:
 def headline(certificate: Certificate) -> str:
     """`finds 5% in 2min 20s and 3% in 4min; A/A: 0 of 2 studies got a verdict; planted 5%: found in 2 of 2 studies`."""
     told = [reach for reach in certificate.reach if reach.difference in _TOLD] or certificate.reach[-1:]
-    finds = " and ".join(f"{as_written(each.difference)} in {format_duration(each.seconds)}" for each in reversed(told))
+    finds = " and ".join(_times_to_find(told))
     return "; ".join(
         [f"finds {finds}" if finds else "finds no difference", _same(certificate), *map(_hits, certificate.planted)]
     )
@@ -38,9 +38,7 @@ def headline(certificate: Certificate) -> str:
 
 def lines(certificate: Certificate) -> list[str]:
     """The certificate as text, the most important first."""
-    finds = ", ".join(
-        f"{as_written(each.difference)} in {format_duration(each.seconds)}" for each in reversed(certificate.reach)
-    )
+    finds = ", ".join(_times_to_find(certificate.reach))
     share = certificate.relabelled_false / certificate.relabelled
     return [
         f"This machine finds a difference of {finds or 'no size that can be waited for'} (power 80%).",
@@ -92,6 +90,11 @@ def certificate_tables(data: StudyData) -> list[Table[Any]]:
             for each in certificate.planted
         ),
     ]
+
+
+def _times_to_find(reaches: Sequence[Reach]) -> list[str]:
+    """`5% in 2min 20s` of each, the largest difference first."""
+    return [f"{as_written(each.difference)} in {format_duration(each.seconds)}" for each in reversed(reaches)]
 
 
 def _rows(studies: Sequence[StudyRun]) -> list[tuple[Any, ...]]:
