@@ -13,7 +13,8 @@ use workload::seeds::Seeds;
 
 /// One run of a load.
 pub struct Plan {
-    pub target: Arc<Target>,
+    /// `None` if no program connects.
+    pub target: Option<Arc<Target>>,
     pub workload: Arc<dyn Workload>,
     /// The clients of this engine, and which of the whole run's they are.
     pub clients: usize,
@@ -61,6 +62,8 @@ pub struct ClosedPlan {
 pub struct StagedPlan {
     /// All clients together run so many transactions.
     pub events: Option<u64>,
+    /// Each client runs so many.
+    pub events_each: Option<u64>,
     /// The measured part takes so long, unless the events are done before.
     pub time: Option<Duration>,
     /// Mean time between the scheduled starts of two transactions of the whole run; `None` without a rate.
@@ -146,7 +149,13 @@ pub enum Arrival {
 
 impl Plan {
     /// One thread, simple queries, no warm-up.
-    pub fn new(target: Arc<Target>, workload: Arc<dyn Workload>, part: ClientShare, seeds: Seeds, load: Load) -> Self {
+    pub fn new(
+        target: Option<Arc<Target>>,
+        workload: Arc<dyn Workload>,
+        part: ClientShare,
+        seeds: Seeds,
+        load: Load,
+    ) -> Self {
         Self {
             target,
             workload,
@@ -180,6 +189,11 @@ impl Plan {
             Load::Staged(staged) => staged.interval,
             Load::Pooled(..) => None,
         }
+    }
+
+    /// Whether each client has a thread of its own.
+    pub fn is_spread(&self) -> bool {
+        self.jobs == self.clients
     }
 
     /// Whether each transaction has a connection of its own.

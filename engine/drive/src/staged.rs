@@ -1,5 +1,5 @@
-//! sysbench's load: programs connect by themselves, act before their first transaction and after their last one, and take
-//! the server's answers. Transactions are shared by all clients; with a rate each starts at its scheduled time.
+//! sysbench's load: programs connect by themselves, if they use a server, act before their first transaction and after their
+//! last one, and take the server's answers. Transactions are shared by all clients; with a rate each starts at its scheduled time.
 
 use std::sync::atomic::Ordering;
 
@@ -18,6 +18,8 @@ use workload::{ActionResult, Management};
 pub struct Staged {
     /// Transactions of all clients together, if they are limited.
     events: Option<u64>,
+    /// Transactions of each client, if they are limited.
+    events_each: Option<u64>,
 }
 
 /// What a client of a staged load has.
@@ -51,7 +53,7 @@ impl Mode for Staged {
 
     fn new(_plan: &Plan, staged: &StagedPlan, share: Share) -> (Self, Tally) {
         let clients = PerClient::new(share.first_client, share.clients);
-        (Self { events: staged.events }, Tally { clients, ..Tally::default() })
+        (Self { events: staged.events, events_each: staged.events_each }, Tally { clients, ..Tally::default() })
     }
 
     fn prepare(thread: &mut StagedThread<'_>, client: &mut Caller) {
@@ -72,7 +74,7 @@ impl Mode for Staged {
             thread.hold(client, now);
             return false;
         }
-        if !thread.takes_event() {
+        if !thread.takes_event(client) {
             thread.stop_client(client);
             return false;
         }
@@ -105,6 +107,10 @@ impl Mode for Staged {
                 thread.books.count(client);
                 if thread.books.stretch.phase != Phase::Warmup {
                     thread.books.tally.clients.add(client.index, now - client.transaction.scheduled);
+                }
+                // A client with a thread of its own keeps no other one waiting.
+                if thread.plan.is_spread() && !thread.shared.is_ended() {
+                    return Self::next(thread, client, now).then_some(now);
                 }
                 thread.next_after(client, now)
             }
@@ -186,12 +192,16 @@ impl Mode for Staged {
 }
 
 impl StagedThread<'_> {
-    /// Takes one of the transactions that all clients share; false if none is left. Those of the warm-up are not limited.
+    /// Takes one of the client's transactions and one of those that all clients share; false if none is left. Those of the
+    /// warm-up are not limited.
     #[inline]
-    fn takes_event(&self) -> bool {
-        let Some(events) = self.mode.events else { return true };
-        let is_warmup = self.books.stretch.phase == Phase::Warmup;
-        is_warmup || self.shared.events.fetch_add(1, Ordering::Relaxed) < events
+    fn takes_event(&self, client: &Caller) -> bool {
+        let Staged { events, events_each } = self.mode;
+        if self.books.stretch.phase == Phase::Warmup {
+            return true;
+        }
+        events_each.is_none_or(|each| client.done < each)
+            && events.is_none_or(|events| self.shared.events.fetch_add(1, Ordering::Relaxed) < events)
     }
 
     /// The client may not begin a transaction: the load is over, or another engine has its slice.

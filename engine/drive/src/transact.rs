@@ -107,6 +107,10 @@ impl<M: Mode> Thread<'_, M> {
                 Action::Query { .. } => None,
                 Action::End => self.end(client, now),
                 Action::Local { command } => Some(self.finish_command(client, command, now)),
+                Action::Pause => {
+                    client.state = ClientState::Pausing;
+                    return self.timers.yield_turn(client.index);
+                }
                 Action::Sleep { command, time } => {
                     self.note_command(client, command);
                     client.state = ClientState::Sleeping { command };

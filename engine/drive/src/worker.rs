@@ -11,7 +11,7 @@ use crate::schedule::Schedule;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use ground::readiness::Ready;
-use wire::Connection;
+use wire::{Connection, OpenError};
 
 /// A thread with its clients.
 pub struct Worker<'a, M: Mode> {
@@ -106,9 +106,14 @@ impl<'a, M: Mode> Worker<'a, M> {
     #[inline(never)]
     fn go_on_connecting(&mut self) {
         M::connecting(&mut self.thread, &mut self.clients);
+        let target = self.thread.plan.target.as_ref();
         while let Some(index) = self.thread.sockets.next_in_queue() {
             let client = &mut self.clients[index];
-            match self.thread.sockets.open(&self.thread.plan.target, index) {
+            let opened = match target {
+                Some(target) => self.thread.sockets.open(target, index),
+                None => Err(OpenError::from(io::Error::other("the load has no server"))),
+            };
+            match opened {
                 Ok(connection) => client.connection = Some(connection),
                 Err(error) => {
                     let now = self.thread.clock.now();
@@ -116,7 +121,7 @@ impl<'a, M: Mode> Worker<'a, M> {
                 }
             }
         }
-        if self.thread.plan.target.params.connect_timeout.is_some() {
+        if target.is_some_and(|target| target.params.connect_timeout.is_some()) {
             let now = Instant::now();
             for client in self.clients.iter_mut().filter(|client| client.state == ClientState::Connecting) {
                 let deadline = client.connection.as_ref().and_then(Connection::deadline);

@@ -236,7 +236,7 @@ fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
     let (transactions_per_client, transactions) = match &plan.load {
         Load::Closed(ClosedPlan { limit: Limit::Time(_), .. }) => (None, None),
         Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => (Some(*each), None),
-        Load::Staged(staged) => (None, staged.events),
+        Load::Staged(staged) => (staged.events_each, staged.events),
         Load::Pooled(pools, _) => (None, Some(pools.all_tasks())),
     };
     let ClientShare { shard, whole, .. } = plan.part;

@@ -1,8 +1,10 @@
-//! What a client does next: pgbench's scripts, sysbench's own tests and Lua scripts, as [`Program`]s.
+//! What a client does next: pgbench's scripts, sysbench's own tests and Lua scripts, as [`Program`]s. Most of them use a
+//! server; sysbench's tests of the machine compute.
 //!
 //! This crate does not know sockets, clocks or counts. A program answers with an [`Action`], and the event loop carries
 //! it out.
 
+pub mod host;
 pub mod lua;
 pub mod oltp;
 pub mod pgbench;

@@ -72,6 +72,9 @@ pub enum Action<'a> {
     PrepareAll { statements: &'a [Statement] },
     /// Do something with the connections, or with the client itself.
     Manage(Management),
+    /// Go on when the other clients of the thread have had their turn. A run that is over ends here, in the middle of a
+    /// transaction that computes for long.
+    Pause,
     /// Wait for a time.
     Sleep { command: usize, time: Duration },
     /// A command without a request to the server has been executed. Only scripts whose commands are timed report it.

@@ -5,11 +5,18 @@ use std::collections::BTreeMap;
 /// An option that a test declares.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OptionSpec {
-    /// With underscores.
+    /// As the test's help prints it. Dashes and underscores are the same.
     pub name: String,
     pub description: String,
     /// Its kind is the option's.
     pub default: OptionValue,
+}
+
+impl OptionSpec {
+    /// An option that a test declares.
+    pub fn new(name: &str, description: &str, default: OptionValue) -> Self {
+        Self { name: name.to_owned(), description: description.to_owned(), default }
+    }
 }
 
 /// An option's value.
@@ -18,6 +25,8 @@ pub enum OptionValue {
     Bool(bool),
     Int(i64),
     Double(f64),
+    /// A size in bytes as it was written, such as `64K`; it may be wrong ([`ground::c_numbers::size`]).
+    Size(String),
     /// `None` where there is neither a default nor a choice.
     Text(Option<String>),
     List(Vec<String>),
@@ -68,10 +77,10 @@ impl Settings {
         matches!(self.get(name), Some(OptionValue::Bool(true)))
     }
 
-    /// A text, if there is one of this name.
+    /// A text, if there is one of this name; of a size what was written.
     pub fn text(&self, name: &str) -> Option<&str> {
         match self.get(name) {
-            Some(OptionValue::Text(Some(text))) => Some(text),
+            Some(OptionValue::Text(Some(text)) | OptionValue::Size(text)) => Some(text),
             _ => None,
         }
     }

@@ -64,8 +64,39 @@ pub struct Statistics {
     pub concurrency: u64,
 }
 
+impl Statistics {
+    /// The rate of an amount of the part; 0 if the part has no length, as in a run that is interrupted before its load
+    /// begins.
+    pub fn per_second(&self, amount: f64) -> f64 {
+        if self.time_interval > 0.0 { amount / self.time_interval } else { 0.0 }
+    }
+}
+
+/// What a test prints about itself before its threads start: lines of sysbench's log.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Introduction {
+    /// Printed first, and only at a verbosity above the usual one.
+    pub details: Vec<String>,
+    pub parameters: Vec<String>,
+}
+
 /// What a test may do about the reports of its run.
 pub trait Hooks {
+    /// What is printed between the options of the run and the start of its threads.
+    fn introduction(&self) -> Introduction {
+        Introduction::default()
+    }
+
+    /// The line of an interval that takes the place of sysbench's own, if the test has one.
+    fn interval_line(&self, _statistics: &Statistics) -> Option<String> {
+        None
+    }
+
+    /// Lines before sysbench's own report on the whole, or up to a checkpoint.
+    fn results(&self, _statistics: &Statistics) -> Vec<String> {
+        Vec::new()
+    }
+
     /// Reports on an interval in the test's own way; false if it has none.
     fn intermediate(&self, _statistics: &Statistics) -> Result<bool, Fatal> {
         Ok(false)

@@ -21,15 +21,6 @@ def run(databases, tmp_path):
     return lambda line: side.run(target, *line.split(), directory=tmp_path)
 
 
-@pytest.mark.parametrize("test", ["cpu", "memory", "fileio", "threads", "mutex"])
-@pytest.mark.parametrize("command", ["prepare", "run", "help"])
-def test_tests_of_the_machine_are_refused(databases, tmp_path, test, command):
-    done = ours().run(databases[1], test, command, directory=tmp_path)
-    assert (done.status, done.stderr) == (1, "")
-    sentence = f"pgtrial is for PostgreSQL: for the '{test}' test of the machine use sysbench itself"
-    assert done.stdout.endswith(f"\nFATAL: {sentence}\n")
-
-
 @pytest.mark.parametrize("line", ["oltp_read_only run", "oltp_read_write prepare", "oltp_insert cleanup"])
 def test_mysql_is_refused(run, line):
     done = run(f"--db-driver=mysql --mysql-host=nowhere {line}")

@@ -169,6 +169,7 @@ fn lua_value(lua: &Lua, value: &OptionValue) -> mlua::Result<Value> {
         OptionValue::Bool(truth) => truth.into_lua(lua),
         OptionValue::Int(number) => number.into_lua(lua),
         OptionValue::Double(number) => number.into_lua(lua),
+        OptionValue::Size(text) => text.as_str().into_lua(lua),
         OptionValue::Text(text) => text.as_deref().unwrap_or("").into_lua(lua),
         OptionValue::List(items) => lua.create_sequence_from(items.iter().map(String::as_str))?.into_lua(lua),
     }

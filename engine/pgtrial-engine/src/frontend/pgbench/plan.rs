@@ -77,7 +77,7 @@ pub fn plan(
         mode: options.mode,
         warmup: options.warmup,
         exit_on_abort: options.exit_on_abort,
-        ..Plan::new(target, workload, options.part, seeds, load)
+        ..Plan::new(Some(target), workload, options.part, seeds, load)
     })
 }
 

@@ -4,21 +4,24 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use super::help;
+use super::host;
 use super::log::{Level, Log, SysbenchError};
 use super::plan;
 use super::report::observer::Run;
 use super::report::run::run_test;
 use super::test::{Test, TestProgram};
+use drive::plan::Plan;
 use drive::{Abortion, Observer, RunError};
 use ground::clock::Clock;
 use ground::output::print_stdout;
-use ground::shard::ClientShare;
 use tables::sysbench::{cleanup, prepare, prewarm};
 use wire::statement::QueryMode;
 use wire::target::Target;
+use workload::host::Test as HostTest;
 use workload::lua::{Role, Script};
 use workload::settings::Settings;
-use workload::{AbortReason, Workload, oltp};
+use workload::statistics::Hooks;
+use workload::{AbortReason, oltp};
 
 /// What the commands of a test work with.
 pub struct Context<'a> {
@@ -33,6 +36,7 @@ impl Context<'_> {
     pub fn execute(mut self, command: &str) -> Result<u8, SysbenchError> {
         self.check_sharing(command)?;
         match &self.test.program {
+            TestProgram::Host(test) => self.host(test, command),
             TestProgram::Native(test) => self.native(test, command),
             TestProgram::Script(script) => self.script(script, command),
         }
@@ -47,6 +51,20 @@ impl Context<'_> {
             return Err(SysbenchError::fatal("--start-at is for the command 'run' only"));
         }
         Ok(())
+    }
+
+    /// A test of the machine has nothing to prepare.
+    fn host(&mut self, test: &HostTest, command: &str) -> Result<u8, SysbenchError> {
+        match command {
+            "help" => self.describe(),
+            "prepare" | "cleanup" => Err(self.not_implemented(command)),
+            "run" => {
+                let load = (test.load)(&self.settings)?;
+                let plan = host::run(&self.settings, &load)?;
+                Ok(self.run(&plan, &*load.hooks))
+            }
+            _ => Err(unknown(command)),
+        }
     }
 
     fn native(&mut self, test: &oltp::Test, command: &str) -> Result<u8, SysbenchError> {
@@ -72,7 +90,8 @@ impl Context<'_> {
             _ => {
                 let part = plan::part(&self.settings)?;
                 let workload = test.workload(&self.settings, part.shard)?;
-                return self.run(part, target, workload);
+                let clients = plan::command(&self.settings, part, target, workload, test.mode(&self.settings));
+                return Ok(self.run(&plan::load(&self.settings, clients)?, test));
             }
         }
         Ok(0)
@@ -96,7 +115,8 @@ impl Context<'_> {
                 let part = plan::part(&self.settings)?;
                 script.init()?;
                 let workload = script.workload(Role::Events)?;
-                self.run(part, target, workload)
+                let clients = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
+                Ok(self.run(&plan::load(&self.settings, clients)?, script))
             }
             _ => Err(unknown(command)),
         }
@@ -114,13 +134,9 @@ impl Context<'_> {
         SysbenchError::error(format_args!("'{}' test does not implement the '{command}' command.", self.test.name))
     }
 
-    /// How statements travel.
-    fn mode(&self) -> QueryMode {
-        match &self.test.program {
-            TestProgram::Native(test) => test.mode(&self.settings),
-            TestProgram::Script(_) if self.settings.text("db_ps_mode") == Some("disable") => QueryMode::Simple,
-            TestProgram::Script(_) => QueryMode::Prepared,
-        }
+    /// How a script's statements travel.
+    fn mode_of_scripts(&self) -> QueryMode {
+        if self.settings.text("db_ps_mode") == Some("disable") { QueryMode::Simple } else { QueryMode::Prepared }
     }
 
     /// The line of the original when it starts threads for a command.
@@ -151,16 +167,10 @@ impl Context<'_> {
         plan::target(&self.settings)
     }
 
-    fn run(
-        &mut self,
-        part: ClientShare,
-        target: Arc<Target>,
-        workload: Arc<dyn Workload>,
-    ) -> Result<u8, SysbenchError> {
-        let command = plan::command(&self.settings, part, target, workload, self.mode());
-        let plan = plan::load(&self.settings, command)?;
-        let (settings, clock, test) = (&self.settings, self.clock, self.test.hooks());
-        Ok(run_test(Run { settings, plan: &plan, clock, test, log: &mut *self.log }))
+    /// Runs the plan of a load. Returns the exit status.
+    fn run(&mut self, plan: &Plan, test: &dyn Hooks) -> u8 {
+        let (settings, clock) = (&self.settings, self.clock);
+        run_test(Run { settings, plan, clock, test, log: &mut *self.log })
     }
 
     /// A command that is a function of the script, in one client or in all. Engines that share one that is for all have
@@ -179,7 +189,7 @@ impl Context<'_> {
             self.announce_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
-        let plan = plan::command(&self.settings, part, target, workload, self.mode());
+        let plan = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
         let never = AtomicBool::new(false);
         match drive::run(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),

@@ -5,6 +5,7 @@ use std::fmt::Write;
 use super::options::checks::{Group, SysbenchOption};
 use super::options::table::OPTIONS;
 use super::options::values::{OptionKind, show};
+use workload::host;
 use workload::oltp::{TESTS, TestKind};
 use workload::settings::OptionSpec;
 
@@ -31,6 +32,9 @@ pub fn text() -> String {
         text += &general(group);
     }
     text += "\nCompiled-in tests:\n";
+    for test in host::TESTS {
+        let _ = writeln!(text, "  {} - {}", test.name, test.description);
+    }
     // sysbench 1.0 has no test of 0.5.
     for test in TESTS.iter().filter(|test| test.kind != TestKind::Legacy) {
         let _ = writeln!(text, "  {} - {}", test.name, test.description);
@@ -43,10 +47,8 @@ pub fn text() -> String {
     text + "\nThis is sysbench for PostgreSQL as pgtrial has it.\n"
 }
 
-/// The options of a test in the order of their names.
+/// The options of a test.
 pub fn test_options(test: &str, specs: &[OptionSpec]) -> String {
-    let mut specs: Vec<_> = specs.iter().collect();
-    specs.sort_by(|one, other| one.name.cmp(&other.name));
     let lines = specs.iter().map(|spec| HelpLine {
         name: &spec.name,
         kind: OptionKind::of(&spec.default),
@@ -97,18 +99,14 @@ mod tests {
     use workload::settings::OptionValue;
 
     #[test]
-    fn a_tests_options_are_sorted_and_stand_below_each_other() {
-        let spec = |name: &str, description: &str, default| OptionSpec {
-            name: name.to_owned(),
-            description: description.to_owned(),
-            default,
-        };
+    fn a_tests_options_stand_below_each_other() {
         let specs = [
-            spec("tables", "Number of tables", OptionValue::Int(1)),
-            spec("items", "Some items", OptionValue::List(vec!["a".to_owned(), "b".to_owned()])),
-            spec("skip", "Skip it", OptionValue::Bool(false)),
-            spec("variant", "Which", OptionValue::Text(None)),
-            spec("share", "How much", OptionValue::Double(5.0)),
+            OptionSpec::new("items", "Some items", OptionValue::List(vec!["a".to_owned(), "b".to_owned()])),
+            OptionSpec::new("share", "How much", OptionValue::Double(5.0)),
+            OptionSpec::new("skip", "Skip it", OptionValue::Bool(false)),
+            OptionSpec::new("tables", "Number of tables", OptionValue::Int(1)),
+            OptionSpec::new("total-size", "How large", OptionValue::Size("1K".to_owned())),
+            OptionSpec::new("variant", "Which", OptionValue::Text(None)),
         ];
         let expected = "\
 foo.lua options:
@@ -116,6 +114,7 @@ foo.lua options:
   --share=N          How much [5]
   --skip[=on|off]    Skip it [off]
   --tables=N         Number of tables [1]
+  --total-size=SIZE  How large [1K]
   --variant=STRING   Which
 
 ";
@@ -137,6 +136,9 @@ foo.lua options:
         for test in TESTS {
             let is_listed = text.contains(&format!("\n  {} - {}\n", test.name, test.description));
             assert_eq!(is_listed, test.name != "oltp", "{}", test.name);
+        }
+        for test in host::TESTS {
+            assert!(text.contains(&format!("\n  {} - {}\n", test.name, test.description)), "{}", test.name);
         }
     }
 }

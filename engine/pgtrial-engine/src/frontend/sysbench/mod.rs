@@ -3,6 +3,7 @@
 mod commands;
 mod config;
 mod help;
+mod host;
 mod log;
 pub mod options;
 mod plan;
@@ -95,6 +96,10 @@ fn invocation(args: &[String], line: &CommandLine) -> Invocation {
 /// The command that is to be executed. Scripts may be loaded without one, and one from standard input has none.
 fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, SysbenchError> {
     match (&test.program, &invocation.command) {
+        (TestProgram::Host(test), None) => Err(SysbenchError::error(format_args!(
+            "The '{0}' test requires a command argument. See 'sysbench {0} help'",
+            test.name
+        ))),
         (TestProgram::Native(native), None) => Err(SysbenchError::fatal(format_args!(
             "Command is required. Supported commands: {}",
             Test::commands(native).join(", ")
@@ -107,7 +112,7 @@ fn command(test: &Test, invocation: &Invocation) -> Result<Option<String>, Sysbe
 /// All options, now that the test is known. Scripts that declare no options see the test's name among them.
 fn settle(line: &CommandLine, checked: &Settings, test: &Test) -> Result<Chosen, SysbenchError> {
     let (options, unknown) = (test.options(), test.unknown_options());
-    let declared = Declared { options: &options, unknown, sizes: matches!(test.program, TestProgram::Script(_)) };
+    let declared = Declared { options: &options, unknown, numbers: test.numbers() };
     let mut chosen = line.settle(checked, declared)?;
     if unknown == Unknown::Taken {
         chosen.script.set("test", OptionValue::Text(line.test.clone()));

@@ -61,6 +61,7 @@ pub fn load(settings: &Settings, command: Plan) -> Result<Plan, SysbenchError> {
     let total = (events > 0).then(|| command.part.transactions(events));
     let load = StagedPlan {
         events: total,
+        events_each: None,
         time: (!time.is_zero()).then_some(time),
         interval: (rate > 0.0).then(|| Duration::from_secs_f64(1.0 / rate)),
     };
@@ -112,15 +113,25 @@ pub fn command(
     workload: Arc<dyn Workload>,
     mode: QueryMode,
 ) -> Plan {
-    let clients = part.clients();
     let jobs = match usize::try_from(settings.int("jobs")) {
         Ok(jobs @ 1..) => jobs,
         _ => available_parallelism().map_or(1, usize::from),
     }
-    .min(clients);
+    .min(part.clients());
+    Plan { mode, ..staged(settings, part, jobs, Some(target), workload) }
+}
+
+/// A plan without limits, of what clients do before the load.
+pub fn staged(
+    settings: &Settings,
+    part: ClientShare,
+    jobs: usize,
+    target: Option<Arc<Target>>,
+    workload: Arc<dyn Workload>,
+) -> Plan {
     let seeds = Seeds::derive(seed(settings), &part, 0, jobs, None);
     let load = Load::Staged(StagedPlan::default());
-    Plan { jobs, mode, is_command: true, ..Plan::new(target, workload, part, seeds, load) }
+    Plan { jobs, is_command: true, ..Plan::new(target, workload, part, seeds, load) }
 }
 
 fn count(settings: &Settings, name: &str) -> u64 {
@@ -179,7 +190,7 @@ mod tests {
         load(settings, command(settings, part, target, Arc::new(Nothing), QueryMode::Prepared)).unwrap()
     }
 
-    fn staged(plan: &Plan) -> StagedPlan {
+    fn staged_of(plan: &Plan) -> StagedPlan {
         match plan.load {
             Load::Staged(staged) => staged,
             Load::Closed(_) | Load::Pooled(..) => unreachable!("sysbench's loads are staged"),
@@ -189,7 +200,7 @@ mod tests {
     #[test]
     fn a_load_ends_by_events_or_time_or_never() {
         let limit = |events, time| {
-            let plan = staged(&loaded(&[("threads", 1), ("events", events), ("time", time)]));
+            let plan = staged_of(&loaded(&[("threads", 1), ("events", events), ("time", time)]));
             (plan.events, plan.time)
         };
         let seconds = |seconds| Some(Duration::from_secs(seconds));
@@ -236,7 +247,7 @@ mod tests {
     fn a_part_has_its_threads_and_what_these_take_of_the_events() {
         let plans = ["1/2", "2/2"].map(|text| load_of(&of_shard(text, &[("threads", 3), ("events", 10)])));
         assert_eq!(plans.each_ref().map(|plan| (plan.clients, plan.part.number(0))), [(2, 0), (1, 2)]);
-        let limits = plans.map(|plan| (staged(&plan).events, staged(&plan).time));
+        let limits = plans.map(|plan| (staged_of(&plan).events, staged_of(&plan).time));
         assert_eq!(limits, [6, 4].map(|total| (Some(total), None)));
     }
 

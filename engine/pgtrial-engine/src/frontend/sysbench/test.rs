@@ -5,13 +5,14 @@ use std::sync::Arc;
 
 use super::log::SysbenchError;
 use super::options::settle::Unknown;
+use super::options::values::Numbers;
+use workload::host;
 use workload::lua::{INSTALLED, Invocation, Script, Source, Voice, module_path};
 use workload::oltp;
 use workload::settings::OptionSpec;
-use workload::statistics::Hooks;
 
-/// sysbench's tests of the machine, which are not here.
-const SYSTEM_TESTS: [&str; 5] = ["fileio", "cpu", "memory", "threads", "mutex"];
+/// sysbench's test of files, which is not here.
+const FILE_TEST: &str = "fileio";
 
 /// A test, by the name that messages use.
 pub struct Test {
@@ -21,6 +22,8 @@ pub struct Test {
 
 /// What runs the test.
 pub enum TestProgram {
+    /// Of the machine, without a server.
+    Host(host::Test),
     Native(oltp::Test),
     Script(Box<Script>),
 }
@@ -38,11 +41,12 @@ impl Test {
             return Ok(Self { name: "<stdin>".to_owned(), program: TestProgram::Script(Box::new(script)) });
         };
         let program = match find(name, &Machine::this()) {
-            Found::System => {
+            Found::FileTest => {
                 return Err(SysbenchError::fatal(format_args!(
                     "pgtrial is for PostgreSQL: for the '{name}' test of the machine use sysbench itself"
                 )));
             }
+            Found::Host(test) => TestProgram::Host(test),
             Found::Nothing => {
                 return Err(SysbenchError::fatal(format_args!(
                     "Cannot find benchmark '{name}': no such built-in test, file or module"
@@ -58,25 +62,30 @@ impl Test {
         Ok(Self { name: base_name(name).to_owned(), program })
     }
 
-    /// What the test does about the reports of its run.
-    pub fn hooks(&self) -> &dyn Hooks {
-        match &self.program {
-            TestProgram::Native(test) => test,
-            TestProgram::Script(script) => &**script,
-        }
-    }
-
-    /// The options that the test declares.
+    /// The options that the test declares, in the order of its help.
     pub fn options(&self) -> Vec<OptionSpec> {
-        match &self.program {
+        let mut options = match &self.program {
+            TestProgram::Host(test) => return (test.options)(),
             TestProgram::Native(test) => test.options(),
             TestProgram::Script(script) => script.options().unwrap_or_default(),
+        };
+        options.sort_by(|one, other| one.name.cmp(&other.name));
+        options
+    }
+
+    /// How the test's whole numbers may be written.
+    pub fn numbers(&self) -> Numbers {
+        match &self.program {
+            TestProgram::Host(_) => Numbers::Plain,
+            TestProgram::Native(_) => Numbers::Doubles,
+            TestProgram::Script(_) => Numbers::Sizes,
         }
     }
 
     /// Whether there are options to be described.
     pub fn declares_options(&self) -> bool {
         match &self.program {
+            TestProgram::Host(_) => true,
             TestProgram::Native(test) => !test.options().is_empty(),
             TestProgram::Script(script) => script.options().is_some(),
         }
@@ -87,11 +96,11 @@ impl Test {
         match &self.program {
             TestProgram::Script(script) if script.options().is_none() => Unknown::Taken,
             TestProgram::Native(test) if !test.is_modern() => Unknown::Ignored,
-            TestProgram::Script(_) | TestProgram::Native(_) => Unknown::Refused,
+            TestProgram::Script(_) | TestProgram::Native(_) | TestProgram::Host(_) => Unknown::Refused,
         }
     }
 
-    /// The commands of a built-in test.
+    /// The commands of a built-in test of the database.
     pub fn commands(test: &oltp::Test) -> &'static [&'static str] {
         if test.is_modern() {
             &["prepare", "prewarm", "run", "cleanup", "help"]
@@ -114,11 +123,12 @@ fn base_name(name: &str) -> &str {
 
 /// What a name stands for.
 enum Found {
+    FileTest,
+    Host(host::Test),
     Native(oltp::Test),
     /// A script was named that is not there, but is one of those that are built in.
     InPlaceOf(oltp::Test),
     Script(PathBuf),
-    System,
     Nothing,
 }
 
@@ -139,8 +149,11 @@ impl Machine<'_> {
 /// Looks for a test in sysbench's order: the tests of the machine, a file, a module. Built-in tests stand in the place of
 /// sysbench's installed scripts: a script of the same name in the working directory comes before them.
 fn find(name: &str, machine: &Machine<'_>) -> Found {
-    if SYSTEM_TESTS.contains(&name) {
-        return Found::System;
+    if name == FILE_TEST {
+        return Found::FileTest;
+    }
+    if let Some(test) = host::find(name) {
+        return Found::Host(test);
     }
     let path = Path::new(name);
     if (machine.is_file)(path) {
@@ -180,7 +193,8 @@ mod tests {
             Found::Native(test) => format!("native {}", test.name),
             Found::InPlaceOf(test) => format!("in place of {}", test.name),
             Found::Script(path) => path.display().to_string(),
-            Found::System => "system".to_owned(),
+            Found::FileTest => "refused".to_owned(),
+            Found::Host(test) => format!("host {}", test.name),
             Found::Nothing => "nothing".to_owned(),
         }
     }
@@ -214,8 +228,10 @@ mod tests {
     }
 
     #[test]
-    fn tests_of_the_machine_are_known() {
-        assert_eq!(found("cpu", &["./cpu.lua"], None), "system");
+    fn tests_of_the_machine_come_before_files() {
+        assert_eq!(found("cpu", &["cpu", "./cpu.lua"], None), "host cpu");
+        assert_eq!(found("fileio", &["./fileio.lua"], None), "refused");
+        assert_eq!(found("./cpu.lua", &["./cpu.lua"], None), "./cpu.lua");
     }
 
     #[test]

@@ -64,7 +64,11 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
                 lines.push(format!("error: client 0 aborted in command {command} ({word}) of script 0; {reason}"));
                 return lines;
             }
-            action @ (Action::Text { .. } | Action::Prepare { .. } | Action::PrepareAll { .. } | Action::Manage(_)) => {
+            action @ (Action::Text { .. }
+            | Action::Prepare { .. }
+            | Action::PrepareAll { .. }
+            | Action::Manage(_)
+            | Action::Pause) => {
                 panic!("no script of pgbench asks for {action:?}")
             }
             Action::Abort(trouble) => {

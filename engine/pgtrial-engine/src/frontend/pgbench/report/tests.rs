@@ -53,7 +53,7 @@ fn plan(scripts: &[(&str, u64)]) -> Plan {
     let seeds = Seeds::derive(1, &part, 0, 1, None);
     Plan {
         mode: QueryMode::Prepared,
-        ..Plan::new(Arc::new(target), Arc::new(Scripts(scripts)), part, seeds, Load::Closed(closed()))
+        ..Plan::new(Some(Arc::new(target)), Arc::new(Scripts(scripts)), part, seeds, Load::Closed(closed()))
     }
 }
 

@@ -4,7 +4,7 @@ use super::checks::{Checks, Group};
 use super::command_line::{CommandLine, GivenOption, same_name, wrong};
 use super::table;
 use super::table::{CHECKED_FIRST, OPTIONS};
-use super::values::{OptionKind, Written, evaluate, evaluate_for_test};
+use super::values::{Numbers, OptionKind, Written, evaluate, evaluate_for_test};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
@@ -23,8 +23,7 @@ pub enum Unknown {
 pub struct Declared<'a> {
     pub options: &'a [OptionSpec],
     pub unknown: Unknown,
-    /// Whether whole numbers may be sizes such as `64K`: scripts do not say which of them are.
-    pub sizes: bool,
+    pub numbers: Numbers,
 }
 
 /// All options with their values.
@@ -74,7 +73,7 @@ impl CommandLine {
         }
         for spec in specs {
             let value = match self.last(&spec.name) {
-                Some(given) => evaluate_for_test(&spec.default, &given.written, declared.sizes)
+                Some(given) => evaluate_for_test(&spec.default, &given.written, declared.numbers)
                     .ok_or_else(|| wrong(OptionKind::of(&spec.default), given))?,
                 None => spec.default.clone(),
             };
@@ -135,6 +134,6 @@ pub fn accepts(args: &[String], content: &[u8]) -> bool {
     let Ok(line) = CommandLine::read(args, &|_| Ok(content.to_vec()), &mut |_| {}) else { return false };
     let Ok(checked) = check(&line, &mut |_| {}) else { return false };
     let tables = OptionSpec { name: "tables".to_owned(), description: String::new(), default: OptionValue::Int(1) };
-    let declared = Declared { options: &[tables], unknown: Unknown::Refused, sizes: true };
+    let declared = Declared { options: &[tables], unknown: Unknown::Refused, numbers: Numbers::Sizes };
     line.settle(&checked, declared).is_ok()
 }

@@ -6,7 +6,7 @@ use super::checks::Group;
 use super::command_line::{CommandLine, TEST_IS_DEPRECATED};
 use super::settle::{Chosen, Declared, Unknown, check};
 use super::table;
-use super::values::OptionKind;
+use super::values::{Numbers, OptionKind};
 use crate::frontend::sysbench::log::SysbenchError;
 use workload::settings::{OptionSpec, OptionValue, Settings};
 
@@ -54,7 +54,7 @@ fn settled(line: &str, unknown: Unknown) -> Result<Chosen, SysbenchError> {
 }
 
 fn settled_by(line: &CommandLine, options: &[OptionSpec], unknown: Unknown) -> Result<Chosen, SysbenchError> {
-    line.settle(&check(line, &mut |_| {})?, Declared { options, unknown, sizes: false })
+    line.settle(&check(line, &mut |_| {})?, Declared { options, unknown, numbers: Numbers::Doubles })
 }
 
 fn said(refusal: SysbenchError) -> String {
@@ -285,7 +285,7 @@ proptest! {
         {
             prop_assert!(settings.int("threads") > 0 && settings.int("time") >= 0);
             for unknown in [Unknown::Refused, Unknown::Taken, Unknown::Ignored] {
-                let _ = line.settle(&settings, Declared { options: &specs(), unknown, sizes: true });
+                let _ = line.settle(&settings, Declared { options: &specs(), unknown, numbers: Numbers::Sizes });
             }
         }
     }

@@ -24,6 +24,7 @@ impl OptionKind {
             OptionValue::Bool(_) => Self::Bool,
             OptionValue::Int(_) => Self::Int,
             OptionValue::Double(_) => Self::Double,
+            OptionValue::Size(_) => Self::Size,
             OptionValue::Text(_) => Self::Text,
             OptionValue::List(_) => Self::List,
         }
@@ -104,13 +105,26 @@ pub fn evaluate(kind: OptionKind, written: &Written) -> Option<OptionValue> {
     }
 }
 
-/// The value of a test's option, whose numbers may be written in any way as long as they are of their kind: sysbench's own
-/// tests take them as doubles, so that `1e6` is a number of rows. With `sizes` a whole number may have a unit.
-pub fn evaluate_for_test(default: &OptionValue, written: &Written, sizes: bool) -> Option<OptionValue> {
+/// How a test's whole numbers may be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Numbers {
+    /// By digits.
+    Plain,
+    /// As doubles too, such as `1e6`: sysbench's tests in Lua take them so.
+    Doubles,
+    /// As doubles and sizes, such as `64K`: scripts do not say which of their numbers are sizes.
+    Sizes,
+}
+
+/// The value of a test's option. A size stays as it was written: the test itself rejects a wrong one.
+pub fn evaluate_for_test(default: &OptionValue, written: &Written, numbers: Numbers) -> Option<OptionValue> {
+    if let OptionValue::Size(_) = default {
+        return Some(OptionValue::Size(written.single()?.to_owned()));
+    }
     evaluate(OptionKind::of(default), written).or_else(|| match default {
-        OptionValue::Int(_) => match double(written.single()?) {
+        OptionValue::Int(_) if numbers != Numbers::Plain => match double(written.single()?) {
             Some(number) => whole(number).map(OptionValue::Int),
-            None => sizes.then(|| evaluate(OptionKind::Size, written))?,
+            None => (numbers == Numbers::Sizes).then(|| evaluate(OptionKind::Size, written))?,
         },
         _ => None,
     })
@@ -146,6 +160,7 @@ pub fn show(value: &OptionValue) -> Option<String> {
         OptionValue::Bool(false) => Some("off".to_owned()),
         OptionValue::Int(number) => Some(number.to_string()),
         OptionValue::Double(number) => Some(number.to_string()),
+        OptionValue::Size(text) => Some(text.clone()),
         OptionValue::Text(text) => text.clone(),
         OptionValue::List(items) => Some(items.join(",")),
     }
@@ -226,18 +241,36 @@ mod tests {
     #[test]
     fn a_tests_whole_numbers_may_be_written_as_doubles() {
         let int = OptionValue::Int(1);
-        assert_eq!(evaluate_for_test(&int, &text("1e6"), false), Some(OptionValue::Int(1_000_000)));
-        assert_eq!(evaluate_for_test(&int, &text("3000000000"), false), Some(OptionValue::Int(3_000_000_000)));
+        assert_eq!(evaluate_for_test(&int, &text("1e6"), Numbers::Doubles), Some(OptionValue::Int(1_000_000)));
+        assert_eq!(
+            evaluate_for_test(&int, &text("3000000000"), Numbers::Doubles),
+            Some(OptionValue::Int(3_000_000_000))
+        );
         for wrong in ["x", "", "1.5", "1e30", "inf"] {
-            assert_eq!(evaluate_for_test(&int, &text(wrong), true), None, "{wrong}");
+            assert_eq!(evaluate_for_test(&int, &text(wrong), Numbers::Sizes), None, "{wrong}");
+        }
+        for wrong in ["1e6", "3000000000", "4K"] {
+            assert_eq!(evaluate_for_test(&int, &text(wrong), Numbers::Plain), None, "{wrong}");
         }
     }
 
     #[test]
     fn a_scripts_whole_numbers_may_be_sizes() {
         let int = OptionValue::Int(1);
-        assert_eq!(evaluate_for_test(&int, &text("4K"), true), Some(OptionValue::Int(4096)));
-        assert_eq!(evaluate_for_test(&int, &text("4K"), false), None);
+        assert_eq!(evaluate_for_test(&int, &text("4K"), Numbers::Sizes), Some(OptionValue::Int(4096)));
+        assert_eq!(evaluate_for_test(&int, &text("4K"), Numbers::Doubles), None);
+    }
+
+    #[test]
+    fn a_size_of_a_test_stays_as_it_was_written() {
+        let size = |written: &Written| evaluate_for_test(&OptionValue::Size(String::new()), written, Numbers::Plain);
+        for written in ["1K", "3x", ""] {
+            assert_eq!(size(&text(written)), Some(OptionValue::Size(written.to_owned())));
+        }
+        assert_eq!(
+            (size(&Written::Nothing), size(&words(&["1", "2"]))),
+            (Some(OptionValue::Size(String::new())), None)
+        );
     }
 
     fn kind() -> impl Strategy<Value = OptionKind> {

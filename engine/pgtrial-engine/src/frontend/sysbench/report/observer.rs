@@ -122,6 +122,9 @@ impl<'a, W: Write> RunObserver<'a, W> {
         if self.is_reported(|test| test.cumulative(&statistics)) {
             return;
         }
+        for line in self.run.test.results(&statistics) {
+            self.run.log.text(Level::Notice, line);
+        }
         let part = ReportedPeriod {
             statistics: &statistics,
             tally: &period.tally,
@@ -139,8 +142,12 @@ impl<'a, W: Write> RunObserver<'a, W> {
         if let Some(pace) = &tick.tally.pace {
             (statistics.queue_length, statistics.concurrency) = (pace.backlog, pace.busy);
         }
-        if !self.is_reported(|test| test.intermediate(&statistics)) {
-            texts::intermediate(self.run.log, &statistics, self.options, self.run.test.uses_sql());
+        if self.is_reported(|test| test.intermediate(&statistics)) {
+            return;
+        }
+        match self.run.test.interval_line(&statistics) {
+            Some(line) => self.run.log.timed(statistics.time_total, line),
+            None => texts::intermediate(self.run.log, &statistics, self.options, self.run.test.uses_sql()),
         }
     }
 

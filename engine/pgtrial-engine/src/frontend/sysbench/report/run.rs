@@ -46,7 +46,7 @@ fn run_until<W: Write>(run: Run<'_, W>, interrupt: &Arc<AtomicBool>) -> u8 {
     } else {
         |text| print_stdout(text)
     };
-    texts::opening(run.log, run.settings, &plan.part, &options);
+    texts::opening(run.log, run.settings, &plan.part, &options, test.introduction());
     let init_timeout = InitTimeout::start(options.init_timeout, interrupt, print);
     let mut observer = RunObserver::new(run, &options, init_timeout, interrupt);
     let status = match events.run(plan, clock, &mut observer) {
@@ -78,7 +78,8 @@ fn finish<W: Write>(
     let ended = observer.status(&outcome);
     // A forced shutdown sets the same flag as an interrupt.
     outcome.interrupted = ended == interrupt::STATUS;
-    let warnings = self_check::warnings(&outcome, "--jobs");
+    // Without a server the client is what is measured.
+    let warnings = if plan.target.is_some() { self_check::warnings(&outcome, "--jobs") } else { Vec::new() };
     let status = events.done(&outcome, ended, &warnings);
     if !observer.has_started {
         return status;

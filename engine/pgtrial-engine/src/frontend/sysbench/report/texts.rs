@@ -9,10 +9,16 @@ use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
 use ground::shard::ClientShare;
 use workload::settings::Settings;
-use workload::statistics::Statistics;
+use workload::statistics::{Introduction, Statistics};
 
 /// Writes how the test is run, before its clients are made.
-pub fn opening<W: Write>(log: &mut Log<W>, settings: &Settings, part: &ClientShare, options: &ReportOptions) {
+pub fn opening<W: Write>(
+    log: &mut Log<W>,
+    settings: &Settings,
+    part: &ClientShare,
+    options: &ReportOptions,
+    introduction: Introduction,
+) {
     let number = |name| settings.int(name);
     let notice = |text: String| log.text(Level::Notice, text);
     notice("Running the test with following options:".to_owned());
@@ -53,6 +59,8 @@ pub fn opening<W: Write>(log: &mut Log<W>, settings: &Settings, part: &ClientSha
         notice(format!("Forcing shutdown in {seconds} seconds"));
     }
     notice(String::new());
+    introduction.details.iter().for_each(|line| log.text(Level::Info, line));
+    introduction.parameters.into_iter().for_each(notice);
     if options.paced {
         log.text(Level::Debug, "Event generating thread started");
     }
@@ -69,9 +77,9 @@ pub fn opening<W: Write>(log: &mut Log<W>, settings: &Settings, part: &ClientSha
 
 /// Writes the line of an interval, and with a rate the one of the queue. A test that has not used the database has no queries.
 pub fn intermediate<W: Write>(log: &mut Log<W>, statistics: &Statistics, options: &ReportOptions, has_queries: bool) {
-    let Statistics { time_interval: seconds, time_total, queries, queue_length, concurrency, .. } = *statistics;
+    let Statistics { time_total, queries, queue_length, concurrency, .. } = *statistics;
     let (threads, latency) = (statistics.threads_running, statistics.latency_pct * 1e3);
-    let (percentile, rate) = (options.percentile, |count: u64| count as f64 / seconds);
+    let (percentile, rate) = (options.percentile, |count: u64| statistics.per_second(count as f64));
     let events = rate(statistics.events);
     if has_queries {
         log.timed(
@@ -136,7 +144,7 @@ pub fn cumulative<W: Write>(log: &mut Log<W>, part: &ReportedPeriod<'_>, options
 }
 
 fn query_lines(statistics: &Statistics) -> Vec<String> {
-    let Statistics { queries, events, time_interval, .. } = *statistics;
+    let Statistics { queries, events, .. } = *statistics;
     let counts =
         [("read", queries.reads), ("write", queries.writes), ("other", queries.others), ("total", queries.total())];
     let rates = [
@@ -148,9 +156,7 @@ fn query_lines(statistics: &Statistics) -> Vec<String> {
     let mut lines = vec!["SQL statistics:".to_owned(), "    queries performed:".to_owned()];
     lines.extend(counts.map(|(name, count)| value(&format!("        {name}:"), count)));
     lines.extend(rates.map(|(name, count)| {
-        // A run may be interrupted before its load begins.
-        let rate = if time_interval > 0.0 { count as f64 / time_interval } else { 0.0 };
-        value(&format!("    {name}:"), format_args!("{count:<6} ({rate:.2} per sec.)"))
+        value(&format!("    {name}:"), format_args!("{count:<6} ({:.2} per sec.)", statistics.per_second(count as f64)))
     }));
     lines
 }

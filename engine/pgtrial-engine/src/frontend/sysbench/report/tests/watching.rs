@@ -24,7 +24,7 @@ use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::seeds::Seeds;
 use workload::settings::{OptionValue, Settings};
-use workload::statistics::{Hooks, Statistics};
+use workload::statistics::{Hooks, Introduction, Statistics};
 use workload::{AbortReason, Fatal, Program, ScriptInfo, Workload};
 
 struct Nothing;
@@ -75,7 +75,7 @@ fn plan() -> Plan {
         mode: QueryMode::Prepared,
         warmup: Duration::from_secs(1),
         exit_on_abort: true,
-        ..Plan::new(Arc::new(target), Arc::new(Nothing), part, seeds, Load::Staged(staged))
+        ..Plan::new(Some(Arc::new(target)), Arc::new(Nothing), part, seeds, Load::Staged(staged))
     }
 }
 
@@ -269,7 +269,10 @@ DEBUG: Checkpoints report thread started
 DEBUG: Worker thread (#0) started
 DEBUG: Worker thread (#1) started
 ";
-    assert_eq!(logged(5, |log| opening(log, &settings, &ClientShare::whole(2), &options)), expected);
+    assert_eq!(
+        logged(5, |log| opening(log, &settings, &ClientShare::whole(2), &options, Introduction::default())),
+        expected
+    );
 }
 
 #[test]
@@ -277,7 +280,7 @@ fn a_shard_of_a_run_says_which_it_is() {
     let mut settings = Settings::default();
     settings.set("threads", OptionValue::Int(5));
     let part = ClientShare::of_clients(Shard { index: 1, of: 2 }, 5);
-    let text = logged(5, |log| opening(log, &settings, &part, &usual()));
+    let text = logged(5, |log| opening(log, &settings, &part, &usual(), Introduction::default()));
     let told = lines(&text, &["Number", "Shard", "DEBUG: Worker"]);
     let expected = [
         "Number of threads: 5",
@@ -294,7 +297,7 @@ fn clients_say_why_they_ended() {
         let mut measure = Tally::default();
         (0..done).for_each(|_| measure.commit(1000));
         let outcome = Outcome { measure, elapsed_s, ..Outcome::default() };
-        let staged = StagedPlan { events: total, time: Some(Duration::from_secs(2)), interval: None };
+        let staged = StagedPlan { events: total, time: Some(Duration::from_secs(2)), ..StagedPlan::default() };
         logged(4, |log| {
             log_limits(&Plan { load: Load::Staged(staged), ..plan() }, &outcome, log);
             log.text(Level::Info, "Done.\n");

@@ -1,0 +1,87 @@
+//! The tests of the machine: the plan of a run without a server, in which each client has a thread of its own.
+
+use std::sync::Arc;
+
+use super::log::SysbenchError;
+use super::plan;
+use drive::plan::{Load, Plan};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use workload::host;
+use workload::settings::Settings;
+
+/// Files that the process has open beside those of the threads.
+const OTHER_FILES: u64 = 32;
+
+/// The plan of a run of `test`.
+pub fn run(settings: &Settings, test: &host::Load) -> Result<Plan, SysbenchError> {
+    if settings.int("jobs") > 0 {
+        return Err(SysbenchError::fatal(
+            "--jobs is for tests of the database: in a test of the machine each of the --threads is a thread of the \
+             operating system",
+        ));
+    }
+    let part = plan::part(settings)?;
+    let threads = part.clients();
+    reserve_files(threads as u64);
+    let mut plan = plan::load(settings, plan::staged(settings, part, threads, None, Arc::clone(&test.workload)))?;
+    if let Load::Staged(load) = &mut plan.load {
+        load.events = load.events.filter(|_| test.obeys_events);
+        load.events_each = test.events_each;
+    }
+    Ok(plan)
+}
+
+/// Raises the limit of open files as far as the system allows: each thread waits with two files. If they are too few, the
+/// run reports it.
+fn reserve_files(threads: u64) {
+    let wanted = 2 * threads + OTHER_FILES;
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        if soft < wanted {
+            let _ = setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use workload::settings::OptionValue;
+
+    fn planned(name: &str, options: &[(&str, i64)]) -> Result<Plan, SysbenchError> {
+        let test = host::find(name).unwrap();
+        let mut settings = Settings::default();
+        (test.options)().into_iter().for_each(|spec| settings.set(&spec.name, spec.default));
+        options.iter().for_each(|(name, number)| settings.set(name, OptionValue::Int(*number)));
+        let load = (test.load)(&settings).unwrap();
+        run(&settings, &load)
+    }
+
+    #[test]
+    fn each_client_has_a_thread_and_there_is_no_server() {
+        for test in host::TESTS {
+            let plan = planned(test.name, &[("threads", 5)]).unwrap();
+            assert!((plan.clients, plan.jobs) == (5, 5) && plan.is_spread() && plan.target.is_none(), "{}", test.name);
+        }
+    }
+
+    #[test]
+    fn tests_have_limits_of_their_own() {
+        let limits = |name: &str| match planned(name, &[("threads", 5), ("events", 9)]).unwrap().load {
+            Load::Staged(staged) => (staged.events, staged.events_each),
+            Load::Closed(_) | Load::Pooled(..) => unreachable!("sysbench's loads are staged"),
+        };
+        assert_eq!([limits("cpu"), limits("threads")], [(Some(9), None); 2]);
+        assert_eq!(limits("mutex"), (Some(9), Some(1)));
+        // 100 GiB of 1 KiB each.
+        assert_eq!(limits("memory"), (None, Some(100 * (1 << 20) / 5)));
+    }
+
+    #[test]
+    fn threads_are_not_shared_out_among_jobs() {
+        let refused = planned("cpu", &[("threads", 5), ("jobs", 2)]).err();
+        assert!(
+            matches!(&refused, Some(SysbenchError::Fatal(lines)) if lines[0].starts_with("--jobs ")),
+            "{refused:?}"
+        );
+    }
+}

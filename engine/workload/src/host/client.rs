@@ -1,0 +1,128 @@
+//! One client of a test of the machine: its work as a program.
+
+use crate::program::{AbortReason, Action, Fatal, Program};
+use ground::random::Random;
+
+/// What one thread does.
+pub trait Work: 'static {
+    /// Gets ready, once, before the first event.
+    fn prepare(&mut self) -> Result<(), Fatal> {
+        Ok(())
+    }
+
+    /// Begins an event.
+    fn begin(&mut self);
+
+    /// Does the next part of the event, usually within a few hundredths of a second. True if that was the last part.
+    fn go_on(&mut self) -> bool;
+}
+
+/// A client that does `work`.
+pub struct HostClient<W> {
+    work: W,
+    stage: Stage,
+}
+
+/// How far a client has come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// Before the load.
+    Start,
+    Event,
+    /// Between two events, and after the last one.
+    Idle,
+}
+
+impl<W: Work> HostClient<W> {
+    /// A client that is not ready yet.
+    pub fn new(work: W) -> Self {
+        Self { work, stage: Stage::Start }
+    }
+}
+
+impl<W: Work> Program for HostClient<W> {
+    fn begin(&mut self, _choose: &mut Random) -> usize {
+        self.work.begin();
+        self.stage = Stage::Event;
+        0
+    }
+
+    fn next_action(&mut self) -> Action<'_> {
+        match self.stage {
+            Stage::Event if !self.work.go_on() => return Action::Pause,
+            Stage::Event | Stage::Idle => {}
+            Stage::Start => {
+                if let Err(fatal) = self.work.prepare() {
+                    return Action::Abort(AbortReason::Fatal(fatal.lines));
+                }
+            }
+        }
+        self.stage = Stage::Idle;
+        Action::End
+    }
+
+    /// An event that was begun and whose start lay after the end of the load is left out.
+    fn stop(&mut self) {
+        self.stage = Stage::Idle;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Events of three parts.
+    struct Counted {
+        left: u32,
+        is_broken: bool,
+    }
+
+    impl Work for Counted {
+        fn prepare(&mut self) -> Result<(), Fatal> {
+            if self.is_broken { Err(Fatal::new("broken")) } else { Ok(()) }
+        }
+
+        fn begin(&mut self) {
+            self.left = 3;
+        }
+
+        fn go_on(&mut self) -> bool {
+            self.left -= 1;
+            self.left == 0
+        }
+    }
+
+    fn client(is_broken: bool) -> HostClient<Counted> {
+        HostClient::new(Counted { left: 0, is_broken })
+    }
+
+    fn actions(client: &mut HostClient<Counted>, count: usize) -> Vec<String> {
+        (0..count).map(|_| format!("{:?}", client.next_action())).collect()
+    }
+
+    #[test]
+    fn a_client_pauses_between_the_parts_of_an_event() {
+        let mut client = client(false);
+        assert_eq!(actions(&mut client, 1), ["End"]);
+        for _ in 0..2 {
+            client.begin(&mut Random::seeded(1));
+            assert_eq!(actions(&mut client, 3), ["Pause", "Pause", "End"]);
+        }
+        client.stop();
+        assert_eq!(actions(&mut client, 1), ["End"]);
+    }
+
+    #[test]
+    fn an_event_that_never_started_is_left_out() {
+        let mut client = client(false);
+        actions(&mut client, 1);
+        client.begin(&mut Random::seeded(1));
+        client.stop();
+        assert_eq!((actions(&mut client, 1), client.work.left), (vec!["End".to_owned()], 3));
+    }
+
+    #[test]
+    fn a_client_that_cannot_get_ready_aborts() {
+        assert_eq!(actions(&mut client(true), 1), ["Abort(Fatal([\"broken\"]))"]);
+    }
+}

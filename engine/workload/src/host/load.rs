@@ -1,0 +1,66 @@
+//! A test with its options read: what its threads do, and what it reports.
+
+use std::sync::Arc;
+
+use super::client::{HostClient, Work};
+use crate::program::{CommandInfo, Fatal, Program, ScriptInfo, Workload};
+use crate::settings::Settings;
+use crate::statistics::Hooks;
+use ground::random::Random;
+
+/// The load of a test.
+pub struct Load {
+    pub workload: Arc<dyn Workload>,
+    pub hooks: Box<dyn Hooks>,
+    /// The events of each thread, if they are limited.
+    pub events_each: Option<u64>,
+    /// Whether `--events` limits the events of all threads together.
+    pub obeys_events: bool,
+}
+
+/// Makes the work of a thread from its number and its generator.
+type MakeWork<W> = dyn Fn(usize, Random) -> W + Send + Sync;
+
+impl Load {
+    /// A load that only the general options limit. `work` is called in the thread that does the work.
+    pub fn new<W: Work>(
+        name: &'static str,
+        hooks: impl Hooks + 'static,
+        work: impl Fn(usize, Random) -> W + Send + Sync + 'static,
+    ) -> Self {
+        let workload = Arc::new(HostWorkload { name, work: Box::new(work) });
+        Self { workload, hooks: Box::new(hooks), events_each: None, obeys_events: true }
+    }
+}
+
+struct HostWorkload<W> {
+    name: &'static str,
+    work: Box<MakeWork<W>>,
+}
+
+impl<W: Work> Workload for HostWorkload<W> {
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        let commands = vec![CommandInfo { line: self.name.to_owned(), is_sql: false }];
+        vec![ScriptInfo { description: self.name.to_owned(), weight: 1, commands }]
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+        Box::new(HostClient::new((self.work)(client, random)))
+    }
+}
+
+/// A number that is at least `min`; the error has the words of sysbench's general options.
+pub fn number(settings: &Settings, name: &str, min: u64) -> Result<u64, Fatal> {
+    let given = settings.int(&name.replace('-', "_"));
+    let number = u64::try_from(given).ok().filter(|number| *number >= min);
+    number.ok_or_else(|| Fatal::new(format_args!("Invalid value for --{name}: {given}.\n")))
+}
+
+/// So many values; the error has sysbench's words.
+pub fn allocate<T>(count: u64, make: impl FnMut() -> T, message: &str) -> Result<Vec<T>, Fatal> {
+    let mut values = Vec::new();
+    let count = usize::try_from(count).map_err(|_| Fatal::new(message))?;
+    values.try_reserve_exact(count).map_err(|_| Fatal::new(message))?;
+    values.resize_with(count, make);
+    Ok(values)
+}

@@ -1,0 +1,120 @@
+//! `mutex`: each thread has one event, which takes locks at random from an array, with a loop before each of them.
+
+use std::hint::black_box;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::client::Work;
+use super::load::{Load, allocate, number};
+use crate::program::Fatal;
+use crate::settings::{OptionSpec, OptionValue, Settings};
+use crate::statistics::{Hooks, Introduction};
+use ground::random::Random;
+
+/// Steps of loops, locks included, that are done without a pause.
+const PART: u64 = 10_000_000;
+
+pub fn options() -> Vec<OptionSpec> {
+    vec![
+        OptionSpec::new("mutex-num", "total size of mutex array", OptionValue::Int(4096)),
+        OptionSpec::new("mutex-locks", "number of mutex locks to do per thread", OptionValue::Int(50_000)),
+        OptionSpec::new("mutex-loops", "number of empty loops to do outside mutex lock", OptionValue::Int(10_000)),
+    ]
+}
+
+pub fn load(settings: &Settings) -> Result<Load, Fatal> {
+    let count = number(settings, "mutex-num", 1)?;
+    let locks_each = number(settings, "mutex-locks", 1)?;
+    let loops = number(settings, "mutex-loops", 0)?;
+    let shared = Arc::new(Shared {
+        locks: allocate(count, Apart::default, "Memory allocation failure!")?,
+        counter: AtomicU64::new(0),
+    });
+    let work = move |_, random| Locking { shared: Arc::clone(&shared), random, locks_each, loops, left: 0 };
+    Ok(Load { events_each: Some(1), ..Load::new("mutex", Mutexes, work) })
+}
+
+struct Mutexes;
+
+impl Hooks for Mutexes {
+    fn introduction(&self) -> Introduction {
+        let details = vec!["Doing mutex performance test".to_owned()];
+        Introduction { details, ..Introduction::default() }
+    }
+
+    fn uses_sql(&self) -> bool {
+        false
+    }
+}
+
+/// What all threads share.
+struct Shared {
+    locks: Vec<Apart>,
+    /// Locks taken so far, roughly: threads with different locks may overwrite each other's count.
+    counter: AtomicU64,
+}
+
+/// A lock that has no cache line in common with its neighbours.
+#[derive(Default)]
+#[repr(align(256))]
+struct Apart(Mutex<()>);
+
+/// What one thread does.
+struct Locking {
+    shared: Arc<Shared>,
+    random: Random,
+    /// Of an event.
+    locks_each: u64,
+    /// Before each lock.
+    loops: u64,
+    /// Locks left of this event.
+    left: u64,
+}
+
+impl Work for Locking {
+    fn begin(&mut self) {
+        self.left = self.locks_each;
+    }
+
+    fn go_on(&mut self) -> bool {
+        let Shared { locks, counter } = &*self.shared;
+        let part = self.left.min((PART / (self.loops + 1)).max(1));
+        for _ in 0..part {
+            let lock = &locks[(self.random.next_u64() % locks.len() as u64) as usize];
+            for step in 0..self.loops {
+                black_box(step);
+            }
+            let held = lock.0.lock().unwrap_or_else(PoisonError::into_inner);
+            counter.store(counter.load(Ordering::Relaxed) + 1, Ordering::Relaxed);
+            drop(held);
+        }
+        self.left -= part;
+        self.left == 0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Locks that an event takes, and its parts.
+    fn done(locks_each: u64, loops: u64) -> (u64, u64) {
+        let locks = (0..4).map(|_| Apart::default()).collect();
+        let shared = Arc::new(Shared { locks, counter: AtomicU64::new(0) });
+        let random = Random::seeded(7);
+        let mut work = Locking { shared: Arc::clone(&shared), random, locks_each, loops, left: 0 };
+        work.begin();
+        let mut parts = 1;
+        while !work.go_on() {
+            parts += 1;
+        }
+        (shared.counter.load(Ordering::Relaxed), parts)
+    }
+
+    #[test]
+    fn an_event_takes_all_its_locks_in_parts_of_about_as_many_steps() {
+        assert_eq!((done(7, 0), done(7, 100)), ((7, 1), (7, 1)));
+        assert_eq!(done(3, PART / 2 - 1), (3, 2));
+        assert_eq!(done(2, PART + 1), (2, 2));
+    }
+}
