@@ -185,6 +185,11 @@ impl Mode for Staged {
                 client.own.made.retain(|made| *made != number);
                 client.disconnect();
             }
+            Management::Count { queries, events } => {
+                let counts = &mut thread.books.tally.counts;
+                counts.queries.merge(&queries);
+                counts.more_events += events;
+            }
             Management::Leave => client.own.stage = Stage::Stop,
         }
         Some(now)

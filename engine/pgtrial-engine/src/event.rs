@@ -17,7 +17,7 @@ pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
 use ground::output::OutputFile;
 use ground::shard::ClientShare;
-use workload::statistics::Queries;
+use workload::queries::Queries;
 
 /// Where the engine writes the events: the option's value.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -135,8 +135,10 @@ impl Exchange {
             b'T' if self.rows == Rows::Kept => self.current().set_columns(body)?,
             // EmptyQueryResponse and PortalSuspended
             b'I' | b's' => {
-                if self.rows == Rows::Kept {
-                    self.current();
+                match self.rows {
+                    Rows::Kept => drop(self.current()),
+                    Rows::Counted | Rows::Handed if kind == b'I' => self.answering.complete_empty(),
+                    Rows::Skipped | Rows::Counted | Rows::Handed => {}
                 }
                 self.complete_result();
             }
@@ -210,6 +212,7 @@ impl Visitor for Exchange {
 mod tests {
     use super::*;
     use crate::frame::{self, Reader};
+    use crate::results::QueryKind;
     use proptest::prelude::*;
 
     fn expecting(rows: Rows) -> Exchange {
@@ -273,6 +276,16 @@ mod tests {
                 ResultSet { columns, rows: 0, last: vec![] },
             ]
         );
+    }
+
+    #[test]
+    fn an_empty_text_is_no_statement() {
+        let mut exchange = expecting(Rows::Handed);
+        assert_eq!(feed(&mut exchange, &[(b'I', b""), (b'Z', b"I")]).unwrap(), Some(b'I'));
+        assert_eq!(exchange.answered().kind, QueryKind::Nothing);
+        let mut exchange = expecting(Rows::Handed);
+        assert_eq!(feed(&mut exchange, &[(b'I', b""), (b'C', b"BEGIN\0"), (b'Z', b"T")]).unwrap(), Some(b'T'));
+        assert_eq!(exchange.answered().kind, QueryKind::Other);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub enum QueryKind {
     Write,
     #[default]
     Other,
+    /// The text was empty, or blanks and comments only. sysbench counts this as an error.
+    Nothing,
 }
 
 /// Builds the [`Answered`] of [`Rows::Counted`] and [`Rows::Handed`]: the last of a request's results.
@@ -94,6 +96,13 @@ impl Answering {
             None => self.kind_by_tag(tag),
         };
         self.rows = None;
+        self.is_complete = true;
+    }
+
+    /// Takes an EmptyQueryResponse.
+    pub fn complete_empty(&mut self) {
+        self.begin();
+        self.answered.kind = QueryKind::Nothing;
         self.is_complete = true;
     }
 

@@ -9,6 +9,7 @@ pub mod lua;
 pub mod oltp;
 pub mod pgbench;
 mod program;
+pub mod queries;
 pub mod sb_rand;
 pub mod seeds;
 pub mod settings;

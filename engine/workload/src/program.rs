@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::queries::Queries;
 use ground::random::Random;
 use wire::OpenError;
 use wire::error::{ConnectionError, ServerError};
@@ -94,6 +95,8 @@ pub enum Management {
     Use(usize),
     /// Close this connection. The next action that needs a connection chooses one first.
     Disconnect(usize),
+    /// Add to the counts of statements, and to that of transactions, what the program has counted itself.
+    Count { queries: Queries, events: u64 },
     /// Take part in no further transaction; the one under way does not count. Actions up to the next [`Action::End`]
     /// follow after the load.
     Leave,

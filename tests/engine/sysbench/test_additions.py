@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 
 import pytest
 
+from tests.engine.sysbench.runs import SCRIPTS
 from tests.engine.sysbench.sides import ours
 from tests.engine.sysbench.test_tpcc import count_of
 
@@ -28,6 +30,16 @@ def test_mysql_is_refused(run, line):
     assert done.stdout.endswith(
         "\nFATAL: pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL\n"
     )
+
+
+def test_a_script_is_refused_mysql_when_it_connects(databases, tmp_path):
+    shutil.copy(SCRIPTS / "no_database.lua", tmp_path)
+    line = "no_database.lua --db-driver=mysql --mysql-host=nowhere --events=1 --ask --connect run"
+    done = ours().run(databases[1], *line.split(), directory=tmp_path)
+    assert done.status == 1
+    assert "\ndriver\tmysql\t<sql_driver>\n" in done.stdout
+    assert "\nFATAL: pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL\n" in done.stdout
+    assert done.stdout.endswith(" function failed: no_database.lua:13: connection creation failed\n")
 
 
 def test_several_percentiles_are_reported_in_their_order(run):

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use latency::Moments;
-use workload::statistics::Queries;
+use workload::queries::Queries;
 
 /// The SQLSTATEs of failures after which a transaction may be tried again.
 pub const SERIALIZATION_FAILURE: &str = "40001";
@@ -31,6 +31,8 @@ pub struct Counts {
     pub retried: u64,
     pub retries: u64,
     pub queries: Queries,
+    /// Transactions that a sysbench script has counted itself, besides those of the event loop. They have no latency.
+    pub more_events: u64,
 }
 
 impl Counts {
@@ -78,6 +80,7 @@ impl Counts {
         self.retried += other.retried;
         self.retries += other.retries;
         self.queries.merge(&other.queries);
+        self.more_events += other.more_events;
     }
 }
 

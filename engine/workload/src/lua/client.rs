@@ -2,20 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
 
+use super::counters::{Counter, Counters};
 use super::kept::Prepared;
 use super::natives;
+use super::request::{Answer, Request};
 use super::shared::Shared;
 use super::state::LuaState;
 use crate::lua::random;
 use crate::lua::random::Generator;
 use crate::program::{AbortReason, Action, ActionResult, Management, Program};
 use ground::random::Random;
-use wire::error::{ConnectionError, ServerError};
+use wire::error::ConnectionError;
 use wire::value::Value;
-use wire::{Answered, Rows};
+use wire::{Answered, QueryKind, Rows};
 
 /// What clients of a script do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +35,9 @@ pub struct LuaClient {
     /// Lives as long as the life, which is part of it.
     state: LuaState,
     generator: Option<Generator>,
+    counters: Counters,
+    /// Whether the last action is a query of the load.
+    asks: bool,
     /// What the life is resumed with.
     answer: Answer,
     /// A request that waits for its turn.
@@ -52,61 +58,6 @@ pub struct LuaClient {
 
 /// A request as it comes: its kind and what belongs to it.
 type Yielded = (LuaValue, LuaValue, LuaValue, LuaValue, LuaValue, MultiValue);
-
-/// What the coroutine asks for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Request {
-    Connect(usize),
-    /// Closed first, then made again.
-    Reconnect(usize),
-    Disconnect(usize),
-    Query {
-        connection: usize,
-    },
-    Rollback {
-        connection: usize,
-    },
-    Prepare {
-        connection: usize,
-        statement: usize,
-    },
-    Execute {
-        connection: usize,
-        statement: usize,
-    },
-    /// The client's beginning is over, and it goes on with its first transaction.
-    Ready,
-    /// Whether there is another transaction.
-    More,
-    /// It wants no more of them; the one under way may be complete.
-    Left {
-        is_complete: bool,
-    },
-    Fatal,
-    /// The life is over.
-    Finished,
-    /// Something that is done already.
-    Nothing,
-}
-
-/// The answer to a request.
-#[derive(Debug, Default)]
-enum Answer {
-    #[default]
-    Nothing,
-    Truth(bool),
-    /// Rows, and how many columns they have, if that was said: of a prepared statement it is when it is prepared.
-    Done {
-        rows: u64,
-        columns: Option<u16>,
-    },
-    /// SQLSTATE, message, and all that the server says.
-    Failed {
-        sqlstate: String,
-        message: String,
-        whole: String,
-    },
-}
 
 impl LuaClient {
     /// Client `tid` of a script. If a command is quiet, the output of the script's top level is dropped, because it has
@@ -129,6 +80,8 @@ impl LuaClient {
             life: state.lua.create_thread(function)?,
             state,
             generator: Some(generator),
+            counters: Counters::default(),
+            asks: false,
             answer: Answer::default(),
             waiting: None,
             granted: None,
@@ -144,9 +97,11 @@ impl LuaClient {
     /// Resumes the coroutine with the last answer, and returns its next request.
     fn resume(&mut self) -> Request {
         random::exchange(&mut self.generator);
+        self.counters.lend();
         let yielded: mlua::Result<Yielded> = match std::mem::take(&mut self.answer) {
             Answer::Nothing => self.life.resume(()),
             Answer::Truth(truth) => self.life.resume(truth),
+            Answer::Refused => self.life.resume(false),
             Answer::Done { rows, columns } => self.life.resume((rows as f64, columns)),
             Answer::Failed { sqlstate, message, whole } => self.life.resume((false, sqlstate, message, whole)),
         };
@@ -196,6 +151,7 @@ impl LuaClient {
                 self.fatal = first.as_string().map(|line| line.to_string_lossy()).into_iter().collect();
                 Request::Fatal
             }
+            "sleep" => Request::Sleep(duration(&first)),
             _ if self.life.status() == ThreadStatus::Finished => Request::Finished,
             _ => self.fail("the script yields a value that is not a request".to_owned()),
         }
@@ -213,7 +169,7 @@ impl LuaClient {
                 Request::Query { connection }
             }
             Err(_) => {
-                self.answer = failed("22021", "the query's text is not valid UTF-8");
+                self.answer = Answer::failed("22021", "the query's text is not valid UTF-8");
                 Request::Nothing
             }
         }
@@ -235,7 +191,10 @@ impl LuaClient {
         if let Some(number) = self.current {
             self.state.fetched.borrow_mut().keep(number, answered);
         }
-        Answer::Done { rows: answered.rows, columns }
+        match answered.kind {
+            QueryKind::Nothing => Answer::Refused,
+            _ => Answer::Done { rows: answered.rows, columns },
+        }
     }
 }
 
@@ -249,8 +208,16 @@ impl Program for LuaClient {
         loop {
             let request = match self.waiting.take() {
                 Some(request) => request,
-                None => self.resume(),
+                None => {
+                    let request = self.resume();
+                    if let Some(counted) = self.counters.take_back() {
+                        self.waiting = Some(request);
+                        return Action::Manage(counted);
+                    }
+                    request
+                }
             };
+            self.asks = matches!(request, Request::Query { .. } | Request::Execute { .. });
             if let Request::Query { connection }
             | Request::Rollback { connection }
             | Request::Prepare { connection, .. }
@@ -271,6 +238,7 @@ impl Program for LuaClient {
                 Request::Reconnect(number) => {
                     self.waiting = Some(Request::Connect(number));
                     self.current = None;
+                    self.counters.add(Counter::Reconnect);
                     return Action::Manage(Management::Disconnect(number));
                 }
                 Request::Disconnect(number) => {
@@ -283,7 +251,7 @@ impl Program for LuaClient {
                 Request::Prepare { statement, .. } | Request::Execute { statement, .. }
                     if !self.statements.contains_key(&statement) =>
                 {
-                    self.answer = failed("26000", "there is no such statement");
+                    self.answer = Answer::failed("26000", "there is no such statement");
                 }
                 Request::Prepare { statement, .. } => {
                     return self
@@ -303,6 +271,7 @@ impl Program for LuaClient {
                     Some(more) => self.answer = Answer::Truth(more),
                     None => {
                         self.waiting = Some(Request::More);
+                        self.counters.add(Counter::Event);
                         return Action::End;
                     }
                 },
@@ -315,6 +284,10 @@ impl Program for LuaClient {
                     self.is_stopped = true;
                     return Action::Manage(Management::Leave);
                 }
+                Request::Sleep(time) => {
+                    self.answer = Answer::Truth(true);
+                    return Action::Sleep { command: 0, time };
+                }
                 Request::Fatal => return Action::Abort(AbortReason::Fatal(std::mem::take(&mut self.fatal))),
                 Request::Finished => {
                     self.waiting = Some(Request::Finished);
@@ -325,12 +298,20 @@ impl Program for LuaClient {
     }
 
     fn complete(&mut self, result: ActionResult<'_>) {
+        if self.asks {
+            match result {
+                ActionResult::Done(answered) => self.counters.add(answered.kind.into()),
+                ActionResult::Failed(_) => self.counters.add(Counter::Error),
+                ActionResult::Lost(_) | ActionResult::Refused(_) => {}
+            }
+        }
         self.answer = match result {
             ActionResult::Done(answered) => self.done(answered),
-            ActionResult::Failed(error) => refused(error),
-            ActionResult::Lost(ConnectionError::Server(error)) => refused(error),
-            ActionResult::Lost(error) => failed(error.sqlstate(), &error.to_string()),
-            ActionResult::Refused(error) => failed(&error.message, &error.message),
+            ActionResult::Failed(error) => Answer::rejected(error),
+            ActionResult::Lost(ConnectionError::Server(error)) => Answer::rejected(error),
+            ActionResult::Lost(ConnectionError::Copy) => Answer::Refused,
+            ActionResult::Lost(error) => Answer::failed(error.sqlstate(), &error.to_string()),
+            ActionResult::Refused(error) => Answer::failed(&error.message, &error.message),
         };
     }
 
@@ -340,12 +321,10 @@ impl Program for LuaClient {
     }
 }
 
-fn failed(sqlstate: &str, message: &str) -> Answer {
-    Answer::Failed { sqlstate: sqlstate.to_owned(), message: message.to_owned(), whole: message.to_owned() }
-}
-
-fn refused(error: &ServerError) -> Answer {
-    Answer::Failed { sqlstate: error.sqlstate.clone(), message: error.message.clone(), whole: error.to_string() }
+/// A time from a number of seconds.
+fn duration(seconds: &LuaValue) -> Duration {
+    let number = seconds.as_f64().or_else(|| seconds.as_i64().map(|seconds| seconds as f64));
+    number.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).unwrap_or_default()
 }
 
 /// A parameter's value.

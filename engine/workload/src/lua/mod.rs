@@ -3,9 +3,11 @@
 //! (`prelude/`), above a few native functions ([`natives`]).
 
 mod client;
+mod counters;
 mod kept;
 mod natives;
 mod random;
+mod request;
 mod script;
 mod search;
 mod shared;
@@ -17,4 +19,4 @@ mod workload;
 pub use client::Role;
 pub use script::Script;
 pub use search::{INSTALLED, Source, module_path};
-pub use shared::{Invocation, Voice};
+pub use shared::{Invocation, NO_MYSQL, Voice};

@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use mlua::{Function, IntoLua, LightUserData, Lua, String as LuaString, Table, Value};
 
 use super::kept::Fetched;
-use super::shared::Shared;
-use super::{random, search};
+use super::shared::{NO_MYSQL, Shared};
+use super::{counters, random, search};
 use crate::sb_rand;
 use crate::settings::OptionValue;
 
@@ -22,7 +22,7 @@ const VERSION: &str = "1.0.20";
 const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("prelude/oltp_common.lua"))];
 
 /// The kinds of requests. In Lua they are light userdata, which no script can make: the index here plus 1.
-const REQUESTS: [&str; 12] = [
+const REQUESTS: [&str; 13] = [
     "connect",
     "reconnect",
     "disconnect",
@@ -35,6 +35,7 @@ const REQUESTS: [&str; 12] = [
     "more",
     "left",
     "fatal",
+    "sleep",
 ];
 
 /// The kind of the request that begins with `value`, if it is one.
@@ -53,7 +54,8 @@ struct Reach {
 /// A native function: its name in the prelude, and how it is made.
 type Native = (&'static str, fn(&Lua, Reach) -> mlua::Result<Function>);
 
-/// The native functions that the prelude calls. Those of random numbers, which it calls through `ffi`, are in [`random`].
+/// The native functions that the prelude calls. Those that it calls through `ffi` are in [`random`] and
+/// [`counters`].
 const NATIVES: [Native; 8] = [
     ("rand_string", |lua, _| lua.create_function(rand_string)),
     ("rand_varstring", |lua, _| lua.create_function(rand_varstring)),
@@ -93,12 +95,14 @@ pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell
     let kinds = kinds.map(|(index, name)| (name, LightUserData(ptr::without_provenance_mut(index + 1))));
     native.set("kind", lua.create_table_from(kinds)?)?;
     let c_functions = lua.create_table()?;
-    for (name, kind, address) in random::c_functions() {
+    for (name, kind, address) in random::c_functions().into_iter().chain(counters::c_functions()) {
         let function = [("type", kind.into_lua(lua)?), ("address", address.into_lua(lua)?)];
         c_functions.set(name, lua.create_table_from(function)?)?;
     }
     native.set("c_functions", c_functions)?;
     native.set("modules", lua.create_table_from(MODULES)?)?;
+    native.set("driver", shared.invocation.driver.as_deref().unwrap_or("pgsql"))?;
+    native.set("no_mysql", NO_MYSQL)?;
     native.set("statements", 0)?;
     native.set("connections", 0)?;
     let reach = Reach { shared: shared.clone(), fetched: fetched.clone() };

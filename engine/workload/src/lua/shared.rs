@@ -17,7 +17,12 @@ pub struct Invocation {
     /// The test as it was named; `None` if the script is read from standard input.
     pub test: Option<String>,
     pub command: Option<String>,
+    /// The driver that scripts get without naming one; `None` is PostgreSQL's.
+    pub driver: Option<String>,
 }
+
+/// What is said when a MySQL connection is asked for.
+pub const NO_MYSQL: &str = "pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL";
 
 /// What all states of a script share.
 pub struct Shared {

@@ -17,14 +17,19 @@ use super::natives;
 use super::shared::Shared;
 
 /// The prelude's parts in the order in which they are run.
-const PRELUDE: [(&str, &str); 10] = [
+const PRELUDE: [(&str, &str); 15] = [
     ("=requests.lua", include_str!("prelude/requests.lua")),
+    ("=interface.lua", include_str!("prelude/interface.lua")),
     ("=rand.lua", include_str!("prelude/rand.lua")),
     ("=report.lua", include_str!("prelude/report.lua")),
     ("=cmdline.lua", include_str!("prelude/cmdline.lua")),
+    ("=objects.lua", include_str!("prelude/objects.lua")),
     ("=results.lua", include_str!("prelude/results.lua")),
     ("=connections.lua", include_str!("prelude/connections.lua")),
+    ("=bulk.lua", include_str!("prelude/bulk.lua")),
+    ("=parameters.lua", include_str!("prelude/parameters.lua")),
     ("=statements.lua", include_str!("prelude/statements.lua")),
+    ("=drivers.lua", include_str!("prelude/drivers.lua")),
     ("=legacy.lua", include_str!("prelude/legacy.lua")),
     ("=histogram.lua", include_str!("prelude/histogram.lua")),
     ("=life.lua", include_str!("prelude/life.lua")),

@@ -18,7 +18,7 @@ use tables::sysbench::{cleanup, prepare, prewarm};
 use wire::statement::QueryMode;
 use wire::target::Target;
 use workload::host::Test as HostTest;
-use workload::lua::{Role, Script};
+use workload::lua::{NO_MYSQL, Role, Script};
 use workload::settings::Settings;
 use workload::statistics::Hooks;
 use workload::{AbortReason, oltp};
@@ -150,11 +150,9 @@ impl Context<'_> {
     fn target(&self) -> Result<Arc<Target>, SysbenchError> {
         match self.settings.text("db_driver") {
             None | Some("pgsql") => {}
-            Some("mysql") => {
-                return Err(SysbenchError::fatal(
-                    "pgtrial is for PostgreSQL: use --db-driver=pgsql, or sysbench itself for MySQL",
-                ));
-            }
+            // A script may do without a database. One that connects is refused then.
+            Some("mysql") if matches!(self.test.program, TestProgram::Script(_)) => {}
+            Some("mysql") => return Err(SysbenchError::fatal(NO_MYSQL)),
             Some(other) => return Err(SysbenchError::fatal(format_args!("invalid database driver name: '{other}'"))),
         }
         match self.settings.text("db_ps_mode") {

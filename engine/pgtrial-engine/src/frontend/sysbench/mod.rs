@@ -20,6 +20,7 @@ use ground::output::{print_stderr, print_stdout};
 use log::{Level, Log, SysbenchError};
 use options::command_line::CommandLine;
 use options::settle::{Chosen, Declared, Unknown, check};
+use options::values::OptionKind;
 use test::{Test, TestProgram};
 use workload::lua::Invocation;
 use workload::settings::{OptionValue, Settings};
@@ -60,7 +61,7 @@ fn invoke(args: &[String], log: &mut Log) -> Result<u8, SysbenchError> {
     }
     log.text(Level::Notice, banner());
 
-    let invocation = invocation(args, &line);
+    let invocation = invocation(args, &line)?;
     if invocation.test.is_none() && std::io::stdin().is_terminal() {
         log.text(Level::Notice, "Reading the script from the standard input:\n");
     }
@@ -85,12 +86,17 @@ fn banner() -> String {
 }
 
 /// What scripts see of the command line; `-` is the script on standard input.
-fn invocation(args: &[String], line: &CommandLine) -> Invocation {
-    Invocation {
+fn invocation(args: &[String], line: &CommandLine) -> Result<Invocation, SysbenchError> {
+    let driver = match line.value("db-driver", OptionKind::Text)? {
+        Some(OptionValue::Text(name)) => name,
+        _ => None,
+    };
+    Ok(Invocation {
         argv: std::iter::once("sysbench".to_owned()).chain(args.iter().cloned()).collect(),
         test: line.test.clone().filter(|name| name != "-"),
         command: line.command.clone(),
-    }
+        driver,
+    })
 }
 
 /// The command that is to be executed. Scripts may be loaded without one, and one from standard input has none.

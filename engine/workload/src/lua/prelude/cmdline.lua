@@ -2,7 +2,7 @@
 
 local native = ...
 
-local cmdline = sysbench.cmdline
+local cmdline, C, text_of = sysbench.cmdline, native.C, native.text
 
 local kinds = {"NULL", "BOOL", "INT", "SIZE", "DOUBLE", "STRING", "LIST", "FILE", "MAX"}
 for number, name in ipairs(kinds) do
@@ -20,11 +20,26 @@ local kind_of_default = {
    ["nil"] = cmdline.ARG_STRING,
 }
 
+local set_by_c
+
+-- Declares options by an array of C structures, `sb_arg_t`.
+function C.sb_lua_set_test_args(args, count)
+   set_by_c = {}
+   for i = 1, tonumber(count) do
+      local arg = args[i - 1]
+      set_by_c[i] = {
+         name = text_of(arg.name), description = text_of(arg.desc), kind = tonumber(arg.type),
+         default = arg.value ~= nil and text_of(arg.value) or nil,
+      }
+   end
+   return 0
+end
+
 -- The declared options in the order of their names, each as name, description, kind and default; nil if there are none.
 function native.option_definitions()
    local declared = cmdline.options
    if declared == nil then
-      return nil
+      return set_by_c
    end
    assert(type(declared) == "table", "wrong type for sysbench.cmdline.options: " .. type(declared))
    local found = {}
@@ -90,3 +105,5 @@ function cmdline.print_test_options()
    end
    print("")
 end
+
+C.sb_print_test_options = cmdline.print_test_options

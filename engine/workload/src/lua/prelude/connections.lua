@@ -2,9 +2,12 @@
 
 local native = ...
 
-local parts = native.sql
+local ffi = require("ffi")
+local parts, C, text_of = native.sql, native.C, native.text
 local request, kind, say = native.request, native.kind, native.say
-local no_result = parts.no_result
+local no_result, forget_result = parts.no_result, parts.forget_result
+local find = parts.connections.find
+local no_rows = parts.results.null
 
 local NONE, IGNORABLE, FATAL = sysbench.sql.error.NONE, sysbench.sql.error.IGNORABLE, sysbench.sql.error.FATAL
 
@@ -14,49 +17,60 @@ local PGRES_FATAL_ERROR = 7
 -- Deadlock, serialization failure, unique violation: the event is to be restarted.
 local ignorable = {["40P01"] = true, ["40001"] = true, ["23505"] = true}
 
--- The longest text of a bulk insert, bytes, its end included
-local LONGEST_BULK = 512 * 1024
-
-local connection = {}
-connection.__index = connection
-connection.__tostring = function() return "<sql_connection>" end
+-- Notes how the connection's last call went, for Lua and in its structure.
+local function note(con, outcome, state, message)
+   local made = con.made
+   made.error, made.sql_errno, made.sql_state, made.sql_errmsg = outcome, 0, state, message
+   con.error, con.sql_state, con.sql_errmsg = outcome, state, message
+end
 
 local function is_usable(con)
    if con.is_closed then
       say(false, "attempt to use an already closed connection")
-      con.error, con.sql_state, con.sql_errmsg = FATAL, nil, nil
+      note(con, FATAL)
       return false
    end
    return true
 end
 
--- Makes a result of an answer to a query: the connection's one result, which is good until its next query, as in sysbench.
--- Of a failure it says what it is, as the driver does, and returns nil. `stmt` is the statement, if it was prepared.
+-- Makes a result of an answer to a query. Of a failure it says what it is, as the driver does, and returns nil. `stmt` is the
+-- statement's record, if it was prepared.
 local function take_answer(con, caller, text, stmt, rows, fields, message)
    if rows then
-      con.error = NONE
+      if con.error ~= NONE then
+         note(con, NONE)
+      end
       if stmt then
          -- this was told when it was prepared
          fields = stmt.nfields
       end
       if not fields then
+         if not con.is_free then
+            forget_result(con)
+         end
          return no_result
       end
-      local rs = con.result
-      rs.nrows = rows
-      rs.nfields = fields
-      rs.columns = stmt and stmt.columns
-      rs.data = nil
-      rs.is_free = false
-      return rs
+      local rs = con.rs
+      rs.nrows, rs.nfields = rows, fields
+      if con.statement ~= stmt then
+         con.statement = stmt
+         rs.statement = stmt and stmt.pointer()
+      end
+      con.rows, con.fields, con.columns, con.data, con.is_free = rows, fields, stmt and stmt.columns, nil, false
+      return con.result
    end
-   con.sql_errno, con.sql_state, con.sql_errmsg = 0, fields, message
+   if not con.is_free then
+      forget_result(con)
+   end
    if ignorable[fields] then
-      con.error = IGNORABLE
+      note(con, IGNORABLE, fields, message)
       request(kind.rollback, con.number)
       return nil
    end
-   con.error = FATAL
+   note(con, FATAL, fields, message)
+   if not fields then
+      return nil
+   end
    say(true, string.format("%s() failed: %d %s", caller, PGRES_FATAL_ERROR, message))
    if text then
       say(true, "failed query was: " .. text)
@@ -71,25 +85,29 @@ local function run(con, text)
    return take_answer(con, "PQexec", text, nil, request(kind.query, con.number, text))
 end
 
--- Raises what went wrong in the caller of the method that calls this; not by a tail call, which hides the method.
-local function raise(con, query)
+-- Raises what went wrong in the caller of the method that calls this; not by a tail call, which hides the method. `con` is the
+-- connection's record, `pointer` what the script has of it.
+local function raise(con, pointer, query)
    if con.sql_state == nil or con.sql_errmsg == nil then
       error("SQL API error", 3)
    end
    local description = {
-      connection = con, query = query, sql_errno = con.sql_errno, sql_state = con.sql_state, sql_errmsg = con.sql_errmsg,
+      connection = pointer, query = query, sql_errno = 0, sql_state = con.sql_state, sql_errmsg = con.sql_errmsg,
    }
    local hook = sysbench.hooks.sql_error_ignorable
    if con.error == IGNORABLE or con.error == FATAL and type(hook) == "function" and hook(description) then
       description.errcode = sysbench.error.RESTART_EVENT
       error(description, 3)
    end
-   error(string.format("SQL error, errno = %d, state = '%s': %s", con.sql_errno, con.sql_state, con.sql_errmsg), 3)
+   error(string.format("SQL error, errno = %d, state = '%s': %s", 0, con.sql_state, con.sql_errmsg), 3)
 end
 
+local connection = {}
+
 function connection:check_error(rs, query)
-   if rs == nil and self.error ~= NONE then
-      raise(self, query)
+   local con = find(self)
+   if rs == nil and con.error ~= NONE then
+      raise(con, self, query)
    end
    return rs
 end
@@ -101,18 +119,26 @@ function connection:query(text)
       end
       text = tostring(text)
    end
-   local rs = run(self, text)
+   local con = find(self)
+   local rs = run(con, text)
    if not rs then
-      raise(self, text)
+      raise(con, self, text)
    end
    return rs
 end
 
+-- The result, or a null pointer where there is none.
+function C.db_query(con, text, length)
+   local rs = run(find(con), text_of(text, length))
+   return rs ~= nil and rs or no_rows
+end
+
 -- The values of the first row.
 function connection:query_row(text)
-   local rs = run(self, text)
+   local con = find(self)
+   local rs = run(con, text)
    if not rs then
-      raise(self, text)
+      raise(con, self, text)
    end
    if rs.nrows == 0 or rs.nfields == 0 then
       return nil
@@ -120,84 +146,57 @@ function connection:query_row(text)
    return unpack(rs:fetch_row(), 1, rs.nfields)
 end
 
-function connection:disconnect()
-   if self.is_closed then
+-- Closing and making anew
+
+function C.db_connection_close(pointer)
+   local con = find(pointer)
+   if con.is_closed then
       say(false, "attempt to close an already closed connection")
-      return true
+      return 0
    end
-   self.is_closed = true
-   parts.forget(self.ticket)
-   request(kind.disconnect, self.number)
+   con.is_closed = true
+   request(kind.disconnect, con.number)
+   return 0
+end
+
+function connection:disconnect()
+   C.db_connection_close(self)
    return true
 end
 
-function connection:reconnect()
-   local done, _, message = request(kind.reconnect, self.number)
-   self.is_closed = not done
+-- Closes a connection that nobody has any more.
+local function close(con, pointer)
+   if not con.is_closed then
+      con.is_closed = true
+      request(kind.disconnect, con.number)
+   end
+   parts.connections.free(con.number, con.made, pointer)
+   parts.results.free(con.number, con.rs, con.result)
+end
+
+function C.db_connection_free(pointer)
+   close(find(pointer), ffi.gc(pointer, nil))
+end
+
+local function reconnect(con)
+   local done, _, message = request(kind.reconnect, con.number)
+   con.is_closed = not done
    if not done then
       say(true, "Connection to database failed: " .. message .. "\n")
+   end
+   return done
+end
+
+function C.db_connection_reconnect(pointer)
+   return reconnect(find(pointer)) and 0 or 1
+end
+
+function connection:reconnect()
+   if not reconnect(find(self)) then
       error("assertion failed!", 2)
    end
    return true
 end
 
--- Bulk inserts: rows are collected and sent as one statement when there are enough.
-
-local function send_bulk(con, bulk)
-   if bulk.rows == 0 then
-      return true
-   end
-   local text = table.concat(bulk.texts, "", 1, bulk.count)
-   bulk.count, bulk.rows, bulk.size = 1, 0, #bulk.texts[1]
-   return run(con, text) and true or false
-end
-
-function connection:bulk_insert_init(text)
-   if is_usable(self) then
-      if #text + 1 > LONGEST_BULK then
-         say(true, "Query length exceeds the maximum value (" .. LONGEST_BULK .. "), aborting")
-         error("db_bulk_insert_init() failed", 2)
-      end
-      self.bulk = {texts = {text}, count = 1, rows = 0, size = #text}
-   end
-   return true, "db_bulk_insert_init() failed"
-end
-
-function connection:bulk_insert_next(text)
-   local bulk = self.bulk
-   if is_usable(self) then
-      local is_done = bulk ~= nil
-      if not bulk then
-         say(false, "attempt to call bulk_insert_next() before bulk_insert_init()")
-      elseif bulk.size + #text + 1 + (bulk.rows > 0 and 1 or 0) > LONGEST_BULK then
-         if bulk.rows == 0 then
-            say(true, "Query length exceeds the maximum value (" .. LONGEST_BULK .. "), aborting")
-            is_done = false
-         else
-            is_done = send_bulk(self, bulk)
-         end
-      end
-      if not is_done then
-         error("db_bulk_insert_next() failed", 2)
-      end
-      local texts, count = bulk.texts, bulk.count
-      if bulk.rows > 0 then
-         count = count + 1
-         texts[count] = ","
-         bulk.size = bulk.size + 1
-      end
-      texts[count + 1] = text
-      bulk.count, bulk.rows, bulk.size = count + 1, bulk.rows + 1, bulk.size + #text
-   end
-   return true, "db_bulk_insert_next() failed"
-end
-
-function connection:bulk_insert_done()
-   if self.bulk and not send_bulk(self, self.bulk) then
-      error("db_bulk_insert_done() failed", 2)
-   end
-   self.bulk = nil
-   return true, "db_bulk_insert_done() failed"
-end
-
-parts.connection, parts.is_usable, parts.take_answer, parts.run, parts.raise = connection, is_usable, take_answer, run, raise
+parts.connection, parts.close_connection = connection, close
+parts.note, parts.is_usable, parts.take_answer, parts.run, parts.raise = note, is_usable, take_answer, run, raise

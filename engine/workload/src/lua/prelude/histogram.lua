@@ -1,41 +1,57 @@
 -- Histograms of values between two bounds, with buckets that are equally wide on a logarithmic scale.
 
+local native = ...
+
+local ffi = require("ffi")
+local C = native.C
+
 local WIDEST_BAR = 40
 
-local histogram = {}
-histogram.__index = histogram
-histogram.__tostring = function() return "<sb_histogram>" end
+ffi.cdef [[
+typedef struct histogram {
+   uint32_t size; double smallest; double greatest; double first; double per_unit; uint32_t counts[?];
+} sb_histogram_t;
+]]
 
-function histogram:update(value)
-   value = math.min(math.max(value, self.smallest), self.greatest)
-   local bucket = math.floor((math.log(value) - self.first) * self.per_unit + 0.5)
-   self.counts[bucket] = (self.counts[bucket] or 0) + 1
+local histogram_type = ffi.typeof("sb_histogram_t")
+
+function C.sb_histogram_new(size, smallest, greatest)
+   local made = histogram_type(size)
+   made.size, made.smallest, made.greatest, made.first = size, smallest, greatest, math.log(smallest)
+   made.per_unit = (size - 1) / (math.log(greatest) - made.first)
+   return made
 end
 
-function histogram:print()
+-- The collector frees a histogram.
+function C.sb_histogram_delete() end
+
+function C.sb_histogram_update(histogram, value)
+   value = math.min(math.max(value, histogram.smallest), histogram.greatest)
+   local bucket = math.floor((math.log(value) - histogram.first) * histogram.per_unit + 0.5)
+   histogram.counts[bucket] = histogram.counts[bucket] + 1
+end
+
+function C.sb_histogram_print(histogram)
    local most = 0
-   for bucket = 0, self.size - 1 do
-      most = math.max(most, self.counts[bucket] or 0)
+   for bucket = 0, histogram.size - 1 do
+      most = math.max(most, histogram.counts[bucket])
    end
    if most == 0 then
       return
    end
    print("       value  ------------- distribution ------------- count")
-   for bucket = 0, self.size - 1 do
-      local count = self.counts[bucket] or 0
+   for bucket = 0, histogram.size - 1 do
+      local count = histogram.counts[bucket]
       if count > 0 then
          local bar = string.rep("*", math.floor(count / most * WIDEST_BAR + 0.5))
-         print(string.format("%12.3f |%-40s %d", math.exp(bucket / self.per_unit + self.first), bar, count))
+         print(string.format("%12.3f |%-40s %d", math.exp(bucket / histogram.per_unit + histogram.first), bar, count))
       end
    end
 end
 
-sysbench.histogram = {}
+ffi.metatype(histogram_type, {
+   __index = {update = C.sb_histogram_update, print = C.sb_histogram_print},
+   __tostring = function() return "<sb_histogram>" end,
+})
 
-function sysbench.histogram.new(size, smallest, greatest)
-   local first = math.log(smallest)
-   return setmetatable({
-      size = size, smallest = smallest, greatest = greatest, counts = {},
-      first = first, per_unit = (size - 1) / (math.log(greatest) - first),
-   }, histogram)
-end
+sysbench.histogram = {new = C.sb_histogram_new}

@@ -14,11 +14,13 @@ local current
 -- The functions below raise errors in the script, which calls a function that calls them.
 
 local function connect(level)
-   db_driver = "pgsql"
-   current = sql.connect()
-   if not current then
+   local driver = native.C.db_create(nil)
+   db_driver = driver:name()
+   local is_done, made = pcall(driver.connect, driver)
+   if not is_done then
       error("Failed to connect to the database", level + 1)
    end
+   current = made
 end
 
 local function connected()
@@ -57,7 +59,7 @@ function db.disconnect()
 end
 
 function db.query(text)
-   local con = connected()
+   local con = sql.connections.find(connected())
    if not sql.run(con, tostring(text)) then
       if con.error == IGNORABLE then
          restart_event()
@@ -104,8 +106,9 @@ function db.bind_param(stmt, values)
    if #params == 0 then
       error("table is empty", 2)
    end
-   stmt.values = values
-   sql.statement.bind_param(stmt, unpack(params))
+   local mine = sql.statements.find(stmt)
+   mine.values = values
+   sql.bind(mine, params)
 end
 
 function db.bind_result(stmt, values)
@@ -115,8 +118,8 @@ function db.bind_result(stmt, values)
    end
 end
 
-function db.execute(stmt)
-   local con = in_use()
+function db.execute(pointer)
+   local con, stmt = sql.connections.find(in_use()), sql.statements.find(pointer)
    for i, mine in ipairs(stmt.params) do
       mine.value = stmt.values[i]
       if mine.value ~= nil and mine.type == types.VARCHAR then
@@ -137,8 +140,7 @@ end
 function db.free_results(rs)
    in_use()
    if rs ~= nil then
-      rs.data = nil
-      rs.is_free = true
+      sql.forget_result(sql.results.find(rs))
    end
 end
 

@@ -5,7 +5,7 @@ local native = ...
 local ffi = require("ffi")
 local request, kind, say = native.request, native.kind, native.say
 
--- What sysbench itself exports is answered here; everything else is the C library's.
+-- What sysbench itself exports is answered by the prelude; everything else is the C library's.
 
 local C = native.C
 local is_stopped = false
@@ -23,8 +23,14 @@ function C.sb_event_stop()
    is_stopped = true
 end
 
-function C.sb_print_test_options()
-   sysbench.cmdline.print_test_options()
+-- A client that sleeps leaves its thread to the other clients. Where it cannot, the thread sleeps.
+for name, unit in pairs {usleep = 1e-6, sleep = 1} do
+   C[name] = function(time)
+      if coroutine.isyieldable() and request(kind.sleep, tonumber(time) * unit) then
+         return 0
+      end
+      return ffi.C[name](time)
+   end
 end
 
 local own = {}

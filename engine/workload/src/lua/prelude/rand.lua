@@ -5,12 +5,7 @@ local native = ...
 
 local ffi = require("ffi")
 
-local C = {}
-native.C = C
-
-for name, c_function in pairs(native.c_functions) do
-   C[name] = ffi.cast(c_function.type, c_function.address)
-end
+local C = native.C
 
 function C.sb_rand_str(template, buffer)
    local text = native.rand_string(ffi.string(template))

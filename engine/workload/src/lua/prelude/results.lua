@@ -1,89 +1,115 @@
--- The SQL API's constants, its results, and what is to be closed because a script has dropped it.
+-- The SQL API's constants and results. A connection has one result, which is good until its next query, as in sysbench; what
+-- belongs to it is in the connection's record.
 
 local native = ...
 
 local ffi = require("ffi")
-local request, kind, say = native.request, native.kind, native.say
+local parts, say, C = native.sql, native.say, native.C
 local byte, sub = string.byte, string.sub
+local find = parts.results.find
 
 local sql = {}
 sysbench.sql = sql
 
-local types = {
+sql.type = {
    NONE = 0, TINYINT = 1, SMALLINT = 2, INT = 3, BIGINT = 4, FLOAT = 5, DOUBLE = 6, TIME = 7, DATE = 8, DATETIME = 9,
    TIMESTAMP = 10, CHAR = 11, VARCHAR = 12,
 }
-sql.type = types
 
 sql.error = {NONE = 0, IGNORABLE = 1, FATAL = 2}
 
 sysbench.error = {NONE = 0, RESTART_EVENT = 1}
 
--- What a script has dropped without closing it is closed when the collector finds out.
-
-local dropped = {}
-local ticket = ffi.typeof("struct { int number; int is_statement; }")
-
-local function when_dropped(number, is_statement)
-   return ffi.gc(ticket(number, is_statement), function(mine)
-      dropped[#dropped + 1] = mine
-   end)
+-- Where the next row begins among a result's messages; nil after the last one.
+local function next_row(con)
+   local data = con.data
+   if not data then
+      if con.is_free then
+         say(false, "attempt to fetch row from an invalid result set")
+         return nil
+      elseif con.rows == 0 then
+         say(false, "attempt to fetch row from an empty result set")
+         return nil
+      end
+      data = native.rows(con.number)
+      con.data, con.at = data, 1
+   end
+   if con.at > #data then
+      return nil
+   end
+   return data, con.at
 end
 
--- What is closed need not be closed again.
-local function forget(mine)
-   ffi.gc(mine, nil)
-end
-
-local function close_dropped()
-   while #dropped > 0 do
-      local mine = table.remove(dropped)
-      request(mine.is_statement == 1 and kind.close or kind.disconnect, mine.number)
+-- The length of a row's value at a place; nil for NULL.
+local function length_at(data, at)
+   local a, b, c, d = byte(data, at, at + 3)
+   if a < 128 then
+      return ((a * 256 + b) * 256 + c) * 256 + d
    end
 end
 
--- Results
+-- A DataRow message: its kind, its length and the number of values, then each value with its length.
+local function count_at(data, at)
+   local high, low = byte(data, at + 5, at + 6)
+   return high * 256 + low, at + 7
+end
 
 local result = {}
-result.__index = result
-result.__tostring = function() return "<sql_result>" end
 
 -- The next row as an array in which NULL is nil; nil after the last one.
 function result:fetch_row()
-   local data, at = self.data, self.at
+   local con = find(self)
+   local data, at = next_row(con)
    if not data then
-      if self.nrows == 0 or self.is_free then
-         say(false, "attempt to fetch row from an " .. (self.is_free and "invalid" or "empty") .. " result set")
-         return nil
-      end
-      data, at = native.rows(self.connection), 1
-      self.data = data
-   end
-   if at > #data then
       return nil
    end
-   -- a DataRow message: its kind, length and number of values, then each value with its length, of which -1 is NULL
-   local high, low = byte(data, at + 5, at + 6)
-   at = at + 7
+   local count
+   count, at = count_at(data, at)
    local row = {}
-   for i = 1, high * 256 + low do
-      local a, b, c, d = byte(data, at, at + 3)
+   for i = 1, count do
+      local length = length_at(data, at)
       at = at + 4
-      if a < 128 then
-         local length = ((a * 256 + b) * 256 + c) * 256 + d
+      if length then
          row[i] = sub(data, at, at + length - 1)
          at = at + length
       end
    end
-   self.at = at
+   con.at = at
    return row
+end
+
+local no_row = ffi.cast("sql_row *", nil)
+
+-- The next row as the result's structure has it; its values are good until the next query.
+function C.db_fetch_row(rs)
+   local con = find(rs)
+   local data, at = next_row(con)
+   if not data then
+      return no_row
+   end
+   local count
+   count, at = count_at(data, at)
+   local values, text = ffi.new("sql_value[?]", count), ffi.cast("const char *", data)
+   for i = 0, count - 1 do
+      local length = length_at(data, at)
+      at = at + 4
+      if length then
+         values[i].len, values[i].ptr = length, text + (at - 1)
+         at = at + length
+      end
+   end
+   con.at, con.values, con.row_data = at, values, data
+   local row = con.rs.row
+   row.values = values
+   return con.row
 end
 
 -- The columns' names as an array.
 function result:fetch_fields()
-   local names, description = {}, self.columns or native.columns(self.connection)
+   local con = find(self)
+   local names, description = {}, con.columns or native.columns(con.number)
    local at = 3
-   for i = 1, self.nfields do
+   for i = 1, con.fields do
       local last = string.find(description, "\0", at, true)
       names[i] = sub(description, at, last - 1)
       at = last + 1 + 18 -- table, attribute, type, size, modifier, format
@@ -91,35 +117,55 @@ function result:fetch_fields()
    return names
 end
 
-function result:free()
-   if self.is_free then
+-- The connection has no result any more.
+local function forget_result(con)
+   con.is_free, con.data, con.rows, con.fields = true, nil, 0, 0
+   local rs = con.rs
+   rs.nrows, rs.nfields, rs.statement = 0, 0, nil
+end
+
+-- 0 if there was a result to free, 1 otherwise.
+function C.db_free_results(rs)
+   local con = find(rs)
+   if con.is_closed then
+      say(false, "attempt to use an already closed connection")
+      return 1
+   elseif con.is_free then
       say(false, "attempt to free an invalid result set")
+      return 1
+   end
+   forget_result(con)
+   return 0
+end
+
+function result:free()
+   if C.db_free_results(self) ~= 0 then
       error("db_free_results() failed", 2)
    end
-   self.is_free = true
-   self.data = nil
    return true, "db_free_results() failed"
 end
 
+local function name() return "<sql_result>" end
+
+ffi.metatype("sql_result", {__index = result, __tostring = name})
+
 -- What statements without rows result in: in sysbench a null pointer, that is equal to nil and true.
 ffi.cdef("typedef struct { int nothing; } pgtrial_no_result;")
-local no_result = ffi.cast("pgtrial_no_result *", nil)
 
 ffi.metatype("pgtrial_no_result", {
-   __tostring = result.__tostring,
+   __tostring = name,
    __index = {
       nrows = 0,
       nfields = 0,
       fetch_row = function()
          say(false, "attempt to fetch row from an invalid result set")
       end,
-      free = result.free,
+      free = function()
+         say(false, "attempt to free an invalid result set")
+         error("db_free_results() failed", 2)
+      end,
       fetch_fields = function() return {} end,
-      is_free = true,
    },
 })
 
--- For the other parts of the API
-native.sql = {
-   result = result, no_result = no_result, when_dropped = when_dropped, close_dropped = close_dropped, forget = forget,
-}
+parts.no_result, parts.forget_result = ffi.cast("pgtrial_no_result *", nil), forget_result

@@ -1,161 +1,123 @@
--- The SQL API's parameters, statements and drivers.
+-- The SQL API's prepared statements.
 
 local native = ...
 
 local ffi = require("ffi")
-local parts, sql = native.sql, sysbench.sql
+local parts, C, text_of, types = native.sql, native.C, native.text, sysbench.sql.type
 local request, kind, say = native.request, native.kind, native.say
-local sub, floor, ceil = string.sub, math.floor, math.ceil
-local connection, is_usable, take_answer, run, raise =
-   parts.connection, parts.is_usable, parts.take_answer, parts.run, parts.raise
-local when_dropped, close_dropped = parts.when_dropped, parts.close_dropped
-local types, NONE, FATAL = sql.type, sql.error.NONE, sql.error.FATAL
+local connection, note, is_usable, take_answer, run, raise =
+   parts.connection, parts.note, parts.is_usable, parts.take_answer, parts.run, parts.raise
+local close_dropped, value_of = parts.close_dropped, parts.value_of
+local find, find_connection = parts.statements.find, parts.connections.find
+local no_rows, no_statement = parts.results.null, parts.statements.null
 
--- What a result is counted as
-local READ = 1
+local FATAL, NONE = sysbench.sql.error.FATAL, sysbench.sql.error.NONE
 
--- Parameters
-
-local param = {}
-param.__index = param
-param.__tostring = function() return "<sql_param>" end
-
-local box = ffi.new("int64_t[1]")
-
--- A whole number as the server is to read it: beyond 53 bits, or from a value of the ffi library, as digits.
-local function whole(value)
-   if type(value) == "number" and value > -9007199254740992 and value < 9007199254740992 then
-      return value >= 0 and floor(value) or ceil(value)
-   end
-   box[0] = value
-   return (tostring(box[0]):gsub("LL$", ""))
-end
-
-function param:set(value)
-   local type_ = self.type
-   if value == nil then
-      self.value = nil
-   elseif type_ == types.BIGINT then
-      if type(value) == "number" and value % 1 == 0 and value > -9007199254740992 and value < 9007199254740992 then
-         self.value = value
-         return
-      end
-      local ok, text = pcall(whole, value)
-      if not ok then
-         error(string.format("cannot convert '%s' to 'int64_t'", type(value)), 2)
-      end
-      self.value = text
-   elseif type_ == types.DOUBLE then
-      local number = tonumber(value)
-      if number == nil then
-         error(string.format("cannot convert '%s' to 'double'", type(value)), 2)
-      end
-      self.value = number
-   else
-      if type(value) ~= "string" then
-         error(string.format("attempt to get length of local 'value' (a %s value)", type(value)), 2)
-      end
-      self.value = #value > self.max_len and sub(value, 1, self.max_len) or value
-   end
-end
-
-function param:set_rand_str(template)
-   if self.type ~= types.VARCHAR then
-      error("Unsupported argument type: " .. self.type, 2)
-   end
-   local text = native.rand_string(template)
-   self.value = #text > self.max_len and sub(text, 1, self.max_len) or text
-end
-
--- Statements
-
-local statement = {}
-statement.__index = statement
-statement.__tostring = function() return "<sql_statement>" end
-
--- The types' OIDs: int8, float8, varchar
-local oids = {[types.BIGINT] = 20, [types.DOUBLE] = 701, [types.VARCHAR] = 1043, [types.INT] = 23}
+-- The types' OIDs in PostgreSQL, as sysbench's driver has them
+local oids = {
+   [types.TINYINT] = 0, [types.SMALLINT] = 21, [types.INT] = 23, [types.BIGINT] = 20, [types.FLOAT] = 700,
+   [types.DOUBLE] = 701, [types.CHAR] = 18, [types.VARCHAR] = 1043,
+}
 
 local function has_server_prepare(stmt, types_)
    local con = stmt.connection
-   local number = native.statements
-   native.statements = number + 1
    close_dropped()
-   local done, fields, message, whole = request(kind.prepare, con.number, number, stmt.text, unpack(types_))
+   local done, fields, message, whole = request(kind.prepare, con.number, stmt.number, stmt.text, unpack(types_))
    if done then
-      con.error = NONE
-      stmt.number, stmt.nfields = number, fields
+      if con.error ~= NONE then
+         note(con, NONE)
+      end
+      stmt.is_prepared, stmt.nfields = true, fields
       if fields and fields > 0 then
          stmt.columns = native.columns(con.number)
       end
-      stmt.ticket = when_dropped(number, 1)
       return true
    end
-   con.error, con.sql_errno, con.sql_state, con.sql_errmsg = FATAL, 0, fields, message
+   note(con, FATAL, fields, message)
    say(true, "PQprepare() failed: " .. whole .. "\n")
    return false
 end
 
-function connection:prepare(text)
-   if not is_usable(self) then
-      raise(self, text)
+local function close(stmt, pointer)
+   if stmt.is_prepared then
+      request(kind.close, stmt.number)
+   end
+   parts.statements.free(stmt.number, stmt.made, pointer)
+end
+
+-- Prepares a statement; returns the script's pointer and the record, or nil.
+local function prepare(con, text)
+   if not is_usable(con) then
+      return nil
    end
    text = string.match(text, "^%Z*")
    local _, holes = string.gsub(text, "?", "")
-   local stmt = setmetatable({connection = self, text = text, holes = holes, params = {}}, statement)
+   local number = native.statements
+   native.statements = number + 1
+   local stmt = {connection = con, number = number, text = text, holes = holes, params = {}, close = close}
    stmt.is_emulated = sysbench.opt ~= nil and sysbench.opt.db_ps_mode == "disable"
    if holes == 0 and not stmt.is_emulated and not has_server_prepare(stmt, {}) then
-      raise(self, text)
-   end
-   return stmt
-end
-
-function statement:bind_create(type_, max_len)
-   local made
-   if type_ == types.TINYINT or type_ == types.SMALLINT or type_ == types.INT or type_ == types.BIGINT then
-      made = {type = types.BIGINT, max_len = 8, value = 0}
-   elseif type_ == types.FLOAT or type_ == types.DOUBLE then
-      made = {type = types.DOUBLE, max_len = 8, value = 0}
-   elseif type_ == types.CHAR or type_ == types.VARCHAR then
-      if type(max_len) ~= "number" then
-         error("bad argument #2 to 'bind_create' (the longest value's length expected, got " .. type(max_len) .. ")", 2)
-      end
-      made = {type = types.VARCHAR, max_len = max_len, value = ""}
-   else
-      error("Unsupported argument type: " .. tostring(type_), 2)
-   end
-   return setmetatable(made, param)
-end
-
--- 0 if it is done, 1 if the statement could not be prepared, nil without parameters.
-function statement:bind_param(...)
-   local count = select("#", ...)
-   if count < 1 then
       return nil
    end
-   local params, types_ = {...}, {}
-   if not self.is_emulated and count ~= self.holes then
+   local pointer
+   pointer, stmt.made = parts.statements.make(number, stmt)
+   stmt.made.connection = con.pointer()
+   stmt.pointer = function() return ffi.cast("sql_statement *", stmt.made) end
+   return pointer, stmt
+end
+
+function connection:prepare(text)
+   local con = find_connection(self)
+   local pointer, stmt = prepare(con, text)
+   if not pointer then
+      raise(con, self, text)
+   end
+   return parts.close_when_dropped(pointer, stmt)
+end
+
+function C.db_prepare(con, text, length)
+   return prepare(find_connection(con), text_of(text, length)) or no_statement
+end
+
+-- Binds parameters; returns 0, or 1 if the statement could not be prepared.
+local function bind(stmt, params)
+   local count, types_ = #params, {}
+   if not stmt.is_emulated and count ~= stmt.holes then
       say(false, "wrong number of parameters in prepared statement")
       return 1
    end
-   if not self.is_emulated and not self.number then
+   if not stmt.is_emulated and not stmt.is_prepared then
       for i = 1, count do
          types_[i] = oids[params[i].type]
       end
-      if not is_usable(self.connection) or not has_server_prepare(self, types_) then
+      if not is_usable(stmt.connection) or not has_server_prepare(stmt, types_) then
          return 1
       end
    end
-   self.params = params
+   stmt.params = params
+   return 0
+end
+
+function C.db_bind_param(stmt, binds, count)
+   local params = {}
+   for i = 1, tonumber(count) do
+      params[i] = parts.parameter_of_bind(binds[i - 1])
+   end
+   return bind(find(stmt), params)
+end
+
+-- The driver of PostgreSQL does not use what results are bound to.
+function C.db_bind_result(stmt)
+   find(stmt)
    return 0
 end
 
 local function written(value, type_)
    if value == nil then
       return "NULL"
-   elseif type_ == types.VARCHAR then
+   elseif type_ == types.VARCHAR or type_ == types.CHAR then
       return "'" .. value .. "'"
-   elseif type_ == types.DOUBLE then
+   elseif type_ == types.DOUBLE or type_ == types.FLOAT then
       return string.format("%f", value)
    elseif type(value) == "number" then
       return string.format("%d", value)
@@ -168,9 +130,14 @@ local function execute_emulated(stmt)
    local text = string.gsub(stmt.text, "?", function()
       i = i + 1
       local mine = stmt.params[i]
-      return mine and written(mine.value, mine.type) or "NULL"
+      return mine and written(value_of(mine), mine.type) or "NULL"
    end)
-   return run(stmt.connection, text)
+   local con = stmt.connection
+   local rs = run(con, text)
+   if rs == con.result then
+      con.statement, con.rs.statement = stmt, stmt.pointer()
+   end
+   return rs
 end
 
 local function request_execution(stmt)
@@ -179,13 +146,13 @@ local function request_execution(stmt)
    if count == 0 then
       return request(kind.execute, con, number)
    elseif count == 1 then
-      return request(kind.execute, con, number, params[1].value)
+      return request(kind.execute, con, number, value_of(params[1]))
    elseif count == 2 then
-      return request(kind.execute, con, number, params[1].value, params[2].value)
+      return request(kind.execute, con, number, value_of(params[1]), value_of(params[2]))
    end
    local values = {}
    for i = 1, count do
-      values[i] = params[i].value
+      values[i] = value_of(params[i])
    end
    return request(kind.execute, con, number, unpack(values, 1, count))
 end
@@ -198,74 +165,44 @@ local function execute(stmt)
    if stmt.is_emulated then
       return execute_emulated(stmt)
    end
-   if not stmt.number then
+   if not stmt.is_prepared then
       say(false, "attempt to execute a statement that is not prepared or whose parameters are not bound")
-      con.error, con.sql_state, con.sql_errmsg = FATAL, nil, nil
+      note(con, FATAL)
       return nil
    end
    return take_answer(con, "PQexecPrepared", nil, stmt, request_execution(stmt))
 end
 
+function C.db_execute(stmt)
+   local rs = execute(find(stmt))
+   return rs ~= nil and rs or no_rows
+end
+
+-- As in sysbench, 1 for a statement that the client has emulated.
+function C.db_close(pointer)
+   local stmt = find(pointer)
+   close(stmt, ffi.gc(pointer, nil))
+   return stmt.is_emulated and 1 or 0
+end
+
+-- Methods
+
+local statement = {bind_create = function(_, ...) return parts.create_parameter(...) end, close = C.db_close}
+
+-- 0 if it is done, 1 if the statement could not be prepared, nil without parameters.
+function statement:bind_param(...)
+   return select("#", ...) > 0 and bind(find(self), {...}) or nil
+end
+
 function statement:execute()
-   local rs = execute(self)
+   local stmt = find(self)
+   local rs = execute(stmt)
    if not rs then
-      raise(self.connection, "<prepared statement>")
+      raise(stmt.connection, stmt.made.connection, "<prepared statement>")
    end
    return rs
 end
 
-function statement:close()
-   if self.number then
-      parts.forget(self.ticket)
-      request(kind.close, self.number)
-      self.number = nil
-   end
-   return 0
-end
+ffi.metatype("sql_statement", {__index = statement, __tostring = function() return "<sql_statement>" end})
 
--- Drivers
-
-local driver = {sname = "pgsql", lname = "PostgreSQL driver"}
-driver.__index = driver
-driver.__tostring = function() return "<sql_driver>" end
-
-function driver:name()
-   return self.sname
-end
-
-local function connect()
-   native.use_sql()
-   close_dropped()
-   local number = native.connections
-   native.connections = number + 1
-   local done, _, message = request(kind.connect, number)
-   if not done then
-      say(true, "Connection to database failed: " .. message .. "\n")
-      return nil
-   end
-   local rs = setmetatable({connection = number, nrows = 0, nfields = 0, counter = READ}, parts.result)
-   local con = setmetatable({number = number, error = NONE, sql_errno = 0, result = rs}, connection)
-   con.ticket = when_dropped(number, 0)
-   return con
-end
-
-function driver:connect()
-   local con = connect()
-   if not con then
-      error("connection creation failed", 2)
-   end
-   con.driver = self
-   return con
-end
-
-function sql.driver(name)
-   if name ~= nil and name ~= "pgsql" then
-      say(true, "invalid database driver name: '" .. tostring(name) .. "'")
-      error("failed to initialize the DB driver", 2)
-   end
-   native.use_sql()
-   return setmetatable({}, driver)
-end
-
--- For the API of sysbench 0.5
-parts.connect, parts.execute, parts.statement = connect, execute, statement
+parts.bind, parts.execute = bind, execute

@@ -35,7 +35,7 @@ fn an_error_of_a_query_can_be_caught() {
     let mut hand = Hand::body(
         "local con = sysbench.sql.driver():connect()
          local ok, problem = pcall(con.query, con, 'q')
-         con:query(tostring(ok) .. con.sql_state .. tostring(con.error == sysbench.sql.error.FATAL))",
+         con:query(tostring(ok) .. require('ffi').string(con.sql_state) .. tostring(con.error == sysbench.sql.error.FATAL))",
     )
     .connected();
     hand.next();
@@ -50,6 +50,15 @@ fn a_lost_connection_is_an_error_of_the_query() {
     hand.program.complete(ActionResult::Lost(&wire::error::ConnectionError::Closed));
     let seen = [hand.next()];
     assert!(said(&seen).contains("state = '08006': server closed the connection unexpectedly"), "{seen:?}");
+}
+
+#[test]
+fn a_text_without_a_statement_is_an_error_of_the_interface() {
+    let mut hand = Hand::body("local con = sysbench.sql.driver():connect()\ncon:query('')").connected();
+    hand.next();
+    hand.done(&Answered { kind: QueryKind::Nothing, ..Answered::default() });
+    let seen = [hand.next()];
+    assert_eq!(said(&seen).rsplit('/').next(), Some("t.lua:3: SQL API error"));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod declarations;
 mod errors;
+mod interface;
 mod lives;
 mod queries;
 
@@ -9,6 +10,7 @@ use std::sync::Arc;
 
 use super::{Invocation, Role, Script, Source, Voice};
 use crate::program::{AbortReason, Action, ActionResult, Fatal, Management, Program};
+use crate::queries::Queries;
 use crate::settings::{OptionValue, Settings};
 use ground::random::Random;
 use ground::shard::Shard;
@@ -27,6 +29,10 @@ enum Seen {
     Prepare(String),
     Query(String, Vec<Value>),
     Leave,
+    /// Statements and events that the script has counted itself.
+    Count(Queries, u64),
+    /// Microseconds.
+    Sleep(u128),
     End,
     Abort(Vec<String>),
 }
@@ -51,6 +57,7 @@ fn load(source: &str, command: &str) -> (Result<Script, Fatal>, tempfile::TempDi
         argv: ["sysbench", "t.lua", command].map(str::to_owned).to_vec(),
         test: Some(path.to_str().unwrap().to_owned()),
         command: Some(command.to_owned()),
+        driver: None,
     };
     (Script::load(Source::Path(path), &invocation, Arc::new(Silence)), directory)
 }
@@ -101,6 +108,8 @@ impl Hand {
             Action::Prepare { statement } => Seen::Prepare(statement.name().to_owned()),
             Action::Query { statement, values, .. } => Seen::Query(statement.name().to_owned(), values.to_vec()),
             Action::Manage(Management::Leave) => Seen::Leave,
+            Action::Manage(Management::Count { queries, events }) => Seen::Count(queries, events),
+            Action::Sleep { time, .. } => Seen::Sleep(time.as_micros()),
             Action::End => Seen::End,
             Action::Abort(AbortReason::Fatal(lines)) => Seen::Abort(lines),
             other => panic!("no script asks for {other:?}"),
@@ -115,7 +124,7 @@ impl Hand {
             seen.push(next.clone());
             match next {
                 Seen::End | Seen::Abort(_) => return seen,
-                Seen::Use(_) | Seen::Disconnect(_) | Seen::Leave => {}
+                Seen::Use(_) | Seen::Disconnect(_) | Seen::Leave | Seen::Count(..) | Seen::Sleep(_) => {}
                 _ => self.done(&Answered::default()),
             }
         }

@@ -17,7 +17,7 @@ pub fn statistics(tally: &Tally, percentile: f64, threads_running: usize, interv
         latency_max: moments.max / 1e6,
         latency_avg: moments.mean() / 1e6,
         latency_sum: moments.sum / 1e6,
-        events: moments.count,
+        events: moments.count + tally.counts.more_events,
         queries: tally.counts.queries,
         queue_length: 0,
         concurrency: 0,

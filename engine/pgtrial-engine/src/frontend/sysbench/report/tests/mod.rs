@@ -6,7 +6,7 @@ mod watching;
 use super::options::ReportOptions;
 use crate::frontend::sysbench::log::Log;
 use drive::ledger::{PerClient, Tally};
-use workload::statistics::Queries;
+use workload::queries::Queries;
 
 /// What is written to a log of this verbosity.
 fn logged(verbosity: i64, act: impl FnOnce(&mut Log<Vec<u8>>)) -> String {

@@ -1,0 +1,83 @@
+//! sysbench's counters, which scripts read and increment through LuaJIT's `ffi`: those of the client whose coroutine runs.
+
+use std::cell::Cell;
+
+use super::random::CFunction;
+use crate::program::Management;
+use crate::queries::Queries;
+use wire::QueryKind;
+
+/// A counter, by its number in sysbench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Counter {
+    Other,
+    Read,
+    Write,
+    Event,
+    Error,
+    Reconnect,
+}
+
+impl From<QueryKind> for Counter {
+    fn from(kind: QueryKind) -> Self {
+        match kind {
+            QueryKind::Read => Self::Read,
+            QueryKind::Write => Self::Write,
+            QueryKind::Other => Self::Other,
+            QueryKind::Nothing => Self::Error,
+        }
+    }
+}
+
+/// What a client has counted since it began, by the counters' numbers.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Counters([u64; 6]);
+
+thread_local! {
+    static CURRENT: Cell<Counters> = const { Cell::new(Counters([0; 6])) };
+}
+
+impl Counters {
+    /// Counts what the event loop counts too.
+    pub fn add(&mut self, counter: Counter) {
+        self.0[counter as usize] += 1;
+    }
+
+    /// Shows the counters to the script that is about to run.
+    pub fn lend(&self) {
+        CURRENT.set(*self);
+    }
+
+    /// Takes the counters back from the script; returns what it has counted itself, if anything.
+    pub fn take_back(&mut self) -> Option<Management> {
+        let before = std::mem::replace(self, CURRENT.get());
+        if *self == before {
+            return None;
+        }
+        let [others, reads, writes, events, errors, reconnects] =
+            std::array::from_fn(|number| self.0[number].wrapping_sub(before.0[number]));
+        Some(Management::Count { queries: Queries { reads, writes, others, errors, reconnects }, events })
+    }
+}
+
+/// sysbench's `sb_counter_inc`. A client counts for itself, whichever thread the script names.
+extern "C" fn increment(_thread: i32, counter: u32) {
+    let mut counters = CURRENT.get();
+    if let Some(count) = counters.0.get_mut(counter as usize) {
+        *count += 1;
+        CURRENT.set(counters);
+    }
+}
+
+/// sysbench's `sb_counter_val`.
+extern "C" fn value(_thread: i32, counter: u32) -> u64 {
+    CURRENT.get().0.get(counter as usize).copied().unwrap_or(0)
+}
+
+/// The C functions of counters.
+pub fn c_functions() -> [CFunction; 2] {
+    [
+        ("sb_counter_inc", "void (*)(int, sb_counter_type)", increment as *const () as usize),
+        ("sb_counter_val", "uint64_t (*)(int, sb_counter_type)", value as *const () as usize),
+    ]
+}

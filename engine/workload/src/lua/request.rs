@@ -1,0 +1,75 @@
+//! What a script's coroutine asks of the client, and what it is answered.
+
+use std::time::Duration;
+
+use wire::error::ServerError;
+
+/// What the coroutine asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    Connect(usize),
+    /// Closed first, then made again.
+    Reconnect(usize),
+    Disconnect(usize),
+    Query {
+        connection: usize,
+    },
+    Rollback {
+        connection: usize,
+    },
+    Prepare {
+        connection: usize,
+        statement: usize,
+    },
+    Execute {
+        connection: usize,
+        statement: usize,
+    },
+    /// The client's beginning is over, and it goes on with its first transaction.
+    Ready,
+    /// Whether there is another transaction.
+    More,
+    /// It wants no more of them; the one under way may be complete.
+    Left {
+        is_complete: bool,
+    },
+    Fatal,
+    Sleep(Duration),
+    /// The life is over.
+    Finished,
+    /// Something that is done already.
+    Nothing,
+}
+
+/// The answer to a request.
+#[derive(Debug, Default)]
+pub enum Answer {
+    #[default]
+    Nothing,
+    Truth(bool),
+    /// Rows, and how many columns they have, if that was said: of a prepared statement it is when it is prepared.
+    Done {
+        rows: u64,
+        columns: Option<u16>,
+    },
+    /// The server reported no error, but it did nothing either.
+    Refused,
+    /// SQLSTATE, message, and all that the server says.
+    Failed {
+        sqlstate: String,
+        message: String,
+        whole: String,
+    },
+}
+
+impl Answer {
+    /// A failure that the client has found.
+    pub fn failed(sqlstate: &str, message: &str) -> Self {
+        Self::Failed { sqlstate: sqlstate.to_owned(), message: message.to_owned(), whole: message.to_owned() }
+    }
+
+    /// An error that the server reported.
+    pub fn rejected(error: &ServerError) -> Self {
+        Self::Failed { sqlstate: error.sqlstate.clone(), message: error.message.clone(), whole: error.to_string() }
+    }
+}

@@ -1,0 +1,43 @@
+//! What is counted of statements.
+
+use serde::Serialize;
+use wire::QueryKind;
+
+/// What became of the statements that are counted one by one ([`wire::Rows::Counted`]).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Queries {
+    pub reads: u64,
+    pub writes: u64,
+    pub others: u64,
+    /// Those that failed.
+    pub errors: u64,
+    /// Connections made anew after the first.
+    pub reconnects: u64,
+}
+
+impl Queries {
+    /// Counts what the server has done.
+    #[inline]
+    pub fn add(&mut self, kind: QueryKind) {
+        match kind {
+            QueryKind::Read => self.reads += 1,
+            QueryKind::Write => self.writes += 1,
+            QueryKind::Other => self.others += 1,
+            QueryKind::Nothing => self.errors += 1,
+        }
+    }
+
+    /// All that the server has done.
+    pub fn total(&self) -> u64 {
+        self.reads + self.writes + self.others
+    }
+
+    /// Adds other statements.
+    pub fn merge(&mut self, other: &Queries) {
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.others += other.others;
+        self.errors += other.errors;
+        self.reconnects += other.reconnects;
+    }
+}
