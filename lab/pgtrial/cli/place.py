@@ -65,8 +65,7 @@ def _planned(spec: StudySpec, results: Path) -> Plan:
     for file in sorted(results.glob("*/study.toml")):
         with suppress(StoreError, StudyError):
             study = StudyDirectory.open(file.parent)
-            trials = study.trials()
-            if trials and asks_the_same(spec, study.spec):
+            if asks_the_same(spec, study.spec) and (trials := study.trials()):
                 blocks = len(Grid(study.plan, trials).counted)
                 name, planned = file.parent.name, study.plan.max_blocks
                 tries.append(EarlierTry(directory=name, created=study.plan.created, blocks=blocks, planned=planned))
