@@ -22,7 +22,7 @@ from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.records.study import PlannedTrial, Trial
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.templates import Templates
+from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
@@ -139,8 +139,8 @@ def committed_after_its_failures(study: StudyDirectory, trial: Trial) -> int:
 
 def templates_with(store: Templates, data: Data) -> list[str]:
     """The templates with these data; those of other studies may be in the store as well."""
-    marks = [json.loads((path / "template.json").read_text()) for path in store.present()]
-    return [mark["version"] for mark in marks if mark["prepared"] == data.key["prepared"]]
+    keys = [json.loads(record.read_text())["key"] for record in store.root.glob("*/template.json")]
+    return [key["version"] for key in keys if key["prepared"] == data.key["prepared"]]
 
 
 def title(process: psutil.Process) -> str:

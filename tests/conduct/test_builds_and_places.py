@@ -42,11 +42,12 @@ def study(tmp_path_factory):
 
 def test_each_build_runs_from_a_template_of_its_own(study, state_root):
     assert [trial.status for trial in study.trials()] == ["completed", "completed"]
-    marks = [json.loads(mark.read_text()) for mark in (state_root / "templates").glob("*/template.json")]
+    records = (state_root / "templates").glob("*/template.json")
+    keys = [json.loads(record.read_text())["key"] for record in records]
     for arm in ("master", "patch"):
         server = study.facts()[arm].facts["server"]
         kind = f"PostgreSQL {server['version']} {server['program_sha256'][:16]} initdb"
-        assert [mark["version"] for mark in marks if mark["kind"] == kind and mark["scale"] == 1], kind
+        assert [key["version"] for key in keys if key["kind"] == kind and key["scale"] == 1], kind
 
 
 def test_facts_tell_the_builds_apart(study):

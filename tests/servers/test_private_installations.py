@@ -35,7 +35,8 @@ def test_an_installation_below_a_closed_directory_serves_from_a_copy(major, fres
         with cluster.running(workspace.root / "log", immediate=True) as target, target.connect() as connection:
             assert connection.info.server_version // 10000 == major
         before = (copied.bin / "postgres").stat().st_ino
-        assert (workspace.reachable(hidden).bin / "postgres").stat().st_ino == before, "copied once"
+    with Workspace(fresh_state / "state") as later:
+        assert (later.reachable(hidden).bin / "postgres").stat().st_ino == before, "copied once"
 
 
 def test_builds_that_differ_in_a_library_alone_have_copies_of_their_own(workspace, fresh_state):

@@ -1,10 +1,18 @@
-"""The store of templates."""
+"""The store of templates: each is made once, is there as a whole or not at all, and is never used when damaged."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
 import pytest
 
-from pgtrial.servers.templates import TemplateKey, Templates
+from pgtrial.model.errors import ArmError
+from pgtrial.servers.kept_templates import TemplateInUse, Templates
+from pgtrial.servers.templates import TemplateKey, TemplateOrder
 
 KEY = TemplateKey("PostgreSQL 18.6 1234 initdb", "18.6", 20)
 
@@ -17,49 +25,241 @@ def store(tmp_path):
 
 
 def _build(data):
-    data.mkdir()
+    (data / "base").mkdir(parents=True)
     (data / "PG_VERSION").write_text("18")
+    (data / "base" / "1").write_bytes(b"x" * 8192)
 
 
-def test_a_template_is_built_once(store, tmp_path):
-    built = []
+def _order(build=_build, key=KEY):
+    return TemplateOrder(key, "scale 20", {"fsync": "off"}, build)
 
-    def build(data):
-        built.append(data)
-        _build(data)
 
-    first = store.ensure(KEY, tmp_path / "staging-1", build)
-    assert store.ensure(KEY, tmp_path / "staging-2", build) == first == store.find(KEY)
-    assert len(built) == 1
+def _unheard(sentence):
+    pytest.fail(f"nothing was to be said: {sentence}")
+
+
+def _never(data):
+    pytest.fail("nothing was to be made")
+
+
+def _kept(store):
+    return [template.name for template in store.kept()]
+
+
+def _another(store):
+    """The same store as another lab sees it."""
+    return Templates(store.root)
+
+
+def test_a_template_is_made_once(store, tmp_path):
+    first = store.ensure(_order(), tmp_path / "staging-1", _unheard, [])
+    assert store.ensure(_order(_never), tmp_path / "staging-2", _unheard, []) == first == store.find(KEY)
+    store.close()
+    later = _another(store)
+    assert later.ensure(_order(_never), tmp_path / "staging-3", _unheard, []) == first
     assert (first / "PG_VERSION").read_text() == "18"
-    assert not (tmp_path / "staging-1").exists()
+    assert not list(tmp_path.glob("staging-*"))
 
 
-def test_a_failed_build_leaves_nothing(store, tmp_path):
+def test_a_failed_making_leaves_nothing(store, tmp_path):
     def build(data):
         _build(data)
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        store.ensure(KEY, tmp_path / "staging", build)
+        store.ensure(_order(build), tmp_path / "staging", _unheard, [])
     assert store.find(KEY) is None
-    assert store.present() == []
+    assert _kept(store) == []
+    assert not list(store.root.iterdir())
     assert not (tmp_path / "staging").exists()
 
 
-def test_of_two_labs_that_build_the_same_the_first_wins(store, tmp_path):
+def test_of_two_labs_that_want_the_same_one_makes_it_and_the_other_waits(store, tmp_path):
+    waits, said = threading.Event(), []
+
+    def hear(sentence):
+        said.append(sentence)
+        waits.set()
+
     def build(data):
+        other.start()
+        assert waits.wait(60)
         _build(data)
-        store.ensure(KEY, tmp_path / "other", _build)
 
-    assert store.ensure(KEY, tmp_path / "mine", build) == store.find(KEY)
-    assert not (tmp_path / "mine").exists()
+    other = threading.Thread(
+        target=lambda: _another(store).ensure(_order(_never), tmp_path / "other", hear, []), daemon=True
+    )
+    made = store.ensure(_order(build), tmp_path / "mine", _unheard, [])
+    other.join(60)
+    assert not other.is_alive()
+    assert made == store.find(KEY)
+    assert said == [f"waiting for another pgtrial, which makes or checks the template {KEY.name} (scale 20)"]
 
 
-def test_a_directory_without_its_mark_is_no_template(store):
+def test_a_lab_that_waits_for_one_that_fails_makes_the_template_itself(store, tmp_path):
+    waits, found = threading.Event(), []
+
+    def build(data):
+        other.start()
+        assert waits.wait(60)
+        raise RuntimeError
+
+    def wait(sentence):
+        waits.set()
+
+    other = threading.Thread(
+        target=lambda: found.append(_another(store).ensure(_order(), tmp_path / "other", wait, [])), daemon=True
+    )
+    with pytest.raises(RuntimeError):
+        store.ensure(_order(build), tmp_path / "mine", _unheard, [])
+    other.join(60)
+    assert found == [store.find(KEY)]
+
+
+_MAKER = """
+import sys, time
+from pathlib import Path
+from tests.servers.test_templates import KEY, _build, _order
+from pgtrial.servers.kept_templates import Templates
+def build(data):
+    _build(data)
+    print("half made", flush=True)
+    time.sleep(600)
+Templates(Path(sys.argv[1])).ensure(_order(build), Path(sys.argv[2]), print, [])
+"""
+
+
+def test_a_killed_lab_leaves_no_template_and_no_lock(store, tmp_path):
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    maker = subprocess.Popen(
+        [sys.executable, "-c", _MAKER, str(store.root), str(tmp_path / "killed")],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment,
+        cwd=Path(__file__).parents[2],
+    )
+    assert maker.stdout is not None
+    assert maker.stdout.readline() == "half made\n"
+    with pytest.raises(TemplateInUse):
+        store.remove(KEY.name)
+    assert store.remove_unfinished() == []
+    assert [path.suffix for path in store.root.iterdir()] == [".lock"]
+    maker.kill()
+    maker.wait()
+    assert store.find(KEY) is None
+    assert store.remove_unfinished() == []
+    assert list(store.root.iterdir()) == []
+    assert store.ensure(_order(), tmp_path / "mine", _unheard, []) == store.find(KEY)
+
+
+def _shorter(data):
+    os.truncate(data / "base" / "1", 100)
+
+
+def _written(data):
+    with (data / "base" / "1").open("r+b") as file:
+        file.write(b"y")
+
+
+def _missing(data):
+    (data / "PG_VERSION").unlink()
+
+
+def _foreign(data):
+    (data / "postmaster.pid").write_text("1")
+
+
+def _without_list(data):
+    (data.parent / "files.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (_shorter, "data/base/1 has 100 bytes in place of 8,192"),
+        (_written, "data/base/1 was written to after it was made"),
+        (_missing, "data/PG_VERSION is missing"),
+        (_foreign, "data/postmaster.pid is no part of it"),
+        (_without_list, "files.json is missing or damaged"),
+    ],
+)
+def test_a_damaged_template_is_never_used_but_made_anew_with_one_sentence(store, tmp_path, damage, words):
+    data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
+    damage(data)
+    assert store.find(KEY) is None
+    assert [template.fault for template in store.kept()] == [words]
+    said = []
+    assert store.ensure(_order(), tmp_path / "staging", _unheard, said) == data
+    assert said == [f"the template {KEY.name} is damaged ({words}); it is made anew"]
+    assert (data / "base" / "1").read_bytes() == b"x" * 8192
+    assert store.ensure(_order(_never), tmp_path / "staging", _unheard, []) == data == store.find(KEY)
+
+
+def test_a_damaged_template_stays_while_another_lab_uses_it(store, tmp_path):
+    data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
+    _missing(data)
+    with pytest.raises(ArmError, match=r"is damaged \(data/PG_VERSION is missing\) and another pgtrial uses it; try"):
+        _another(store).ensure(_order(_never), tmp_path / "staging", _unheard, [])
+    assert (data / "base" / "1").exists()
+
+
+def test_a_template_in_use_is_not_removed(store, tmp_path):
+    data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
+    other = _another(store)
+    assert [template.in_use for template in other.kept()] == [True]
+    assert other.idle_bytes() == 0
+    with pytest.raises(TemplateInUse, match=f"the template {KEY.name} is in use by a running pgtrial; try again"):
+        other.remove(KEY.name)
+    assert data.exists()
+    store.close()
+    assert [template.in_use for template in other.kept()] == [False]
+    assert other.idle_bytes() >= 8192
+    other.remove(KEY.name)
+    assert list(store.root.iterdir()) == []
+
+
+def test_a_template_that_disappears_under_its_lab_is_made_again(store, tmp_path):
+    data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
+    for path in (data.parent / "template.json", data.parent / "lock"):
+        path.unlink()
+    assert [path.name for path in _another(store).remove_unfinished()] == [KEY.name]
+    assert store.ensure(_order(), tmp_path / "staging", _unheard, []) == data
+    assert (data / "PG_VERSION").exists()
+
+
+def test_a_directory_without_its_record_is_no_template(store):
     (store.root / KEY.name / "data").mkdir(parents=True)
     assert store.find(KEY) is None
-    assert store.unmarked() == [store.root / KEY.name]
+    assert store.unfinished() == [store.root / KEY.name]
+    assert store.remove_unfinished() == [store.root / KEY.name]
+    assert list(store.root.iterdir()) == []
+
+
+def test_what_is_listed_says_what_a_template_holds_and_which_studies_used_it(store, tmp_path):
+    key = TemplateKey("PostgreSQL 18.6 1234 initdb --wal-segsize=1", "18.6", 20, fillfactor=90, foreign_keys=True)
+    store.study = "/results/first"
+    store.ensure(_order(key=key), tmp_path / "staging", _unheard, [])
+    for number in range(30):
+        later = _another(store)
+        later.study = f"/results/{number}"
+        later.ensure(_order(_never, key), tmp_path / "staging", _unheard, [])
+        later.close()
+    (listed,) = store.kept()
+    assert (listed.name, listed.postgres) == (key.name, "18.6")
+    assert listed.contents == "scale 20, fillfactor 90, foreign keys, initdb --wal-segsize=1"
+    assert listed.bytes_on_disk >= 8192
+    assert listed.made <= listed.last_used
+    assert listed.studies == [f"/results/{number}" for number in range(29, 9, -1)]
+    assert listed.fault is None
+
+
+def test_a_template_of_another_pgtrial_is_listed_and_not_used(store, tmp_path, monkeypatch):
+    monkeypatch.setattr("pgtrial.servers.templates.DATA_FORMAT", 1)
+    store.ensure(_order(), tmp_path / "staging", _unheard, [])
+    monkeypatch.undo()
+    assert store.find(KEY) is None
+    (listed,) = store.kept()
+    assert listed.fault == "it was made by another pgtrial, or before an upgrade of the C library"
 
 
 def test_names_say_what_they_hold_and_differ_by_all_that_matters():

@@ -15,6 +15,7 @@ import pytest
 
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.processes import server_processes
+from pgtrial.servers.templates import TemplateKey, TemplateOrder
 from pgtrial.servers.workspace import Workspace, clean, leftovers
 from tests.conftest import require, require_root, require_server
 
@@ -146,20 +147,31 @@ def test_a_state_directory_that_the_servers_user_cannot_reach_is_refused(fresh_s
         Workspace(closed / "state")
 
 
-def test_templates_are_kept_unless_asked_for_and_never_removed_under_a_running_lab(fresh_state):
+def test_templates_are_kept_and_unfinished_ones_removed(fresh_state):
     with Workspace(fresh_state) as workspace:
         finished = workspace.templates.root / "pg18.6-s1-00000000"
         finished.mkdir()
         (finished / "template.json").write_text("{}")
         unfinished = workspace.templates.root / "pg18.6-s2-00000000"
         unfinished.mkdir()
-        with pytest.raises(ArmError, match="in use"):
-            clean(fresh_state, templates=True)
-    assert clean(fresh_state) == []
+    assert clean(fresh_state) == [f"Removed the unfinished template {unfinished}."]
     assert finished.exists()
     assert not unfinished.exists()
-    clean(fresh_state, templates=True)
-    assert not finished.exists()
+
+
+def test_a_disk_that_is_too_small_names_the_templates_that_could_go(fresh_state):
+    with Workspace(fresh_state) as workspace:
+        assert workspace.larger == "set PGTRIAL_STATE to a directory on a larger disk"
+        order = TemplateOrder(TemplateKey("kind", "18.6", 1), "scale 1", {}, _one_megabyte)
+        workspace.templates.ensure(order, workspace.directory("staging"), print, [])
+        assert workspace.larger == "set PGTRIAL_STATE to a directory on a larger disk", "it is in use"
+        workspace.templates.close()
+        assert "remove templates that no study uses now (1 MB, see `pgtrial list`), or set" in workspace.larger
+
+
+def _one_megabyte(data):
+    data.mkdir()
+    (data / "1").write_bytes(bytes(range(250)) * 4000)
 
 
 def test_the_private_directories_admit_the_account_alone(workspace):

@@ -1,23 +1,29 @@
-"""Commands on what is found here: servers, workloads, bundled studies, and what an interrupted lab left behind."""
+"""Commands on what is found here: servers, workloads, bundled studies, templates, and what an interrupted lab left."""
 
 from __future__ import annotations
 
+import dataclasses
 import json
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
 
+from pgtrial.cli import warn
 from pgtrial.cli.study_options import builds_here
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
-from pgtrial.model.errors import StudyError
+from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import format_duration, format_size, parse_duration, plural
 from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.installations import find_servers
-from pgtrial.servers.templates import Templates
-from pgtrial.servers.workspace import clean, leftovers, state_root
+from pgtrial.servers.kept_templates import KeptTemplate
+from pgtrial.servers.workspace import clean, leftovers, state_root, templates_of
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 
 WORKLOADS = {
@@ -30,15 +36,23 @@ WORKLOADS = {
 
 
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
-    """List the PostgreSQL servers, the workloads and the bundled studies found here."""
-    found = find_servers()
+    """List the PostgreSQL servers, the workloads and the bundled studies found here, and the templates that are kept.
+
+    A template is data that a study has loaded. Each is made once for a server and shared by all studies.
+    """
+    found, templates = find_servers(), templates_of(state_root()).kept()
     if as_json:
         servers = [
             {"version": server.version, "postgres": str(server.major), "bin": str(server.bin), "origin": server.origin}
             for server in found
         ]
-        content: dict[str, Any] = {"servers": servers, "workloads": WORKLOADS, "studies": bundled_studies()}
-        print(json.dumps(content, indent=2, ensure_ascii=False))
+        content: dict[str, Any] = {
+            "servers": servers,
+            "workloads": WORKLOADS,
+            "studies": bundled_studies(),
+            "templates": list(map(dataclasses.asdict, templates)),
+        }
+        print(json.dumps(content, indent=2, ensure_ascii=False, default=datetime.isoformat))
         return
     columns = by_place("server", "postgres =", "from", "programs")
     rows = [(server.version, f'"{server.major}"', server.origin, server.bin) for server in found]
@@ -49,6 +63,33 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     studies = [(f"@{name}", question) for name, question in bundled_studies().items()]
     for head, pairs in (("workload", list(WORKLOADS.items())), ("study", studies)):
         console.print("", for_terminal(Table("", pairs, by_place(head, ""))))
+    if templates:
+        columns = by_place("template", "data", "size", "last used", "by", right=[2], whole=[0])
+        console.print("", for_terminal(Table("", list(map(_row, templates)), columns)))
+    console.print("", _kept(templates), highlight=False, markup=False)
+
+
+def _row(template: KeptTemplate) -> tuple[str, ...]:
+    used = template.last_used.astimezone().strftime("%Y-%m-%d")
+    by = [Path(study).name for study in template.studies[:1]]
+    by += [f"and {len(template.studies) - 1} more"] if len(template.studies) > 1 else []
+    by += ["(in use now)"] if template.in_use else []
+    by += [f"(not used any more: {template.fault})"] if template.fault is not None else []
+    size = format_size(template.bytes_on_disk)
+    return template.name, template.contents, size, used, " ".join(by)
+
+
+def _kept(templates: Sequence[KeptTemplate]) -> str:
+    """What the templates take, and how they are removed."""
+    root = state_root()
+    if not templates:
+        return f"No template is kept in {root}: the first study that needs data loads it, and later ones share it."
+    size = format_size(sum(template.bytes_on_disk for template in templates))
+    return (
+        f"{plural(len(templates), 'template')}, made once and shared by all studies: {size} in {root}, where "
+        f"{format_size(shutil.disk_usage(root).free)} are free. `pgtrial cleanup --template NAME` removes one, "
+        "`--unused 30d` those that were not used for 30 days, `--templates` all."
+    )
 
 
 def studies_command() -> None:
@@ -78,18 +119,64 @@ def _time(study: str, profile: str | None) -> str:
 def cleanup_command(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Say what would be removed, and remove nothing.")] = False,
     templates: Annotated[
-        bool, typer.Option("--templates", help="Remove the loaded data kept between studies too.")
+        bool,
+        typer.Option("--templates", help="Remove all templates too, the loaded data that is kept between studies."),
     ] = False,
+    template: Annotated[
+        list[str] | None,
+        typer.Option(help="Remove this template too, a name as `pgtrial list` shows it; repeatable.", metavar="NAME"),
+    ] = None,
+    unused: Annotated[
+        str | None,
+        typer.Option(help="Remove the templates too that no study has used for this time, e.g. 30d.", metavar="TIME"),
+    ] = None,
 ) -> int:
     """Stop servers and Ray clusters and remove directories that an interrupted lab left; put the host and given servers
-    back. The exit status is 1 if something could not be."""
+    back. A template that a running lab uses stays. The exit status is 1 if something could not be done."""
+    store = templates_of(state_root())
+    chosen = _chosen(store.kept(), template or [], unused, all_of_them=templates)
     left = False
     if dry_run:
         found = [f"{leftover.path}: {leftover.what}" for leftover in (*leftovers(), *scratch.leftovers())]
-        if templates:
-            found += [f"{path}: template" for path in Templates(state_root() / "templates").present()]
+        found += [
+            f"{store.root / each.name}: template, {each.contents}, {format_size(each.bytes_on_disk)}"
+            f"{', stays since it is in use' if each.in_use else ''}"
+            for each in chosen
+        ]
     else:
-        found = [*scratch.clean(), *clean(templates=templates)]
+        found = [*scratch.clean(), *clean()]
         left = bool(leftovers())
-    print("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")
+        for each in chosen:
+            try:
+                store.remove(each.name)
+            except ArmError as error:
+                warn(str(error))
+                left = True
+            else:
+                size = format_size(each.bytes_on_disk)
+                found.append(f"Removed the template {store.root / each.name}, {each.contents}, {size}.")
+    if found or not left:
+        print("\n".join(found) if found else f"Nothing was left behind in {state_root()}.")
     return int(left)
+
+
+def _chosen(
+    kept: Sequence[KeptTemplate], names: Sequence[str], unused: str | None, *, all_of_them: bool
+) -> list[KeptTemplate]:
+    """The templates that are to be removed. Raises StudyError."""
+    known = {template.name for template in kept}
+    for name in names:
+        if name not in known:
+            raise StudyError(f"--template {name}: there is none of this name; `pgtrial list` shows those that are kept")
+    try:
+        unused_s = None if unused is None else parse_duration(unused)
+    except ValueError as error:
+        raise StudyError(f"--unused: {error}") from error
+    now = datetime.now(UTC)
+    return [
+        template
+        for template in kept
+        if all_of_them
+        or template.name in names
+        or (unused_s is not None and (now - template.last_used).total_seconds() >= unused_s)
+    ]

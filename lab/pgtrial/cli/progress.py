@@ -161,6 +161,8 @@ class _Display:
 
     def hear(self, event: ProgressEvent) -> None:
         match event:
+            case Preparing(text, stays=True):
+                self._keep(text)
             case Preparing(text):
                 self._preparing = text
             case StudyBegins():

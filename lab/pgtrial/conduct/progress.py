@@ -15,6 +15,8 @@ class Preparing:
     """A step before the first trial, e.g. loading a template."""
 
     text: str
+    stays: bool = False
+    """Whether it is to be read afterwards as well, where the display changes."""
 
 
 @dataclass(frozen=True)

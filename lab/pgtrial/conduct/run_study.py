@@ -69,8 +69,9 @@ def run_study(
             return
         extended = _extended(study, more, ended=ended) if more is not None else None
         workspace = stack.enter_context(_workspace(listener))
+        workspace.templates.study = str(study.path.absolute())
         for notice in workspace.notices:
-            listener(Preparing(notice))
+            listener(Preparing(notice, stays=True))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
         workspace.maker, workspace.load_from = maker, lambda: maker.addresses
         sessions = (sessions_of(given) or {}) if study.plan.shares_server else {}
@@ -80,6 +81,8 @@ def run_study(
         at_once = len(arms) if study.plan.interleaving is not None and not sessions else 1
         needs = replace(Needs.of(given), at_once=at_once, sessions=sessions)
         _prepare(needs, given.load.cpus, arms, maker, listener)
+        if shortage := workspace.shortage():
+            listener(Preparing(shortage, stays=True))
         try:
             take_certificate(study)
         except StoreError as error:
@@ -130,10 +133,18 @@ def _prepare(needs: Needs, cpus: str | None, arms: dict[str, Arm], maker: LoadMa
     for arm in arms.values():
         listener(Preparing(f"{arm.name}: checking the set-up"))
         arm.check(needs)
+        _tell(arm, listener)
         maker.check_reaches(arm.name, arm.targets)
     for arm in arms.values():
         for data in needs.data:
             arm.prepare(data, lambda text: listener(Preparing(text)))
+            _tell(arm, listener)
+
+
+def _tell(arm: Arm, listener: Listener) -> None:
+    """Tell what an arm has noted, once."""
+    while arm.notes:
+        listener(Preparing(arm.notes.pop(0), stays=True))
 
 
 def _run_trials(

@@ -106,6 +106,13 @@ def format_duration(seconds: float) -> str:
     return f"{seconds:.0f}s" if seconds == whole else f"{seconds:.1f}s"
 
 
+def format_size(size: int) -> str:
+    """A size in bytes for people: `48 MB`, `1.3 GB`, `1,250 GB`."""
+    if size < 1e9:
+        return f"{size / 1e6:.0f} MB"
+    return f"{size / 1e9:,.{0 if size >= 1e11 else 1}f} GB"
+
+
 def percent(share: float, decimals: int | None = None, *, sign: bool = False) -> str:
     """A share for people: `41%`, `4.1%`, `0.25%`; with `sign`, `+4.1%`. Never rounds a difference to none."""
     places = decimals_for([share]) if decimals is None else decimals

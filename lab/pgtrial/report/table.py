@@ -45,6 +45,8 @@ class Column(Generic[Row]):
     """Whether the column is aligned to the right, as numbers are."""
     verdict: Callable[[Row], Word | None] | None = None
     """The verdict of which a cell speaks, for its colour in the terminal."""
+    whole: bool = False
+    """Whether the terminal never wraps it, so that a name can be copied."""
 
     def text(self, row: Row) -> str:
         """The cell of a row."""
@@ -65,9 +67,11 @@ def number(
     return Column(head, value, form, right=True, verdict=verdict)
 
 
-def by_place(*heads: str, right: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
+def by_place(*heads: str, right: Sequence[int] = (), whole: Sequence[int] = ()) -> list[Column[Sequence[Any]]]:
     """Columns for rows that are sequences of cells in this order."""
-    return [Column(head, itemgetter(place), right=place in right) for place, head in enumerate(heads)]
+    return [
+        Column(head, itemgetter(place), right=place in right, whole=place in whole) for place, head in enumerate(heads)
+    ]
 
 
 @dataclass(frozen=True)
@@ -106,7 +110,7 @@ def for_terminal(table: Table[Any]) -> RichTable:
         shown.add_column(
             Text(column.head),
             justify="right" if column.right else "left",
-            no_wrap=widest <= _NOT_WRAPPED,
+            no_wrap=column.whole or widest <= _NOT_WRAPPED,
             overflow="fold",
         )
     for place, row in enumerate(table.of):

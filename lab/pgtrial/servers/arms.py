@@ -110,7 +110,7 @@ class SessionArm:
         """Check the server, once, with the sessions of all arms. Raises StudyError or ArmError."""
         if not self._server.checked:
             self._server.arm.check(needs)
-            self._server.checked = True
+            self.notes, self._server.checked = self._server.arm.notes, True
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:
         """See to it that the server has this data. Raises StudyError or ArmError."""

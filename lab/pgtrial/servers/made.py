@@ -30,9 +30,9 @@ from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.lab_settings import check_settings, loading_settings
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
-from pgtrial.servers.room import copy_directory, move_wal
+from pgtrial.servers.room import Room, copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
-from pgtrial.servers.templates import KeptCopy, TemplateKey
+from pgtrial.servers.templates import KeptCopy, TemplateKey, TemplateOrder, TemplateStore
 from pgtrial.servers.volumes import DataDirectories, Volumes
 from pgtrial.servers.workspace import Workspace
 
@@ -85,8 +85,7 @@ class MadeArm:
         Raises StudyError.
         """
         with self._refusing():
-            templates = self._site.room.templates
-            missing = sum(templates.find(self._key(tables)) is None for tables in needs.data)
+            missing = sum(self._templates(tables).find(self._key(tables)) is None for tables in needs.data)
             self._check_space(needs.largest, missing, needs.at_once)
             self._check_host()
             with tempfile.TemporaryDirectory() as logs, self._place("check", None) as directories:
@@ -296,10 +295,15 @@ class MadeArm:
     def _key(self, tables: Data) -> TemplateKey:
         return TemplateKey(self.kind, self._site.server.version, **tables.key)
 
+    def _templates(self, tables: Data) -> TemplateStore:
+        room = self._site.room
+        return room.own_templates if tables.making_is_measured else room.templates
+
     def _template(self, tables: Data, on_progress: Callable[[str], None]) -> Path:
         """The data directory that trials are copied from."""
         site = self._site
         called = site.room.name_of(site.server)
+        settings = {} if tables == NO_TABLES else loading_settings(tables)
 
         def build(data: Path) -> None:
             if tables == NO_TABLES:
@@ -309,13 +313,15 @@ class MadeArm:
             copy_directory(site.room, self._template(NO_TABLES, on_progress), data, flush=False)
             self._check_space(tables)
             on_progress(f"{called}: loading {tables.label}")
-            cluster = self._cluster(data, loading_settings(tables))
+            cluster = self._cluster(data, settings)
             with tempfile.TemporaryDirectory() as logs, cluster.running(Path(logs) / "log") as target:
                 tables.make(target, on_progress, self._maker)
-                _prefill_wal(target, tables)
+                current = _prefill_wal(target, tables)
+            _trim_wal(site.room, data, current, prefilled_wal_mb(tables) // SEGMENT_MB)
 
         staging = site.room.directory(f"template-{tables.short_name}")
-        return site.room.templates.ensure(self._key(tables), staging, build)
+        order = TemplateOrder(self._key(tables), tables.label, settings, build)
+        return self._templates(tables).ensure(order, staging, on_progress, self.notes)
 
 
 def _launcher(machine: Machine, setup: Made) -> tuple[str, ...]:
@@ -353,10 +359,22 @@ def connections_of(target: Target) -> tuple[int, int]:
         return int(value(session, "SHOW max_connections")), int(value(session, reserved))
 
 
-def _prefill_wal(target: Target, data: Data) -> None:
-    """Use up segments and recycle them, so that trials find ready-made WAL files (see data.sizes)."""
+def _prefill_wal(target: Target, data: Data) -> str:
+    """Use up segments and recycle them, so that trials find ready-made WAL files; returns the segment in use then."""
     with target.connect() as connection:
         for _ in range(prefilled_wal_mb(data) // SEGMENT_MB):
             connection.execute("SELECT pg_logical_emit_message(false, 'pgtrial', 'x')")
             connection.execute("SELECT pg_switch_wal()")
         connection.execute("CHECKPOINT")
+        return str(value(connection, "SELECT pg_walfile_name(pg_current_wal_lsn())"))
+
+
+_TRIM = """
+cd "$1" && ls | grep -E '^[0-9A-F]{24}$' | sort | awk -v current="$2" '($0 "") > (current "")' |
+tail -n "+$3" | xargs rm -f
+"""
+
+
+def _trim_wal(room: Room, data: Path, current: str, ready: int) -> None:
+    """Remove ready-made WAL files beyond so many: loading leaves more, and each trial would copy them."""
+    room.shell(_TRIM, data / "pg_wal", current, str(ready + 1))

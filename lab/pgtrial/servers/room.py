@@ -21,9 +21,6 @@ _ACCOUNTS = ("postgres", "nobody")
 class Room:
     """Directories of one run, the journal of its changes, and the user that servers run as."""
 
-    larger: str
-    """What a user does where it is too small, for the end of a sentence."""
-
     def __init__(self, machine: Machine, root: Path, account: str | None, sockets: Path) -> None:
         self.machine = machine
         self.root = root
@@ -41,6 +38,11 @@ class Room:
     def label(self) -> str:
         """What messages about its space call it."""
         return str(self.root)
+
+    @property
+    def larger(self) -> str:
+        """What a user does where it is too small, for the end of a sentence."""
+        return "name another folder as data"
 
     def hurry(self) -> None:
         """The user has interrupted the lab and waits for its end: a machine that does not answer is not waited for."""

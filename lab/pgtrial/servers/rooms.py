@@ -11,8 +11,8 @@ import json
 import os
 import secrets
 import shlex
-from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from pgtrial.machines.machine import LOCAL, HostError, HostTrouble
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.room import Room, servers_account
-from pgtrial.servers.templates import TemplateKey
+from pgtrial.servers.templates import RoomTemplates
 
 if TYPE_CHECKING:
     from pgtrial.machines.ssh.machine import RemoteMachine
@@ -44,45 +44,14 @@ class RoomLocation:
     """Whether the folder was not there, and goes with the room."""
 
 
-@dataclass(frozen=True)
-class RoomTemplates:
-    """The templates of a room, for as long as that is there."""
-
-    machine: RemoteMachine
-    _made: dict[TemplateKey, Path] = field(default_factory=dict)
-
-    def find(self, key: TemplateKey) -> Path | None:
-        """The data directory of a template, or None."""
-        return self._made.get(key)
-
-    def ensure(self, key: TemplateKey, staging: Path, build: Callable[[Path], None]) -> Path:
-        """The data directory of the template; `build` makes it at `staging` if there is none yet."""
-        if key not in self._made:
-            build(staging)
-            self.machine.tool(["sync"])  # it has to outlive a start of the host
-            self._made[key] = staging
-        return self._made[key]
-
-    def present(self) -> list[Path]:
-        """All data directories."""
-        return list(self._made.values())
-
-    def forget_empty(self) -> None:
-        """Those without tables are made anew: they were never flushed on their own."""
-        for key in [key for key in self._made if not (key.scale or key.prepared)]:
-            del self._made[key]
-
-
 class HostRoom(Room):
     """One room. Its templates last as long as it does."""
-
-    larger = "name another folder as data"
 
     def __init__(self, machine: RemoteMachine, place: RoomLocation, record: Path) -> None:
         root = Path(place.root)
         super().__init__(machine, root, None, root)
         self.host = machine
-        self.templates = RoomTemplates(machine)
+        self.templates = self.own_templates = RoomTemplates(machine)
         self._place = place
         self._record = record
         self._unsettled: str | None = None

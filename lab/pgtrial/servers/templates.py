@@ -1,21 +1,20 @@
-"""Templates: data directories loaded once, stopped cleanly, and kept between studies."""
+"""Templates: data directories that are loaded once and stopped cleanly, from which trials get their copies."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import shutil
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+import platform
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Protocol
 
 from pgtrial import __version__
+from pgtrial.machines.machine import Machine
 
-DATA_FORMAT = 1
+DATA_FORMAT = 2
 """Raised when templates are made in another way, so that old ones are not used."""
-
-_MARK = "template.json"
 
 
 @dataclass(frozen=True)
@@ -38,8 +37,23 @@ class TemplateKey:
         return f"pg{self.version}-{what}-{hashlib.sha256(self._text().encode()).hexdigest()[:8]}"
 
     def _text(self) -> str:
+        """With what all templates of this pgtrial depend on; the C library has the order of texts in indexes."""
         depends_on = {name: value for name, value in asdict(self).items() if name != "prepared" or value}
-        return json.dumps({**depends_on, "engine": __version__, "format": DATA_FORMAT}, sort_keys=True)
+        common = {"engine": __version__, "format": DATA_FORMAT, "libc": platform.libc_ver()}
+        return json.dumps({**depends_on, **common}, sort_keys=True)
+
+
+@dataclass(frozen=True)
+class TemplateOrder:
+    """A template that is wanted: what it depends on, what its record says beside that, and how it is made."""
+
+    key: TemplateKey
+    label: str
+    """What it holds, for people."""
+    settings: Mapping[str, str]
+    """Of the server while it loads."""
+    build: Callable[[Path], None]
+    """Makes the data directory at a path that is not there yet."""
 
 
 @dataclass(frozen=True)
@@ -51,45 +65,44 @@ class KeptCopy:
     number: int | None
 
 
-@dataclass(frozen=True)
-class Templates:
-    """The store of templates, one directory each, with `data/` and a mark that is written when all is there."""
-
-    root: Path
+class TemplateStore(Protocol):
+    """Where templates are made and found."""
 
     def find(self, key: TemplateKey) -> Path | None:
-        """The data directory of a finished template, or None."""
-        home = self.root / key.name
-        return home / "data" if (home / _MARK).is_file() else None
+        """The data directory of a template that can be used, or None."""
 
-    def ensure(self, key: TemplateKey, staging: Path, build: Callable[[Path], None]) -> Path:
-        """The data directory of the template; `build` fills it in `staging` (same file system) if there is none yet."""
-        present = self.find(key)
-        if present is not None:
-            return present
-        staging.mkdir(mode=0o711)
-        try:
-            build(staging / "data")
-            (staging / _MARK).write_text(
-                json.dumps({**asdict(key), "pgtrial": __version__, "format": DATA_FORMAT}, indent=2)
-            )
-            os.sync()  # the template outlives this process; it is on disk before it gets its name
-            home = self.root / key.name
-            try:
-                staging.rename(home)
-            except OSError:
-                if self.find(key) is None:
-                    raise
-                shutil.rmtree(staging)  # another lab was faster
-            return home / "data"
-        except BaseException:
-            shutil.rmtree(staging, ignore_errors=True)
-            raise
+    def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
+        """The data directory of the template; it is made by way of `staging` if there is none. Raises ArmError.
+
+        `on_wait` hears that another lab is waited for; `notes` receives a sentence if the template was damaged.
+        """
+
+
+@dataclass(frozen=True)
+class RoomTemplates:
+    """The templates of one run, for as long as its room is there."""
+
+    machine: Machine
+    _made: dict[TemplateKey, Path] = field(default_factory=dict)
+
+    def find(self, key: TemplateKey) -> Path | None:
+        """The data directory of a template, or None."""
+        return self._made.get(key)
+
+    def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
+        """The data directory of the template, which is `staging` if there is none yet."""
+        del on_wait, notes  # nobody else is here
+        if order.key not in self._made:
+            order.build(staging)
+            self.machine.tool(["sync"])  # it has to outlive a start of the host
+            self._made[order.key] = staging
+        return self._made[order.key]
 
     def present(self) -> list[Path]:
-        """All directories of the store."""
-        return sorted(path for path in self.root.glob("*") if path.is_dir())
+        """All data directories."""
+        return list(self._made.values())
 
-    def unmarked(self) -> list[Path]:
-        """Directories that nobody finished."""
-        return [path for path in self.present() if not (path / _MARK).is_file()]
+    def forget_empty(self) -> None:
+        """Those without tables are made anew: they were never flushed on their own."""
+        for key in [key for key in self._made if not (key.scale or key.prepared)]:
+            del self._made[key]

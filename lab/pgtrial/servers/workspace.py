@@ -18,16 +18,20 @@ from pgtrial.machines.alone import Leftover
 from pgtrial.machines.journal import pending, undo_all
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError, StoreError
+from pgtrial.model.units import format_size
 from pgtrial.servers import given_settings, private_installations
 from pgtrial.servers.installations import ServerBinaries
+from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.processes import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import HostRoom, Rooms, pending_rooms, remove_rooms
-from pgtrial.servers.templates import Templates
+from pgtrial.servers.templates import RoomTemplates
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"
 _SOCKET_NAME = "/99999/.s.PGSQL.65535"
+_LITTLE = 0.1
+"""Share of the disk: with less than that free, a study says what the kept templates take."""
 
 
 class LeftOnHost(ArmError):
@@ -40,8 +44,6 @@ class Workspace(Room):
     Opening it stops the servers and removes the directories of labs that crashed. Raises ArmError when the state
     root cannot be written, or cannot be reached by the account that servers run as.
     """
-
-    larger = "set PGTRIAL_STATE to a directory on a larger disk"
 
     def __init__(self, state: Path | None = None) -> None:
         self.state = (state or state_root()).absolute()
@@ -56,11 +58,33 @@ class Workspace(Room):
         self.load_from: Callable[[], Sequence[str]] = tuple
         """Addresses that load comes from now, beside this machine's; servers elsewhere are opened to them."""
         self._private(self._sockets)
-        self.templates = Templates(self.state / "templates")
+        self.templates = templates_of(self.state)
+        self.own_templates = RoomTemplates(LOCAL)
+        """Those that this run alone uses."""
+        self._reachable: dict[ServerBinaries, ServerBinaries] = {}
 
     @property
     def label(self) -> str:
         return str(self.state)
+
+    @property
+    def larger(self) -> str:
+        idle = self.templates.idle_bytes()
+        remove = (
+            f"remove templates that no study uses now ({format_size(idle)}, see `pgtrial list`), or " if idle else ""
+        )
+        return f"{remove}set PGTRIAL_STATE to a directory on a larger disk"
+
+    def shortage(self) -> str | None:
+        """A sentence while the disk is nearly full and templates that no study uses take a part of it."""
+        disk, idle = shutil.disk_usage(self.state), self.templates.idle_bytes()
+        if disk.free > _LITTLE * disk.total or not idle:
+            return None
+        return (
+            f"{format_size(disk.free)} of {format_size(disk.total)} are free in {self.state}; templates that no study "
+            f"uses now take {format_size(idle)}: `pgtrial list` shows them, `pgtrial cleanup --unused 30d` removes "
+            "those that were not used for 30 days"
+        )
 
     def settings_journal(self) -> given_settings.Journal:
         """Where a change to a given server is written down before it is made."""
@@ -72,7 +96,9 @@ class Workspace(Room):
 
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
         """The installation, or a copy of it below the state root when the account cannot run it where it is."""
-        return private_installations.reachable(self, server, self.state / "installs")
+        if server not in self._reachable:  # to find out takes a look at each file of it
+            self._reachable[server] = private_installations.reachable(self, server, self.state / "installs")
+        return self._reachable[server]
 
     def close(self) -> None:
         """Stop every server that this run started and remove its directories. Raises ArmError, of hosts LeftOnHost.
@@ -80,6 +106,7 @@ class Workspace(Room):
         The directory stays while it has the journal of a change that could not be undone.
         """
         stop_servers_below(self.root)
+        self.templates.close()
         elsewhere, here = self.rooms.remove(), [*given_settings.undo(self.root), *undo_all(self.root, LOCAL)]
         shutil.rmtree(self._sockets, ignore_errors=True)
         if elsewhere or here:
@@ -144,33 +171,24 @@ def leftovers(state: Path | None = None) -> list[Leftover]:
                 for path in _abandoned(root)
                 for what in (*pending_rooms(path), *given_settings.pending(path), *pending(path, LOCAL), _OF_A_LAB)
             ),
-            *(Leftover(path, "template without its mark") for path in Templates(root / "templates").unmarked()),
+            *(Leftover(path, "unfinished template") for path in templates_of(root).unfinished()),
         ]
 
 
-def clean(state: Path | None = None, *, templates: bool = False) -> list[str]:
-    """Stop and remove what crashed labs left; with `templates` also loaded data. Returns sentences on what was done.
-
-    Raises ArmError when the templates are asked for while another lab runs.
-    """
+def clean(state: Path | None = None) -> list[str]:
+    """Stop and remove what crashed labs left. Returns sentences on what was done."""
     root = state or state_root()
     if not root.is_dir():
         return []
     with registry(root):
         notices = [notice for path in _abandoned(root) for notice in _remove_run(path)]
-        store = Templates(root / "templates")
-        for path in store.unmarked():
-            shutil.rmtree(path, ignore_errors=True)
-            notices.append(f"Removed the unfinished template {path}.")
-        if templates:
-            if any((root / "runs").iterdir()):
-                raise ArmError(
-                    f"the templates in {store.root} are in use by a running pgtrial; try again when it has ended"
-                )
-            for path in store.present():
-                shutil.rmtree(path, ignore_errors=True)
-                notices.append(f"Removed the template {path}.")
-    return notices
+        unfinished = templates_of(root).remove_unfinished()
+    return [*notices, *(f"Removed the unfinished template {path}." for path in unfinished)]
+
+
+def templates_of(state: Path) -> Templates:
+    """The templates that are kept in a state directory."""
+    return Templates(state / "templates")
 
 
 def _abandoned(root: Path) -> list[Path]:

@@ -25,6 +25,9 @@ class Data(abc.ABC):
     relations: ClassVar[str]
     """SQL condition for its tables, of which pg_class is named `c`."""
 
+    making_is_measured: ClassVar[bool] = False
+    """Whether reports say how long it took to be made: then each study makes its own."""
+
     @classmethod
     @abc.abstractmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:

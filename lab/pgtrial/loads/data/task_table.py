@@ -37,6 +37,7 @@ class TaskTable(Data):
     """The shape of the table: values of thread_id, and rows of each. Writing tasks keep the number and the values."""
 
     relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{_MADE}%'"
+    making_is_measured: ClassVar[bool] = True
 
     threads: int
     rows: int

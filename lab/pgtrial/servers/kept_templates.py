@@ -1,0 +1,371 @@
+"""The templates of this machine: each is made once, kept, and shared by all studies.
+
+`NAME/` holds the data directory, the record of how it was made and who used it. It gets its name when all of that is on
+the disk, so that it is there as a whole or not at all. Whoever looks at a template, makes or removes it holds
+`NAME.lock` meanwhile; each lab that uses it holds a shared lock on `NAME/lock` until it ends, however it ends.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, NoReturn
+
+from pydantic import AwareDatetime, TypeAdapter, ValidationError
+
+from pgtrial import __version__
+from pgtrial.model.errors import ArmError
+from pgtrial.model.records import Record
+from pgtrial.servers.templates import DATA_FORMAT, TemplateKey, TemplateOrder
+
+_RECORD = "template.json"
+_FILES = "files.json"
+_USES = "uses.json"
+_IN_USE = "lock"
+_LOCK = ".lock"
+_MOST_STUDIES = 20
+"""How many of the studies that used a template are remembered, the latest ones."""
+
+_Files = dict[str, tuple[int, int]]
+"""By path in the data directory, the size of each file in bytes and when it was written, in ns since 1970."""
+
+_FILES_TYPE = TypeAdapter(_Files)
+
+
+class TemplateInUse(ArmError):
+    """A running lab uses the template, makes it or removes it."""
+
+
+class _Uses(Record):
+    """When each study used a template, the latest one last; "" stands for uses that were no study."""
+
+    by_study: dict[str, AwareDatetime]
+
+
+class TemplateRecord(Record):
+    """What a template holds, and how it was made."""
+
+    key: TemplateKey
+    label: str
+    settings: dict[str, str]
+    """Of the server while it loaded."""
+    pgtrial: str
+    data_format: int
+    libc: tuple[str, str]
+    made: AwareDatetime
+    took_s: float
+    bytes_on_disk: int
+
+
+@dataclass(frozen=True)
+class KeptTemplate:
+    """A template as people see it."""
+
+    name: str
+    contents: str
+    """`scale 20, fillfactor 90`."""
+    postgres: str
+    bytes_on_disk: int
+    made: datetime
+    last_used: datetime
+    studies: list[str]
+    """The directories of the latest studies that used it, the latest one first."""
+    in_use: bool
+    fault: str | None
+    """Why no study will use it, in a few words."""
+
+
+class Templates:
+    """The templates below a directory, as one lab sees them."""
+
+    study = ""
+    """The directory of the study that uses them now, for `pgtrial list`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self._held: dict[str, IO[bytes]] = {}
+        """By name, the shared lock on each template that this lab uses."""
+
+    def find(self, key: TemplateKey) -> Path | None:
+        """The data directory of a template that can be used, or None."""
+        home = self.root / key.name
+        return home / "data" if _fault(home) is None else None
+
+    def ensure(self, order: TemplateOrder, staging: Path, on_wait: Callable[[str], None], notes: list[str]) -> Path:
+        """The data directory of the template, in use by this lab from now on.
+
+        It is made in `staging`, on the same file system, if there is none; of two labs that want it one makes it. A
+        damaged one is made anew, with a sentence in `notes`. Raises ArmError where another lab uses that.
+        """
+        name = order.key.name
+        home = self.root / name
+        if name in self._held and _fault(home) is None:
+            return home / "data"
+
+        def wait() -> None:
+            on_wait(f"waiting for another pgtrial, which makes or checks the template {name} ({order.label})")
+
+        with _on_disk(f"the template {name} cannot be kept"), self._alone(name, wait):
+            self._let_go(name)
+            fault = _fault(home)
+            if fault is not None and home.exists():
+                self._remove(name, f"the template {name} is damaged ({fault}) and another pgtrial uses it")
+                notes.append(f"the template {name} is damaged ({fault}); it is made anew")
+            if fault is not None:
+                _make(order, staging, home)
+            self._held[name] = lock = (home / _IN_USE).open("rb")
+            fcntl.flock(lock, fcntl.LOCK_SH)
+            _note_use(home, self.study)
+        return home / "data"
+
+    def remove(self, name: str) -> None:
+        """Remove a template, finished or not. Raises TemplateInUse, and ArmError if it cannot be removed."""
+        in_use = f"the template {name} is in use by a running pgtrial"
+        with _on_disk(f"the template {name} cannot be removed"), self._alone(name, lambda: _refuse(in_use)):
+            self._remove(name, in_use)
+
+    def remove_unfinished(self) -> list[Path]:
+        """Remove what a lab left that was killed while it made or removed a template; returns the directories."""
+        for lock in self.root.glob(f"*{_LOCK}"):
+            name = lock.name.removesuffix(_LOCK)
+            if not (self.root / name).exists():
+                with suppress(TemplateInUse), self._alone(name, lambda: _refuse("")):
+                    pass  # the way out removes it
+        removed = []
+        for path in self.unfinished():
+            with suppress(ArmError):
+                self.remove(path.name)
+                removed.append(path)
+        return removed
+
+    def unfinished(self) -> list[Path]:
+        """Directories without a record."""
+        return [path for path in self._present() if not (path / _RECORD).is_file()]
+
+    def kept(self) -> list[KeptTemplate]:
+        """All templates, by name."""
+        return [self._described(path) for path in self._present()]
+
+    def idle_bytes(self) -> int:
+        """What the templates that no lab uses now take on the disk."""
+        idle = [path for path in self._present() if not self._is_in_use(path)]
+        return sum(record.bytes_on_disk for path in idle if (record := _record(path)) is not None)
+
+    def close(self) -> None:
+        """End the use of all templates."""
+        for name in list(self._held):
+            self._let_go(name)
+
+    def _let_go(self, name: str) -> None:
+        held = self._held.pop(name, None)
+        if held is not None:
+            held.close()
+
+    def _present(self) -> list[Path]:
+        return sorted(path for path in self.root.glob("*") if path.is_dir())
+
+    @contextmanager
+    def _alone(self, name: str, wait: Callable[[], None]) -> Iterator[None]:
+        """Hold the lock of a name; `wait` is called before another one is waited for, and may refuse to."""
+        path = self.root / f"{name}{_LOCK}"
+        with _locked(path, wait):
+            try:
+                yield
+            finally:
+                if not (self.root / name).exists():
+                    path.unlink(missing_ok=True)
+
+    def _remove(self, name: str, in_use: str) -> None:
+        """Remove it while its name is locked. Its record goes first: without that it is unfinished for everybody."""
+        home = self.root / name
+        with suppress(FileNotFoundError), (home / _IN_USE).open("r+b") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                _refuse(in_use)
+        (home / _RECORD).unlink(missing_ok=True)
+        shutil.rmtree(home)
+
+    def _described(self, home: Path) -> KeptTemplate:
+        record = _record(home)
+        made = datetime.fromtimestamp(home.stat().st_mtime, UTC) if record is None else record.made
+        uses = _uses(home)
+        return KeptTemplate(
+            home.name,
+            "unknown" if record is None else _contents(record),
+            "unknown" if record is None else record.key.version,
+            _bytes_below(home) if record is None else record.bytes_on_disk,
+            made,
+            max(uses.values(), default=made),
+            [study for study in reversed(uses) if study],
+            self._is_in_use(home),
+            _fault(home),
+        )
+
+    def _is_in_use(self, home: Path) -> bool:
+        if home.name in self._held:
+            return True
+        try:
+            with (home / _IN_USE).open("r+b") as lock:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except (BlockingIOError, PermissionError):  # another user's may be in use
+            return True
+        return False
+
+
+@contextmanager
+def _locked(path: Path, wait: Callable[[], None]) -> Iterator[None]:
+    """A lock that is a file, made on first use. Whoever holds it may remove the file: then another one is the lock."""
+    while True:
+        with path.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                wait()
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if os.fstat(file.fileno()).st_nlink:
+                yield
+                return
+
+
+@contextmanager
+def _on_disk(what: str) -> Iterator[None]:
+    """An OSError inside is an ArmError that says so."""
+    try:
+        yield
+    except BrokenPipeError:  # of whoever reads the progress
+        raise
+    except OSError as error:
+        where = f"{error.filename}: " if error.filename else ""
+        raise ArmError(
+            f"{what} ({where}{error.strerror}); free some space, or set PGTRIAL_STATE to a directory that you own"
+        ) from None
+
+
+def _refuse(what: str) -> NoReturn:
+    raise TemplateInUse(f"{what}; try again when that has ended")
+
+
+def _make(order: TemplateOrder, staging: Path, home: Path) -> None:
+    staging.mkdir(mode=0o711)
+    begun = time.monotonic()
+    try:
+        order.build(staging / "data")
+        record = TemplateRecord(
+            key=order.key,
+            label=order.label,
+            settings=dict(order.settings),
+            pgtrial=__version__,
+            data_format=DATA_FORMAT,
+            libc=platform.libc_ver(),
+            made=_now(),
+            took_s=round(time.monotonic() - begun, 3),
+            bytes_on_disk=_bytes_below(staging),
+        )
+        (staging / _IN_USE).touch()
+        (staging / _FILES).write_bytes(_FILES_TYPE.dump_json(_files(staging / "data")))
+        (staging / _RECORD).write_text(record.model_dump_json(indent=1))
+        os.sync()  # the template outlives this process; it is on disk before it gets its name
+        staging.rename(home)
+    except BaseException:
+        shutil.rmtree(staging, ignore_errors=True)
+        raise
+
+
+def _fault(home: Path) -> str | None:
+    """Why a template cannot be used, in a few words; None if it can.
+
+    The files are compared by name, size and time of change: that takes some milliseconds. What a disk has changed by
+    itself is left to the checksums of PostgreSQL's pages.
+    """
+    if not home.is_dir():
+        return "it is not there"
+    record = _record(home)
+    if record is None:
+        return f"{_RECORD} is missing or of another pgtrial"
+    if record.key.name != home.name:
+        return "it was made by another pgtrial, or before an upgrade of the C library"
+    try:
+        recorded = _FILES_TYPE.validate_json((home / _FILES).read_bytes())
+    except (OSError, ValidationError):
+        return f"{_FILES} is missing or damaged"
+    found = _files(home / "data")
+    name = min((name for name, _ in recorded.items() ^ found.items()), default=None)
+    return None if name is None else _difference(f"data/{name}", recorded.get(name), found.get(name))
+
+
+def _difference(name: str, was: tuple[int, int] | None, now: tuple[int, int] | None) -> str:
+    if now is None:
+        return f"{name} is missing"
+    if was is None:
+        return f"{name} is no part of it"
+    if was[0] != now[0]:
+        return f"{name} has {now[0]:,} bytes in place of {was[0]:,}"
+    return f"{name} was written to after it was made"
+
+
+def _record(home: Path) -> TemplateRecord | None:
+    try:
+        return TemplateRecord.model_validate_json((home / _RECORD).read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _files(directory: Path) -> _Files:
+    """The files below a directory, and its directories, whose names end in a slash."""
+    found: _Files = {}
+    for path, folders, names in os.walk(directory):
+        below = os.path.relpath(path, directory)
+        for name in names:
+            status = os.lstat(os.path.join(path, name))
+            found[os.path.normpath(os.path.join(below, name))] = status.st_size, status.st_mtime_ns
+        for name in folders:
+            found[os.path.normpath(os.path.join(below, name)) + "/"] = 0, 0
+    return found
+
+
+def _bytes_below(directory: Path) -> int:
+    """What the files below a directory take on the disk."""
+    files = (os.path.join(path, name) for path, _, names in os.walk(directory) for name in names)
+    return sum(os.lstat(file).st_blocks * 512 for file in files)
+
+
+def _contents(record: TemplateRecord) -> str:
+    key = record.key
+    parts = [record.label]
+    if key.fillfactor != 100:
+        parts.append(f"fillfactor {key.fillfactor}")
+    if key.foreign_keys:
+        parts.append("foreign keys")
+    if options := key.kind.partition(" initdb ")[2]:
+        parts.append(f"initdb {options}")
+    return ", ".join(parts)
+
+
+def _note_use(home: Path, study: str) -> None:
+    """Write down who uses a template now; only whoever holds the lock of its name does so."""
+    uses = [*((name, moment) for name, moment in _uses(home).items() if name != study), (study, _now())]
+    temporary = home / f".{_USES}"
+    temporary.write_text(_Uses(by_study=dict(uses[-_MOST_STUDIES:])).model_dump_json(indent=1))
+    temporary.replace(home / _USES)
+
+
+def _uses(home: Path) -> dict[str, datetime]:
+    try:
+        return _Uses.model_validate_json((home / _USES).read_bytes()).by_study
+    except (OSError, ValidationError):
+        return {}
+
+
+def _now() -> datetime:
+    return datetime.now(UTC).replace(microsecond=0)
