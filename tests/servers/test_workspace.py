@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+from collections import namedtuple
 
 import psutil
 import pytest
@@ -162,11 +163,35 @@ def test_templates_are_kept_and_unfinished_ones_removed(fresh_state):
 def test_a_disk_that_is_too_small_names_the_templates_that_could_go(fresh_state):
     with Workspace(fresh_state) as workspace:
         assert workspace.larger == "set PGTRIAL_STATE to a directory on a larger disk"
-        order = TemplateOrder(TemplateKey("kind", "18.6", 1), "scale 1", {}, _one_megabyte)
-        workspace.templates.ensure(order, workspace.directory("staging"), print, [])
+        _keep_one_megabyte(workspace)
         assert workspace.larger == "set PGTRIAL_STATE to a directory on a larger disk", "it is in use"
         workspace.templates.close()
         assert "remove templates that no study uses now (1 MB, see `pgtrial list`), or set" in workspace.larger
+
+
+def test_a_nearly_full_disk_is_told_with_what_idle_templates_take(fresh_state, monkeypatch):
+    def say_free(gigabytes):
+        monkeypatch.setattr(shutil, "disk_usage", lambda path: Usage(100 * 10**9, 0, gigabytes * 10**9))
+
+    with Workspace(fresh_state) as workspace:
+        say_free(5)
+        assert workspace.shortage() is None
+        _keep_one_megabyte(workspace)
+        assert workspace.shortage() is None, "what could be removed is in use"
+        workspace.templates.close()
+        told = f"5.0 GB of 100 GB are free in {fresh_state}; templates that no study uses now take 1 MB: `pgtrial list`"
+        assert (workspace.shortage() or "").startswith(told)
+        say_free(20)
+        assert workspace.shortage() is None
+        monkeypatch.undo()
+
+
+Usage = namedtuple("Usage", "total used free")
+
+
+def _keep_one_megabyte(workspace):
+    order = TemplateOrder(TemplateKey("kind", "18.6", 1), "scale 1", {}, _one_megabyte)
+    workspace.templates.ensure(order, workspace.directory("staging"), print, [])
 
 
 def _one_megabyte(data):
