@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import time
 from collections.abc import Callable
@@ -12,8 +13,8 @@ import pytest
 
 from pgtrial.loads.target import Target
 from pgtrial.servers.freezing import Slices
-from tests.engine.events import Event, done_of, events_of, of_kind, summed, wait_for
-from tests.engine.programs import Program, ended
+from tests.engine.events import Event, done_of, events_of, histogram, of_kind, summed, wait_for
+from tests.engine.programs import Ended, Program, ended
 from tests.engine.sysbench.sides import ours as sysbench
 
 SLICE_S = 0.1
@@ -37,8 +38,8 @@ def slice_options(participant: int, of: int, at: str) -> list[str]:
 
 def take_turns(
     program: Program, targets: list[Target], tmp_path: Path, args: Callable[[int, Path], list[str]]
-) -> list[tuple[str, list[Event]]]:
-    """Run an engine on each target, all at once; hands back the output and the events of each."""
+) -> list[tuple[Ended, list[Event]]]:
+    """Run an engine on each target, all at once; hands back how each ended and its events."""
     paths = [tmp_path / f"events-{number}" for number in range(len(targets))]
     running: list[subprocess.Popen[str]] = [
         program.start(
@@ -58,7 +59,7 @@ def take_turns(
         with process:
             done = ended(process)
         assert done.status == 0, (done.stdout, done.stderr)
-        told.append((done.stdout, events_of(path.read_text())))
+        told.append((done, events_of(path.read_text())))
     return told
 
 
@@ -114,12 +115,12 @@ def test_two_engines_take_turns(peers, targets, tmp_path):
     events = [one for _, one in told]
     assert_turns(events, warmup_rounds=5)
     assert_apart(events)
-    for number, (stdout, one) in enumerate(told):
+    for number, (done, one) in enumerate(told):
         assert one[0]["plan"]["slices"] == {"length_s": SLICE_S, "number": number + 1, "of": 2, "seed": str(SEED)}
-        assert f"slices: engine {number + 1} of 2, 100 ms each" in stdout
+        assert f"slices: engine {number + 1} of 2, 100 ms each" in done.stdout
         measure = done_of(one)["measure"]
         tps = measure["transactions"] * CLIENTS / measure["client_s"]
-        assert f"tps = {tps:.6f} " in stdout
+        assert f"tps = {tps:.6f} " in done.stdout
 
 
 def test_transactions_that_overrun_are_finished_and_counted_with_their_time(peers, targets, tmp_path):
@@ -151,16 +152,92 @@ def test_threads_of_sysbench_take_turns(targets, tmp_path):
     events = [one for _, one in told]
     assert_turns(events, warmup_rounds=5)
     assert_apart(events)
-    for stdout, one in told:
-        measure = done_of(one)["measure"]
-        rate = measure["transactions"] * CLIENTS / measure["client_s"]
-        assert f"({rate:.2f} per sec.)" in stdout
+    for done, one in told:
+        assert f"({own_tps(of_kind(one, 'tick', phase='measure')):.2f} per sec.)" in done.stdout
+
+
+OWN_S = SLICE_S * ROUNDS
+"""An engine's time of a load without warm-up."""
+
+
+def own_tps(ticks: list[Event]) -> float:
+    """Transactions per second of these slices."""
+    return sum(tick["transactions"] for tick in ticks) * CLIENTS / sum(tick["slice"]["client_s"] for tick in ticks)
+
+
+def assert_kept_to_slices(events: list[Event]) -> None:
+    """With a rate clients take part as long as the slice lasts, whatever overruns it, and no lag is of others' time."""
+    for tick in of_kind(events, "tick"):
+        assert tick["slice"]["client_s"] <= CLIENTS * SLICE_S + 1e-9
+    measure = done_of(events)["measure"]
+    lags, service = (histogram([measure[f"{key}_histogram"]]) for key in ("lag", "service"))
+    # but for the three digits of the histograms
+    assert lags.get_max_value() <= 1e6 * OWN_S * 1.001
+    parts_us = lags.get_mean_value() + service.get_mean_value()
+    assert measure["latency_us"]["mean"] == pytest.approx(parts_us, rel=5e-3, abs=3)
+
+
+def test_starts_at_a_rate_are_scheduled_in_own_slices_and_wait_for_the_next_ones(peers, targets, tmp_path):
+    """More of them than can be begun: those that are left at the end of a slice are begun in the next one."""
+    script = tmp_path / "slow.sql"
+    script.write_text("SELECT pg_sleep(0.03);\n")
+
+    def args(_number: int, path: Path) -> list[str]:
+        what = ["-f", str(script), "-R", "400", "--random-seed=1"]
+        return ["-n", "-c", str(CLIENTS), "-T", "2", "--events", str(path), *what]
+
+    told = take_turns(peers[1], targets, tmp_path, args)
+    assert_turns([one for _, one in told], warmup_rounds=0)
+    for _, one in told:
+        assert_kept_to_slices(one)
+        # the last ones have waited for most of the engine's time, and not for the other's as well
+        assert done_of(one)["measure"]["lag_us"]["p50"] > 1e5
+
+
+def test_a_rate_is_that_of_the_engines_own_time_and_so_are_progress_lines(peers, targets, tmp_path):
+    def args(number: int, path: Path) -> list[str]:
+        jobs = ["-j", str(number + 1), "--random-seed=1"]
+        return ["-n", "-S", "-c", str(CLIENTS), "-T", "2", "-R", "200", "-P", "1", "--events", str(path), *jobs]
+
+    told = take_turns(peers[1], targets, tmp_path, args)
+    assert_turns([one for _, one in told], warmup_rounds=0)
+    for done, one in told:
+        assert_kept_to_slices(one)
+        # 200 and a deviation of 14: twice as many if starts were scheduled in the other's slices too
+        assert 100 < done_of(one)["measure"]["transactions"] < 300
+        ticks = of_kind(one, "tick")
+        assert re.findall(r"^progress: (\S+) s, (\S+) tps", done.stderr, re.M) == [
+            ("1.0", f"{own_tps(ticks[:5]):.1f}"),
+            ("2.0", f"{own_tps(ticks[5:]):.1f}"),
+        ]
+
+
+def test_the_queue_of_sysbench_and_its_intervals_are_of_own_time(targets, tmp_path):
+    side = sysbench()
+    test = ["oltp_point_select", "--table-size=100", "--tables=1"]
+    for target in targets:
+        assert side.run(target, *test, "prepare", directory=tmp_path).status == 0
+
+    def args(_number: int, path: Path) -> list[str]:
+        options = ["--rate=200", "--report-interval=1", "--report-checkpoints=1"]
+        return [*test, *options, f"--threads={CLIENTS}", "--time=2", f"--jsonl={path}", "run"]
+
+    told = take_turns(side, targets, tmp_path, args)
+    assert_turns([one for _, one in told], warmup_rounds=0)
+    for done, one in told:
+        assert_kept_to_slices(one)
+        assert 100 < done_of(one)["measure"]["transactions"] < 300
+        ticks = of_kind(one, "tick")
+        first, second = (f"{own_tps(own):.2f}" for own in (ticks[:5], ticks[5:]))
+        assert re.findall(r"^\[ (\d)s \] thds: 3 tps: (\S+) ", done.stdout, re.M) == [("1", first), ("2", second)]
+        assert re.findall(r"transactions: .*\((\S+) per sec\.\)", done.stdout) == [first, second]
+        assert len(re.findall(r"^\[ \ds \] queue length: \d+, concurrency: [0-3]$", done.stdout, re.M)) == 2
 
 
 def test_what_slices_cannot_do_is_said(peers, targets, tmp_path):
     options = slice_options(0, 2, "0")
     for program, args, sentence in [
-        (peers[1], ["-T", "1", "-R", "100"], "-R/--rate cannot be combined with --slice"),
+        (peers[1], ["--pool=1", "--tasks=1"], "--slice cannot be combined with --pool: tasks that wait"),
         (
             peers[1],
             ["-T", "1", "--warmup=0.3"],
@@ -175,8 +252,8 @@ def test_what_slices_cannot_do_is_said(peers, targets, tmp_path):
         ),
         (
             sysbench(),
-            ["oltp_point_select", "--report-interval=1", "--time=1", "run"],
-            "--report-interval cannot be combined with --slice",
+            ["oltp_point_select", "--forced-shutdown=1", "--time=1", "run"],
+            "--forced-shutdown cannot be combined with --slice: what overruns a slice is finished",
         ),
     ]:
         done = program.run(targets[0], *options, *args, directory=tmp_path)

@@ -1,6 +1,9 @@
 //! When transactions of a load with a rate and tasks of an application are to start, whether or not the server or the
 //! pool keeps up.
 
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
 use crate::plan::{Arrival, Plan, PoolPlan};
 use ground::clock::Nanos;
 use ground::random::Random;
@@ -9,13 +12,16 @@ use ground::shard::TaskShare;
 const SECOND: f64 = 1e9;
 
 /// The schedule of a load with a rate, one thread's share of it: transactions are to start at the moments of a Poisson
-/// process, so that clients that wait for a slow server do not hide its slowness.
+/// process, so that clients that wait for a slow server do not hide its slowness. With slices its time is that of the own
+/// ones, as if they followed each other without a pause.
 pub struct Throttle {
     /// Mean time between two starts on this thread, nanoseconds.
     mean: f64,
     random: Random,
-    /// The last start that `next` returned.
+    /// The last start that was drawn.
     last: Nanos,
+    /// Starts that were drawn and have no client.
+    open: BinaryHeap<Reverse<Nanos>>,
 }
 
 impl Throttle {
@@ -27,7 +33,7 @@ impl Throttle {
 
     /// `interval_ns` is that of the engine, of which each of `jobs` threads has an equal share.
     fn new(interval_ns: f64, jobs: usize, random: Random) -> Self {
-        Self { mean: interval_ns * jobs as f64, random, last: 0 }
+        Self { mean: interval_ns * jobs as f64, random, last: 0, open: BinaryHeap::new() }
     }
 
     /// The schedule begins.
@@ -35,16 +41,35 @@ impl Throttle {
         self.last = now;
     }
 
-    /// The next scheduled start: the waiting time is exponentially distributed (by inversion).
-    pub fn next(&mut self) -> Nanos {
+    /// The next scheduled start, if it lies before `end`. If not, it stays the next one.
+    pub fn next_before(&mut self, end: Nanos) -> Option<Nanos> {
+        let start = match self.open.pop() {
+            Some(Reverse(start)) => start,
+            None => self.draw(),
+        };
+        if start < end {
+            return Some(start);
+        }
+        self.give_back(start);
+        None
+    }
+
+    /// A client does not begin at its start, which is another one's now.
+    pub fn give_back(&mut self, start: Nanos) {
+        self.open.push(Reverse(start));
+    }
+
+    /// The waiting time is exponentially distributed (by inversion).
+    fn draw(&mut self) -> Nanos {
         let uniform = 1.0 - self.random.unit();
         self.last = self.last.saturating_add((-uniform.ln() * self.mean + 0.5) as Nanos);
         self.last
     }
 
-    /// About how many starts lie between the last returned one and `now`.
+    /// About how many starts until `now` have no client.
     pub fn backlog(&self, now: Nanos) -> u64 {
-        (now.saturating_sub(self.last) as f64 / self.mean) as u64
+        let open = self.open.iter().filter(|Reverse(start)| *start <= now).count() as u64;
+        open + (now.saturating_sub(self.last) as f64 / self.mean) as u64
     }
 }
 
@@ -119,6 +144,9 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
+    use crate::schedule::Schedule;
+    use crate::slices::Slices;
+    use ground::clock::nanos;
     use ground::shard::Shard;
 
     fn arrivals(arrival: Arrival, deal: TaskShare, start: Nanos) -> Arrivals {
@@ -143,12 +171,25 @@ mod tests {
     fn starts_come_at_the_rate_and_at_random() {
         let mut throttle = Throttle::new(500_000.0, 2, Random::seeded(1));
         throttle.start(1_000);
-        let starts: Vec<_> = (0..10_000).map(|_| throttle.next()).collect();
+        let starts: Vec<_> = (0..10_000).map_while(|_| throttle.next_before(Nanos::MAX)).collect();
         let gaps: Vec<_> = starts.windows(2).map(|pair| (pair[1] - pair[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
         let deviation = (gaps.iter().map(|gap| (gap - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
         assert!((mean / 1e6 - 1.0).abs() < 0.05, "{mean}");
         assert!((deviation / 1e6 - 1.0).abs() < 0.05, "{deviation}");
+    }
+
+    #[test]
+    fn a_start_without_a_client_is_the_next_clients_and_counts_as_waiting() {
+        let mut throttle = Throttle::new(1_000.0, 1, Random::seeded(1));
+        let first = throttle.next_before(Nanos::MAX).unwrap();
+        assert_eq!(throttle.next_before(first), None);
+        let second = throttle.next_before(Nanos::MAX).unwrap();
+        throttle.give_back(second);
+        throttle.give_back(first);
+        assert_eq!(throttle.backlog(second), 2);
+        assert_eq!((throttle.next_before(Nanos::MAX), throttle.next_before(Nanos::MAX)), (Some(first), Some(second)));
+        assert_eq!(throttle.backlog(second + 3_500), 3);
     }
 
     #[test]
@@ -176,7 +217,54 @@ mod tests {
         assert_eq!((arrivals.next_until(1_000_000_000), arrivals.next()), (Some((1, 1_000_000_000)), None));
     }
 
+    /// The starts of a load in slices, on the clock, as the clients of a thread get them; some give theirs back once.
+    fn starts_in_slices(schedule: &Schedule, rounds: u64, returned: &[bool]) -> Vec<(u64, Nanos, Nanos)> {
+        let mut throttle = Throttle::new(700_000.0, 1, Random::seeded(5));
+        throttle.start(schedule.start);
+        let (mut stretch, mut starts, mut returned) = (schedule.first(), Vec::new(), returned.iter().cycle());
+        for round in 0..rounds {
+            let (pause, gate) = (schedule.pause(&stretch), schedule.gate(&stretch));
+            while let Some(start) = throttle.next_before(gate - pause) {
+                if *returned.next().unwrap() {
+                    throttle.give_back(start);
+                    let _ = returned.next();
+                    let again = throttle.next_before(gate - pause).unwrap();
+                    assert_eq!(again, start);
+                }
+                starts.push((round, start, start + pause));
+            }
+            stretch = schedule.after(&stretch);
+        }
+        starts
+    }
+
     proptest! {
+        #[test]
+        fn the_starts_in_own_slices_are_the_process_without_slices(
+            length_ms in 10u64..300,
+            of in 1usize..5,
+            participant in 0usize..5,
+            seed: u64,
+            start in 0u64..1_000_000_000,
+            returned in prop::collection::vec(any::<bool>(), 1..9),
+        ) {
+            let length = length_ms * 1_000_000;
+            let slices = Slices { length, index: participant % of, of, seed };
+            let rounds = 8;
+            let time = Duration::from_nanos(rounds * slices.round());
+            let schedule = Schedule::new(start, Duration::ZERO, Some(time), Some(slices));
+            let mut whole = Throttle::new(700_000.0, 1, Random::seeded(5));
+            whole.start(start);
+            let expected: Vec<_> = std::iter::from_fn(|| whole.next_before(start + rounds * length)).collect();
+            let starts = starts_in_slices(&schedule, rounds, &returned);
+            prop_assert_eq!(starts.iter().map(|(_, own, _)| *own).collect::<Vec<_>>(), expected);
+            for (round, _, at) in starts {
+                let slice = slices.slice(round);
+                prop_assert!((start + slice.begins..start + slice.ends).contains(&at), "{at} {slice:?}");
+            }
+            prop_assert_eq!(schedule.end, start + nanos(time));
+        }
+
         #[test]
         fn the_arrivals_of_all_engines_are_those_of_the_whole_run(
             of in 1usize..6,

@@ -129,8 +129,14 @@ impl<'a> Books<'a> {
         let (clients, since) = self.taking_part;
         // Clients of one round of the event loop may have read the clock in another order.
         let now = now.max(since);
+        let (from, to) = (since.saturating_sub(self.schedule.start), now - self.schedule.start);
+        // With a rate the transactions that overrun a slice are those that were to start in it: they take no time of others.
+        let counted = match self.stretch.slice.filter(|_| self.tally.pace.is_some()) {
+            Some(slice) => to.min(slice.ends).saturating_sub(from.max(slice.begins)),
+            None => to - from,
+        };
         if let Some(turn) = self.tally.turn.as_mut().filter(|_| clients > 0) {
-            turn.add(clients, since - self.schedule.start, now - self.schedule.start);
+            turn.add(clients * counted, from, to);
         }
         self.taking_part.1 = now;
     }

@@ -37,6 +37,8 @@ pub struct Transaction {
     pub scheduled: Nanos,
     pub began: Nanos,
     pub command_began: Nanos,
+    /// With a rate and slices: how much of the time before `scheduled` was others'.
+    pub pause: Nanos,
     /// Set from the failure until the transaction is rolled back.
     pub failure: Option<Box<Failure>>,
 }

@@ -79,10 +79,10 @@ impl Mode for Closed {
             thread.hold(client, now);
             return false;
         }
-        thread.choose_script(client);
-        if thread.throttle.is_some() && !thread.await_scheduled_start(client, now) {
-            return false;
+        if thread.throttle.is_some() {
+            return thread.next_at_rate(client, now);
         }
+        thread.choose_script(client);
         thread.is_connected(client, now)
     }
 
@@ -107,7 +107,7 @@ impl Mode for Closed {
         if thread.unready > 0 {
             thread.unready -= 1;
             client.state = ClientState::Idle;
-        } else if client.own.outage.take().is_some() && !thread.is_open(now) {
+        } else if client.own.outage.take().is_some() && !thread.may_begin(client, now) {
             thread.hold(client, now);
         } else {
             thread.note_start(client, now);
@@ -154,10 +154,10 @@ impl Mode for Closed {
     fn due(thread: &mut Loop<'_>, client: &mut LoopClient, now: Nanos) {
         if let Some(outage @ Outage { is_pausing: true, .. }) = &mut client.own.outage {
             outage.is_pausing = false;
-            return if thread.is_open(now) { thread.connect(client, now) } else { thread.hold(client, now) };
+            return if thread.may_begin(client, now) { thread.connect(client, now) } else { thread.hold(client, now) };
         }
-        if thread.is_over(now) {
-            return thread.leave(client);
+        if !thread.may_begin(client, now) {
+            return thread.hold(client, now);
         }
         thread.books.note_oversleep(now - client.transaction.scheduled);
         if thread.is_connected(client, now) {
@@ -186,7 +186,7 @@ impl Loop<'_> {
     /// The client may not begin a transaction: it has done its share, the load is over, or another engine has its slice.
     #[cold]
     fn hold(&mut self, client: &mut LoopClient, now: Nanos) {
-        self.books.part(client, now);
+        self.part(client, now);
         if self.is_done(client, now) { self.leave(client) } else { self.await_slice(client, now) }
     }
 
@@ -203,30 +203,34 @@ impl Loop<'_> {
         }
     }
 
-    /// Gives a client its next scheduled start, past those that are too late already; true if that is now.
-    fn await_scheduled_start(&mut self, client: &mut LoopClient, now: Nanos) -> bool {
-        loop {
-            let Some(throttle) = &mut self.throttle else { return true };
-            let scheduled = throttle.next();
-            client.transaction.scheduled = scheduled;
+    /// Gives a client its next scheduled start, past those that are too late already; true if it begins now.
+    #[inline(never)]
+    fn next_at_rate(&mut self, client: &mut LoopClient, now: Nanos) -> bool {
+        let mut start = self.next_start(client);
+        if start.is_some() {
+            self.choose_script(client);
+        }
+        while let Some(scheduled) = start {
             if self.options.latency_limit.is_some_and(|limit| scheduled + limit.as_nanos() as Nanos <= now) {
                 self.books.skip(client, now);
                 if self.is_done(client, now) {
                     self.leave(client);
                     return false;
                 }
-                continue;
-            }
-            if scheduled > self.books.schedule.end {
-                self.leave(client);
-                return false;
-            }
-            if scheduled > now {
+                start = self.next_start(client);
+            } else if scheduled > now {
                 self.wait_until(client, scheduled);
                 return false;
+            } else {
+                return self.is_connected(client, now);
             }
-            return true;
         }
+        if self.books.stretch.slice.is_some() {
+            self.rest(client)
+        } else {
+            self.leave(client)
+        }
+        false
     }
 
     /// Begins the transaction of a client that has a connection; false if one has to be made before.

@@ -10,6 +10,7 @@ pub mod ledger;
 mod mode;
 mod notes;
 mod outcome;
+mod pacing;
 pub mod plan;
 mod pool;
 mod pooled;

@@ -63,6 +63,14 @@ impl Schedule {
         Stretch { phase, second: (slice.round - first) as u32, begins, ends, slice: Some(slice) }
     }
 
+    /// How long others have had their slices, until the own one of this stretch began.
+    pub fn pause(&self, stretch: &Stretch) -> Nanos {
+        match (&self.slices, stretch.slice) {
+            (Some(slices), Some(slice)) => slice.begins - slice.round * slices.length,
+            _ => 0,
+        }
+    }
+
     /// Until when transactions may begin in this stretch.
     pub fn gate(&self, stretch: &Stretch) -> Nanos {
         stretch.slice.map_or(self.end, |slice| self.start.saturating_add(slice.ends))
@@ -129,6 +137,7 @@ mod tests {
             let ends = if round == 2 { Nanos::MAX } else { 7 + next.begins };
             assert_eq!(stretch, Stretch { phase, second, begins, ends, slice: Some(own) });
             assert_eq!(schedule.gate(&stretch), 7 + own.ends);
+            assert_eq!(schedule.pause(&stretch), own.begins - round as u64 * SECOND);
             (stretch, begins) = (schedule.after(&stretch), ends);
         }
     }

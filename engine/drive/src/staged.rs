@@ -31,6 +31,8 @@ pub struct StagedClient {
     parked: Vec<(usize, Connection)>,
     /// The numbers of the connections that have been made and not been closed on purpose.
     made: Vec<usize>,
+    /// Whether it has taken an event that it could not begin in its engine's slice.
+    has_event: bool,
 }
 
 /// A stage of a client's life.
@@ -74,21 +76,15 @@ impl Mode for Staged {
             thread.hold(client, now);
             return false;
         }
+        if thread.throttle.is_some() {
+            return thread.next_at_rate(client, now);
+        }
         if !thread.takes_event(client) {
             thread.stop_client(client);
             return false;
         }
         thread.choose_script(client);
-        client.transaction.scheduled = match &mut thread.throttle {
-            Some(throttle) => throttle.next(),
-            None => now,
-        };
-        if client.transaction.scheduled > now {
-            // As in sysbench, a client whose next start is after the end waits for the end: the run has its whole length.
-            let until = client.transaction.scheduled.min(thread.books.schedule.end);
-            thread.wait_until(client, until);
-            return false;
-        }
+        client.transaction.scheduled = now;
         client.transaction.began = now;
         true
     }
@@ -163,8 +159,9 @@ impl Mode for Staged {
     }
 
     fn due(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) {
-        if thread.is_over(now) {
-            return thread.stop_client(client);
+        if !thread.may_begin(client, now) {
+            client.own.has_event = true;
+            return thread.hold(client, now);
         }
         thread.books.note_oversleep(now - client.transaction.scheduled);
         client.transaction.began = now;
@@ -209,10 +206,31 @@ impl StagedThread<'_> {
             && events.is_none_or(|events| self.shared.events.fetch_add(1, Ordering::Relaxed) < events)
     }
 
+    /// Gives a client its next scheduled start; true if that is now.
+    #[inline(never)]
+    fn next_at_rate(&mut self, client: &mut Caller, now: Nanos) -> bool {
+        let Some(scheduled) = self.next_start(client) else {
+            // As in sysbench, a client whose next start is after the end waits for the end: the run has its whole length.
+            self.rest(client);
+            return false;
+        };
+        if !std::mem::take(&mut client.own.has_event) && !self.takes_event(client) {
+            self.stop_client(client);
+            return false;
+        }
+        self.choose_script(client);
+        if scheduled > now {
+            self.wait_until(client, scheduled);
+            return false;
+        }
+        client.transaction.began = now;
+        true
+    }
+
     /// The client may not begin a transaction: the load is over, or another engine has its slice.
     #[cold]
     fn hold(&mut self, client: &mut Caller, now: Nanos) {
-        self.books.part(client, now);
+        self.part(client, now);
         if self.is_over(now) { self.stop_client(client) } else { self.await_slice(client, now) }
     }
 

@@ -25,16 +25,8 @@ impl<M: Mode> Thread<'_, M> {
     #[cold]
     fn roll_on(&mut self, now: Nanos) {
         while now >= self.books.stretch.ends {
-            self.note_backlog(self.books.stretch.ends);
+            self.note_queue(self.books.stretch.ends, 0);
             self.books.begin_next_stretch();
-        }
-    }
-
-    /// With a rate: counts the transactions and the clients that wait at the end of a stretch.
-    pub fn note_backlog(&mut self, now: Nanos) {
-        if let (Some(pace), Some(throttle)) = (&mut self.books.tally.pace, &self.throttle) {
-            pace.backlog = throttle.backlog(now);
-            pace.busy = self.active.saturating_sub(self.timers.len()) as u64;
         }
     }
 

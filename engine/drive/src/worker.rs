@@ -51,7 +51,7 @@ impl<'a, M: Mode> Worker<'a, M> {
         self.disconnect();
         let ended = self.thread.clock.now();
         self.thread.roll(ended);
-        self.thread.note_backlog(ended);
+        self.thread.note_queue(ended, 0);
         self.thread.books.finish(ended, self.thread.active);
     }
 

@@ -210,7 +210,7 @@ pub struct Slice {
     /// When the first client was active, and when the last one; `None` if none was.
     pub begin_s: Option<f64>,
     pub end_s: Option<f64>,
-    /// How long clients were active, their sum.
+    /// How long clients were active, their sum; with a rate within the planned slice.
     pub client_s: f64,
 }
 

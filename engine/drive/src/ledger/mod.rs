@@ -9,4 +9,4 @@ pub mod tasks;
 
 pub use clients::{ClientTotals, PerClient};
 pub use counts::{Account, Counts, Failures, ScriptAccount};
-pub use tally::{Pace, Tally, Turn};
+pub use tally::{Pace, Queue, Tally, Turn};

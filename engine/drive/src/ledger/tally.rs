@@ -26,16 +26,16 @@ pub struct Tally {
 /// How long clients took part. Times count from the start of the load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Turn {
-    /// The sum over the clients.
+    /// The sum over the clients; with a rate of the time within the planned slice.
     pub client_ns: Nanos,
     /// The first and the last moment at which some client took part.
     pub span: Option<(Nanos, Nanos)>,
 }
 
 impl Turn {
-    /// So many clients took part from `from` until `to`.
-    pub fn add(&mut self, clients: u64, from: Nanos, to: Nanos) {
-        self.merge(&Turn { client_ns: clients * (to - from), span: Some((from, to)) });
+    /// Some clients took part from `from` until `to`, their sum being `client_ns`.
+    pub fn add(&mut self, client_ns: Nanos, from: Nanos, to: Nanos) {
+        self.merge(&Turn { client_ns, span: Some((from, to)) });
     }
 
     fn merge(&mut self, other: &Turn) {
@@ -54,8 +54,14 @@ pub struct Pace {
     pub lags: Latencies,
     /// The part of it that is the client's own: the lag of transactions for which a client was free in time.
     pub oversleeps: Latencies,
-    /// At the end: transactions whose time has come but for which no client is free, and clients that are at one.
-    pub backlog: u64,
+    /// At the end of the stretch, with slices of the own one.
+    pub queue: Option<Queue>,
+}
+
+/// Transactions whose time has come but for which no client is free, and clients that are at one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Queue {
+    pub waiting: u64,
     pub busy: u64,
 }
 
@@ -93,8 +99,11 @@ impl Tally {
             mine.service.merge(&theirs.service);
             mine.lags.merge(&theirs.lags);
             mine.oversleeps.merge(&theirs.oversleeps);
-            mine.backlog += theirs.backlog;
-            mine.busy += theirs.busy;
+            if let Some(queue) = theirs.queue {
+                let sum = mine.queue.get_or_insert_default();
+                sum.waiting += queue.waiting;
+                sum.busy += queue.busy;
+            }
         }
         if let Some(theirs) = &other.turn {
             self.turn.get_or_insert_default().merge(theirs);

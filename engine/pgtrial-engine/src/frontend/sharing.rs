@@ -113,14 +113,6 @@ impl SliceOptions {
     }
 }
 
-/// Rejects the first given one of the options that have no meaning with slices: name, whether it is given, why.
-pub fn check_excluded(options: &[(&str, bool, &str)]) -> Result<(), String> {
-    options
-        .iter()
-        .filter(|(_, is_given, _)| *is_given)
-        .try_for_each(|(option, _, reason)| Err(format!("{option} cannot be combined with --slice: {reason}")))
-}
-
 /// Rejects a part of the load that is not whole rounds.
 fn check_length(slices: &Slices, length: &Length) -> Result<(), String> {
     let (round, time) = (slices.round(), nanos(length.time));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use super::messages;
 use super::options::fields::OutputOptions;
+use crate::frontend::elapsed::Elapsed;
 use drive::ledger::Tally;
 use drive::plan::{Plan, ScriptOptions};
 use drive::{Abortion, Began, Cause, Observer, Tick};
@@ -20,15 +21,15 @@ pub struct Progress {
     only_first_abortion: bool,
     abortions: usize,
     /// Seconds between progress lines.
-    every: Option<u32>,
+    every: Option<u64>,
     columns: Columns,
     /// The origin of the run's clock since 1970, if lines name the time of day.
     timestamps: Option<Duration>,
     /// What has happened since the last progress line, and how long that is.
     since: Tally,
     since_s: f64,
-    elapsed_s: f64,
-    ticks: u32,
+    elapsed: Elapsed,
+    clients: usize,
 }
 
 /// Which parts a progress line has beside those that it always has.
@@ -48,13 +49,13 @@ impl Progress {
             clock,
             only_first_abortion: plan.exit_on_abort,
             abortions: 0,
-            every: options.progress,
+            every: options.progress.map(u64::from),
             columns: Columns { lag, skipped: lag && latency_limit.is_some(), retries: *tries != Some(1) },
             timestamps: options.progress_timestamp.then_some(origin),
             since: Tally::default(),
             since_s: 0.0,
-            elapsed_s: 0.0,
-            ticks: 0,
+            elapsed: Elapsed::new(plan),
+            clients: plan.clients,
         }
     }
 
@@ -80,14 +81,14 @@ impl Observer for Progress {
         }
         self.since.merge(&tick.tally);
         self.since_s += tick.seconds;
-        self.elapsed_s += tick.seconds;
-        self.ticks += 1;
-        if self.ticks % every == 0 && tick.seconds >= 1.0 {
+        if self.elapsed.add(tick).any(|second| second % every == 0) {
             let time = match self.timestamps {
                 Some(origin) => format!("{:.3}", origin.as_secs_f64() + self.clock.now() as f64 / 1e9),
-                None => format!("{:.1}", self.elapsed_s),
+                None => format!("{:.1}", self.elapsed.seconds()),
             };
-            let line = progress_line(&time, self.since_s, &self.since, self.columns);
+            // With slices by the time of the clients in them.
+            let since_s = self.since.turn_s(self.clients).unwrap_or(self.since_s);
+            let line = progress_line(&time, since_s, &self.since, self.columns);
             output::print_stderr(format_args!("{line}\n"));
             self.forget();
         }
@@ -107,7 +108,8 @@ impl Observer for Progress {
 
 /// pgbench's progress line.
 fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> String {
-    let tps = tally.counts.transactions() as f64 / since_s;
+    // The clients of one slice may all be at the transactions of an earlier one.
+    let tps = if since_s > 0.0 { tally.counts.transactions() as f64 / since_s } else { 0.0 };
     let (latency, stddev) = (tally.counts.moments.mean() / 1000.0, tally.counts.moments.stddev() / 1000.0);
     let failed = tally.counts.failed();
     let mut line = format!("progress: {time} s, {tps:.1} tps, lat {latency:.3} ms stddev {stddev:.3}, {failed} failed");

@@ -87,15 +87,9 @@ fn slices(
     let length = |option, time| Length { option, time, unit: WHOLE_SECONDS };
     let lengths = [length("--warmup-time", warmup), length("--time", time)];
     let slices = options().and_then(|options| options.settle(has_start, &lengths)).map_err(SysbenchError::fatal)?;
-    if slices.is_some() {
-        let report = ReportOptions::read(settings);
-        sharing::check_excluded(&[
-            ("--rate", report.paced, "starts are scheduled for the whole time"),
-            ("--report-interval", report.interval.is_some(), "--jsonl has a tick for each slice"),
-            ("--report-checkpoints", !report.checkpoints.is_empty(), "--jsonl has a tick for each slice"),
-            ("--forced-shutdown", report.grace.is_some(), "what overruns a slice is finished"),
-        ])
-        .map_err(SysbenchError::fatal)?;
+    if slices.is_some() && ReportOptions::read(settings).grace.is_some() {
+        let message = "--forced-shutdown cannot be combined with --slice: what overruns a slice is finished";
+        return Err(SysbenchError::fatal(message));
     }
     Ok(slices)
 }

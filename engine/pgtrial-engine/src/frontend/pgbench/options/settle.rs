@@ -9,7 +9,7 @@ use super::sections::Mode;
 use super::table::{OPTIONS, Row};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
-use crate::frontend::sharing::{Length, WHOLE_SECONDS, check_enough, check_excluded, needs_seed};
+use crate::frontend::sharing::{Length, WHOLE_SECONDS, check_enough, needs_seed};
 use drive::plan::StartAt;
 use ground::options::Argument;
 use ground::shard::ClientShare;
@@ -23,7 +23,7 @@ const EXCLUDED: [(&str, &str); 10] = [
     ("time", "--tasks says how many there are"),
     ("rate", "--arrival says when they start"),
     ("warmup", "all tasks count"),
-    ("slice", "tasks arrive when they do"),
+    ("slice", "tasks that wait for a connection wait through others' slices"),
     ("log", "a log of tasks is written by \"pgtrial-engine tasks --csv\""),
     ("exit-on-abort", "a task that fails gives no client up"),
     ("wait-for-server", "a pool replaces what breaks, and tasks wait as --pool-timeout says"),
@@ -98,13 +98,7 @@ fn settle_slices(options: &mut Options) -> Result<(), Failure> {
     let measured = options.duration.map(|seconds| Duration::from_secs(seconds.into()));
     let measured = Length { option: "-T", time: measured.unwrap_or_default(), unit: WHOLE_SECONDS };
     options.slices = options.slicing.settle(options.start.is_some(), &[warmup, measured])?;
-    if options.slices.is_none() {
-        return Ok(());
-    }
-    Ok(check_excluded(&[
-        ("-R/--rate", options.interval.is_some(), "starts are scheduled for the whole time"),
-        ("-P/--progress", options.output.progress.is_some(), "--events has a tick for each slice"),
-    ])?)
+    Ok(())
 }
 
 /// The pools take the place of clients.
@@ -319,10 +313,9 @@ mod tests {
                 "-T=4 is not a whole number of rounds, each 3 slices of 0.25 s: the nearest is 3",
             ),
             (
-                "--slice 250ms --slice-of 1/2 --slice-seed 1 --start-at 0 -T 4 -P 1",
-                "-P/--progress cannot be combined with --slice: --events has a tick for each slice",
+                "--slice 1s --pool 1 --tasks 1",
+                "--slice cannot be combined with --pool: tasks that wait for a connection wait through others' slices",
             ),
-            ("--slice 1s --pool 1 --tasks 1", "--slice cannot be combined with --pool: tasks arrive when they do"),
             (
                 "--max-tries 0",
                 "an unlimited number of transaction tries can only be used with --latency-limit or a duration (-T)",
@@ -335,6 +328,12 @@ mod tests {
         let expected =
             "pgbench: unrecognized option '--bogus'\npgbench: hint: Try \"pgbench --help\" for more information.";
         assert_eq!(usage, expected);
+    }
+
+    #[test]
+    fn a_rate_and_progress_lines_go_with_slices() {
+        let options = benchmark("--slice 250ms --slice-of 1/2 --slice-seed 1 --start-at 0 -T 4 -P 1 -R 100");
+        assert!(options.slices.is_some() && options.interval.is_some());
     }
 
     #[test]

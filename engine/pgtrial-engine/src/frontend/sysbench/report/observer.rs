@@ -9,6 +9,7 @@ use super::statistics::statistics;
 use super::status::{FAILED, OVERDUE};
 use super::texts::ReportedPeriod;
 use super::{histogram, texts};
+use crate::frontend::elapsed::Elapsed;
 use crate::frontend::sysbench::log::{Level, Log};
 use drive::ledger::Tally;
 use drive::plan::Plan;
@@ -41,8 +42,9 @@ pub struct RunObserver<'a, W: Write> {
     pub aborted: usize,
     /// Whether the run was stopped because the grace after its end was over.
     was_forced: bool,
-    /// Length of the measured part so far, and of what came after its scheduled end, whole seconds.
-    elapsed_s: u64,
+    /// Length of the measured part so far.
+    elapsed: Elapsed,
+    /// Of what came after its scheduled end, whole seconds.
     drained_s: u64,
     interval: Period,
     since_checkpoint: Period,
@@ -72,6 +74,7 @@ impl<'a, W: Write> RunObserver<'a, W> {
         stop: &'a AtomicBool,
     ) -> Self {
         Self {
+            elapsed: Elapsed::new(run.plan),
             run,
             options,
             init_timeout,
@@ -79,7 +82,6 @@ impl<'a, W: Write> RunObserver<'a, W> {
             has_started: false,
             aborted: 0,
             was_forced: false,
-            elapsed_s: 0,
             drained_s: 0,
             interval: Period::default(),
             since_checkpoint: Period::default(),
@@ -139,8 +141,8 @@ impl<'a, W: Write> RunObserver<'a, W> {
     fn report_interval(&mut self, tick: &Tick, now_s: f64) {
         let period = self.interval.end(now_s);
         let mut statistics = self.statistics(&period, now_s, self.run.plan.clients);
-        if let Some(pace) = &tick.tally.pace {
-            (statistics.queue_length, statistics.concurrency) = (pace.backlog, pace.busy);
+        if let Some(queue) = tick.tally.pace.as_ref().and_then(|pace| pace.queue) {
+            (statistics.queue_length, statistics.concurrency) = (queue.waiting, queue.busy);
         }
         if self.is_reported(|test| test.intermediate(&statistics)) {
             return;
@@ -214,15 +216,15 @@ impl<W: Write> Observer for RunObserver<'_, W> {
         if self.options.interval.is_some() {
             self.interval.tally.merge(&tick.tally);
         }
-        if tick.seconds < 1.0 {
+        let ended = self.elapsed.add(tick);
+        if ended.is_empty() {
             return;
         }
-        self.elapsed_s += 1;
-        let now_s = self.elapsed_s as f64;
-        if self.options.interval.is_some_and(|interval| self.elapsed_s % interval == 0) {
+        let now_s = self.elapsed.seconds();
+        if self.options.interval.is_some_and(|interval| ended.clone().any(|second| second % interval == 0)) {
             self.report_interval(tick, now_s);
         }
-        if self.options.checkpoints.binary_search(&self.elapsed_s).is_ok() {
+        if self.options.checkpoints.iter().any(|point| ended.contains(point)) {
             self.run.log.timed(now_s, "Checkpoint report:");
             self.report_part(now_s, self.run.plan.clients, 0);
         }

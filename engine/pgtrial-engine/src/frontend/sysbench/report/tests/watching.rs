@@ -12,10 +12,11 @@ use super::super::status::OVERDUE;
 use super::super::texts::opening;
 use super::{logged, tally, usual};
 use crate::frontend::sysbench::log::Level;
-use drive::ledger::{Pace, Tally};
+use drive::ledger::{Pace, Queue, Tally, Turn};
 use drive::plan::{Load, Plan, StagedPlan};
+use drive::slices::Slices;
 use drive::{Abortion, Cause, Observer, Outcome, Tick};
-use ground::clock::{Clock, Phase};
+use ground::clock::{Clock, Phase, SECOND};
 use ground::random::Random;
 use ground::shard::{ClientShare, Shard};
 use wire::params;
@@ -89,9 +90,19 @@ fn watched(
     test: &dyn Hooks,
     act: impl FnOnce(&mut RunObserver<'_, Vec<u8>>),
 ) -> (bool, String) {
+    watched_of(&plan(), options, test, act)
+}
+
+/// The same of another plan.
+fn watched_of(
+    plan: &Plan,
+    options: &ReportOptions,
+    test: &dyn Hooks,
+    act: impl FnOnce(&mut RunObserver<'_, Vec<u8>>),
+) -> (bool, String) {
     let stop = AtomicBool::new(false);
     let text = logged(3, |log| {
-        let run = Run { settings: &Settings::default(), plan: &plan(), clock: Clock::start(), test, log };
+        let run = Run { settings: &Settings::default(), plan, clock: Clock::start(), test, log };
         let mut observer = RunObserver::new(run, options, None, &stop);
         act(&mut observer);
     });
@@ -143,8 +154,8 @@ fn an_interval_of_several_seconds_is_told_when_it_is_full() {
     let (_, text) = watched(&options, &Nothing, |observer| {
         for second in 0..3 {
             let mut tick = tick(Phase::Measure, second);
-            let backlog = u64::from(second);
-            tick.tally.pace = Some(Box::new(Pace { backlog, busy: 2, ..Pace::default() }));
+            let queue = Some(Queue { waiting: u64::from(second), busy: 2 });
+            tick.tally.pace = Some(Box::new(Pace { queue, ..Pace::default() }));
             observer.tick(&tick);
         }
     });
@@ -153,6 +164,27 @@ fn an_interval_of_several_seconds_is_told_when_it_is_full() {
 [ 2s ] queue length: 1, concurrency: 2
 ";
     assert_eq!(text, expected);
+}
+
+#[test]
+fn with_slices_intervals_are_of_the_clock_and_rates_of_the_time_of_the_threads() {
+    let options = ReportOptions { interval: Some(1), checkpoints: vec![2], ..usual() };
+    let slices = Slices { length: SECOND * 3 / 4, index: 0, of: 2, seed: 0 };
+    let plan = Plan { slices: Some(slices), ..plan() };
+    let (_, text) = watched_of(&plan, &options, &Nothing, |observer| {
+        for round in 0..2 {
+            let mut tick =
+                Tick { seconds: 0.75, slice: Some(slices.slice(round.into())), ..tick(Phase::Measure, round) };
+            // Two threads, each for half a second.
+            tick.tally.turn = Some(Turn { client_ns: SECOND, span: None });
+            observer.tick(&tick);
+        }
+    });
+    let told: Vec<_> = text.lines().filter(|line| line.contains("tps: ") || line.contains("transactions:")).collect();
+    assert_eq!(told.len(), 3, "{text}");
+    assert!(told[0].starts_with("[ 2s ] thds: 2 tps: 8.00 "), "{text}");
+    assert!(told[1].starts_with("[ 3s ] thds: 2 tps: 8.00 "), "{text}");
+    assert!(told[2].ends_with("(8.00 per sec.)"), "{text}");
 }
 
 #[test]

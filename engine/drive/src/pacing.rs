@@ -1,0 +1,65 @@
+//! A load with a rate: which scheduled start a client gets, and what waits at the end of a stretch. With slices the schedule
+//! is that of the own ones, as if they followed each other without a pause, so a start belongs to the slice in which it
+//! lies, and the time of others counts neither as schedule lag nor as response time.
+
+use crate::client::{Client, ClientState};
+use crate::ledger::Queue;
+use crate::thread::Thread;
+use ground::clock::Nanos;
+
+impl<M> Thread<'_, M> {
+    /// Gives the client the next scheduled start before the end of the load or, with slices, of the own one; `None`: there
+    /// is none.
+    pub fn next_start<O>(&mut self, client: &mut Client<O>) -> Option<Nanos> {
+        let pause = self.pause();
+        let start = self.throttle.as_mut()?.next_before(self.books.gate.saturating_sub(pause))?;
+        client.transaction.pause = pause;
+        client.transaction.scheduled = start.saturating_add(pause);
+        Some(client.transaction.scheduled)
+    }
+
+    /// Whether the client may begin the transaction for which it waited. If another engine has its slice by now, a client
+    /// of the next own slice gets the scheduled start.
+    pub fn may_begin<O>(&mut self, client: &mut Client<O>, now: Nanos) -> bool {
+        let (is_open, pause) = (self.is_open(now), self.pause());
+        if let (Some(throttle), Some(_)) = (&mut self.throttle, self.books.stretch.slice) {
+            let start = client.transaction.scheduled.saturating_sub(client.transaction.pause);
+            if is_open {
+                client.transaction.pause = pause;
+                client.transaction.scheduled = start.saturating_add(pause);
+            } else {
+                throttle.give_back(start);
+            }
+        }
+        is_open
+    }
+
+    /// No start is left for the client before the end of the load or, with slices, of the own one: it waits for that.
+    pub fn rest<O>(&mut self, client: &mut Client<O>) {
+        client.state = ClientState::Yielding;
+        self.timers.add(self.books.gate, client.index);
+    }
+
+    /// With slices: the client takes no part from now on. The first one notes what waits.
+    pub fn part<O>(&mut self, client: &mut Client<O>, now: Nanos) {
+        if client.takes_part {
+            self.note_queue(now, 1);
+            self.books.part(client, now);
+        }
+    }
+
+    /// With a rate: notes the transactions and the clients that wait at the end of a stretch, unless it is done; `free` of
+    /// the clients without a timer are at no transaction.
+    pub fn note_queue(&mut self, now: Nanos, free: usize) {
+        let pause = self.pause();
+        let now = if self.books.stretch.slice.is_some() { now.min(self.books.gate) } else { now };
+        let (Some(pace), Some(throttle)) = (&mut self.books.tally.pace, &self.throttle) else { return };
+        let busy = self.active.saturating_sub(self.timers.len() + free) as u64;
+        pace.queue.get_or_insert_with(|| Queue { waiting: throttle.backlog(now.saturating_sub(pause)), busy });
+    }
+
+    /// How long others have had their slices so far.
+    fn pause(&self) -> Nanos {
+        self.books.schedule.pause(&self.books.stretch)
+    }
+}

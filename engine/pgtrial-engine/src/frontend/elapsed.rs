@@ -1,0 +1,68 @@
+//! How much of a run is over, by its ticks: when an interval of a report is full.
+
+use std::ops::RangeInclusive;
+
+use drive::Tick;
+use drive::plan::Plan;
+use ground::clock::{Nanos, SECOND, seconds};
+
+/// The time since the begin of the measured part, others' slices included.
+pub struct Elapsed {
+    /// With slices: how long a round takes.
+    round: Option<Nanos>,
+    time: Nanos,
+}
+
+impl Elapsed {
+    /// At the begin of the measured part of a run of `plan`.
+    pub fn new(plan: &Plan) -> Self {
+        Self { round: plan.slices.map(|slices| slices.round()), time: 0 }
+    }
+
+    /// Adds a tick after the warm-up: a second, or a round of slices. Returns the numbers, from 1, of the seconds that ended
+    /// with it; what is left at the end of a run ends none.
+    pub fn add(&mut self, tick: &Tick) -> RangeInclusive<u64> {
+        let before = self.time / SECOND;
+        match self.round {
+            Some(round) => self.time = round.saturating_mul(Nanos::from(tick.second) + 1),
+            None if tick.seconds >= 1.0 => self.time += SECOND,
+            None => {}
+        }
+        before + 1..=self.time / SECOND
+    }
+
+    /// In seconds.
+    pub fn seconds(&self) -> f64 {
+        seconds(self.time)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use drive::ledger::Tally;
+    use ground::clock::Phase;
+
+    fn ended(round: Option<Nanos>, lengths: &[f64]) -> Vec<Vec<u64>> {
+        let mut elapsed = Elapsed { round, time: 0 };
+        let ticks = lengths.iter().zip(0..).map(|(length, second)| Tick {
+            phase: Phase::Measure,
+            second,
+            seconds: *length,
+            slice: None,
+            tally: Tally::default(),
+        });
+        ticks.map(|tick| elapsed.add(&tick).collect()).collect()
+    }
+
+    #[test]
+    fn a_second_ends_with_its_tick_and_a_rest_ends_none() {
+        assert_eq!(ended(None, &[1.0, 1.0, 0.4]), [vec![1], vec![2], vec![]]);
+    }
+
+    #[test]
+    fn a_round_of_slices_ends_as_many_seconds_as_it_completes() {
+        assert_eq!(ended(Some(SECOND / 5 * 2), &[0.1; 5]), [vec![], vec![], vec![1], vec![], vec![2]]);
+        assert_eq!(ended(Some(SECOND * 5 / 2), &[3.0, 2.0]), [vec![1, 2], vec![3, 4, 5]]);
+    }
+}
