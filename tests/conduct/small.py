@@ -131,6 +131,16 @@ def each_once(study: StudyDirectory) -> bool:
     return indexes == list(range(len(study.plan.trials))) and not study.unfinished()
 
 
+def windows(study: StudyDirectory, block: int = 0) -> list[tuple[float, float, str]]:
+    """The planned slices of a block's trials, in the order of time, each with its arm."""
+    found = []
+    for trial in study.trials():
+        if trial.block == block:
+            rows = study.slices(trial).iter_rows(named=True)
+            found += [(row["planned_begin_s"], row["planned_end_s"], trial.arm) for row in rows]
+    return sorted(found)
+
+
 def committed_after_its_failures(study: StudyDirectory, trial: Trial) -> int:
     """Transactions in the seconds after the last one in which any failed."""
     last = max(span.last_s for span in trial.failure_spans)

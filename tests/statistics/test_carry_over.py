@@ -88,6 +88,22 @@ def test_an_equal_loss_of_both_arms_is_told_and_does_not_move_the_comparison():
     assert result.findings == []
 
 
+def test_at_a_rate_the_loss_is_one_of_response_time():
+    """Each slice has the transactions of the rate, whatever the arm; those after the other arm take longer."""
+    plan = interleaved_plan(blocks=12, points=[POINT.model_copy(update={"rate": 400.0})])
+    trials, slices = alternate(plan, losing({("off", "on"): 0.1}))
+    each = round(400 * SLICE_S)
+    paced = {
+        index: [row.model_copy(update={"transactions": each, "client_s": POINT.clients * SLICE_S}) for row in rows]
+        for index, rows in slices.items()
+    }
+    result = verdict_of(plan, trials, slices=paced)
+    assert holds(effect(result, "off", "on"), -0.1)
+    assert not holds(effect(result, "off", "on"), 0.0)
+    assert holds(effect(result, "on", "off"), 0.0)
+    assert holds(shift(result), 0.75 * -0.1)
+
+
 def test_a_shift_within_the_margin_is_no_warning():
     result = analysed(losing({("off", "on"): 0.1}), blocks=12, margin=0.2)
     assert not holds(shift(result), 0.0)

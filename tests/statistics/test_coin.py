@@ -33,11 +33,11 @@ Noise = Callable[[Turn], float]
 """Logarithm of a slice's speed by everything but the arm."""
 
 
-def drawn_plan(seed: int, blocks: int = 8) -> Plan:
-    """As `pgtrial run` makes it, of two alike arms that take turns."""
+def drawn_plan(seed: int, blocks: int = 8, rate: Sequence[float] = ()) -> Plan:
+    """As `pgtrial run` makes it, of two alike arms that take turns; with a rate response times are compared."""
     spec = StudySpec(
         study=StudySection(question="Do alike arms differ?"),
-        load=LoadSection(workload=["select-only"], clients=[8], duration=OWN_SLICES * SLICE_S),
+        load=LoadSection(workload=["select-only"], clients=[8], duration=OWN_SLICES * SLICE_S, rate=list(rate)),
         arms={ON: SetUp(), OFF: SetUp()},
         verdict=VerdictSection(blocks=blocks, margin=0.0001),
     )
@@ -113,9 +113,15 @@ def claim_of(result: StudyResult) -> Claim:
     return result.primary[0]
 
 
+RATE = 100.0
+"""So low that every simulated trial keeps it."""
+
+
+@pytest.mark.parametrize("rate", [[], [RATE]], ids=["closed", "at a rate"])
 @pytest.mark.parametrize("noise", [*KINDS, all_at_once])
-def test_swapped_roles_flip_the_sign_of_every_block_and_of_all_that_follows(noise):
-    plan = drawn_plan(seed=3)
+def test_swapped_roles_flip_the_sign_of_every_block_and_of_all_that_follows(noise, rate):
+    plan = drawn_plan(seed=3, rate=rate)
+    assert plan.measure == ("mean response time" if rate else "goodput")
     other = swapped(plan, [True] * plan.max_blocks)
     (ours, our_slices), (theirs, their_slices) = simulated(plan, noise), simulated(other, noise)
     one, two = verdict_of(plan, ours, slices=our_slices), verdict_of(other, theirs, slices=their_slices)
@@ -139,10 +145,10 @@ def test_the_noise_of_the_test_is_blind_to_names():
     assert simulated(other, all_at_once)[0] == renamed(other, simulated(plan, all_at_once)[0])
 
 
-@pytest.mark.parametrize("noise", [*KINDS, all_at_once])
-def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_level_give_a_verdict(noise):
+@pytest.mark.parametrize(("noise", "rate"), [*((kind, []) for kind in KINDS), (all_at_once, []), (all_at_once, [RATE])])
+def test_of_all_ways_in_which_the_coin_can_fall_no_more_than_the_level_give_a_verdict(noise, rate):
     """All 256 orders of 8 blocks for one record of noise; by the test above one of each pair of opposites is enough."""
-    plan = drawn_plan(seed=5)
+    plan = drawn_plan(seed=5, rate=rate)
     trials = simulated(plan, noise)[0]
     ways = [(False, *rest) for rest in product((False, True), repeat=plan.max_blocks - 1)]
     words = []

@@ -92,12 +92,8 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
     load = spec.load
     if load.runs_tasks:
         yield "tasks run to their end"
-    if load.rate:
-        yield "transactions at a rate start at moments that are drawn for the whole time"
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
-    if spec.fleet is not None:
-        yield "the load is made by a fleet"
     if sessions_of(spec) is None:
         yield from _of_servers({arm: spec.resolved(arm) for arm in spec.arms})
 

@@ -71,8 +71,11 @@ def longer_slice(now_s: float, wanted_s: float, course: Course) -> float:
 
 
 def _median_s(course: Course) -> float:
-    """Median transaction of a warm-up; without any its length, which is then shorter than a transaction."""
+    """Median transaction of a warm-up, at a rate from its actual start.
+
+    Without any the length of the warm-up, which is then shorter than a transaction.
+    """
     warmup = course.outcome.warmup
     if warmup is None or warmup.latency_us is None:
         return course.load.warmup
-    return warmup.latency_us.p50 / 1e6
+    return (warmup.service_us or warmup.latency_us).p50 / 1e6

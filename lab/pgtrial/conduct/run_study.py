@@ -74,6 +74,8 @@ def run_study(
             listener(Preparing(notice, stays=True))
         maker = stack.enter_context(load_maker(given, lambda text: listener(Preparing(text))))
         workspace.maker, workspace.load_from = maker, lambda: maker.addresses
+        if study.plan.interleaving is not None:
+            maker.check_slices(study.plan.interleaving.slice_s)
         sessions = (sessions_of(given) or {}) if study.plan.shares_server else {}
         arms = make_arms(given, workspace, sessions)
         for arm in arms.values():

@@ -33,9 +33,6 @@ from pgtrial.store.voids import note_interruption
 ENGINE_GRACE_S = 60.0
 """How much longer than warm-up and measured part engines may take, for connecting and for their last transactions."""
 
-_NOTICE_S = 0.2
-"""From the moment at which all engines are connected to the instant at which they begin."""
-
 
 def run_trials(
     study: StudyDirectory,
@@ -181,10 +178,10 @@ class _Start:
 
     def give(self) -> None:
         """Give it to the engines that are there, all at once."""
-        start_at = time.time() + _NOTICE_S
-        for trial in self._trials:
-            if trial.run is not None:
-                trial.run.feed(f"{start_at:.6f}\n")
+        runs = [trial.run for trial in self._trials if trial.run is not None]
+        start_at = time.time() + max((run.notice_s for run in runs), default=0.0)
+        for run in runs:
+            run.begin_at(start_at)
         if self._interleaving is None or self._interleaving.shared_server or self._changes is None:
             return
         course = self._trials[0].course

@@ -35,6 +35,7 @@ TAIL_LINES = 40
 """How many of an engine's last lines are kept for when it fails."""
 
 _STOP_GRACE_S = 5.0
+_NOTICE_S = 0.2
 _HELP_TIMEOUT_S = 30.0
 
 FrontEnd = Literal["pgbench", "sysbench", "tasks"]
@@ -170,6 +171,15 @@ class EngineRun:
             if stream is not None:
                 stream.close()
         self.end_input()
+
+    @property
+    def notice_s(self) -> float:
+        """How long before it the engine must get the instant at which it begins."""
+        return _NOTICE_S
+
+    def begin_at(self, at: float) -> None:
+        """Give an engine that waits for it the instant at which it begins, Unix seconds."""
+        self.feed(f"{at:.6f}\n")
 
     @property
     def pid(self) -> int | None:

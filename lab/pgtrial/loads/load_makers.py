@@ -67,6 +67,9 @@ class LoadMaker(DataMaker, Protocol):
         """Find out whether an arm's servers can be reached from where loads are made. None: it will be a server of the
         lab's own, on this machine. Raises StudyError and ArmError."""
 
+    def check_slices(self, slice_s: float) -> None:
+        """Find out whether engines can keep to slices of this length together. Raises StudyError."""
+
     def ready(self, report: OnLine) -> list[str]:
         """Be ready for the next load; what a reader of its trial should know. Raises ArmError when none is possible."""
 
@@ -91,6 +94,9 @@ class OneEngine(EngineHere):
 
     def check_reaches(self, arm: str, targets: Sequence[Target] | None) -> None:
         """Where the lab has connected, the engine will."""
+
+    def check_slices(self, slice_s: float) -> None:
+        """All engines have the clock of this machine."""
 
     def ready(self, report: OnLine) -> list[str]:
         """It always is."""

@@ -6,7 +6,8 @@ of the slices follow another arm. With c for the loss of a slice that does, the 
 runs of one and m - c/2 in runs of two, so m = 2 ln(speed of runs of two) - ln(speed of runs of one) is that of the arm
 among its own slices alone. Runs and not slices are compared, because a transaction across the border of two own slices
 is counted where it ends: that moves transactions from one slice to the next, which would look like carry-over. The
-clients finish their transactions at the end of a run, so that its transactions and its time belong together.
+clients finish their transactions at the end of a run, so that its transactions and its time belong together. The speed
+of a run is its transactions by the time of its clients or, at a rate, the inverse of their mean response time.
 
 What an arm leaves behind for longer than a slice is not seen.
 """
@@ -14,7 +15,7 @@ What an arm leaves behind for longer than a slice is not seen.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -29,7 +30,7 @@ Slices = Mapping[int, Sequence[SliceRow]]
 
 @dataclass(frozen=True)
 class Speeds:
-    """Logarithms of an arm's speeds in one trial, transactions by the seconds of its clients."""
+    """Logarithms of an arm's speeds in one trial, transactions by seconds."""
 
     alone: float
     """Among its own slices alone, as extrapolated from runs of one and of two slices."""
@@ -106,15 +107,20 @@ def cell_speeds(grid: Grid, slices: Slices) -> CellSpeeds:
         for point in range(len(grid.plan.load_points)):
             trials = [trial for arm in grid.plan.arms if (trial := grid.trial(block, point, arm)) is not None]
             rows = {trial.arm: slices.get(trial.index, ()) for trial in trials if grid.goodput(trial)}
-            for arm, speeds in speeds_of(rows, grid.plan.interleaving.slice_at(point)).items():
+            slice_s, paced = grid.plan.interleaving.slice_at(point), grid.plan.measure != "goodput"
+            for arm, speeds in speeds_of(rows, slice_s, paced=paced).items():
                 found[block, point, arm] = speeds
     return found
 
 
-def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float) -> dict[str, Speeds]:
-    """The speeds of trials that alternated, by arm; an arm without a run of either length is left out."""
+def speeds_of(rows: Mapping[str, Sequence[SliceRow]], slice_s: float, *, paced: bool = False) -> dict[str, Speeds]:
+    """The speeds of trials that alternated, by arm; an arm without a run of either length is left out.
+
+    `paced`: at a rate, so that response times differ and not the transactions.
+    """
     arms = {_slot(row, slice_s): arm for arm, own in rows.items() for row in own}
-    found = {arm: _speeds_of_runs(list(_runs(own, arms, slice_s))) for arm, own in rows.items()}
+    log_speed = _log_of_response if paced else _log_speed
+    found = {arm: _speeds_of_runs(list(_runs(own, arms, slice_s)), log_speed) for arm, own in rows.items()}
     return {arm: speeds for arm, speeds in found.items() if speeds is not None}
 
 
@@ -141,18 +147,30 @@ def _runs(own: Sequence[SliceRow], arms: Mapping[int, str], slice_s: float) -> I
             yield _Run(before, rows)
 
 
-def _speeds_of_runs(runs: Sequence[_Run]) -> Speeds | None:
+LogSpeed = Callable[[Sequence[_Run]], float | None]
+"""Logarithm of the speed of runs together; None without any transaction."""
+
+
+def _speeds_of_runs(runs: Sequence[_Run], log_speed: LogSpeed) -> Speeds | None:
     ones = [run for run in runs if len(run.rows) == 1]
-    one, several, whole = map(_log_speed, (ones, [run for run in runs if len(run.rows) > 1], runs))
+    one, several, whole = map(log_speed, (ones, [run for run in runs if len(run.rows) > 1], runs))
     if one is None or several is None or whole is None:
         return None
-    after = {other: _log_speed([run for run in ones if run.after == other]) for other in {run.after for run in ones}}
+    after = {other: log_speed([run for run in ones if run.after == other]) for other in {run.after for run in ones}}
     known = {other: speed for other, speed in after.items() if speed is not None}
     return Speeds(alone=2 * several - one, whole=whole, after=known)
 
 
 def _log_speed(runs: Sequence[_Run]) -> float | None:
-    """ln(transactions / seconds of clients) of the runs together; None without any."""
+    """By the time of the clients."""
     transactions = sum(row.transactions for run in runs for row in run.rows)
     client_s = math.fsum(row.client_s for run in runs for row in run.rows)
     return math.log(transactions / client_s) if transactions and client_s else None
+
+
+def _log_of_response(runs: Sequence[_Run]) -> float | None:
+    """By the sum of the response times."""
+    rows = [row for run in runs for row in run.rows if row.mean_us]
+    transactions = sum(row.transactions for row in rows)
+    response_s = math.fsum(row.transactions * (row.mean_us or 0.0) / 1e6 for row in rows)
+    return math.log(transactions / response_s) if transactions else None

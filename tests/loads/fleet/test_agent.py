@@ -40,12 +40,15 @@ def order(*arguments, **more):
     return {"arguments": arguments, "environment": {}, "files": {}, "cpus": None, "one_output": False, **more}
 
 
-def said(agent):
+ENGINE = "the engine"
+
+
+def said(agent, name=ENGINE):
     lines, last = [], False
     deadline = time.monotonic() + PATIENCE_S
     while not last:
         assert time.monotonic() < deadline
-        more, last = agent.lines(1.0)
+        more, last = agent.lines(name, 1.0)
         lines += more
     return "".join(lines)
 
@@ -84,25 +87,25 @@ def test_an_engine_for_another_processor_is_complained_about(agent):
 
 
 def test_what_the_engine_says_comes_over_with_its_status_and_names_files_alike_on_all_machines(fitted):
-    assert fitted.begin(order("pgbench", "-n", "-f", "./bad.sql", files={"bad.sql": b"\\nothing\n"})) is None
+    assert fitted.begin(ENGINE, order("pgbench", "-n", "-f", "./bad.sql", files={"bad.sql": b"\\nothing\n"})) is None
     assert said(fitted) == ""
-    ended = fitted.end(PATIENCE_S)
+    ended = fitted.end(ENGINE, PATIENCE_S)
     assert ended["status"] == 1
     assert any(message.startswith("pgbench: error: ./bad.sql:1") for message in ended["messages"])
 
 
 def test_stray_variables_of_the_machine_do_not_reach_the_engine(fitted, monkeypatch):
     monkeypatch.setenv("PGPORT", "not a port")
-    fitted.begin(order("pgbench", "-n", "-S", environment={"PGHOST": "/nowhere"}))
+    fitted.begin(ENGINE, order("pgbench", "-n", "-S", environment={"PGHOST": "/nowhere"}))
     said(fitted)
-    (message, *_) = fitted.end(PATIENCE_S)["messages"]
+    (message, *_) = fitted.end(ENGINE, PATIENCE_S)["messages"]
     assert "not a port" not in message
     assert ".s.PGSQL.5432" in message
 
 
 def test_cpus_that_the_machine_does_not_have_are_complained_about(fitted):
     usable = min(os.sched_getaffinity(0))
-    assert fitted.begin(order("pgbench", cpus=[usable, 100_000])) == "these CPUs are not usable there: 100000"
+    assert fitted.begin(ENGINE, order("pgbench", cpus=[usable, 100_000])) == "these CPUs are not usable there: 100000"
 
 
 def test_a_machine_without_a_network_card_is_the_same_to_all_of_its_processes(monkeypatch):
@@ -125,22 +128,28 @@ def test_of_a_names_addresses_the_first_that_answers_is_connected_to(agent, free
         assert agent.round_trips("db", port, 3, PATIENCE_S) == []
 
 
-def test_an_engine_that_begins_while_the_one_before_is_waited_for_keeps_its_files(fitted, monkeypatch):
-    fitted.begin(order("pgbench", "-n", "-f", "./first.sql", files={"first.sql": b"\\nothing\n"}))
-    first, room = fitted._process, Path(fitted._here)
-    wait = first.wait
+def test_engines_that_run_at_the_same_time_have_their_own_files_and_words(fitted):
+    names = ["first", "next"]
+    for name in names:
+        files = {f"{name}.sql": b"\\nothing\n"}
+        assert fitted.begin(name, order("pgbench", "-n", "-f", f"./{name}.sql", files=files)) is None
+    for name in names:
+        assert said(fitted, name) == ""
+        ended = fitted.end(name, PATIENCE_S)
+        assert ended["status"] == 1
+        assert f"./{name}.sql:1" in " ".join(ended["messages"])
+    assert sorted(path.name for path in Path(fitted._room).iterdir()) == ["pgtrial-engine"]
 
-    def meanwhile(patience_s):
-        said(fitted)
-        fitted.begin(order("pgbench", "-n", "-f", "./next.sql", files={"next.sql": b"\\nothing\n"}))
-        return wait(patience_s)
 
-    monkeypatch.setattr(first, "wait", meanwhile)
-    assert "./first.sql:1" in " ".join(fitted.end(PATIENCE_S)["messages"])
-    assert not room.exists()
-    assert Path(fitted._here, "next.sql").exists()
-    said(fitted)
-    assert "./next.sql:1" in " ".join(fitted.end(PATIENCE_S)["messages"])
+def test_an_engine_can_be_asked_about_until_the_next_one_begins(fitted):
+    bad = order("pgbench", "-n", "-f", "./bad.sql", files={"bad.sql": b"\\nothing\n"})
+    fitted.begin("first", bad)
+    first = fitted.end("first", PATIENCE_S)
+    assert fitted.end("first", PATIENCE_S) == first
+    fitted.begin("next", bad)
+    assert fitted.end("first", PATIENCE_S) == {"status": None, "messages": []}
+    assert fitted.lines("first", PATIENCE_S) == ([], True)
+    assert fitted.end("next", PATIENCE_S)["status"] == 1
 
 
 def engines_of(process):
@@ -166,9 +175,9 @@ def test_an_agent_that_is_killed_leaves_neither_engine_nor_files(tmp_path):
     work = (
         "import pathlib, sys, time; from pgtrial.loads.fleet.agent import Agent; agent = Agent()\n"
         f"agent.take_engine(pathlib.Path({str(engine)!r}).read_bytes())\n"
-        f"agent.begin({{'arguments': ['null-server', '--socket-dir', {str(tmp_path)!r}], 'environment': {{}}, "
+        f"agent.begin('one', {{'arguments': ['null-server', '--socket-dir', {str(tmp_path)!r}], 'environment': {{}}, "
         "'files': {}, 'cpus': None, 'one_output': False})\n"
-        "agent.lines(30); print(agent._room, flush=True); time.sleep(600)"
+        "agent.lines('one', 30); print(agent._room, flush=True); time.sleep(600)"
     )
     with subprocess.Popen([sys.executable, "-c", work], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None

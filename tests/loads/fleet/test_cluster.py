@@ -25,7 +25,7 @@ from pgtrial.loads.fleet.run import FleetRun
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
-from tests.conduct.small import each_once, once, small_study
+from tests.conduct.small import each_once, once, small_study, windows
 from tests.conftest import require_engine
 from tests.loads.fleet.rays import PATIENCE_S, cluster_of_two_nodes, remove_sessions
 
@@ -135,6 +135,28 @@ def test_a_trial_is_the_sum_of_what_the_machines_did(nodes, said, tmp_path):
             assert share.start_skew_us is not None
             assert share.start_skew_us > -share.offset_error_us - 1000
             assert abs(share.clock_offset_us) <= share.offset_error_us + 1000
+    assert not engines()
+
+
+@pytest.mark.parametrize("rate", [[], [100.0]], ids=["closed", "at a rate"])
+def test_the_loads_of_two_arms_that_the_machines_share_alternate_in_slices(nodes, tmp_path, rate):
+    load = {"interleave": "auto", "share_server": False, "clients": 3, "duration": "2s", "rate": rate}
+    study = small_study(tmp_path / "s", blocks=1, load=load, fleet=fleet(nodes, machines=2))
+    run_study(study, lambda event: None)
+    assert each_once(study)
+    slices = windows(study)
+    assert [begin for begin, _, _ in slices] == pytest.approx([0.25 * number for number in range(len(slices))])
+    assert all({arm for _, _, arm in slices[at : at + 2]} == set(study.plan.arms) for at in range(0, len(slices), 2))
+    for trial in study.trials():
+        assert (trial.status, trial.reason, notes_on_fleet(trial)) == ("completed", None, [])
+        own = study.slices(trial).filter(phase="measure")
+        assert len(own) == 8
+        assert own["transactions"].sum() == trial.measured.transactions > 0
+        assert [share.clients for share in trial.machines] == [2, 1]
+        assert sum(share.transactions for share in trial.machines) == trial.measured.transactions
+        assert all(share.status == 0 and share.start_skew_us is not None for share in trial.machines)
+        # with a rate the time of a slice is its planned one
+        assert not rate or trial.measured.duration_s <= 2.0 + 1e-9
     assert not engines()
 
 

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from pgtrial.loads.fleet.members import ROUND_TRIPS, Offset, check_offset, measure
+from pgtrial.loads.fleet.members import ROUND_TRIPS, Offset, check_offset, doubt_of_clocks, measure
 from pgtrial.model.errors import ArmError
 
 
@@ -58,3 +58,15 @@ def test_a_clock_that_is_an_hour_off_is_refused_with_the_machines_name():
         check_offset("node-1", Offset(-3900.0, 0.001, 0.002))
     with pytest.raises(ArmError, match="is 24h ahead of the lab's"):
         check_offset("node-1", Offset(86_400.0, 0.001, 0.002))
+
+
+def test_slices_are_ten_times_as_long_as_the_two_least_known_clocks_may_be_apart():
+    offsets = {name: Offset(5.0, error_s, 2 * error_s) for name, error_s in [("a", 0.01), ("b", 0.002), ("c", 0.016)]}
+    assert doubt_of_clocks(offsets, 0.26) is None
+    assert doubt_of_clocks(offsets, 0.25) == (
+        "the difference of the clocks of the machines a and c is known to 26 ms only, more than 10% of a slice of 250ms"
+    )
+
+
+def test_engines_of_one_machine_have_one_clock():
+    assert doubt_of_clocks({"a": Offset(5.0, 1.0, 2.0)}, 0.25) is None

@@ -114,7 +114,8 @@ def test_a_machine_that_dies_as_a_load_starts_fails_that_trial_and_leaves_no_eng
     machines.gone.add("b")
     with pytest.raises(TrialError, match="the machine b was lost before the load began: its node has left the Ray"):
         fleet.started(order).__enter__()
-    assert machines.agents["a"].end(0.0)["status"] is not None
+    (left,) = machines.agents["a"]._running.values()
+    assert left.process.poll() is not None
     said, tell = heard()
     fleet.ready(tell)
     assert said == ["b was lost (its node has left the Ray cluster); going on with a"]
@@ -149,6 +150,14 @@ class ByAnHour:
         return tuple(moment + 3700 for moment in self._agent.clock())
 
 
+class FarAway(ByAnHour):
+    """An agent that a question about the time reaches late."""
+
+    def clock(self):
+        time.sleep(0.06)
+        return self._agent.clock()
+
+
 class OfAnotherKind(ByAnHour):
     """An agent on which no engine of this machine runs."""
 
@@ -156,19 +165,31 @@ class OfAnotherKind(ByAnHour):
         return "Exec format error"
 
 
-def with_agent(kind):
+def with_agent(kind, *hosts):
     class Changed(Here):
         def _member(self, place, patience_s):
             member = super()._member(place, patience_s)
             self.agents[member.host] = kind(self.agents[member.host])
             return member
 
-    return Changed("a")
+    return Changed(*(hosts or ["a"]))
 
 
 def test_a_clock_that_is_an_hour_off_is_refused(gathered):
     with pytest.raises(ArmError, match="the clock of the machine a is 1h 1min ahead of the lab's"):
         gathered(with_agent(ByAnHour))
+
+
+def test_clocks_that_are_not_known_well_enough_for_the_slices_are_refused_and_noted_later(gathered):
+    fleet = gathered(with_agent(FarAway, "a", "b"))
+    doubt = r"the difference of the clocks of the machines a and b is known to \d+\.?\d* ms only, more than 10% of a "
+    refusal = rf'\[load\] interleave: {doubt}slice of 250ms; write longer slices, or "off", or use'
+    with pytest.raises(StudyError, match=refusal):
+        fleet.check_slices(0.25)
+    (note,) = fleet.ready(print)
+    assert re.match(doubt, note)
+    fleet.check_slices(60.0)
+    assert fleet.ready(print) == []
 
 
 def test_a_machine_on_which_the_engine_does_not_run_is_refused_with_both_kinds(gathered):

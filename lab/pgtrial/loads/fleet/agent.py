@@ -1,4 +1,4 @@
-"""What works on a machine of the fleet: one engine at a time, its lines handed on, and nothing left behind.
+"""What works on a machine of the fleet: engines, their lines handed on, and nothing left behind.
 
 The class travels to the machines as it is, so that they need Ray and no pgtrial: it imports the standard library alone.
 """
@@ -87,11 +87,8 @@ class Agent:
             )
             self._watchdog.wait()
         self._engine = ""
-        self._here = ""
-        self._process: subprocess.Popen[str] | None = None
-        self._readers: list[threading.Thread] = []
-        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
-        self._tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
+        self._running: dict[str, _Running] = {}
+        """The engines by the names that the lab gives them; those that have ended stay until another one begins."""
 
     def describe(self) -> dict[str, Any]:
         """Who it is: host, kind of machine, its identity and kernel, and how many CPUs there are for the engine."""
@@ -163,21 +160,22 @@ class Agent:
                     return found
         return []
 
-    def begin(self, order: dict[str, Any]) -> str | None:
-        """Start the engine; why that is not possible, or None.
+    def begin(self, name: str, order: dict[str, Any]) -> str | None:
+        """Start an engine, which is called `name` from now on; why that is not possible, or None.
 
         An order has `arguments`, `environment`, `files` (name -> bytes), which lie where it works, `cpus` (numbers, or
         None for all), and `one_output`: whether messages are lines like all others.
         """
-        here = self._here = tempfile.mkdtemp(dir=self._room)
-        for name, content in order["files"].items():
-            with open(os.open(os.path.join(here, name), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
+        for ended in [each for each, running in list(self._running.items()) if running.is_over]:
+            self._running.pop(ended, None)
+        here = tempfile.mkdtemp(dir=self._room)
+        for path, content in order["files"].items():
+            with open(os.open(os.path.join(here, path), os.O_WRONLY | os.O_CREAT, 0o600), "wb") as file:
                 file.write(content)
         kept = {key: value for key, value in os.environ.items() if not key.startswith("PG")}
-        self._lines, self._tail = queue.SimpleQueue(), collections.deque(maxlen=_TAIL_LINES)
         try:
             with _running_on(order["cpus"]):
-                self._process = subprocess.Popen(
+                process = subprocess.Popen(
                     [self._engine, *order["arguments"]],
                     env={**kept, **order["environment"]},
                     cwd=here,
@@ -189,18 +187,75 @@ class Agent:
                     errors="replace",
                 )
         except (OSError, ValueError) as error:
+            shutil.rmtree(here, ignore_errors=True)
             return str(error)
-        self._notify_watchdog("begun", self._process.pid)
+        self._notify_watchdog("begun", process.pid)
+        self._running[name] = _Running(process, here)
+        return None
+
+    def lines(self, name: str, longest_s: float) -> tuple[list[str], bool]:
+        """The lines since the last call, waiting up to `longest_s` for the first; and whether these were the last."""
+        running = self._running.get(name)
+        return running.lines(longest_s) if running is not None else ([], True)
+
+    def go(self, name: str, at: float) -> None:
+        """Let an engine begin at this instant: Unix seconds of this machine's clock."""
+        running = self._running.get(name)
+        if running is not None and running.process.stdin is not None:
+            with contextlib.suppress(OSError, ValueError):
+                running.process.stdin.write(f"{at:.6f}\n")
+                running.process.stdin.close()
+
+    def interrupt(self, name: str) -> None:
+        """Ask an engine to stop; it still reports what it measured."""
+        running = self._running.get(name)
+        if running is not None and running.process.poll() is None:
+            # an interrupt from the keyboard is blocked in what Ray starts
+            running.process.terminate()
+
+    def end(self, name: str, patience_s: float) -> dict[str, Any]:
+        """Wait for an engine's end, and end it by force after that: its `status`, negative for a signal, and its last
+        `messages`."""
+        running = self._running.get(name)
+        if running is None:
+            return {"status": None, "messages": []}
+        status = running.end(patience_s)
+        self._notify_watchdog("over", running.process.pid)
+        return {"status": status, "messages": list(running.tail)}
+
+    def close(self) -> None:
+        """Leave nothing behind."""
+        for running in list(self._running.values()):
+            running.kill()
+        shutil.rmtree(self._room, ignore_errors=True)
+        if self._watchdog is not None and self._watchdog.stdin is not None:
+            self._watchdog.stdin.close()
+
+    def _notify_watchdog(self, word: str, pid: int) -> None:
+        if self._watchdog is not None and self._watchdog.stdin is not None:
+            with contextlib.suppress(OSError):
+                self._watchdog.stdin.write(f"{word} {pid}\n")
+                self._watchdog.stdin.flush()
+
+
+class _Running:
+    """An engine, its output, and the folder in which it works."""
+
+    def __init__(self, process: subprocess.Popen[str], here: str) -> None:
+        self.process = process
+        self.tail: collections.deque[str] = collections.deque(maxlen=_TAIL_LINES)
+        """Its last messages."""
+        self.is_over = False
+        self._here = here
+        self._lines: queue.SimpleQueue[str | None] = queue.SimpleQueue()
         self._readers = [
-            threading.Thread(target=_read_lines, args=(self._process.stdout, self._lines), daemon=True),
-            threading.Thread(target=_read_messages, args=(self._process.stderr, self._tail), daemon=True),
+            threading.Thread(target=_read_lines, args=(process.stdout, self._lines), daemon=True),
+            threading.Thread(target=_read_messages, args=(process.stderr, self.tail), daemon=True),
         ]
         for reader in self._readers:
             reader.start()
-        return None
 
     def lines(self, longest_s: float) -> tuple[list[str], bool]:
-        """The lines since the last call, waiting up to `longest_s` for the first; and whether these were the last."""
         found: list[str] = []
         with contextlib.suppress(queue.Empty):
             line = self._lines.get(timeout=longest_s)
@@ -212,51 +267,21 @@ class Agent:
             found.append(line)
         return found, False
 
-    def go(self, at: float) -> None:
-        """Let the engine begin at this instant: Unix seconds of this machine's clock."""
-        if self._process is not None and self._process.stdin is not None:
-            with contextlib.suppress(OSError, ValueError):
-                self._process.stdin.write(f"{at:.6f}\n")
-                self._process.stdin.close()
-
-    def interrupt(self) -> None:
-        """Ask the engine to stop; it still reports what it measured."""
-        if self._process is not None and self._process.poll() is None:
-            # an interrupt from the keyboard is blocked in what Ray starts
-            self._process.terminate()
-
-    def end(self, patience_s: float) -> dict[str, Any]:
-        """Wait for the engine's end, and end it by force after that: its `status`, negative for a signal, and its last
-        `messages`."""
-        # the next one may begin while this one is still waited for
-        process, readers, here, tail = self._process, self._readers, self._here, self._tail
-        if process is None:
-            return {"status": None, "messages": []}
+    def end(self, patience_s: float) -> int:
         try:
-            process.wait(patience_s)
+            self.process.wait(patience_s)
         except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-        self._notify_watchdog("over", process.pid)
-        for reader in readers:
+            self.kill()
+        for reader in self._readers:
             reader.join(patience_s)
-        shutil.rmtree(here, ignore_errors=True)
-        return {"status": process.returncode, "messages": list(tail)}
+        shutil.rmtree(self._here, ignore_errors=True)
+        self.is_over = True
+        return self.process.returncode
 
-    def close(self) -> None:
-        """Leave nothing behind."""
-        if self._process is not None and self._process.poll() is None:
-            self._process.kill()
-            self._process.wait()
-        shutil.rmtree(self._room, ignore_errors=True)
-        if self._watchdog is not None and self._watchdog.stdin is not None:
-            self._watchdog.stdin.close()
-
-    def _notify_watchdog(self, word: str, pid: int) -> None:
-        if self._watchdog is not None and self._watchdog.stdin is not None:
-            with contextlib.suppress(OSError):
-                self._watchdog.stdin.write(f"{word} {pid}\n")
-                self._watchdog.stdin.flush()
+    def kill(self) -> None:
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
 
 
 def _read_lines(stream: IO[str], lines: queue.SimpleQueue[str | None]) -> None:

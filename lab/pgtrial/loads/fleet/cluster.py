@@ -29,7 +29,7 @@ from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.units import plural
 
 _PLACES_S = 60.0
-_THREADS = 4
+_THREADS = 32
 """Calls that an agent answers at once: one waits for lines."""
 
 

@@ -19,6 +19,7 @@ from pgtrial.loads.fleet.members import (
     Member,
     Offset,
     check_offset,
+    doubt_of_clocks,
     measure,
     name_all,
     round_trips_us,
@@ -73,6 +74,8 @@ class Fleet:
         self._members: list[Member] = []
         self._offsets: dict[Member, Offset] = {}
         self._reached: set[tuple[Member, str, int]] = set()
+        self._slice_s: float | None = None
+        """Length of the slices in which the loads alternate."""
         self._gone: list[str] = []
         """Machines that were lost and not replaced, with the reason."""
         binary = engine_path().read_bytes()
@@ -143,6 +146,16 @@ class Fleet:
         for target in targets or []:
             self._check_target(target)
 
+    def check_slices(self, slice_s: float) -> None:
+        """Raise StudyError if the machines' clocks are not known well enough for slices of this length."""
+        self._slice_s = slice_s
+        doubt = self._doubt()
+        if doubt is not None:
+            raise StudyError(
+                f'[load] interleave: {doubt}; write longer slices, or "off", or use machines with a shorter round trip '
+                "to this one"
+            )
+
     def ready(self, report: OnLine) -> list[str]:
         """Replace or do without machines that are lost, and measure the clocks; notes about the fleet for the trial.
 
@@ -156,10 +169,11 @@ class Fleet:
             except MachineLost:
                 continue
             break
+        notes = [doubt] if (doubt := self._doubt()) is not None else []
         if not self._gone:
-            return []
+            return notes
         there = f"{len(self._members)} of {len(self._places)} machines of the fleet"
-        return [f"this load was made by {there}: {'; '.join(self._gone)}"]
+        return [*notes, f"this load was made by {there}: {'; '.join(self._gone)}"]
 
     def started(self, order: LoadOrder) -> AbstractContextManager[EngineRun]:
         """Make a load; where there are more machines than it has parts, the first of them do."""
@@ -185,6 +199,12 @@ class Fleet:
             offset = measure(partial(member.ask, "clock"))
             check_offset(member.name, offset)
             self._offsets[member] = offset
+
+    def _doubt(self) -> str | None:
+        """What is wrong with the clocks for loads that alternate."""
+        if self._slice_s is None:
+            return None
+        return doubt_of_clocks({member.name: self._offsets[member] for member in self._members}, self._slice_s)
 
     def _part_with(self, member: Member, report: OnLine) -> None:
         """Do about a lost machine what the study says. Raises ArmError."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as Late
 from dataclasses import dataclass, field
@@ -123,6 +123,23 @@ def check_offset(machine: str, offset: Offset) -> None:
             f"the clock of the machine {machine} is {format_duration(abs(offset.offset_s))} {way} the lab's; set it, "
             "best by NTP (chronyd, systemd-timesyncd)"
         )
+
+
+_CLOCK_SHARE = 0.1
+"""Of a slice, by which the slices of one load may begin apart on two machines."""
+
+
+def doubt_of_clocks(offsets: Mapping[str, Offset], slice_s: float) -> str | None:
+    """Why slices of this length may begin too far apart on two machines, by their names; None: they do not."""
+    least_known = sorted(offsets, key=lambda machine: offsets[machine].error_s)[-2:]
+    error_s = sum(offsets[machine].error_s for machine in least_known)
+    if len(least_known) < 2 or error_s <= _CLOCK_SHARE * slice_s:
+        return None
+    doubtful = [machine for machine in offsets if machine in least_known]
+    return (
+        f"the difference of the clocks of the machines {' and '.join(doubtful)} is known to {1000 * error_s:.3g} ms "
+        f"only, more than {_CLOCK_SHARE:.0%} of a slice of {format_duration(slice_s)}"
+    )
 
 
 _TIMES = 7

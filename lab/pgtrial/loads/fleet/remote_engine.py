@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from pgtrial.loads.fleet.members import ANSWER_S, Member
 from pgtrial.machines.cpus import cpu_numbers
@@ -63,26 +64,36 @@ def pack(
 
 @dataclass(frozen=True)
 class RemoteEngine:
-    """The engine of one member. Where it waits for an answer, it raises MachineLost."""
+    """One engine of a member, which may have several at once. Where it waits for an answer, it raises MachineLost."""
 
     member: Member
+    name: str = field(default_factory=lambda: uuid4().hex)
+    """How its agent calls it."""
 
     def begin(self, order: Mapping[str, Any]) -> Future[Any]:
         """Start it; the answer is why that is not possible, or None."""
-        return self.member.call("begin", order)
+        return self.member.call("begin", self.name, order)
+
+    def go(self, at: float) -> None:
+        """Let it begin at this instant: Unix seconds of its machine's clock."""
+        self.member.call("go", self.name, at)
 
     def lines(self) -> Iterator[list[str]]:
         """Its lines in batches, some of them empty, until its output ends."""
         last = False
         while not last:
-            lines, last = self.member.ask("lines", _LINES_S, patience_s=_LINES_S + ANSWER_S)
+            lines, last = self.member.ask("lines", self.name, _LINES_S, patience_s=_LINES_S + ANSWER_S)
             yield lines
 
     def interrupt(self) -> None:
         """Ask it to stop; it still reports what it measured."""
-        self.member.call("interrupt")
+        self.member.call("interrupt", self.name)
 
     def end(self) -> tuple[int | None, list[str]]:
         """Wait for its end, which is forced after END_S: the exit status, negative for a signal, and last messages."""
-        ended = self.member.ask("end", END_S, patience_s=END_S + ANSWER_S)
+        ended = self.member.ask("end", self.name, END_S, patience_s=END_S + ANSWER_S)
         return ended["status"], ended["messages"]
+
+    def end_now(self) -> Future[Any]:
+        """End it by force; the answer comes when it is over."""
+        return self.member.call("end", self.name, 0.0)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from pgtrial.loads.engine import EngineRun, Event, environment, last_words, load_command
+from pgtrial.loads.engine import AT_A_WORD, EngineRun, Event, environment, last_words, load_command
 from pgtrial.loads.fleet.agent import identity
 from pgtrial.loads.fleet.members import ANSWER_S, MachineLost, Member, Offset
 from pgtrial.loads.fleet.remote_engine import END_S, HERE, RemoteEngine, pack
@@ -22,6 +22,8 @@ _NOTICE_S = 0.3
 """Least time from the moment at which all are connected to the instant at which all begin."""
 _NOTICE_TRIPS = 4
 """The same, in round trips to the slowest machine."""
+_NOTICE_OF_SLICES = 4
+"""So many times as long for loads that alternate: an engine that gets the instant too late has no slices."""
 
 
 @dataclass(eq=False)
@@ -30,6 +32,7 @@ class _Part:
 
     index: int
     member: Member
+    engine: RemoteEngine
     offset: Offset
     round_trip_us: float | None
     """To the server."""
@@ -37,10 +40,6 @@ class _Part:
     done: bool = False
     over: bool = False
     messages: list[str] = field(default_factory=list)
-
-    @property
-    def engine(self) -> RemoteEngine:
-        return RemoteEngine(self.member)
 
 
 class FleetRun(EngineRun):
@@ -57,9 +56,10 @@ class FleetRun(EngineRun):
         super().__init__(merge, environment({}), events_file=order.events_file, inbox=order.inbox, fed=True)
         self._folder = order.script.parent if order.script else None
         options = order.options(_each(members))
+        self._alternates = AT_A_WORD in options
         command = load_command(order.front_end, options, order.variables)
         self._packed = pack(command, order.variables, self._folder, order.cpus)
-        each = zip(range(len(members)), members, offsets, round_trips_us, strict=True)
+        each = zip(range(len(members)), members, map(RemoteEngine, members), offsets, round_trips_us, strict=True)
         self._parts = [_Part(*part) for part in each]
         self._carriers = [
             threading.Thread(target=self._carry, args=(part,), name=f"fleet {part.member.name}", daemon=True)
@@ -91,6 +91,17 @@ class FleetRun(EngineRun):
     def pid(self) -> None:
         """There are several, elsewhere."""
         return
+
+    @property
+    def notice_s(self) -> float:
+        """How long before it engines must get the instant at which loads that alternate begin."""
+        return _NOTICE_OF_SLICES * self._notice_s
+
+    def begin_at(self, at: float) -> None:
+        """Start all at one instant, Unix seconds of the lab's clock, which each machine gets by its own clock."""
+        self._planned = at
+        for part in self._parts:
+            part.engine.go(at + part.offset.offset_s)
 
     def interrupt(self) -> None:
         """Ask the engines to stop; they still report what they measured."""
@@ -134,7 +145,8 @@ class FleetRun(EngineRun):
         """Start the engines, which connect and wait. Raises TrialError."""
         started = []
         for part in self._parts:
-            order = self._packed.order(f"--shard={part.index + 1}/{len(self._parts)}", "--start-at=-")
+            at_a_word = [] if self._alternates else [AT_A_WORD]
+            order = self._packed.order(f"--shard={part.index + 1}/{len(self._parts)}", *at_a_word)
             started.append(part.engine.begin(order))
         for part, coming in zip(self._parts, started, strict=True):
             try:
@@ -165,16 +177,13 @@ class FleetRun(EngineRun):
             self.feed("".join(f"{part.index}\t{line}" for line in lines))
             if not part.ready and any(_is(line, "ready") for line in lines):
                 part.ready = True
-                if all(each.ready for each in self._parts):
-                    self._go()
+                if not self._alternates and all(each.ready for each in self._parts):
+                    self.begin_at(time.time() + self._notice_s)
         part.done = part.done or any(_is(line, "done") for line in lines[-1:])
 
-    def _go(self) -> None:
-        """All are connected: start all at one instant, which each machine gets by its own clock."""
-        slowest = max(part.offset.round_trip_s for part in self._parts)
-        self._planned = time.time() + max(_NOTICE_S, _NOTICE_TRIPS * slowest)
-        for part in self._parts:
-            part.member.call("go", self._planned + part.offset.offset_s)
+    @property
+    def _notice_s(self) -> float:
+        return max(_NOTICE_S, _NOTICE_TRIPS * max(part.offset.round_trip_s for part in self._parts))
 
     def _close(self, part: _Part, reason: str) -> None:
         """End a part. Without its report the load has failed, for this reason, and what the others do is of no use."""
@@ -201,7 +210,7 @@ class FleetRun(EngineRun):
             self._join(END_S)
         # an engine that does not stop is killed, and a machine that does not answer is lost for the next load
         left = [part for part in self._parts if not part.over and part.member.lost is None]
-        for part, coming in [(part, part.member.call("end", 0.0)) for part in left]:
+        for part, coming in [(part, part.engine.end_now()) for part in left]:
             try:
                 part.member.answer(coming)
             except MachineLost:

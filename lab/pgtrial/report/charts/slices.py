@@ -27,8 +27,11 @@ def slice_charts(data: StudyData) -> list[Figure]:
 
 
 def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
-    """tps of each slice, as wide as the slice really was; dotted lines are the planned borders."""
+    """tps of each slice, or at a rate its mean response time, as wide as the slice really was; dotted lines are the
+    planned borders."""
     arms = data.plan.arms
+    paced = point.rate is not None
+    what, digits = ("mean response time, ms", ",.3f") if paced else ("tps", ",.0f")
     all_of_block = middle_block(data, point)
     rows: list[dict[str, Any]] = [
         {
@@ -38,10 +41,12 @@ def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
             "end": round(row.end_s, 4),
             "middle": round((row.planned_begin_s + row.planned_end_s) / 2, 4),
             "planned": f"{row.planned_begin_s:.3f} to {row.planned_end_s:.3f}",
-            "tps": round(tps, 1),
+            "value": round(value, 3 if paced else 1),
         }
         for trial, row in all_of_block[:_MOST_SLICES]
-        if row.begin_s is not None and row.end_s is not None and (tps := slice_tps(trial, row)) is not None
+        if row.begin_s is not None
+        and row.end_s is not None
+        and (value := row.mean_us and row.mean_us / 1000 if paced else slice_tps(trial, row)) is not None
     ]
     if not rows:
         return None
@@ -53,9 +58,10 @@ def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
     def x(field: str) -> alt.X:
         return alt.X(field, title=title, scale=x_scale, axis=alt.Axis(grid=False))
 
-    y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
+    y = alt.Y("value:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
     tooltip = ["arm:N", "round:Q", "planned:N", alt.Tooltip("begin:Q", format=".3f", title="really from"),
-               alt.Tooltip("end:Q", format=".3f", title="to"), alt.Tooltip("tps:Q", format=",.0f")]  # fmt: skip
+               alt.Tooltip("end:Q", format=".3f", title="to"),
+               alt.Tooltip("value:Q", format=digits, title=what)]  # fmt: skip
     canvas = Canvas()
     base = canvas.chart(rows)
     planned = canvas.chart([{"at": at} for at in borders])
@@ -67,20 +73,20 @@ def _slices(data: StudyData, point: LoadPoint) -> Figure | None:
         ),
     ]
     block, left = all_of_block[0][0].block + 1, len(all_of_block) - len(shown)
-    speeds = "; ".join(f"{arm} {_range([row['tps'] for row in rows if row['arm'] == arm])}" for arm in arms)
+    speeds = "; ".join(f"{arm} {_range([row['value'] for row in rows if row['arm'] == arm], digits)}" for arm in arms)
     latest = max(row.end_s - row.planned_end_s for row in shown if row.end_s is not None)
     alt_text = (
-        f"tps of {len(rows)} slices in turn, {point.label}, block {block}: {speeds}. "
+        f"{what} of {len(rows)} slices in turn, {point.label}, block {block}: {speeds}. "
         f"The last transactions of a slice ended up to {latest * 1000:.0f} ms after its planned end."
     )
     if left:
         alt_text += f" {left} later slices are not drawn."
     name = f"{point.label}, block {block}" if len(data.plan.load_points) > 1 else f"Slices of block {block}"
-    return canvas.figure(name, layers, 220, alt_text, "tps", wide=True)
+    return canvas.figure(name, layers, 220, alt_text, what, wide=True)
 
 
-def _range(speeds: list[float]) -> str:
-    return f"{min(speeds):,.0f} to {max(speeds):,.0f}" if speeds else "none"
+def _range(values: list[float], digits: str) -> str:
+    return f"{min(values):{digits}} to {max(values):{digits}}" if values else "none"
 
 
 def _precision(data: StudyData) -> Figure | None:

@@ -113,6 +113,7 @@ def _block_table(data: StudyData) -> Table[tuple[Trial, SliceRow]]:
             number("committed", lambda row: row[1].transactions, ","),
             number("failed", lambda row: row[1].failures, ","),
             number("tps", lambda row: slice_tps(*row), ",.0f"),
+            number("mean ms", lambda row: row[1].mean_us and row[1].mean_us / 1000, ".3f"),
         ],
         folded=True,
     )
