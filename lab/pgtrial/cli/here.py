@@ -66,7 +66,8 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     if templates:
         columns = by_place("template", "data", "size", "last used", "by", right=[2], whole=[0])
         console.print("", for_terminal(Table("", list(map(_row, templates)), columns)))
-    console.print("", _kept(templates), highlight=False, markup=False)
+    console.print()
+    console.print(_kept(templates), highlight=False, markup=False)
 
 
 def _row(template: KeptTemplate) -> tuple[str, ...]:
