@@ -24,6 +24,34 @@ def test_a_set_up_is_read(text, expected):
     assert parse_setup(text) == expected
 
 
+NAMES = {
+    "hosts by their first label": (
+        ["host=db1.example.net dbname=shop", "postgresql://me:hunter2@db2.example.net/shop"],
+        ["db1", "db2"],
+    ),
+    "hosts of one first label": (["host=db.a.net", "host=db.b.net"], ["db.a.net", "db.b.net"]),
+    "addresses": (["host=10.0.0.1", "host=10.0.0.2"], ["10.0.0.1", "10.0.0.2"]),
+    "ports": (["host=db port=5433", "host=db"], ["port 5433", "port 5432"]),
+    "databases": (["host=db dbname=a", "host=db dbname=b"], ["a", "b"]),
+    "users": (["host=db user=a", "host=db user=b"], ["a", "b"]),
+    "nothing": (["host=db port=5433", "host=db port=5433"], ["db:5433", "db:5433 (2)"]),
+    "given": (["old=host=db1", "new=postgres=18,jit=off", "work_mem=4MB"], ["old", "new", "work_mem=4MB"]),
+    "given of one": (["a=postgresql://me@db1/shop", "host=db2"], ["a", "db2"]),
+}
+
+
+@pytest.mark.parametrize(("texts", "names"), NAMES.values(), ids=NAMES.keys())
+def test_servers_are_named_after_what_distinguishes_them(texts, names):
+    assert list(name_arms(texts)) == names
+
+
+def test_a_name_is_no_part_of_the_set_up():
+    assert name_arms(["a=host=db1 dbname=shop", "b=jit=off"]) == {
+        "a": {"dsn": "host=db1 dbname=shop"},
+        "b": {"settings": {"jit": "off"}},
+    }
+
+
 def test_something_else_is_refused_with_the_forms_there_are():
     with pytest.raises(StudyError, match=r"'fast' is no set-up; write NAME=VALUE"):
         parse_setup("fast")

@@ -8,8 +8,8 @@ import json
 import pytest
 from rich.console import Console
 
-from pgtrial.cli.progress import shown
-from pgtrial.conduct.progress import BlockEnds, TrialBegins
+from pgtrial.cli.progress import shown, sparkline
+from pgtrial.conduct.progress import BlockEnds, Second, TrialBegins
 from pgtrial.model.records.noise import Precision
 from pgtrial.model.records.study import LoadPoint, PlannedTrial
 
@@ -29,6 +29,10 @@ FOURTH = BlockEnds(
         ),
         (BlockEnds(2, look=False, decided=False, running={"off": 0.03}), "off is 3.0% faster (not yet decided)"),
         (
+            BlockEnds(6, look=False, decided=False, running={"off": 0.03}, intervals={"off": (-0.011, 0.07)}),
+            "off is 3.0% faster (-1.1 to +7.0%) (not yet decided)",
+        ),
+        (
             BlockEnds(7, look=True, decided=True, running={"off": 0.03}, precision=FOURTH.precision),
             "off is 3.0% faster (a look, decided)",
         ),
@@ -37,13 +41,18 @@ FOURTH = BlockEnds(
             "off is 3.0% faster (a look, not yet decided)",
         ),
     ],
-    ids=["known", "too early", "decided", "no look to come"],
+    ids=["known", "too early", "with its interval", "decided", "no look to come"],
 )
 def test_from_the_fourth_block_on_the_progress_tells_what_the_study_can_find_while_nothing_is_decided(event, told):
     out = io.StringIO()
     with shown(Console(file=out, force_terminal=False), as_json=False) as listener:
         listener(event)
     assert out.getvalue().rstrip().endswith(f"estimate so far: {told}")
+
+
+@pytest.mark.parametrize(("values", "drawn"), [([], ""), ([0, 0], "▁▁"), ([0, 700, 350, 100], "▁█▅▂"), ([5], "█")])
+def test_seconds_are_drawn_as_bars_beside_the_highest(values, drawn):
+    assert sparkline(values) == drawn
 
 
 def test_json_lines_hold_it_as_numbers(capsys):
@@ -57,4 +66,7 @@ def test_the_live_display_shows_it_as_well():
     with shown(Console(file=out, force_terminal=True, width=160), as_json=False) as listener:
         listener(TrialBegins(PlannedTrial(index=7, block=3, load_point=0, arm="off", seed=1), POINT, 8, 24, 12, 60.0))
         listener(FOURTH)
+        for second, tps in enumerate((100.0, 700.0)):
+            listener(Second("off", "measure", second, tps))
     assert "finds a difference of 6.1%" in out.getvalue()
+    assert "▂█ off" in out.getvalue()

@@ -20,7 +20,7 @@ from pgtrial.report.design import design
 from pgtrial.report.sections import draw
 from pgtrial.report.tables.results import block_table, look_table, ratio_table
 from pgtrial.report.tables.where import facts_tables
-from pgtrial.report.terminal import summary
+from pgtrial.report.terminal import in_full
 from pgtrial.store.tables import committed_per_second
 
 from ..statistics.studies import deployed, make_plan, peculiar, run
@@ -165,7 +165,7 @@ def test_a_second_without_a_row_had_no_transaction(studies):
 def test_the_terminal_says_the_verdict_without_colour(studies, name):
     result = read_data(studies(name)).result
     console = Console(width=100, no_color=True, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    console.print(summary(result))
+    console.print(in_full(result))
     text = " ".join(console.export_text().split())
     for claim, sentence in zip(result.primary, result.sentences, strict=True):
         assert claim.verdict.upper() in text
@@ -178,7 +178,7 @@ def test_the_terminal_takes_no_name_of_an_arm_for_markup(studies):
     renamed = type(result).model_validate_json(result.model_dump_json().replace(f'"{arm}"', '"[/bold]"'))
     console = Console(width=200)
     with console.capture() as shown:
-        console.print(summary(renamed))
+        console.print(in_full(renamed))
     assert "[/bold]" in shown.get()
 
 
@@ -220,7 +220,7 @@ def test_at_a_rate_the_tables_are_about_response_times(reports):
     assert "Little's law" not in text
     console = Console(width=120)
     with console.capture() as shown:
-        console.print(summary(read_data(reports("rated")).result))
+        console.print(in_full(read_data(reports("rated")).result))
     assert "mean ms" in shown.get()
     assert "16.000" in shown.get()
 
@@ -264,7 +264,7 @@ class TestRegimes:
 
     def test_the_terminal_has_a_line_for_each_regime(self, studies):
         console = Console(width=160, record=True, file=io.StringIO())
-        console.print(summary(read_data(studies("collapsing")).result))
+        console.print(in_full(read_data(studies("collapsing")).result))
         text = console.export_text()
         assert re.search(r"off +[34],\d{3} then [\d,]+ +undecided", text)
         assert re.search(r"- before the change +\+\d+% ", text)
@@ -299,7 +299,7 @@ def test_the_verdict_file_and_the_terminal_tell_of_voided_blocks(reports):
     assert [(each.block, each.attempt, each.failed) for each in result.voids] == [(2, 1, {"off": 1})]
     assert [each.block for each in result.noisy_blocks] == [5]
     console = Console(width=200, record=True)
-    console.print(summary(result))
+    console.print(in_full(result))
     assert "note: The canary voided 1 block" in console.export_text()
 
 

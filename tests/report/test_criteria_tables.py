@@ -13,7 +13,7 @@ from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE
 from pgtrial.report.tables.tasks import criteria_tables
-from pgtrial.report.terminal import summary
+from pgtrial.report.terminal import in_full
 from pgtrial.report.verdict import verdict_of
 from pgtrial.store.study_file import build_study
 from tests.statistics.tasks import BLOCKS, Draw, noisy, run_tasks
@@ -98,7 +98,7 @@ def test_each_comparison_has_a_table_and_the_parts_follow():
 
 def test_the_terminal_has_the_criteria_and_the_mean_of_all_tasks():
     console = Console(width=120, record=True, file=io.StringIO())
-    console.print(summary(data_of(sound=noisy(1.0), failing=noisy(1.0, failed=450)).result))
+    console.print(in_full(data_of(sound=noisy(1.0), failing=noisy(1.0, failed=450)).result))
     told = console.export_text()
     assert re.search(r"failures +sound: 0 +failing: 8,100 +sound", told)
     assert re.search(r"failing +8,\d\d\d\.\d+ .* worse", told), "8 s, as failed tasks waited for 15 s"

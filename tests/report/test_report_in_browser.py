@@ -77,16 +77,16 @@ def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "l
 @pytest.mark.parametrize(
     ("name", "charts"),
     [
-        ("demo", 5),
-        ("grid", 20),
-        ("sizes", 17),
-        ("withheld", 5),
-        ("failing", 5),
-        ("hostile", 5),
-        ("disturbed", 6),
-        ("interleaved", 10),
-        ("watched", 7),
-        ("hosted", 11),
+        ("demo", 6),
+        ("grid", 23),
+        ("sizes", 18),
+        ("withheld", 6),
+        ("failing", 6),
+        ("hostile", 6),
+        ("disturbed", 7),
+        ("interleaved", 11),
+        ("watched", 8),
+        ("hosted", 12),
     ],
 )
 def test_every_chart_draws_marks_without_network_or_complaint(browser, reports, name, charts):

@@ -12,7 +12,7 @@ from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.sections import draw
 from pgtrial.report.series import active_sessions, measured_load
 from pgtrial.report.tables.servers import server_tables
-from pgtrial.report.terminal import summary
+from pgtrial.report.terminal import in_full
 from pgtrial.store.tables import WAITS_SCHEMA
 
 from ..statistics.studies import POINT
@@ -88,7 +88,7 @@ def test_the_report_says_why(reports, file):
 def test_the_terminal_says_why(data):
     console = Console(width=200)
     with console.capture() as shown:
-        console.print(summary(data.result))
+        console.print(in_full(data.result))
     assert data.result.moved[0] in " ".join(shown.get().split())
 
 

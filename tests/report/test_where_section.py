@@ -15,7 +15,7 @@ from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.where import where_tables
-from pgtrial.report.terminal import summary
+from pgtrial.report.terminal import in_full
 from pgtrial.store.directory import StudyDirectory
 
 from ..statistics.fleets import share
@@ -103,7 +103,7 @@ def test_what_is_on_the_page_is_in_the_other_files_too(spread_out: StudyDirector
     assert [(part.machine, part.with_lab) for part in stored.where.machines] == [(name, False) for name in SPEEDS]
     assert (stored.where.ways[-1].machine, stored.where.ways[-1].round_trip_us) == ("10.0.0.23", 483.5)
     terminal = Console(width=100, record=True, file=StringIO())
-    terminal.print(summary(stored))
+    terminal.print(in_full(stored))
     lines = [line.split() for line in terminal.export_text().splitlines()]
     assert ["10.0.0.23", "(slow)", "25.8%", "404", "484"] in lines
 

@@ -21,7 +21,10 @@ def _from(result: StudyResult):
 
 
 def _decided(plan, trials, seconds=None):
-    return [(each.arm, each.regime, each.decided, each.running) for each in decide(plan, trials, seconds)]
+    return [
+        (each.arm, each.regime, each.decided, each.so_far.value if each.so_far is not None else None)
+        for each in decide(plan, trials, seconds)
+    ]
 
 
 @pytest.mark.parametrize("upto", [0, 1, 23, 24, 48])

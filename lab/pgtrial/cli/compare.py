@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,9 +16,14 @@ from pgtrial.model.study.servers import parts_of
 from pgtrial.model.units import numbered
 from pgtrial.store.study_file import build_study
 
+_NAMED = re.compile(r"([A-Za-z][\w.+-]*)=((?:postgres(?:ql)?://|[A-Za-z_][\w.]*\s*=).*)", re.DOTALL)
+"""A name before a set-up: `a=host=db1`, `old=postgres=14`."""
+
 _DSN_KEYS = {"host", "hostaddr", "port", "user", "dbname", "service", "password"}
 _NEXT_KEY = re.compile(r",(?=\s*[A-Za-z_][\w.]*\s*=)")
 _DEFAULT = "default"
+_LONGEST_NAME = 56
+"""Characters."""
 
 
 def compare_command(
@@ -26,7 +31,7 @@ def compare_command(
         list[str],
         typer.Argument(
             help="Two or more set-ups, the baseline first: settings (NAME=VALUE[,NAME=VALUE...]), postgres=VERSION, "
-            "a connection string, or `default` for the server as it is.",
+            "a connection string, or `default` for the server as it is. A name may stand before it: a=host=db1.",
             show_default=False,
         ),
     ],
@@ -108,13 +113,27 @@ def compare_command(
 
 
 def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """The arms by name, as a study file would hold them; the names are the texts, numbered where they repeat."""
+    """The arms by name, as a study file would hold them.
+
+    A name that is not given is the text of the set-up, of given servers what distinguishes them; numbered where it
+    repeats.
+    """
+    given = [_with_name(text) for text in texts]
+    setups = [parse_setup(text) for _, text in given]
+    servers = _server_names(
+        [setup["dsn"] for (name, _), setup in zip(given, setups, strict=True) if name is None and "dsn" in setup]
+    )
     named: dict[str, dict[str, Any]] = {}
-    for text in texts:
-        setup = parse_setup(text)
-        stem = _server_name(setup["dsn"]) if "dsn" in setup else " ".join(text.split()) or _DEFAULT
-        named[numbered(stem[:56], named)] = setup
+    for (name, text), setup in zip(given, setups, strict=True):
+        stem = name or (servers[setup["dsn"]] if "dsn" in setup else " ".join(text.split()) or _DEFAULT)
+        named[numbered(stem[:_LONGEST_NAME], named)] = setup
     return named
+
+
+def _with_name(text: str) -> tuple[str | None, str]:
+    """The name that stands before a set-up, if there is one, and the set-up."""
+    found = _NAMED.fullmatch(text.strip())
+    return (found[1], found[2]) if found is not None and found[1] not in _DSN_KEYS else (None, text)
 
 
 def parse_setup(text: str) -> dict[str, Any]:
@@ -153,14 +172,45 @@ def _merged(texts: Sequence[str]) -> dict[str, Any]:
     return shared
 
 
+def _server_names(dsns: Sequence[str]) -> dict[str, str]:
+    """By connection string the shortest text that distinguishes it: host, port, database or user."""
+    parts = [parts_of(dsn) for dsn in dsns]
+    for short in (_short_host, _host, _port, _database, _user):
+        names = [short(each) for each in parts]
+        if len(names) > 1 and all(names) and len(set(names)) == len(names):
+            return dict(zip(dsns, names, strict=True))
+    return {dsn: _server_name(dsn) for dsn in dsns}
+
+
+def _host(parts: Mapping[str, str]) -> str:
+    return parts.get("host") or parts.get("hostaddr") or parts.get("service") or "local"
+
+
+def _short_host(parts: Mapping[str, str]) -> str:
+    """The first label of a host's name; an address or a socket's directory as it is."""
+    host = _host(parts)
+    return host if re.match(r"[/@]|[\d.]+$|.*:", host) else host.partition(".")[0]
+
+
+def _port(parts: Mapping[str, str]) -> str:
+    return f"port {parts.get('port', '5432')}"
+
+
+def _database(parts: Mapping[str, str]) -> str:
+    return parts.get("dbname", "")
+
+
+def _user(parts: Mapping[str, str]) -> str:
+    return parts.get("user", "")
+
+
 def _server_name(dsn: str) -> str:
     parts = parts_of(dsn)
     if not parts:
         # said properly when the study is checked, without the password
         return "server"
-    host = parts.get("host") or parts.get("service") or "local"
     port = f":{parts['port']}" if "port" in parts else ""
-    return f"{host}{port}/{parts.get('dbname', '')}".rstrip("/")
+    return f"{_host(parts)}{port}/{_database(parts)}".rstrip("/")
 
 
 def _given(values: dict[str, Any]) -> dict[str, Any]:

@@ -43,10 +43,11 @@ def start(spec: StudySpec, results: Path | None, *, anew: bool = False, as_json:
 def report(study: StudyDirectory) -> RenderableType:
     """Write the report of a study; returns what the terminal shows of it."""
     # charts and templates of pages take a second to import, which the first trial need not wait for
+    from pgtrial.report.brief import brief  # noqa: PLC0415
     from pgtrial.report.build import build_report  # noqa: PLC0415
-    from pgtrial.report.terminal import summary  # noqa: PLC0415
+    from pgtrial.report.terminal import in_short  # noqa: PLC0415
 
-    return summary(build_report(study))
+    return in_short(brief(build_report(study), study.plan, study.path))
 
 
 def conduct(

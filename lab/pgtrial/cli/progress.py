@@ -7,7 +7,8 @@ import json
 import re
 import sys
 import time
-from collections.abc import Iterator
+from collections import defaultdict, deque
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -33,8 +34,14 @@ from pgtrial.conduct.progress import (
     TrialBegins,
     TrialEnds,
 )
+from pgtrial.model.records.results import Estimate
 from pgtrial.model.records.study import Trial
 from pgtrial.model.units import format_duration, percent, plural
+from pgtrial.report.words import interval_text
+
+_BARS = "▁▂▃▄▅▆▇█"
+_SPARKS = 40
+"""Seconds, or slices, that the live display draws of each arm."""
 
 
 @contextmanager
@@ -64,11 +71,26 @@ def describe(trial: Trial) -> str:
 
 
 def running_estimate(event: BlockEnds) -> str:
-    """The estimates from all blocks so far: `off is 153% faster`."""
+    """The estimates from all blocks so far: `off is 153% faster (+120 to +190%)`."""
     return ", ".join(
-        f"{arm} is {percent(abs(difference))} {'faster' if difference >= 0 else 'slower'}"
+        f"{arm} is {percent(abs(difference))} {'faster' if difference >= 0 else 'slower'}{_interval(event, arm)}"
         for arm, difference in event.running.items()
     )
+
+
+def _interval(event: BlockEnds, arm: str) -> str:
+    if arm not in event.intervals:
+        return ""
+    low, high = event.intervals[arm]
+    return (
+        f" ({interval_text(Estimate(low=low, value=event.running[arm], high=high), sign=True).replace('..', ' to ')})"
+    )
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """The values as bars of eight heights, the highest of them full."""
+    highest = max(values, default=0.0)
+    return "".join(_BARS[round(value / highest * (len(_BARS) - 1))] if highest else _BARS[0] for value in values)
 
 
 def _by_the_end(event: BlockEnds) -> str:
@@ -155,6 +177,8 @@ class _Display:
         self._preparing = "preparing"
         self._begun: TrialBegins | None = None
         self._second: Second | None = None
+        self._tps: dict[str, deque[float]] = {}
+        """Of the trial under way, by arm: the last seconds or slices."""
         self._last: Trial | None = None
         self._block: BlockEnds | None = None
         self._since = time.monotonic()
@@ -169,8 +193,10 @@ class _Display:
                 self._keep(_beginning(event))
             case TrialBegins():
                 self._begun, self._second, self._since = event, None, time.monotonic()
-            case Second():
+                self._tps = defaultdict(lambda: deque(maxlen=_SPARKS))
+            case Second(arm=arm, tps=tps):
                 self._second = event
+                self._tps[arm].append(tps)
             case TrialEnds(trial):
                 self._last = trial
                 if trial.status == "failed":
@@ -191,6 +217,8 @@ class _Display:
         rows.add_row("arm", Text(" and ".join([begun.trial.arm, *begun.others]), style="bold cyan"))
         rows.add_row("load", begun.load_point.label)
         rows.add_row("now", self._now())
+        for arm, values in self._tps.items():
+            rows.add_row("tps", Text(f"{sparkline(values)} {arm}"))
         if self._last is not None:
             style = "red" if self._last.status == "failed" else ""
             rows.add_row("last", Text(f"{self._last.arm}: {describe(self._last)}", style=style))

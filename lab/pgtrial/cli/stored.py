@@ -11,10 +11,11 @@ from rich.console import Console
 from pgtrial.cli import say, warn
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
 from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report, render
 from pgtrial.report.data import read_data
 from pgtrial.report.recompute import differences
-from pgtrial.report.terminal import summary
+from pgtrial.report.terminal import in_full, in_short
 from pgtrial.store.bundle import SUFFIX, Manifest, check_parts, files_of, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import new_file
@@ -23,17 +24,21 @@ from pgtrial.store.files import new_file
 def verdict_command(
     study: Annotated[Path, typer.Argument(help="A study directory, or a bundle.")],
     json: Annotated[bool, typer.Option("--json", help="Print the whole result as JSON.")] = False,
+    everything: Annotated[bool, typer.Option("--all", help="Print all findings, notes and load points too.")] = False,
 ) -> int:
     """Print the verdict of a study. Exit status: 0 no regression, 1 an arm is worse than the baseline, 2 no verdict.
 
     A loss that is established to be smaller than the margin is no regression. Writes nothing.
     """
     with open_study(study) as opened:
-        result = read_data(opened).result
+        data = read_data(opened)
+    result = data.result
     if json:
         print(result.model_dump_json(indent=1))
+    elif everything:
+        Console().print(in_full(result))
     else:
-        Console().print(summary(result))
+        Console().print(in_short(brief(result, data.plan, study if study.is_dir() else None)))
     return result.exit_status
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.model.records.noise import Precision
@@ -62,15 +62,18 @@ class TrialEnds:
 
 @dataclass(frozen=True)
 class BlockEnds:
-    """A block is complete. `running` is the provisional difference per arm so far, a share; `decided` at a look.
+    """A block is complete; `decided` at a look.
 
-    `precision` is what the plan can tell by its end, from the fourth block on.
+    `running` is the provisional difference per arm so far, a share, and `intervals` has its 95% interval where it is
+    bounded: that of a study which ends now, which the verdict does not use. `precision` is what the plan can tell by
+    its end, from the fourth block on.
     """
 
     block: int
     look: bool
     decided: bool
     running: dict[str, float]
+    intervals: dict[str, tuple[float, float]] = field(default_factory=dict)
     precision: Precision | None = None
 
 

@@ -275,10 +275,19 @@ def _block_ends(study: StudyDirectory, block: int) -> BlockEnds:
     trials = study.trials()
     complete = len(Grid(study.plan, trials).counted)
     compared = decide(study.plan, trials, committed_seconds(study, trials))
-    running = {each.name: each.running for each in compared if each.running is not None}
-    decided = all(each.decided for each in compared)
-    look, precision = complete in study.plan.looks, precision_so_far(study.plan, trials)
-    return BlockEnds(block, look=look, decided=decided, running=running, precision=precision)
+    known = {each.name: each.so_far for each in compared if each.so_far is not None}
+    return BlockEnds(
+        block,
+        look=complete in study.plan.looks,
+        decided=all(each.decided for each in compared),
+        running={name: so_far.value for name, so_far in known.items()},
+        intervals={
+            name: (so_far.low, so_far.high)
+            for name, so_far in known.items()
+            if so_far.low is not None and so_far.high is not None
+        },
+        precision=precision_so_far(study.plan, trials),
+    )
 
 
 def _end(study: StudyDirectory, spec: StudySpec, listener: Listener) -> None:

@@ -15,9 +15,11 @@ from pgtrial.model.records.results import Claim
 from pgtrial.model.resources import resource
 from pgtrial.model.units import decimals_for, percent
 from pgtrial.report import words
+from pgtrial.report.brief import Headline, brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
+from pgtrial.report.verdict import title
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
@@ -31,12 +33,16 @@ def render(data: StudyData, parts: Sequence[Section]) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    short = brief(data.result, data.plan)
     return environment.get_template("report.html.j2").render(
         data=data,
         result=data.result,
         claims=[
-            card(data, claim, text) for claim, text in zip(data.result.primary, data.result.sentences, strict=True)
+            card(data, claim, text, headline)
+            for claim, text, headline in zip(data.result.primary, data.result.sentences, short.headlines, strict=True)
         ],
+        brief=short.lines(),
+        title=title,
         sections=parts,
         design=design(data),
         styles=_inline("report.css"),
@@ -46,7 +52,7 @@ def render(data: StudyData, parts: Sequence[Section]) -> str:
     )
 
 
-def card(data: StudyData, claim: Claim, sentence: str) -> dict[str, Any]:
+def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> dict[str, Any]:
     """The values that the head of the page shows for one claim."""
     difference = claim.difference
     value = difference.value if difference else claim.running
@@ -54,7 +60,8 @@ def card(data: StudyData, claim: Claim, sentence: str) -> dict[str, Any]:
     return {
         "claim": claim,
         "icon": _ICONS[claim.verdict],
-        "headline": words.headline(claim, data.plan),
+        "headline": headline.text,
+        "lines": [line for line in headline.lines if line.label != "interval"],
         "number": _by_regime(claim)
         if claim.parts
         else percent(value, decimals_for(_numbers(claim)), sign=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
@@ -22,8 +23,15 @@ def _lines(data: StudyData, parts: Sequence[Section]) -> Iterator[str]:
     for finding in result.findings:
         if finding.severity != "info":
             yield f"> **{finding.severity}** {_text(finding.message)} {_text(finding.cure)}\n"
+    short = brief(result, data.plan)
+    for headline in short.headlines:
+        yield f"**{_text(headline.text)}**\n"
+        yield from (f"- {line.label}: {_text(line.text)}" for line in headline.lines)
+        yield ""
+    yield from (f"- {line.label}: {_text(line.text)}" for line in short.lines())
+    yield ""
     for sentence in result.sentences:
-        yield f"**{_text(sentence)}**\n"
+        yield f"{_text(sentence)}\n"
     for note in [*result.moved, *result.notes]:
         yield f"- {_text(note)}"
     yield ""

@@ -8,6 +8,7 @@ from typing import Any
 
 from pgtrial.report.charts.blocks import block_charts
 from pgtrial.report.charts.canaries import canary_chart
+from pgtrial.report.charts.costs import cost_charts
 from pgtrial.report.charts.latency import latency_charts
 from pgtrial.report.charts.parts import Figure
 from pgtrial.report.charts.published import published_charts
@@ -124,7 +125,7 @@ _TOPICS = (
         "Cost per transaction",
         "What a committed transaction took, and how far it moved with the effect. These costs explain the verdict; "
         "they are not part of it.",
-        (),
+        [cost_charts],
         [servers.cost_table],
     ),
     Topic(

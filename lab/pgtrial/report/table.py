@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -27,6 +28,8 @@ VERDICT_STYLES: dict[Word | None, str] = {
     "withheld": "yellow",
 }
 """Colours of the terminal."""
+
+_TOPIC_ENDS = re.compile(r"[:;] |\. ")
 
 _NOT_WRAPPED = 16
 """Characters of a column's widest cell up to which the terminal never wraps it."""
@@ -85,6 +88,11 @@ class Table(Generic[Row]):
     """Which rows stand out; None: no row."""
     folded: bool | None = None
     """Whether the page folds it away; None: as its section."""
+
+    @property
+    def topic(self) -> str:
+        """What the table is about: the beginning of its caption."""
+        return _TOPIC_ENDS.split(self.caption, maxsplit=1)[0].rstrip(".")
 
     @property
     def heads(self) -> list[str]:

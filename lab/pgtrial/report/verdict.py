@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from pgtrial.evidence.audit import GRAVITY
+from pgtrial.evidence.audit import GRAVITY, TITLES
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.interruption import Interruption
 from pgtrial.model.records.results import Claim, Cost, StudyResult
@@ -62,6 +62,13 @@ def verdict_of(
     )
 
 
+_TITLES = {
+    **TITLES,
+    "busy_client": "the client was a limit",
+    "schedule_lag": "transactions started late",
+    "rate_not_kept": "the rate was not kept",
+    "carry_over": "slices disturb those after them",
+}
 _MESSAGES = {
     "busy_client": "The client itself was a limit of {arms} ({where}), in the engine's words: {example}.",
     "schedule_lag": "Transactions of {arms} were started later than their schedule ({where}), in the engine's words: "
@@ -77,6 +84,11 @@ _CURES = {
     "rate_not_kept": "Lower [load] rate to what every arm can serve, or leave it out to compare throughput.",
 }
 _CLIENT_ALLOWED = "The study allows it ([verdict] allow_busy_client): the client may hide a part of the difference."
+
+
+def title(finding: Finding) -> str:
+    """What was found, in a few words; of a rule that is no more its name."""
+    return _TITLES.get(finding.rule, finding.rule.replace("_", " "))
 
 
 def _spoilt_findings(cells: list[SpoiltCell], plan: Plan) -> list[Finding]:

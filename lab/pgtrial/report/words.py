@@ -13,8 +13,17 @@ _NOT_EVEN = {"block": 300, "deployment": 60}
 _NEXT_TO_NONE = 200.0
 """How many times more a cost must be for one arm, so that the other is said to have next to none of it."""
 
+_TOLD_WITHIN = 10.0
+"""The factor between the bounds of a cost above which it is not shown."""
+
 _TELLING_MARGIN = 0.5
 """An established margin above this share is not mentioned: it is of no use."""
+
+
+def is_wide(difference: Estimate) -> bool:
+    """Whether the bounds are further apart than a factor of ten: `-4.4% (-99.9..+99900%)` says nothing."""
+    low, high = difference.low, difference.high
+    return low is not None and high is not None and 1 + high > _TOLD_WITHIN * (1 + low)
 
 
 def interval_text(difference: Estimate, *, sign: bool = False) -> str:
@@ -83,9 +92,8 @@ def _headline_by_regime(claim: Claim, plan: Plan) -> str:
 def sentence(claim: Claim, plan: Plan, result: StudyResult, *, withheld: list[str]) -> str:
     """The whole verdict sentence of a primary claim; `withheld` are the reasons for which there is no verdict."""
     pair = (claim.arm, claim.baseline)
-    what = "task" if plan.measure == "mean response time of tasks" else "transaction"
     counts = sorted((each for each in result.failures if each.arm in pair), key=lambda each: pair.index(each.arm))
-    failed = ", ".join(failures_text(each, what) for each in counts)
+    failed = ", ".join(failures_text(each, transactions(plan)) for each in counts)
     lead = f"Failures of {failed}. " if set(pair) & set(result.failures_lead) else ""
     tail = "" if lead else f"; failures {failed}"
     if claim.verdict == "withheld":
@@ -193,6 +201,11 @@ def _about(seconds: float) -> str:
     return format_duration(60 * round(seconds / 60) if seconds >= 600 else seconds)
 
 
+def transactions(plan: Plan) -> str:
+    """What the load consists of: `transaction` or `task`."""
+    return "task" if plan.measure == "mean response time of tasks" else "transaction"
+
+
 def failures_text(counts: Failures, what: str = "transaction") -> str:
     """`off: 0`, `off: 12 of 3,400 transactions (0.35%)`, `off: 2 of 8 trials`."""
     parts = []
@@ -247,7 +260,7 @@ def _moving(steady: list[Steadiness]) -> list[Steadiness]:
 def _trend(steady: list[Steadiness], plan: Plan) -> str:
     moving = _moving(steady)
     if moving:
-        what = " and ".join(f"{entry.arm} {_moves(entry)}" for entry in moving)
+        what = " and ".join(f"{entry.arm} {moves(entry)}" for entry in moving)
         return (
             f"not at steady state ({what}); this speaks of the first {format_duration(plan.duration_s)} after "
             f"a warm-up of {format_duration(plan.warmup_s)}, a longer warm-up is advised"
@@ -257,13 +270,14 @@ def _trend(steady: list[Steadiness], plan: Plan) -> str:
     return "steady"
 
 
-def _moves(entry: Steadiness) -> str:
+def moves(entry: Steadiness) -> str:
+    """`rises 4.1% within a trial`."""
     verb = "rises" if entry.state == "rising" else "falls"
     return f"{verb} {percent(abs(entry.trend or 0.0))} within a trial"
 
 
 def cost_text(cost: Cost) -> str:
-    """`-12% (-13..-11%)`; words where one of the arms has next to none of it."""
+    """`-12% (-13..-11%)`; words where one of the arms has next to none of it, nothing where it is not known."""
     found = cost.difference
     if found is None:
         return ""
@@ -271,4 +285,6 @@ def cost_text(cost: Cost) -> str:
         return "from next to none"
     if found.value <= -1 + 1 / _NEXT_TO_NONE:
         return "to next to none"
+    if is_wide(found):
+        return ""
     return f"{percent(found.value, sign=True)} ({interval_text(found, sign=True)})"

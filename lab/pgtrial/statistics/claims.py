@@ -12,7 +12,7 @@ from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimat
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.changes import Changes, Seconds
-from pgtrial.statistics.deployments import t_interval
+from pgtrial.statistics.deployments import ALPHA, t_interval
 from pgtrial.statistics.levels import robust_sd
 from pgtrial.statistics.ratios import Grid
 
@@ -40,7 +40,7 @@ def decide(plan: Plan, trials: Sequence[Trial], seconds: Seconds | None = None) 
     changes = Changes(grid, seconds)
     others = [arm for arm in plan.arms if arm != plan.baseline]
     return [
-        Comparison(part.arm, part.regime, _is_decided(grid, part, ratios), _running(ratios))
+        Comparison(part.arm, part.regime, _is_decided(grid, part, ratios), _so_far(ratios))
         for arm in others
         for part, ratios in _series(grid, changes, Subject(arm, None, len(others)))
     ]
@@ -203,9 +203,15 @@ def _totals(grid: Grid, arm: str, point: int | None, blocks: set[int]) -> float 
     return sums[arm] / theirs - 1 if theirs else None
 
 
-def _running(ratios: list[BlockRatio]) -> float | None:
+def _so_far(ratios: list[BlockRatio]) -> Estimate | None:
+    """Over all blocks so far, with the interval of a study that had planned to end here."""
     values = [ratio.log_ratio for ratio in ratios if ratio.log_ratio is not None]
-    return math.expm1(float(np.median(p8.walsh_averages(values)))) if values else None
+    return as_difference(p8.interval(values, ALPHA)) if values else None
+
+
+def _running(ratios: list[BlockRatio]) -> float | None:
+    so_far = _so_far(ratios)
+    return so_far.value if so_far is not None else None
 
 
 def _more_blocks(values: list[float], family: int, grid: Grid) -> int | None:

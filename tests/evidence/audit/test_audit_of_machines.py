@@ -92,8 +92,9 @@ def test_equal_ways_are_no_finding():
     assert _findings(_way(), _way(median_us=230.0)) == []
 
 
-def test_round_trips_within_one_machine_differ_by_noise_alone():
-    assert _findings(_way("unix socket", 30.0), _way("unix socket", 300.0)) == []
+@pytest.mark.parametrize("path", ["unix socket", "loopback"])
+def test_round_trips_within_one_machine_differ_by_noise_and_by_the_servers_alone(path):
+    assert _findings(_way(path, 30.0), _way(path, 300.0)) == []
 
 
 @pytest.mark.parametrize(

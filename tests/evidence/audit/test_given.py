@@ -35,6 +35,21 @@ def test_over_a_network_the_trials_themselves_tell_how_much_is_noise(noise_us, w
     assert named(findings) == ({("unequal_network_path", "warning")} if found else set())
 
 
+@pytest.mark.parametrize(
+    ("paths", "found"),
+    [
+        (("unix socket", "unix socket"), False),
+        (("loopback", "loopback"), False),
+        (("unix socket", "loopback"), True),
+        (("network", "network"), True),
+    ],
+)
+def test_servers_on_one_path_of_this_machine_are_equally_far_however_slowly_they_answer(paths, found):
+    known = {arm: {"network": {"path": path}} for arm, path in zip("AB", paths, strict=True)}
+    findings = _findings(lambda trial: {"round_trip_us": 90.0 if trial.arm == "A" else 170.0}, **known)
+    assert named(findings) == ({("unequal_network_path", "warning")} if found else set())
+
+
 def test_one_slow_round_trip_is_no_finding():
     slow = {"round_trip_us": 9000.0}
     assert _findings(lambda trial: slow if trial.block == 0 and trial.arm == "B" else {"round_trip_us": 500.0}) == []

@@ -19,6 +19,9 @@ _TOPICS = (clocks, differences, durability, fleet, hosts, hygiene, network, nois
 RULES = [rule for topic in _TOPICS for rule in vars(topic).values() if isinstance(rule, Rule)]
 """Every rule of these files."""
 
+TITLES = {rule.name: rule.title for rule in RULES}
+"""What each rule finds, in a few words."""
+
 GRAVITY = ("withhold", "warning", "info")
 """The gravest first."""
 

@@ -36,6 +36,8 @@ class Rule:
     """A named function from a case to concerns."""
 
     name: str
+    title: str
+    """What it finds, in a few words; rules of one name have one title."""
     find: Callable[[Case], Iterable[Concern]]
     over_trials: bool
     """Whether it reads the stored trials; the others read the facts of the arms alone."""
@@ -45,9 +47,9 @@ class Rule:
         return [Finding(rule=self.name, **vars(concern)) for concern in self.find(case)]
 
 
-def rule(name: str, *, over_trials: bool = False) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
+def rule(name: str, title: str, *, over_trials: bool = False) -> Callable[[Callable[[Case], Iterable[Concern]]], Rule]:
     """Make a function a rule; findings carry the name."""
-    return lambda find: Rule(name, find, over_trials)
+    return lambda find: Rule(name, title, find, over_trials)
 
 
 @dataclass(frozen=True)

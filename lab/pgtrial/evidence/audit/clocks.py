@@ -17,7 +17,7 @@ _WRONG_US = 3_600e6
 _SYNCHRONISE = "Synchronise the clocks (chrony, ntpd, systemd-timesyncd)"
 
 
-@rule("clock_offset")
+@rule("clock_offset", "a clock is off")
 def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
     """Timestamps of the server's host are compared with those of the lab."""
     offsets = case.known("probes", "clock_offset_us")
@@ -43,7 +43,7 @@ def clock_of_the_servers_host(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("clock_offset", over_trials=True)
+@rule("clock_offset", "a clock is off", over_trials=True)
 def wrong_clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
     """The start of the load is corrected by a machine's offset; its logs are not."""
     offsets: dict[str, float] = {}
@@ -61,7 +61,7 @@ def wrong_clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("clock_offset", over_trials=True)
+@rule("clock_offset", "a clock is off", over_trials=True)
 def unsure_clocks_of_the_fleet(case: Case) -> Iterator[Concern]:
     """A machine starts its load by its own clock: the error of its offset is an error of that instant."""
     fleet = [trial for trial in case.trials if trial.machines]

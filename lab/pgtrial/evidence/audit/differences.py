@@ -60,7 +60,7 @@ def _keys(differences: Sequence[Difference]) -> str:
     return listed(difference.key for difference in differences)
 
 
-@rule("undeclared_difference")
+@rule("undeclared_difference", "undeclared differences")
 def undeclared_differences(case: Case) -> Iterator[Concern]:
     """A difference that nobody declared and that follows from nothing declared; one concern for each fact."""
 
@@ -77,7 +77,7 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("following_difference")
+@rule("following_difference", "differences that follow from declared ones")
 def following_differences(case: Case) -> Iterator[Concern]:
     """Differences that follow from one that the study declares, one concern for each of those."""
 
@@ -93,7 +93,7 @@ def following_differences(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("swapped_places")
+@rule("swapped_places", "the arms take turns on unlike places")
 def swapped_places(case: Case) -> Iterator[Concern]:
     """What differs because the facts were collected in one trial of each arm, at the place that this trial drew."""
     for arm, found in _grouped(case, _arm, lambda difference: _of_the_place(case, difference)):
@@ -106,7 +106,7 @@ def swapped_places(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("data_checksums")
+@rule("data_checksums", "data checksums differ")
 def data_checksums(case: Case) -> Iterator[Concern]:
     """Checksums cost time; since PostgreSQL 18 they are on by default, so versions differ silently."""
     for difference in case.differences():
@@ -120,7 +120,7 @@ def data_checksums(case: Case) -> Iterator[Concern]:
             )
 
 
-@rule("locale")
+@rule("locale", "locales differ")
 def locale(case: Case) -> Iterator[Concern]:
     """Collations differ in speed, and in the order of rows."""
 
@@ -199,7 +199,7 @@ def _has_own_rule(case: Case, difference: Difference) -> bool:
     )
 
 
-@rule("unlike_deployments")
+@rule("unlike_deployments", "deployments of one arm differ")
 def unlike_deployments(case: Case) -> Iterator[Concern]:
     """One concern for each fact in which an arm's deployments differ; unknown values are no difference."""
     for arm, deployments in case.deployments.items():

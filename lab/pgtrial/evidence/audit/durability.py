@@ -78,7 +78,7 @@ def _stored(case: Case, arm: str, place: str, name: str) -> Any:
     return own if own is not None else case.value(arm, "storage", name)
 
 
-@rule("durability")
+@rule("durability", "durability differs")
 def unequal_durability(case: Case) -> Iterator[Concern]:
     """An arm that is more or less durable than the baseline: withheld, or reported if the study declares it."""
     reference = _aspects(case, case.baseline)
@@ -105,7 +105,7 @@ def unequal_durability(case: Case) -> Iterator[Concern]:
                 )
 
 
-@rule("not_durable")
+@rule("not_durable", "the arms are not durable")
 def not_durable(case: Case) -> Iterator[Concern]:
     """All arms may lose acknowledged transactions: fair, but not a server that people run."""
     by_arm = [_aspects(case, arm) for arm in case.arms]
@@ -118,7 +118,7 @@ def not_durable(case: Case) -> Iterator[Concern]:
             )
 
 
-@rule("suspicious_durability")
+@rule("suspicious_durability", "flushes may not reach the disk")
 def suspicious_flush(case: Case) -> Iterator[Concern]:
     """A flush that ends sooner than the device can have stored anything: a cache answers in its place."""
     arms = [arm for arm in case.arms if _is_too_fast(case, arm)]
@@ -133,7 +133,7 @@ def suspicious_flush(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("unequal_flush")
+@rule("unequal_flush", "volumes flush at different rates")
 def unequal_flush(case: Case) -> Iterator[Concern]:
     """Flush rates that differ by more than noise; withheld if the faster one is also too fast to be durable."""
     for arm in case.others:

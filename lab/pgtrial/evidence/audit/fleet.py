@@ -13,7 +13,7 @@ _UNEVEN = 0.01
 """Share of the measured part by which machines may begin apart."""
 
 
-@rule("slow_machine", over_trials=True)
+@rule("slow_machine", "a machine of the fleet is slow", over_trials=True)
 def slow_machine(case: Case) -> Iterator[Concern]:
     """Its clients do less than those of the others: this holds for all arms, and none gets the whole load."""
     for part in machine_parts(case.completed()):
@@ -27,7 +27,7 @@ def slow_machine(case: Case) -> Iterator[Concern]:
             )
 
 
-@rule("far_machine", over_trials=True)
+@rule("far_machine", "a machine of the fleet is far away", over_trials=True)
 def far_machine(case: Case) -> Iterator[Concern]:
     """Each statement waits for a round trip: the clients of one machine do less, and have other latencies."""
     ways = machine_ways(case.completed(), case.plan.arms)
@@ -50,7 +50,7 @@ def far_machine(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("lost_machine", over_trials=True)
+@rule("lost_machine", "a machine of the fleet was lost", over_trials=True)
 def lost_machine(case: Case) -> Iterator[Concern]:
     """A trial that lost a machine has failed, and counts as the worst rank, whatever the arm did."""
     lost = [(trial, machine) for trial in case.trials for machine in lost_machines(trial)]
@@ -69,7 +69,7 @@ def lost_machine(case: Case) -> Iterator[Concern]:
     )
 
 
-@rule("uneven_start", over_trials=True)
+@rule("uneven_start", "machines of the fleet began apart", over_trials=True)
 def uneven_start(case: Case) -> Iterator[Concern]:
     """Where machines begin apart, a part of the load is missing at both ends of the measured part."""
     fleet = [trial for trial in case.trials if trial.machines]

@@ -19,7 +19,7 @@ _EMULATORS = frozenset({"qemu", "bochs"})
 """As systemd-detect-virt(1) names them; QEMU with hardware support is `kvm` there."""
 
 
-@rule("unequal_hosts")
+@rule("unequal_hosts", "hosts differ")
 def unequal_hosts(case: Case) -> Iterator[Concern]:
     """That the hosts are others is declared; that they are unlike is seldom the question of the study."""
     for arm in case.others:
@@ -43,7 +43,7 @@ def _unlike_parts(case: Case, arm: str) -> Iterator[str]:
         yield f"memory {base:,} MB and {own:,} MB"
 
 
-@rule("another_host")
+@rule("another_host", "the named host runs no server of pgtrial")
 def another_host(case: Case) -> Iterator[Concern]:
     """Facts and counters of the wrong host mislead."""
     for arm in case.where("server", "process_seen", False):
@@ -58,7 +58,7 @@ def another_host(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("emulated_machine")
+@rule("emulated_machine", "the machine is emulated")
 def emulated_machine(case: Case) -> Iterator[Concern]:
     """Translated instructions have no cache, no page walk and no clock of a processor."""
     models = case.known("cpu", "model")
@@ -76,7 +76,7 @@ def emulated_machine(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("client_on_server_host")
+@rule("client_on_server_host", "the load runs on the server's host")
 def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
     """The load takes CPU time from a server on its own machine."""
     # whether a fleet's machine is a server's host is in the trials, unless only this machine reaches the server
@@ -100,7 +100,7 @@ def client_on_the_servers_host(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("client_on_server_host", over_trials=True)
+@rule("client_on_server_host", "the load runs on the server's host", over_trials=True)
 def fleet_on_the_servers_host(case: Case) -> Iterator[Concern]:
     """A machine of the fleet that serves an arm takes CPU time from that server."""
     machines = {share.machine: share for trial in case.trials for share in trial.machines}

@@ -10,7 +10,7 @@ from pgtrial.evidence.audit.case import Case, Concern, listed, rule
 from pgtrial.evidence.collect.server import KNOWN
 
 
-@rule("thp")
+@rule("thp", "transparent huge pages are always on")
 def transparent_huge_pages(case: Case) -> Iterator[Concern]:
     """`always` lets the kernel merge pages behind the server's back, with stalls.
 
@@ -44,7 +44,7 @@ def _huge_pages_are(case: Case, arm: str, state: str) -> bool:
     return state in (case.value(arm, "server", "huge_pages_status"), case.value(arm, "settings", "huge_pages"))
 
 
-@rule("debug_build")
+@rule("debug_build", "a debug build")
 def debug_build(case: Case) -> Iterator[Concern]:
     """Assertions and unoptimised code are no measure of PostgreSQL."""
     for arm in case.arms:
@@ -71,7 +71,7 @@ def _optimisation(case: Case, arm: str) -> str | None:
     return next((flag for flag in reversed(flags) if flag.startswith("-O")), None)
 
 
-@rule("small_build")
+@rule("small_build", "a build for small size")
 def small_build(case: Case) -> Iterator[Concern]:
     """Some packagers optimise for size, which costs speed."""
     arms = [arm for arm in case.arms if _optimisation(case, arm) == "-Os"]
@@ -86,7 +86,7 @@ def small_build(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("pending_restart")
+@rule("pending_restart", "a changed setting is not in force")
 def pending_restart(case: Case) -> Iterator[Concern]:
     """A changed setting that waits for a restart is in the file and not in force."""
     for arm, names in case.known("server", "pending_restart").items():
@@ -102,7 +102,7 @@ _POWER_PLANS = ("Balanced", "Power saver")
 """Windows' own that follow the load."""
 
 
-@rule("governor")
+@rule("governor", "the CPU frequency follows the load")
 def frequency_governor(case: Case) -> Iterator[Concern]:
     """A governor that follows the load makes the clock a part of the measurement."""
     arms = case.where("cpu", "governor", "powersave", "ondemand", "conservative", "schedutil", *_POWER_PLANS)
@@ -119,7 +119,7 @@ def frequency_governor(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("fixed_layout")
+@rule("fixed_layout", "memory is not laid out at random")
 def fixed_layout(case: Case) -> Iterator[Concern]:
     """Without random addresses one layout of memory serves a whole study, and may favour an arm (Mytkowicz 2009)."""
     arms = case.where("os", "address_randomisation", "0")
@@ -133,7 +133,7 @@ def fixed_layout(case: Case) -> Iterator[Concern]:
         )
 
 
-@rule("not_permitted", over_trials=True)
+@rule("not_permitted", "the server did not permit some steps", over_trials=True)
 def not_permitted(case: Case) -> Iterator[Concern]:
     """What trials had to do without, once for all arms concerned."""
     for thing in sorted({thing for trial in case.trials for thing in trial.not_permitted}):
@@ -156,7 +156,7 @@ def is_debugging(name: str, value: Any) -> bool:
     return pattern is not None and isinstance(value, str) and re.fullmatch(pattern, value) is not None
 
 
-@rule("debug_setting")
+@rule("debug_setting", "a debug setting is on")
 def debug_settings(case: Case) -> Iterator[Concern]:
     """One concern for each setting; a declared one is what is compared."""
     for name in KNOWN.costly:

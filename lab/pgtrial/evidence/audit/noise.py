@@ -39,7 +39,7 @@ _KINDS = {
 }
 
 
-@rule("noisy_host", over_trials=True)
+@rule("noisy_host", "other work used the host", over_trials=True)
 def noisy_host(case: Case) -> Iterator[Concern]:
     """One concern for each kind of noise. The random order spreads it over the arms; it widens the interval."""
     for kind, noise in _KINDS.items():

@@ -24,7 +24,7 @@ _DECLARING = {
 """Keys that, declared, make the cache what is compared."""
 
 
-@rule("unequal_tables", over_trials=True)
+@rule("unequal_tables", "bloat differs", over_trials=True)
 def unequal_tables(case: Case) -> Iterator[Concern]:
     """Bloat, or another way of storing: more pages to read and to keep in the cache."""
     for arm in case.others:
@@ -77,7 +77,7 @@ def _sizes(relations: Iterable[Mapping[str, Mapping[str, float]]]) -> list[float
     return [sum(each.get(name, 0) for each in one.values() for name in names) for one in relations if one]
 
 
-@rule("data_larger_than_cache", over_trials=True)
+@rule("data_larger_than_cache", "the data fit the cache of some arms only", over_trials=True)
 def data_larger_than_cache(case: Case) -> Iterator[Concern]:
     """One concern for each arm and cache, about the first load point where data fits in one arm only."""
     for arm in case.others:
@@ -117,7 +117,7 @@ def _cache(case: Case, arm: str, cache: str) -> float | None:
     return min(known) * 2.0**20 if known else None
 
 
-@rule("dead_tuples", over_trials=True)
+@rule("dead_tuples", "trials began with dead rows", over_trials=True)
 def dead_tuples(case: Case) -> Iterator[Concern]:
     """Dead rows that earlier trials left make later ones slower, and by chance one arm's more than another's."""
     found = {}
@@ -150,7 +150,7 @@ _CHECKPOINTS: _Counter = ("checkpointer", ("num_timed", "num_requested"))
 _AUTOVACUUMS: _Counter = ("maintenance", ("autovacuums", "autoanalyzes"))
 
 
-@rule("unequal_checkpoints", over_trials=True)
+@rule("unequal_checkpoints", "numbers of checkpoints differ", over_trials=True)
 def unequal_checkpoints(case: Case) -> Iterator[Concern]:
     """A checkpoint costs writes, and full pages in the WAL after it."""
     yield from _unequal(
@@ -163,7 +163,7 @@ def unequal_checkpoints(case: Case) -> Iterator[Concern]:
     )
 
 
-@rule("unequal_autovacuum", over_trials=True)
+@rule("unequal_autovacuum", "numbers of autovacuum runs differ", over_trials=True)
 def unequal_autovacuum(case: Case) -> Iterator[Concern]:
     """Autovacuum that starts in one trial and not in the next is a difference that nobody made."""
     yield from _unequal(

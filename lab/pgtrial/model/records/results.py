@@ -285,8 +285,8 @@ class Comparison:
     regime: When | None
     decided: bool
     """Whether the rule has decided it at some look."""
-    running: float | None
-    """Relative difference over all blocks so far; None before the first."""
+    so_far: Estimate | None
+    """Relative difference over all blocks so far, with the interval of a study that ends now; None before the first."""
 
     @property
     def name(self) -> str:

@@ -1,0 +1,161 @@
+"""The result in a few short lines: what the terminal prints, and what the report begins with."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pgtrial.model.records.results import Claim, StudyResult, Word
+from pgtrial.model.records.study import Finding, Plan
+from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
+from pgtrial.report.verdict import title
+from pgtrial.report.words import (
+    failures_text,
+    headline,
+    interval_name,
+    interval_text,
+    measured_text,
+    moves,
+    transactions,
+    where,
+)
+from pgtrial.statistics.analysis import withholds
+
+
+@dataclass(frozen=True)
+class Line:
+    """A short text with its label."""
+
+    label: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Headline:
+    """One comparison: its verdict, and the lines that belong to it alone."""
+
+    verdict: Word
+    text: str
+    lines: list[Line]
+
+
+@dataclass(frozen=True)
+class Brief:
+    """The comparisons, then what holds for all of them."""
+
+    headlines: list[Headline]
+    measured: str
+    failures: str
+    watched: list[str]
+    """What a reader has to know, the most important first."""
+    then: str | None
+    """The command or the change that leads to a verdict; None: there is one for every arm."""
+
+    def lines(self, most: int | None = None) -> list[Line]:
+        """The lines below the headlines, with so many of the things to watch out for."""
+        left = len(self.watched) - most if most is not None else 0
+        shown = [*self.watched[:most], *([f"{left} more: pgtrial verdict --all"] if left > 0 else [])]
+        lines = [Line("measured", self.measured), Line("failures", self.failures)]
+        lines += [Line("watch out", "; ".join(shown))] if shown else []
+        return [*lines, Line("next", self.then)] if self.then is not None else lines
+
+
+def brief(result: StudyResult, plan: Plan, directory: Path | None = None) -> Brief:
+    """The result in short; `directory` is the study's, for the command that goes on with it."""
+    return Brief(
+        [_headline(claim, result, plan) for claim in result.primary],
+        measured=_measured(result, plan, result.primary[0]),
+        failures=_failures(result, plan),
+        watched=_watched(result),
+        then=next(_steps(result, plan, directory), None),
+    )
+
+
+def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
+    if claim.verdict == "withheld":
+        reasons = [finding.message for finding in _withholding(result, claim)]
+        return Headline(claim.verdict, headline(claim, plan), [Line("because", " ".join(reasons))])
+    own = next((each for each in result.failures if each.arm == claim.arm), None)
+    if own is not None and own.trials and own.failed_trials == own.trials:
+        return Headline(claim.verdict, f"{claim.arm} failed in all {plural(own.trials, 'trial')}", [])
+    lines = [Line(part.regime or "interval", _difference(part, plan)) for part in claim.read]
+    if by_load := result.claims(claim.arm) if len(plan.load_points) > 1 else []:
+        counts = Counter(each.verdict for each in by_load)
+        lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
+    return Headline(claim.verdict, headline(claim, plan), lines)
+
+
+def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:
+    return [finding for finding in result.findings if withholds(finding, claim.arm, claim.baseline)]
+
+
+def _difference(claim: Claim, plan: Plan) -> str:
+    """`+96 to +168% (95% sequential interval), margin 1%`; where the headline has no number it comes first."""
+    found = claim.difference
+    if found is None:
+        so_far = f"{percent(claim.running, sign=True)} so far; " if claim.running is not None else ""
+        return f"{so_far}a verdict needs at least {plural(claim.fewest_blocks, claim.unit)}"
+    bounds = [value for value in (found.low, found.value, found.high) if value is not None]
+    said = (
+        ""
+        if not claim.regime and claim.verdict in ("better", "worse")
+        else percent(found.value, decimals_for(bounds), sign=True)
+    )
+    interval = interval_text(found, sign=True).replace("..", " to ")
+    return f"{said}{', ' if said else ''}{interval} ({interval_name(plan)}), margin {as_written(plan.margin)}"
+
+
+def _measured(result: StudyResult, plan: Plan, claim: Claim) -> str:
+    """`goodput, tpcb-like, scale 10, 8 clients; 8 blocks of 2 x 5s in 2min 10s; this host`."""
+    taken = f" in {format_duration(round(result.block_s * result.blocks_complete))}" if result.block_s else ""
+    place = plan.scope.partition(", ")[0]
+    return f"{plan.measure}, {where(claim, plan)}; {measured_text(claim, plan)}{taken}; {place}"
+
+
+def _failures(result: StudyResult, plan: Plan) -> str:
+    failed = [
+        each for each in result.failures if each.failed_trials or each.failed_transactions or each.aborted_clients
+    ]
+    if not failed:
+        return "none"
+    rest = ", the other arms none" if len(plan.arms) - len(failed) > 0 else ""
+    return ", ".join(failures_text(each, transactions(plan)) for each in failed) + rest
+
+
+def _watched(result: StudyResult) -> list[str]:
+    """First what concerns the claims, then the arms, then the audit's warnings."""
+    found = ["no difference is declared: this is a check of the method"] if result.identical_arms else []
+    for part in (part for claim in result.primary for part in claim.read):
+        found += ["the effect changes during the study"] if part.changing else []
+        found += [f"rare odd {part.unit}s pull the mean"] if part.unstable else []
+    found += [f"{each.arm} {moves(each)}" for each in result.steadiness if each.state in ("rising", "falling")]
+    for finding in result.findings:
+        if finding.severity == "warning":
+            of = f" ({finding.arms[0]})" if len(finding.arms) == 1 else ""
+            found.append(f"{title(finding)}{of}")
+    return list(dict.fromkeys(found))
+
+
+def _steps(result: StudyResult, plan: Plan, directory: Path | None) -> Iterator[str]:
+    """What leads to a verdict, first for the comparisons that are withheld, then for those that are undecided."""
+    for claim in result.primary:
+        if claim.verdict == "withheld":
+            yield from (finding.cure for finding in _withholding(result, claim))
+    open_claims = [part for claim in result.primary for part in claim.read if part.verdict == "undecided"]
+    if not open_claims:
+        if any(claim.verdict == "undecided" for claim in result.primary):
+            yield "longer trials, which measure the level after the change too"
+        return
+    study = shlex.quote(str(directory)) if directory is not None else "DIRECTORY"
+    if result.trials_stored < result.trials_planned and result.blocks_complete < plan.end:
+        yield f"pgtrial run {study} goes on: {result.blocks_complete} of {plural(plan.end, 'block')} are complete"
+    known = [claim for claim in open_claims if claim.more_blocks is not None and claim.unit == "block"]
+    if known:
+        most = max(known, key=lambda claim: claim.more_blocks or 0)
+        length = f" takes about {format_duration(60 * max(1, round(most.more_s / 60)))}" if most.more_s else ""
+        chance = f" and decides with a probability of {percent(most.more_chance, 0)}" if most.more_chance else ""
+        yield f"pgtrial run {study} --blocks {most.more_blocks}{length}{chance}"
+    yield "longer trials, less noise on the machine, or a wider margin: more blocks alone would not decide"

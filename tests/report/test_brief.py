@@ -1,0 +1,96 @@
+"""The verdict in ten seconds: what the terminal prints, at most eight lines of 80 columns."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+from pgtrial.model.records.study import Audit
+from pgtrial.report.brief import Brief, brief
+from pgtrial.report.terminal import in_short
+from pgtrial.report.verdict import verdict_of
+
+from ..statistics.studies import make_plan, noisy, run
+from .conftest import FSYNC, POINTS, THP
+
+
+def short(plan, trials, *findings) -> Brief:
+    result = verdict_of(plan, trials, Audit(findings=list(findings)))
+    return brief(result, plan, Path("results/wal-2026-11-20-1412"))
+
+
+def printed(told: Brief) -> str:
+    console = Console(width=80, file=io.StringIO(), no_color=True)
+    console.print(in_short(told))
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines())
+
+
+def of(*findings, blocks=8, sd=0.03, **ratios):
+    plan = make_plan(blocks=blocks)
+    return short(plan, run(plan, noisy(ratios, sd=sd)), *findings)
+
+
+def finding(rule, *arms):
+    return THP.model_copy(update={"rule": rule, "severity": "warning", "arms": list(arms)})
+
+
+def failing():
+    plan = make_plan()
+    tps = noisy({"off": 1.3})
+    return short(plan, run(plan, lambda planned: None if planned.arm == "off" else tps(planned)))
+
+
+STUDIES = {
+    "better": lambda: of(finding("durability", "on", "off"), finding("pending_restart", "off"), off=1.41),
+    "worse": lambda: of(*(finding(rule, "on", "off") for rule in ("locale", "noisy_host", "dead_tuples")), off=0.9),
+    "equivalent": lambda: of(off=1.001, sd=0.002),
+    "undecided": lambda: of(off=1.0, sd=0.04),
+    "withheld": lambda: of(THP, FSYNC, off=1.4),
+    "failed": failing,
+}
+SNAPSHOTS = Path(__file__).with_name("brief")
+
+
+@pytest.mark.parametrize("name", STUDIES)
+def test_a_study_of_two_arms_takes_at_most_eight_lines_of_80_columns(name):
+    text = printed(STUDIES[name]())
+    assert text == (SNAPSHOTS / f"{name}.txt").read_text().rstrip("\n")
+    assert len(text.splitlines()) <= 8
+    assert max(map(len, text.splitlines())) <= 80
+
+
+def test_each_comparison_has_its_headline_and_says_how_the_load_points_differ():
+    plan = make_plan(("15", "16", "17"), points=POINTS[:2], blocks=12)
+    told = short(plan, run(plan, noisy({"16": 1.2, "17": 1.0}, sd=0.02)))
+    assert told.headlines[0].text.startswith("16 is ")
+    assert [line.label for line in told.headlines[0].lines] == ["interval", "by load"]
+    assert told.headlines[0].lines[1].text == "better at 2"
+
+
+def test_a_study_that_was_interrupted_names_the_command_that_goes_on():
+    plan = make_plan()
+    told = short(plan, run(plan, noisy({"off": 1.4}), upto=5))
+    assert told.then == "pgtrial run results/wal-2026-11-20-1412 goes on: 2 of 8 blocks are complete"
+
+
+def test_the_report_names_everything_to_watch_out_for_and_the_terminal_the_first_two():
+    told = STUDIES["worse"]()
+    assert told.watched == ["locales differ", "other work used the host", "trials began with dead rows"]
+    (line,) = (line.text for line in told.lines(2) if line.label == "watch out")
+    assert line == "locales differ; other work used the host; 1 more: pgtrial verdict --all"
+    (line,) = (line.text for line in told.lines() if line.label == "watch out")
+    assert line.endswith("trials began with dead rows")
+
+
+def test_a_rule_that_is_no_more_is_named_by_its_name():
+    told = of(finding("a_rule_of_before", "on", "off"), off=1.4)
+    assert told.watched == ["a rule of before"]
+
+
+def test_an_a_a_study_says_that_it_is_one():
+    plan = make_plan().model_copy(update={"declared": {}})
+    told = short(plan, run(plan, noisy({})))
+    assert told.watched[0] == "no difference is declared: this is a check of the method"
