@@ -140,3 +140,16 @@ def test_plan_shows_what_a_study_would_do(pgtrial):
     first, second = (json.loads(pgtrial("plan", "@demo", "--seed", "7", "--json").stdout) for _ in range(2))
     assert first["trials"] == 16
     assert first["plan"]["trials"] == second["plan"]["trials"]
+
+
+@pytest.mark.parametrize(
+    ("line", "proposed"),
+    [
+        ("pgtrial ver", {"verdict", "verify"}),
+        ("pgtrial verdict --a", {"--all"}),
+        ("pgtrial run --more 1h --pro", {"--profile"}),
+    ],
+)
+def test_a_shell_completes_commands_and_their_options(pgtrial, line, proposed):
+    words = {"_PGTRIAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
+    assert set(pgtrial(env=words).stdout.split()) == proposed

@@ -26,6 +26,7 @@ COMMANDS = {
     "report": ("stored", "Write the report of a study anew from its stored trials."),
     "bundle": ("stored", "Make one compressed file of a study."),
     "verify": ("stored", "Check that a bundle is whole and that its verdict follows from its trials."),
+    "sql": ("sql", "Run SQL over the trials, seconds and verdicts of many studies."),
     "metrics": ("stored", "Import what the providers' monitoring has about a study's trials."),
     "facts": ("facts", "Show what this machine and its servers are, or what those of a study were."),
     "studies": ("here", "List the bundled studies."),
@@ -36,6 +37,9 @@ COMMANDS = {
     "tasks": (None, "Run an application's tasks on pools of connections by the load engine; see its --help."),
 }
 """By name, the module and the short help of each command, so that `pgtrial --help` imports no module."""
+
+_COMPLETE = "_PGTRIAL_COMPLETE"
+"""Environment variable of a shell that asks for completions; `pgtrial --install-completion` sets it up."""
 
 _USAGE_ERROR = 3
 _PASSED_ON = [name for name, (module, _) in COMMANDS.items() if module is None]
@@ -66,7 +70,7 @@ def _listed_only() -> None:
 
 def _application(called: str | None) -> typer.Typer:
     """The command line, with the module of the command that is called and no other imported."""
-    app = typer.Typer(add_completion=False, rich_markup_mode="markdown", context_settings=_SETTINGS)
+    app = typer.Typer(rich_markup_mode="markdown", context_settings=_SETTINGS)
     app.callback(invoke_without_command=True)(_root)
     for name, (module, summary) in COMMANDS.items():
         if name == called:
@@ -106,7 +110,7 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
     try:
         if _is_passed_on(arguments):
             _become_engine(arguments)
-        called = next((argument for argument in arguments if not argument.startswith("-")), None)
+        called = _called(arguments) if _COMPLETE not in os.environ else _completed()
         command = typer.main.get_command(_application(called))
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:
@@ -128,6 +132,16 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     return outcome if isinstance(outcome, int) else 0
+
+
+def _called(arguments: list[str]) -> str | None:
+    return next((argument for argument in arguments if not argument.startswith("-")), None)
+
+
+def _completed() -> str | None:
+    """The command in the line that a shell wants completed, so that its options are known."""
+    line = os.environ.get("COMP_WORDS") or os.environ.get("_TYPER_COMPLETE_ARGS", "")
+    return _called(line.split()[1:])
 
 
 def print_notes(error: BaseException) -> None:

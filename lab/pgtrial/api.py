@@ -1,0 +1,283 @@
+"""pgtrial from Python: open a stored study and read its verdict, trials, seconds and latencies; or run a comparison."""
+
+from __future__ import annotations
+
+import json
+import re
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import vl_convert
+from hdrh.histogram import HdrHistogram
+
+from pgtrial.cli.compare import name_arms
+from pgtrial.cli.place import find_or_create
+from pgtrial.conduct.progress import Listener
+from pgtrial.conduct.run_study import run_study
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.resources import resource
+from pgtrial.report.brief import brief
+from pgtrial.report.build import build_report
+from pgtrial.report.data import StudyData, read_data
+from pgtrial.report.frames import second_frame, trial_frame
+from pgtrial.report.sections import draw
+from pgtrial.store.bundle import open_study
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.study_file import build_study
+
+_WIDTH = 640
+"""Of a chart, pixels."""
+_VEGA_LITE = "application/vnd.vegalite.v6+json"
+"""Of a notebook's output."""
+_LONGEST_US = 3_600_000_000 * 24
+_DIGITS = 3
+"""The engine's histograms: microseconds up to a day, significant digits."""
+
+
+class Latency:
+    """The latencies of all committed transactions of some trials, as one histogram. Microseconds."""
+
+    def __init__(self, histogram: HdrHistogram):
+        self._histogram = histogram
+
+    @property
+    def count(self) -> int:
+        """Number of transactions."""
+        return int(self._histogram.get_total_count())
+
+    @property
+    def mean(self) -> float:
+        """Mean latency, microseconds."""
+        return float(self._histogram.get_mean_value())
+
+    def quantile(self, share: float) -> float:
+        """The latency, in microseconds, that a share of the transactions does not exceed; of 0.99 the 99th percentile.
+
+        Raises ValueError for a share outside 0 to 1.
+        """
+        if not 0 <= share <= 1:
+            raise ValueError(f"{share} is not a share; a quantile is between 0 and 1, e.g. 0.99")
+        return float(self._histogram.get_value_at_percentile(100 * share))
+
+
+class Chart:
+    """A chart in Vega-Lite. A notebook draws it; `save` writes it."""
+
+    def __init__(self, spec: dict[str, Any]):
+        self._spec = spec
+
+    def to_dict(self) -> dict[str, Any]:
+        """The specification in Vega-Lite, with its data."""
+        return self._spec
+
+    def save(self, path: str | Path) -> None:
+        """Write the chart as .svg, .png, .html or .json. Raises ValueError for another ending."""
+        file = Path(path)
+        match file.suffix:
+            case ".svg":
+                file.write_text(vl_convert.vegalite_to_svg(self._spec))
+            case ".png":
+                file.write_bytes(vl_convert.vegalite_to_png(self._spec, scale=2))
+            case ".html":
+                file.write_text(vl_convert.vegalite_to_html(self._spec, bundle=True))
+            case ".json":
+                file.write_text(json.dumps(self._spec))
+            case _:
+                raise ValueError(f"{file} has none of the endings .svg, .png, .html and .json")
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, Any]:
+        """What a notebook draws."""
+        return {_VEGA_LITE: self._spec, "text/plain": repr(self)}
+
+
+class Plots:
+    """The charts of the report: `study.plot.tps()` in a notebook, or with `.save("tps.svg")`."""
+
+    def __init__(self, data: Callable[[], StudyData]):
+        self._data = data
+
+    def tps(self) -> Chart:
+        """Throughput: the median trial of each arm with its interval, and single trials."""
+        return self._chart("tps")
+
+    def difference(self) -> Chart:
+        """The difference to the baseline with its interval, against the margin."""
+        return self._chart("ratio")
+
+    def latency(self) -> Chart:
+        """Latency percentiles of each arm."""
+        return self._chart("latency")
+
+    def timeline(self) -> Chart:
+        """Every second of every trial."""
+        return self._chart("timeline")
+
+    def costs(self) -> Chart:
+        """What a transaction costs each arm against the baseline."""
+        return self._chart("costs")
+
+    def blocks(self) -> Chart:
+        """The log-ratio of each block."""
+        return self._chart("blocks")
+
+    def _chart(self, section: str) -> Chart:
+        figures = draw(section, self._data())
+        if not figures:
+            raise StudyError(f"this study has nothing for the chart {section!r} yet")
+        charts = [_with_colours({**figure.spec, "title": figure.title, "width": _WIDTH}) for figure in figures]
+        return Chart(charts[0] if len(charts) == 1 else _one_below_another(charts))
+
+
+def _one_below_another(charts: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """One chart of several; what only a whole chart may have goes up to it."""
+    datasets: dict[str, Any] = {}
+    parts = []
+    for place, chart in enumerate(charts):
+        renamed = json.loads(json.dumps(chart).replace('"rows', f'"chart{place}-rows'))
+        datasets |= renamed.pop("datasets")
+        parts.append({key: value for key, value in renamed.items() if key not in ("$schema", "autosize")})
+    return {"vconcat": parts, "datasets": datasets}
+
+
+def _with_colours(spec: dict[str, Any]) -> dict[str, Any]:
+    """A chart with the page's colours by value; it names them as `--accent`."""
+    colours = dict(re.findall(r"(--[\w-]+): (#\w+);", resource("page/report.css", "pgtrial.report").split("}")[0]))
+    text = re.sub(r'"(--[\w-]+)"', lambda found: json.dumps(colours.get(found[1], "#57606e")), json.dumps(spec))
+    resolved: dict[str, Any] = json.loads(text)
+    return resolved
+
+
+class Study:
+    """A stored study, finished or not. Its values are read at the first access; open it again to see later trials."""
+
+    def __init__(self, directory: StudyDirectory, path: Path):
+        self._directory = directory
+        self.path = path
+        """The directory or the bundle."""
+
+    def __repr__(self) -> str:
+        return f"<pgtrial.Study {self.path}: {self.question}>"
+
+    def __str__(self) -> str:
+        """The headline of each comparison."""
+        return "\n".join(headline.text for headline in brief(self.verdict, self.plan).headlines)
+
+    @property
+    def question(self) -> str:
+        """What the study asks."""
+        return self._directory.spec.study.question
+
+    @property
+    def plan(self) -> Plan:
+        """Arms, load points, order and looks."""
+        return self._directory.plan
+
+    @property
+    def arms(self) -> list[str]:
+        """Their names, the baseline first."""
+        return list(self.plan.arms)
+
+    @property
+    def load_points(self) -> list[str]:
+        """The label of each load point."""
+        return [point.label for point in self.plan.load_points]
+
+    @cached_property
+    def _data(self) -> StudyData:
+        return read_data(self._directory)
+
+    @property
+    def verdict(self) -> StudyResult:
+        """Everything that verdict.json holds, computed from the stored trials. Raises StoreError for a damaged file."""
+        return self._data.result
+
+    @cached_property
+    def trials(self) -> pl.DataFrame:
+        """A row for each trial: arm, load point, tps, latencies in microseconds. Raises StoreError."""
+        return trial_frame(self._directory)
+
+    @cached_property
+    def seconds(self) -> pl.DataFrame:
+        """A row for each second of each trial. Raises StoreError."""
+        return second_frame(self._directory)
+
+    @property
+    def plot(self) -> Plots:
+        """The charts of the report."""
+        return Plots(lambda: self._data)
+
+    def latency(self, arm: str, load_point: str | None = None) -> Latency:
+        """The latencies of an arm at a load point (its label; it may be left out where there is only one).
+
+        Raises StudyError for an unknown name, or if no trial has a histogram.
+        """
+        if arm not in self.arms:
+            raise StudyError(f"{self.path} has no arm {arm!r}; its arms are {', '.join(self.arms)}")
+        labels = self.load_points
+        if load_point is None and len(labels) > 1:
+            raise StudyError(f"{self.path} has {len(labels)} load points; name one of {labels}")
+        if load_point is not None and load_point not in labels:
+            raise StudyError(f"{self.path} has no load point {load_point!r}; name one of {labels}")
+        own = [t for t in self._data.trials if t.arm == arm and load_point in (None, t.load_point.label)]
+        return Latency(self._histogram(own, arm))
+
+    def _histogram(self, trials: Sequence[Trial], arm: str) -> HdrHistogram:
+        found = [text for trial in trials if (text := self._directory.histogram(trial)) is not None]
+        if not found:
+            raise StudyError(f"no trial of {arm} in {self.path} has a histogram of its latencies")
+        total = HdrHistogram(1, _LONGEST_US, _DIGITS)
+        for text in found:
+            total.add(HdrHistogram.decode(text))
+        return total
+
+
+def open(path: str | Path) -> Study:
+    """Open a study directory or a bundle. Raises StoreError."""
+    with ExitStack() as stack:
+        study = Study(stack.enter_context(open_study(Path(path))), Path(path))
+        # a bundle is unpacked for as long as its study is in use
+        weakref.finalize(study, stack.pop_all().close)
+    return study
+
+
+def compare(
+    *arms: str,
+    question: str | None = None,
+    results: str | Path | None = None,
+    seed: int | None = None,
+    on_progress: Listener | None = None,
+    verdict: dict[str, Any] | None = None,
+    server: dict[str, Any] | None = None,
+    **load: Any,
+) -> Study:
+    """Run a comparison as `pgtrial compare` does, and write its report.
+
+    `arms` are those of the command line, the baseline first. `load`, `verdict` and `server` hold keys of these sections
+    of a study file: compare("jit=on", "jit=off", workload="select-only", clients=8, verdict={"budget": "10min"}).
+    `results` is the study's directory; a study that is unfinished there goes on. Raises StudyError, ArmError or
+    StoreError, each with one clear sentence.
+    """
+    named = name_arms(arms)
+    data = {
+        "study": {
+            "question": question or f"Which is faster: {' or '.join(named)}?",
+            "name": "compare",
+            **({"seed": seed} if seed is not None else {}),
+        },
+        "load": load,
+        "server": server or {},
+        "arms": named,
+        "verdict": verdict or {},
+    }
+    spec = build_study(data, "pgtrial.compare")
+    study, _ = find_or_create(spec, Path(results) if results is not None else None, anew=False)
+    run_study(study, on_progress or (lambda event: None), spec=spec)
+    build_report(study)
+    return open(study.path)

@@ -1,0 +1,109 @@
+"""`pgtrial sql`: DuckDB over the studies, comparisons, trials and seconds of many study directories and bundles."""
+
+from __future__ import annotations
+
+import json
+import re
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from rich.console import Console
+
+from pgtrial.cli import warn
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.report.frames import FRAMES, frame_of
+from pgtrial.report.table import NONE, Table, by_place, for_terminal
+from pgtrial.store.bundle import open_study
+from pgtrial.store.directory import StudyDirectory
+
+if TYPE_CHECKING:
+    from duckdb import DuckDBPyConnection
+
+
+def sql_command(
+    query: Annotated[str, typer.Argument(help="A SELECT over the tables studies, claims, trials and seconds.")],
+    studies: Annotated[list[Path], typer.Argument(help="Study directories and bundles, e.g. results/*.")],
+    *,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object a row.")] = False,
+) -> None:
+    """Query many studies with SQL, in DuckDB's dialect. Every table begins with the column `study`, the path.
+
+    Example: pgtrial sql 'SELECT study, arm, median(tps) FROM trials GROUP BY ALL ORDER BY ALL' results/*
+
+    What is no study is left out with a warning. Needs the extra `sql`: pip install 'pgtrial[sql]'.
+    """
+    heads, rows = run(query, studies)
+    if json:
+        _print_json(heads, rows)
+        return
+    columns = by_place(*heads, right=[place for place in range(len(heads)) if _is_numeric(rows, place)])
+    Console().print(for_terminal(Table("", [[_cell(value) for value in row] for row in rows], columns)))
+
+
+def run(query: str, paths: Sequence[Path]) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The heads and the rows that a query returns. Raises StudyError and StoreError."""
+    try:
+        import duckdb  # noqa: PLC0415 - an extra
+    except ImportError as error:
+        raise StudyError("pgtrial sql needs DuckDB: pip install 'pgtrial[sql]'") from error
+    words = set(re.findall(r"\w+", query.lower()))
+    with ExitStack() as stack:
+        opened = _opened(paths, stack)
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="pgtrial-sql-")))
+        database = stack.enter_context(duckdb.connect())
+        try:
+            _make_tables(database, [name for name in FRAMES if name in words], opened, folder)
+            result = database.execute(query)
+            return [column[0] for column in result.description or []], result.fetchall()
+        except duckdb.Error as error:
+            raise StudyError(f"DuckDB rejects the query: {_first_line(error)}") from error
+
+
+def _opened(paths: Sequence[Path], stack: ExitStack) -> list[tuple[str, StudyDirectory]]:
+    found = []
+    for path in paths:
+        try:
+            found.append((str(path), stack.enter_context(open_study(path))))
+        except StoreError as error:
+            warn(f"left out: {error}")
+    if not found:
+        raise StudyError("none of the paths is a study directory or a bundle; name some, e.g. results/*")
+    return found
+
+
+def _make_tables(
+    database: DuckDBPyConnection, names: Sequence[str], studies: Sequence[tuple[str, StudyDirectory]], folder: Path
+) -> None:
+    """Fill tables, then cut the database off from files and network."""
+    for name in names:
+        file = folder / f"{name}.parquet"
+        frame_of(name, studies).write_parquet(file)
+        database.execute(f"CREATE TABLE {name} AS SELECT * FROM read_parquet(?)", [str(file)])
+    database.execute("SET enable_external_access = false")
+
+
+def _first_line(error: Exception) -> str:
+    """DuckDB's message, and its proposal if it has one, on one line."""
+    return re.sub(r"\s*\n\s*", " ", str(error).split("\n\n")[0]).strip()
+
+
+def _is_numeric(rows: Sequence[Sequence[Any]], place: int) -> bool:
+    values = [row[place] for row in rows if row[place] is not None]
+    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return NONE
+    if isinstance(value, float):
+        return f"{value:,.6g}" if abs(value) < 1e6 else f"{value:,.0f}"
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _print_json(heads: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+    for row in rows:
+        print(json.dumps(dict(zip(heads, row, strict=True)), ensure_ascii=False, default=str))

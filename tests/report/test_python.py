@@ -1,0 +1,202 @@
+"""`import pgtrial`: a stored study as data frames, latencies and charts; and `pgtrial sql` over several."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+
+import polars as pl
+import pytest
+from hdrh.histogram import HdrHistogram
+
+import pgtrial
+from pgtrial.cli.sql import run, sql_command
+from pgtrial.model.errors import StoreError, StudyError
+from tests.conftest import EXAMPLES
+
+BUNDLE = EXAMPLES / "postgres-versions.tar.xz"
+
+
+@pytest.fixture(scope="module")
+def demo(studies, tmp_path_factory):
+    """A copy, with latencies beside two of its trials."""
+    path = tmp_path_factory.mktemp("python") / "demo"
+    shutil.copytree(studies("demo").path, path)
+    for trial, latencies in ((1, [100, 200]), (2, [5000])):
+        histogram = HdrHistogram(1, 3_600_000_000, 3)
+        for value in latencies:
+            histogram.record_value(value)
+        (folder,) = path.glob(f"trials/{trial:04d}-*")
+        (folder / "latency.hdr").write_bytes(histogram.encode())
+    return pgtrial.open(path)
+
+
+def test_a_study_says_what_it_found(demo):
+    assert demo.arms == ["on", "off"]
+    assert demo.load_points == ["tpcb-like, scale 10, 8 clients"]
+    assert demo.verdict.primary[0].verdict == "better"
+    assert str(demo).startswith("off is 4")
+    assert demo.question in repr(demo)
+
+
+def test_trials_are_rows_whose_medians_are_those_of_the_report(demo):
+    trials = demo.trials
+    assert trials.height == 16
+    levels = {level.arm: level.tps.median for level in demo.verdict.levels}
+    medians = dict(trials.group_by("arm").agg(pl.col("tps").median()).iter_rows())
+    assert medians == pytest.approx(levels, rel=1e-3)
+    assert trials["trial"].to_list() == list(range(1, 17))
+    assert trials["block"].max() == 8
+
+
+def test_seconds_are_rows_of_warm_up_and_measured_part(demo):
+    seconds = demo.seconds
+    assert set(seconds["phase"]) == {"warmup", "measure"}
+    assert seconds.filter(pl.col("trial") == 3)["arm"].n_unique() == 1
+    assert seconds.columns[:5] == ["trial", "block", "arm", "load_point", "phase"]
+
+
+def test_latencies_of_an_arm_are_added_up(demo):
+    arms = dict(demo.trials.filter(pl.col("trial").is_in([2, 3])).select("trial", "arm").iter_rows())
+    first = demo.latency(arms[2])
+    if arms[2] == arms[3]:
+        assert first.count == 3
+        assert first.quantile(1.0) == pytest.approx(5000, rel=0.001)
+    else:
+        assert first.count == 2
+        assert first.mean == pytest.approx(150, rel=0.01)
+        assert demo.latency(arms[3]).quantile(0.5) == pytest.approx(5000, rel=0.001)
+    assert first.quantile(0.5) in (100, 200)
+
+
+def test_what_is_not_there_is_named_with_what_is(demo, studies):
+    with pytest.raises(StudyError, match="has no arm 'of'; its arms are on, off"):
+        demo.latency("of")
+    with pytest.raises(StudyError, match="has no load point 'select-only'"):
+        demo.latency("off", "select-only")
+    with pytest.raises(ValueError, match=r"99 is not a share"):
+        demo.latency("off").quantile(99)
+    grid = pgtrial.open(studies("grid").path)
+    with pytest.raises(StudyError, match="has 6 load points; name one of"):
+        grid.latency("16")
+    with pytest.raises(StudyError, match=r"no trial of 16 .* has a histogram"):
+        grid.latency("16", grid.load_points[0])
+    with pytest.raises(StoreError, match="is not a study directory"):
+        pgtrial.open("nowhere")
+    with pytest.raises(AttributeError, match="no attribute 'opne'"):
+        pgtrial.opne  # noqa: B018
+
+
+@pytest.mark.parametrize("kind", ["tps", "difference", "latency", "timeline", "blocks"])
+def test_charts_are_the_reports_in_colours_of_their_own(demo, kind):
+    drawn = getattr(demo.plot, kind)()
+    text = json.dumps(drawn.to_dict())
+    assert "datasets" in text
+    assert '"--' not in text
+    (content,) = (value for name, value in drawn._repr_mimebundle_().items() if "vegalite" in name)
+    assert content == drawn.to_dict()
+
+
+@pytest.mark.parametrize(
+    ("ending", "start"), [("svg", b"<svg"), ("png", b"\x89PNG"), ("html", b"<!DOCTYPE html>"), ("json", b"{")]
+)
+def test_a_chart_is_written_in_the_form_of_its_ending(demo, tmp_path, ending, start):
+    demo.plot.tps().save(tmp_path / f"tps.{ending}")
+    assert (tmp_path / f"tps.{ending}").read_bytes().lstrip().startswith(start)
+    with pytest.raises(ValueError, match="none of the endings"):
+        demo.plot.tps().save(tmp_path / "tps.gif")
+
+
+def test_a_chart_of_what_was_not_measured_is_refused(studies):
+    with pytest.raises(StudyError, match="has nothing for the chart 'costs' yet"):
+        pgtrial.open(studies("empty").path).plot.costs()
+
+
+def test_a_bundle_is_open_as_long_as_its_study_is_used():
+    study = pgtrial.open(BUNDLE)
+    folder = study._directory.path
+    assert study.trials.height == 288
+    assert study.seconds.height > 288
+    assert folder.exists()
+    del study
+    assert not folder.exists()
+
+
+def test_the_page_on_python_runs(monkeypatch, tmp_path):
+    page = (EXAMPLES.parent / "python.md").read_text()
+    blocks = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
+    assert len(blocks) == 4
+    (tmp_path / "docs").symlink_to(EXAMPLES.parent)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block in blocks:
+        exec(compile(block, "python.md", "exec"), names)
+    assert (tmp_path / "tps.svg").read_text().startswith("<svg")
+
+
+class TestSql:
+    def test_tables_of_several_studies_are_one(self, studies):
+        paths = [studies("demo").path, studies("grid").path]
+        heads, rows = run("SELECT study, count(*) AS n, max(block) FROM trials GROUP BY study ORDER BY n", paths)
+        assert heads == ["study", "n", "max(block)"]
+        assert rows == [(str(paths[0]), 16, 8), (str(paths[1]), 288, 12)]
+
+    def test_seconds_add_up_to_trials(self, studies):
+        query = """
+            SELECT max(abs(t.transactions - s.n) / t.transactions) FROM trials t
+            JOIN (SELECT trial, sum(transactions) AS n FROM seconds WHERE phase = 'measure' GROUP BY trial) s
+            USING (trial)
+        """
+        ((worst,),) = run(query, [studies("demo").path])[1]
+        assert worst < 0.1
+
+    def test_claims_and_studies_hold_the_verdict(self, studies):
+        query = "SELECT c.arm, c.verdict, c.low < c.difference, s.blocks FROM claims c JOIN studies s USING (study)"
+        assert run(query, [studies("demo").path])[1] == [("off", "better", True, 8)]
+        mean = "SELECT count(*), count(load_point) FROM claims"
+        assert run(mean, [studies("grid").path])[1] == [(21, 18)]
+
+    def test_what_is_no_study_is_left_out_with_a_warning(self, studies, tmp_path, capsys):
+        assert run("SELECT count(*) FROM trials", [tmp_path, studies("demo").path])[1] == [(16,)]
+        assert f"left out: {tmp_path} is not a study directory" in capsys.readouterr().err
+        with pytest.raises(StudyError, match="none of the paths is a study"):
+            run("SELECT 1", [tmp_path])
+
+    @pytest.mark.parametrize(
+        ("query", "words"),
+        [
+            ("SELECT tsp FROM trials", 'Referenced column "tsp" not found'),
+            ("SELEC 1", "syntax error"),
+            ("SELECT * FROM 'secrets.parquet'", "disabled"),
+            ("SELECT * FROM nothing", "nothing does not exist"),
+        ],
+    )
+    def test_a_bad_query_is_one_sentence(self, studies, query, words):
+        with pytest.raises(StudyError, match="DuckDB rejects the query") as refused:
+            run(query, [studies("demo").path])
+        assert words in str(refused.value)
+        assert "\n" not in str(refused.value)
+
+    def test_the_queries_of_the_page_run(self):
+        page = (EXAMPLES.parent / "python.md").read_text()
+        queries = re.findall(r"pgtrial sql (?:'(.*?)'|\"(.*?)\") docs", page)
+        assert len(queries) == 2
+        for single, double in queries:
+            assert run(single or double, [BUNDLE])[1]
+
+    def test_rows_are_printed_as_a_table_or_as_json(self, studies, capsys):
+        path = studies("demo").path
+        sql_command("SELECT arm, median(tps) AS tps FROM trials GROUP BY arm ORDER BY arm DESC", [path])
+        table = capsys.readouterr().out
+        assert table.index("on ") < table.index("off")
+        sql_command("SELECT arms, baseline FROM studies", [path], json=True)
+        assert json.loads(capsys.readouterr().out) == {"arms": ["on", "off"], "baseline": "on"}
+        sql_command("SELECT NULL AS nothing", [path])
+        assert "–" in capsys.readouterr().out
+
+
+def test_an_interval_that_is_not_bounded_is_null(studies):
+    ((low,),) = run("SELECT low FROM claims", [studies("began").path])[1]
+    assert low is None or math.isnan(low)
