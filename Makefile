@@ -12,7 +12,7 @@ LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*' -not -path 
 # Without the compiled files of the run before, each process of the tests spends 4 s on compiling them all.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help build old-servers demo test test-engine test-lab quick record examples lint bench clean
+.PHONY: help build old-servers demo test test-engine test-lab quick record examples lint docs release-check bench clean
 
 build: $(VENV)/.built
 
@@ -26,6 +26,8 @@ help:
 	@echo 'make old-servers   the servers of PostgreSQL 9.6 to 14 for the tests, in .venv; make test does it too'
 	@echo 'make examples  write the bundles and reports of docs/examples anew from their trials; look at the diff'
 	@echo 'make lint    formatting, lint, types and the order of the rooms'
+	@echo 'make docs    the documentation as a site, in build/site; links are checked'
+	@echo 'make release-check   what is missing for a release'
 	@echo 'make bench   the measurements of the documentation'
 
 # The tools of the build come from the constraints too: no isolated environment with versions of its own.
@@ -86,6 +88,18 @@ lint: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/mypy
 	PYTHONPATH=lab $(BIN)/lint-imports --no-logo
+
+$(VENV)/.docs: $(VENV)/.tools
+	$(PIP) install --quiet --constraint constraints.txt mkdocs-material
+	touch $@
+
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+release-check: lint docs
+	@test -z "$$(git status --porcelain)" || { echo 'the working tree has changes; commit them'; exit 1; }
+	@$(BIN)/python -m pytest --quiet tests/test_release.py
+	@! grep -q '(unreleased)' CHANGELOG.md || { echo 'the newest section of CHANGELOG.md has no date'; exit 1; }
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

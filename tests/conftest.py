@@ -90,6 +90,7 @@ _SERVERS = ("workspace", "clusters", "cluster", "start_cluster", "sides")
 
 _WITH_SERVERS = (
     "tests/cli/test_selftest.py::test_the_trigger",
+    "tests/cli/test_pages.py",
     "tests/engine/test_events.py",
     "tests/cli/test_main.py",
     "tests/conduct/test_builds_and_places.py",
