@@ -274,3 +274,17 @@ def test_names_say_what_they_hold_and_differ_by_all_that_matters():
     assert len({key.name for key in keys}) == len(keys)
     assert KEY.name.startswith("pg18.6-s20-")
     assert keys[-1].name.startswith("pg18.6-empty-")
+
+
+def test_what_somebody_removes_meanwhile_is_no_error(store, tmp_path, monkeypatch):
+    data = store.ensure(_order(), tmp_path / "staging", _unheard, [])
+    lstat = os.lstat
+
+    def look(path, **options):
+        if str(path).endswith("PG_VERSION") and os.path.exists(path):
+            os.unlink(path)
+        return lstat(path, **options)
+
+    monkeypatch.setattr(os, "lstat", look)
+    assert _another(store).find(KEY) is None
+    assert not (data / "PG_VERSION").exists()

@@ -11,6 +11,7 @@ import fcntl
 import os
 import platform
 import shutil
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -152,7 +153,11 @@ class Templates:
 
     def kept(self) -> list[KeptTemplate]:
         """All templates, by name."""
-        return [self._described(path) for path in self._present()]
+        found = []
+        for path in self._present():
+            with suppress(FileNotFoundError):  # somebody removes it now
+                found.append(self._described(path))
+        return found
 
     def idle_bytes(self) -> int:
         """What the templates that no lab uses now take on the disk."""
@@ -324,20 +329,24 @@ def _record(home: Path) -> TemplateRecord | None:
 def _files(directory: Path) -> _Files:
     """The files below a directory, and its directories, whose names end in a slash."""
     found: _Files = {}
-    for path, folders, names in os.walk(directory):
-        below = os.path.relpath(path, directory)
-        for name in names:
-            status = os.lstat(os.path.join(path, name))
-            found[os.path.normpath(os.path.join(below, name))] = status.st_size, status.st_mtime_ns
-        for name in folders:
-            found[os.path.normpath(os.path.join(below, name)) + "/"] = 0, 0
+    for name, status in _entries(directory):
+        is_folder = stat.S_ISDIR(status.st_mode)
+        found[f"{name}/" if is_folder else name] = (0, 0) if is_folder else (status.st_size, status.st_mtime_ns)
     return found
 
 
 def _bytes_below(directory: Path) -> int:
-    """What the files below a directory take on the disk."""
-    files = (os.path.join(path, name) for path, _, names in os.walk(directory) for name in names)
-    return sum(os.lstat(file).st_blocks * 512 for file in files)
+    """What is below a directory takes on the disk."""
+    return sum(status.st_blocks * 512 for _, status in _entries(directory))
+
+
+def _entries(directory: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """What is below a directory, by its path there; what somebody removes meanwhile is left out."""
+    for path, folders, names in os.walk(directory):
+        below = os.path.relpath(path, directory)
+        for name in (*folders, *names):
+            with suppress(FileNotFoundError):
+                yield os.path.normpath(os.path.join(below, name)), os.lstat(os.path.join(path, name))
 
 
 def _contents(record: TemplateRecord) -> str:
