@@ -97,18 +97,7 @@ def _stderr(case: Case, done: Ended) -> str:
     return "".join(sorted(done.stderr.splitlines(keepends=True))) if case.details.get("sort") else done.stderr
 
 
-# In the prepared mode the original prepares apart, and executes all the same what could not be prepared; ours learns
-# both at once, and says it once.
-_TWICE = re.compile(
-    r"^pgbench: error: (ERROR:  (?:.*\n)(?:(?!pgbench: ).*\n)*?)"
-    r"(pgbench: error: client \d+ script \d+ aborted in command \d+ query \d+: )"
-    r'ERROR:  prepared statement "P_\d+" does not exist\n',
-    flags=re.MULTILINE,
-)
-
-
 def _settled(case: Case, text: str) -> str:
-    text = _TWICE.sub(r"\2\1", text)
     for pattern in case.details.get("unsaid", ()):
         text = re.sub(pattern, "", text, flags=re.MULTILINE)
     for pattern in case.details.get("measured", ()):

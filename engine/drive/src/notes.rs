@@ -4,7 +4,9 @@ use crate::client::Client;
 use crate::report::Report;
 use crate::thread::Thread;
 use ground::clock::Nanos;
+use wire::Connection;
 use wire::error::ServerError;
+use wire::statement::{QueryMode, Statement};
 
 impl<M> Thread<'_, M> {
     /// A client begins a script.
@@ -14,10 +16,26 @@ impl<M> Thread<'_, M> {
         self.note(client.number, format_args!("executing script \"{script}\""));
     }
 
-    /// A client sends this text, or the prepared statement of this name.
+    /// A client has sent a statement, and waits for the answer unless it is in a pipeline, which keeps no text of its own.
     #[cold]
-    pub fn note_sending(&self, client: usize, text: &str) {
-        self.note(client, format_args!("sending {text}"));
+    #[inline(never)]
+    pub fn note_sending(&self, client: usize, connection: &Connection, statement: &Statement) {
+        let text = match self.plan.mode {
+            QueryMode::Prepared => None,
+            QueryMode::Simple | QueryMode::Extended => connection.sent_text().or_else(|| statement.text()),
+        };
+        self.note(client, format_args!("sending {}", text.unwrap_or_else(|| statement.name())));
+        if !connection.is_in_pipeline() {
+            self.note_receiving(client);
+        }
+    }
+
+    /// A client waits for the server's answer. The original prints it again whenever it looks whether the answer is there.
+    #[inline]
+    pub fn note_receiving(&self, client: usize) {
+        if self.options.notes.steps {
+            self.note(client, format_args!("receiving"));
+        }
     }
 
     /// A client executes a backslash command.

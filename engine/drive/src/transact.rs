@@ -83,8 +83,7 @@ impl<M: Mode> Thread<'_, M> {
                 };
                 let sent = connection.send(statement, self.plan.mode, values, rows, &mut self.sockets.scratch);
                 if options.notes.steps {
-                    let text = connection.sent_text().filter(|_| self.plan.mode != QueryMode::Prepared);
-                    self.note_sending(client.number, text.unwrap_or_else(|| statement.name()));
+                    self.note_sending(client.number, connection, statement);
                 }
                 client.state = ClientState::Awaiting(Awaited::of_query(rows, command, last));
                 match sent {
@@ -123,6 +122,7 @@ impl<M: Mode> Thread<'_, M> {
                 Action::EndPipeline { command } => {
                     let sent = client.connection.as_mut().map(Connection::end_pipeline);
                     self.note_command(client, command);
+                    self.note_receiving(client.number);
                     self.sent(client, Awaited::Statement { command, last: false }, sent)
                 }
                 Action::Text { sql, rows } => {

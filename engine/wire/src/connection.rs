@@ -298,6 +298,11 @@ impl Connection {
         Ok(self.stream.flush()?)
     }
 
+    /// Whether requests are collected now.
+    pub fn is_in_pipeline(&self) -> bool {
+        self.in_pipeline
+    }
+
     /// The text of the last request, if it held one.
     pub fn sent_text(&self) -> Option<&str> {
         self.exchange.request.text()

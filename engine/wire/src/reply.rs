@@ -143,8 +143,9 @@ impl Exchange {
                 self.complete_result();
             }
             b'E' => {
-                let error = Box::new(ServerError::parse(body).of(self.request.current_text()));
-                self.error.get_or_insert(StatementError { error, query: self.complete });
+                let unprepared = self.request.unprepared().map(str::to_owned);
+                let error = ServerError { unprepared, ..ServerError::parse(body).of(self.request.current_text()) };
+                self.error.get_or_insert(StatementError { error: Box::new(error), query: self.complete });
             }
             // sysbench silences notices.
             b'N' if !self.is_answering() => ServerError::print_notice(body, self.request.text()),

@@ -69,11 +69,20 @@ impl Request {
 
     /// The text of the statement that the server is working on: of several Parse messages the first without ParseComplete.
     pub fn current_text(&self) -> Option<&str> {
+        self.current_parse().map_or_else(|| self.text(), text_of)
+    }
+
+    /// The name of the statement that the server is to parse and has not parsed, if the last request holds its text.
+    pub fn unprepared(&self) -> Option<&str> {
+        let (_, body) = self.current_parse().filter(|_| !self.pending.is_empty())?;
+        std::str::from_utf8(body.split(|byte| *byte == 0).next()?).ok()
+    }
+
+    /// Of the Parse messages that the last request begins with the first without ParseComplete, or else the last one.
+    fn current_parse(&self) -> Option<(u8, &[u8])> {
         let parses = frame::messages(&self.messages).take_while(|(kind, _)| *kind == b'P');
-        match parses.clone().count() {
-            0 | 1 => self.text(),
-            count => text_of(parses.clone().nth(count.saturating_sub(self.pending.len().max(1)))?),
-        }
+        let count = parses.clone().count();
+        parses.clone().nth(count.saturating_sub(self.pending.len().max(1)))
     }
 }
 
@@ -118,5 +127,23 @@ mod tests {
         assert_eq!(all, ["select 1", "select 2", "select 3", "select 3"]);
         assert_eq!(shown(&messages[..30], 2).as_deref(), Some("select 1"));
         assert_eq!(shown(&[], 1), None);
+    }
+
+    #[test]
+    fn a_statement_is_unprepared_until_the_server_has_parsed_it() {
+        let mut messages = Vec::new();
+        for name in ["P_0", "P_1"] {
+            frame::write(&mut messages, b'P', |out| {
+                out.extend_from_slice(&[name.as_bytes(), b"\0select 1\0\0\0"].concat())
+            });
+        }
+        let unprepared = |messages: &[u8], pending| {
+            let mut request = Request { pending: (0..pending).collect(), ..Request::default() };
+            request.keep_text(messages);
+            request.unprepared().map(str::to_owned)
+        };
+        let found = [2, 1, 0].map(|pending| unprepared(&messages, pending));
+        assert_eq!(found, [Some("P_0".to_owned()), Some("P_1".to_owned()), None]);
+        assert_eq!(unprepared(&[], 1), None);
     }
 }

@@ -117,6 +117,12 @@ impl Statement {
         &self.name
     }
 
+    /// The text that the server parses, with parameters in the place of the holes; `None` if it is not UTF-8.
+    pub fn text(&self) -> Option<&str> {
+        let (_, body) = frame::messages(&self.parse_unnamed).next()?;
+        std::str::from_utf8(body.split(|byte| *byte == 0).nth(1)?).ok()
+    }
+
     /// The message that has the server prepare the statement.
     pub fn parse_message(&self) -> &[u8] {
         &self.parse
@@ -282,6 +288,12 @@ mod tests {
         frontend::execute("", 0, &mut out).unwrap();
         frontend::sync(&mut out);
         out.to_vec()
+    }
+
+    #[test]
+    fn the_text_has_parameters_where_values_go() {
+        assert_eq!(select().text(), Some("SELECT a FROM t WHERE i = $1 AND j = $2;"));
+        assert_eq!(Statement::new(0, "P0_1", vec![b"\xff".to_vec()], vec![]).text(), None);
     }
 
     #[test]

@@ -131,10 +131,10 @@ fn progress_line(time: &str, since_s: f64, tally: &Tally, columns: Columns) -> S
 fn describe(abortion: &Abortion) -> String {
     const DIED: &str = "perhaps the backend died while processing";
     let Abortion { client, script, command, cause } = abortion;
-    let (last_word, query): (Option<&dyn std::fmt::Display>, u32) = match cause {
-        Cause::Statement { error, query } => (Some(error), *query),
-        Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0),
-        Cause::Connection(_) | Cause::Connect(_) | Cause::Program(_) => (None, 0),
+    let (last_word, query, unprepared): (Option<&dyn std::fmt::Display>, u32, Option<&str>) = match cause {
+        Cause::Statement { error, query } => (Some(error), *query, error.unprepared.as_deref()),
+        Cause::Connection(ConnectionError::Server(error)) => (Some(error), 0, None),
+        Cause::Connection(_) | Cause::Connect(_) | Cause::Program(_) => (None, 0, None),
     };
     match (cause, last_word, command) {
         (Cause::Connect(error), ..) => {
@@ -143,7 +143,14 @@ fn describe(abortion: &Abortion) -> String {
         (Cause::Connection(error @ ConnectionError::Copy), ..) => error.to_string(),
         (Cause::Program(trouble), ..) => describe_trouble(*client, *script, trouble),
         (_, Some(error), Some(command)) => {
-            format!("client {client} script {script} aborted in command {command} query {query}: {error}")
+            let place = format!("client {client} script {script} aborted in command {command} query {query}");
+            match unprepared {
+                // pgbench executes it all the same, and the server answers with a second error.
+                Some(name) => {
+                    format!("{error}\npgbench: error: {place}: ERROR:  prepared statement \"{name}\" does not exist")
+                }
+                None => format!("{place}: {error}"),
+            }
         }
         (_, None, Some(command)) => {
             format!("client {client} aborted in command {command} (SQL) of script {script}; {DIED}")
@@ -172,6 +179,7 @@ fn describe_trouble(client: usize, script: usize, trouble: &AbortReason) -> Stri
 #[cfg(test)]
 mod tests {
     use super::*;
+    use wire::error::ServerError;
 
     #[test]
     fn the_progress_line_is_pgbenchs() {
@@ -188,6 +196,26 @@ mod tests {
         assert_eq!(
             progress_line("10.0", 10.0, &tally, Columns { lag: true, skipped: true, retries: true }),
             format!("{always}, lag 2.500 ms, 4 skipped, 5 retried, 6 retries")
+        );
+    }
+
+    #[test]
+    fn a_statement_that_cannot_be_prepared_is_told_with_the_error_of_its_execution() {
+        let told = |unprepared: Option<&str>| {
+            let error = ServerError {
+                severity: "ERROR".to_owned(),
+                message: "no".to_owned(),
+                unprepared: unprepared.map(str::to_owned),
+                ..ServerError::default()
+            };
+            let cause = Cause::Statement { error: Box::new(error), query: 0 };
+            describe(&Abortion { client: 3, script: 1, command: Some(4), cause })
+        };
+        assert_eq!(told(None), "client 3 script 1 aborted in command 4 query 0: ERROR:  no");
+        assert_eq!(
+            told(Some("P_4")),
+            "ERROR:  no\npgbench: error: client 3 script 1 aborted in command 4 query 0: \
+             ERROR:  prepared statement \"P_4\" does not exist"
         );
     }
 

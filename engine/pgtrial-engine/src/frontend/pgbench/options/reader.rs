@@ -57,7 +57,7 @@ fn help_text() -> String {
     // pgbench takes these two as the first argument only.
     text += &help_line("-V, --version", "output version information, then exit");
     text += &help_line("-?, --help", "show this help, then exit");
-    text + "\nThis is pgbench as pgtrial has it.\n"
+    text + "\nThis is pgbench as pgtrial has it.\nReport bugs to <the maintainers of pgtrial>.\n"
 }
 
 /// What `--version` prints.
