@@ -46,9 +46,18 @@ def test_a_changed_study_is_another_one():
         assert other.path != first.path
 
 
+def test_a_study_that_has_ended_without_its_report_is_taken_up():
+    first, _ = place.find_or_create(spec(), None, anew=False)
+    complete(first)
+    again, there = place.find_or_create(spec(), None, anew=False)
+    assert there
+    assert again.path == first.path
+
+
 def test_a_finished_study_is_run_anew():
     first, _ = place.find_or_create(spec(), None, anew=False)
     complete(first)
+    first.write_file("report.html", "<p>")
     again, there = place.find_or_create(spec(), None, anew=False)
     assert not there
     assert again.path != first.path

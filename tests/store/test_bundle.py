@@ -21,11 +21,13 @@ from pgtrial.store import bundle
 from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
-from pgtrial.store.tables import TIMELINE_SCHEMA
+from pgtrial.store.tables import TIMELINE_SCHEMA, fatal_table
 from tests.statistics.canaries import reading
 from tests.store.samples import completed_trial
 
 RAW = ("engine.jsonl", "server.log")
+THREE, BELOW_ZERO = 0x06, b"\x7f"
+"""Numbers in Parquet's headers are zigzag-encoded."""
 
 
 def xz(content):
@@ -330,3 +332,32 @@ def test_a_file_that_cannot_be_a_part_is_named(study, tmp_path):
     written(StudyDirectory.open(copy))
     with pytest.raises(StoreError, match=r"of mine' cannot be bundled: its name is too long or not portable"):
         written(StudyDirectory.open(copy), everything=True)
+
+
+def test_a_table_that_ends_its_reader_is_named(study, tmp_path):
+    """Polars ends the process at some page headers with a number below zero in the place of a count of three."""
+    made = tmp_path / "made"
+    shutil.copytree(study.path, made)
+    (table, *others) = sorted(made.rglob("*.parquet"))
+    for other in others:
+        other.unlink()
+    whole = table.read_bytes()
+    places = [place for place, byte in enumerate(whole) if byte == THREE]
+    tables = []
+    for place in places:
+        tables.append(tmp_path / f"{place}.parquet")
+        tables[-1].write_bytes(whole[:place] + BELOW_ZERO + whole[place + 1 :])
+    fatal = fatal_table(tables)
+    assert fatal is not None, "this version of polars reads them all: the check can go"
+    table.write_bytes(fatal.read_bytes())
+    write_bundle(StudyDirectory.open(made), tmp_path / "forged.tar.xz", everything=False)
+    with (
+        pytest.raises(StoreError, match=rf"forged\.tar\.xz/.*{table.name} cannot be read: it ends the process"),
+        open_study(tmp_path / "forged.tar.xz"),
+    ):
+        pass
+
+
+def test_tables_that_are_damaged_otherwise_end_no_reader(tmp_path):
+    (tmp_path / "no.parquet").write_bytes(b"PAR1 no parquet")
+    assert fatal_table([tmp_path / "no.parquet", tmp_path / "absent.parquet"]) is None

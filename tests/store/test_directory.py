@@ -1,5 +1,6 @@
 """A study directory holds each trial once, whole, or says in one sentence what is damaged and what to do."""
 
+import json
 import multiprocessing
 import os
 from pathlib import Path
@@ -131,6 +132,27 @@ def test_a_damaged_trial_is_named_with_the_cure(study, damage):
     assert str(path / "trial.json") in message
     assert f"delete the directory {path}" in message
     assert "\n" not in message
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"aborted_clients": -1}, "aborted_clients"),
+        ({"server_deltas": {"wal": {"wal_bytes": -1.0}}}, r"server_deltas\.wal\.wal_bytes"),
+        ({"server_deltas": {"wal": {"wal_bytes": float("inf")}}}, r"server_deltas\.wal\.wal_bytes"),
+        ({"measured": {"transactions": -500}}, r"measured\.transactions"),
+        ({"measured": {"tps": -1.0}}, r"measured\.tps"),
+        ({"measured": {"failures": {"40001": -1}}}, r"measured\.failures\.40001"),
+    ],
+)
+def test_a_count_below_zero_is_a_damaged_trial(study, changes, where):
+    path, _ = store(study, 0)
+    record = json.loads((path / "trial.json").read_text())
+    for name, value in changes.items():
+        record[name] = {**record[name], **value} if name == "measured" else value
+    (path / "trial.json").write_text(json.dumps(record))
+    with pytest.raises(StoreError, match=rf"trial\.json is damaged or missing \({where}: .*\); delete the directory"):
+        study.trials()
 
 
 def test_a_damaged_timeline_and_histogram_are_named(study):

@@ -45,6 +45,9 @@ def find_or_create(spec: StudySpec, results: Path | None, *, anew: bool) -> tupl
 
 
 def _finished(study: StudyDirectory, spec: StudySpec) -> bool:
+    """Whether it has ended and has its report: what a lab that was killed in between has left undone is done first."""
+    if not (study.path / "report.html").exists():
+        return False
     trials = study.trials()
     step = next_step(
         study.plan, spec.verdict.budget, trials, study.canaries(), lambda: committed_seconds(study, trials)

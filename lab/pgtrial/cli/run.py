@@ -60,9 +60,9 @@ def run_command(
     """Run a study and write its report; started again, go on where it stopped.
 
     A study that was interrupted, by Ctrl-C or by a crash, goes on when it is run again: the newest directory in
-    results/ whose frozen study.toml is identical to this study and which is not finished is taken up, and each planned
-    trial is run exactly once. --new starts another one instead. With the directory of a study as the argument, or with
-    --resume, that very study goes on, whatever has become of its file.
+    results/ whose frozen study.toml is identical to this study and which is not finished, its report included, is
+    taken up, and each planned trial is run exactly once. --new starts another one instead. With the directory of a
+    study as the argument, or with --resume, that very study goes on, whatever has become of its file.
 
     With --more or --blocks a study that has ended goes on: its order is continued from its seed, and its next looks
     spend the errors that are left, so that all looks together still err in at most 5% of studies.

@@ -26,6 +26,7 @@ from pydantic import AfterValidator, BaseModel, Field, ValidationError
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.tables import fatal_table
 
 SUFFIX = ".tar.xz"
 FORMAT = 1
@@ -187,8 +188,8 @@ def is_bundle(path: Path) -> bool:
 def open_study(path: Path) -> Iterator[StudyDirectory]:
     """The study of a directory or of a bundle. Raises StoreError.
 
-    All digests of a bundle are checked. Its study is unpacked into a private directory, which is removed at the end;
-    files that are not needed for a report are not unpacked.
+    All digests of a bundle are checked, and its tables are read by another process first. Its study is unpacked into a
+    private directory, which is removed at the end; files that are not needed for a report are not unpacked.
     """
     if not path.is_file():
         yield StudyDirectory.open(path)
@@ -196,6 +197,7 @@ def open_study(path: Path) -> Iterator[StudyDirectory]:
     with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
         try:
             _unpack(path, Path(folder))
+            _check_tables(Path(folder))
             yield StudyDirectory.open(Path(folder))
         except StoreError as error:
             # the user knows the bundle, not its copy
@@ -239,6 +241,13 @@ def _unpack(path: Path, folder: Path) -> None:
         raise StoreError(
             f"{path} cannot be read or unpacked: {error.strerror or error}; TMPDIR names another place to unpack it"
         ) from error
+
+
+def _check_tables(folder: Path) -> None:
+    """Digests are the sender's as well: a table may be made to end whoever reads it. Raises StoreError."""
+    tables = sorted(folder.rglob("*.parquet"))
+    if tables and (fatal := fatal_table(tables)) is not None:
+        raise StoreError(f"{fatal} cannot be read: it ends the process that reads it; do not trust this bundle")
 
 
 def _manifest(text: bytes, path: Path) -> Manifest:

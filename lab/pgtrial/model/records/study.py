@@ -169,6 +169,11 @@ class Plan(Record):
         return measure_of(self.load_points)
 
 
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""What was counted or measured is not negative, and is a number."""
+
+
 class Latency(Record):
     """Latency of one trial's committed transactions, microseconds."""
 
@@ -196,12 +201,12 @@ class ServiceTime(Record):
 class Phase(Record):
     """What the engine measured in one phase (warm-up or measured part)."""
 
-    duration_s: float = Field(
+    duration_s: Amount = Field(
         description="Its length; of interleaved trials without the others' slices: the mean time a client was active."
     )
-    transactions: int = Field(description="Committed transactions.")
-    failures: dict[str, int] = Field(description="Failed transactions by SQLSTATE or kind.")
-    tps: float = Field(description="Committed transactions per second of the phase: the goodput.")
+    transactions: Count = Field(description="Committed transactions.")
+    failures: dict[str, Count] = Field(description="Failed transactions by SQLSTATE or kind.")
+    tps: Amount = Field(description="Committed transactions per second of the phase: the goodput.")
     latency_us: Latency | None = Field(description="None when nothing was committed.")
     service_us: ServiceTime | None = added(
         None, "With a rate, beside latency_us, which then is the response time; None for trials older than this."
@@ -218,8 +223,8 @@ class ClientWarning(Record):
 class ClientUse(Record):
     """What the engine itself used in the measured part."""
 
-    cpu_user_s: float
-    cpu_system_s: float
+    cpu_user_s: Amount
+    cpu_system_s: Amount
     busiest_thread_share: float = Field(description="CPU time of the busiest thread / wall time.")
     cpu_per_transaction_us: float | None = Field(
         None,
@@ -236,9 +241,9 @@ class FailureSpan(Record):
 
     phase: Literal["warmup", "measure"]
     kind: str = Field(description="SQLSTATE or kind.")
-    first_s: int = Field(description="The first second of the phase with such a failure.")
-    last_s: int
-    failures: int
+    first_s: Count = Field(description="The first second of the phase with such a failure.")
+    last_s: Count
+    failures: Count
 
 
 def _with_offset(text: str) -> str:
@@ -272,9 +277,9 @@ class Trial(Record):
     table_created_s: float | None = added(
         None, "How long the workload's table took to be made, once for all trials on the same data."
     )
-    aborted_clients: int = 0
+    aborted_clients: Count = 0
     client: ClientUse | None = None
-    server_deltas: dict[str, dict[str, float]] = Field(
+    server_deltas: dict[str, dict[str, Amount]] = Field(
         {},
         description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter, "
         "io, maintenance (of autovacuum), host (of the lab's own machine) and sampler (what observing itself took).",
