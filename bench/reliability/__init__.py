@@ -1,0 +1,1 @@
+"""The campaign behind docs/reliability.md: what pgtrial promises, attacked for hours."""

@@ -1,0 +1,108 @@
+"""What a kind of attack is made of: its name, how long it takes, and the figures that it yields."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from random import Random
+
+from tests.machine import machine
+
+from pgtrial.model.records import Record
+from pgtrial.model.units import format_duration
+
+_RESTORED_S = 30.0
+"""How long a machine may take to be as before: tests beside the campaign change it for a while as well."""
+
+
+class Missing(Exception):
+    """An attack cannot be made here; the message says what it needs."""
+
+
+class Figure(Record):
+    """The result of one attack."""
+
+    kind: str
+    what: str
+    count: int
+    """How often it was made."""
+    seconds: float
+    found: str
+    """What was seen meanwhile, in words."""
+    defects: list[str]
+    """Promises that were not kept, a sentence each."""
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """What every attack needs. `scratch` can be entered by the servers' account, `state` is the lab's state root."""
+
+    scratch: Path
+    state: Path
+    kills: int
+    fuzz_s: float
+    load_s: float
+    chance: Random
+    say: Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An attack: `seconds` estimates how long it takes."""
+
+    name: str
+    seconds: Callable[[Campaign], float]
+    run: Callable[[Campaign], Iterator[Figure]]
+
+
+@dataclass
+class Attack:
+    """One figure under way: counts, collects defects, and says how far it is."""
+
+    campaign: Campaign
+    kind: str
+    what: str
+    planned: int
+    count: int = 0
+    defects: list[str] = field(default_factory=list)
+    _began: float = field(default_factory=time.monotonic)
+    _said: float = field(default_factory=time.monotonic)
+
+    def done(self, note: str = "") -> None:
+        """One more was made; `note` is said with it."""
+        self.count += 1
+        now = time.monotonic()
+        if note or now - self._said >= 10 or self.count == self.planned:
+            self._said = now
+            left = (now - self._began) / self.count * (self.planned - self.count)
+            rest = f", about {format_duration(left)} left" if left >= 1 else ""
+            what = f": {note}" if note else ""
+            self.campaign.say(f"  {self.what}: {self.count} of {self.planned}{rest}{what}")
+
+    def defect(self, sentence: str) -> None:
+        """A promise was not kept."""
+        self.defects.append(sentence)
+        self.campaign.say(f"  DEFECT: {sentence}")
+
+    def figure(self, found: str) -> Figure:
+        """The result."""
+        seconds = round(time.monotonic() - self._began, 1)
+        return Figure(
+            kind=self.kind, what=self.what, count=self.count, seconds=seconds, found=found, defects=self.defects
+        )
+
+
+@contextmanager
+def machine_unchanged(attack: Attack) -> Iterator[None]:
+    """It is a defect if the machine is not as before when the context ends."""
+    before = machine(attack.campaign.state)
+    yield
+    deadline = time.monotonic() + _RESTORED_S
+    while (after := machine(attack.campaign.state)) != before and time.monotonic() < deadline:
+        time.sleep(1)
+    for name in sorted(before.keys() | after.keys()):
+        if before.get(name) != after.get(name):
+            attack.defect(f"{name} was {before.get(name)!r} and is {after.get(name)!r} after {attack.what}")

@@ -1,0 +1,164 @@
+"""A lab under attack: `pgtrial run`, started again until its study is complete, and what must hold then."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import psutil
+from tests.conduct.small import each_once, start_lab
+
+from bench.reliability.kind import Attack, Campaign
+from pgtrial.model.errors import PgtrialError
+from pgtrial.servers.processes import server_processes
+from pgtrial.servers.workspace import leftovers
+from pgtrial.store.directory import StudyDirectory
+
+PATIENCE_S = 300.0
+_MOST_STARTS = 12
+_SILENT_AT_MOST = 3
+"""How often a lab may end with an error without having been attacked since its start."""
+
+Attacker = Callable[["Lab"], bool]
+"""Acts on a lab that runs; returns whether it wants to be called again."""
+
+
+class Lab:
+    """One start of `pgtrial run`."""
+
+    def __init__(self, process: subprocess.Popen[str], state: Path) -> None:
+        self.process = process
+        self._state = state
+        self.was_attacked = False
+
+    @property
+    def runs(self) -> bool:
+        """Whether it has not ended."""
+        return self.process.poll() is None
+
+    def engines(self) -> list[psutil.Process]:
+        """The engines that it has started on this machine."""
+        return [each for each in self._descendants() if _name(each) == "pgtrial-engine"]
+
+    def postmasters(self) -> list[psutil.Process]:
+        """Its servers."""
+        found = server_processes(self._state / "runs")
+        numbers = {process.pid for process in found}
+        return [process for process in found if _name(process) == "postgres" and _parent(process) not in numbers]
+
+    def backends(self) -> list[psutil.Process]:
+        """Its servers' processes that serve clients."""
+        return [process for process in server_processes(self._state / "runs") if "[local]" in _words(process)]
+
+    def _descendants(self) -> list[psutil.Process]:
+        with suppress(psutil.NoSuchProcess):
+            return psutil.Process(self.process.pid).children(recursive=True)
+        return []
+
+
+def run_to_its_end(attack: Attack, folder: Path, study: str, attacker: Attacker) -> StudyDirectory | None:
+    """Run a study file in a new folder until it is complete, and check what is promised; None if it never was.
+
+    The attacker is called while a lab runs, for as long as it wants to be; each new lab goes on with the study.
+    """
+    folder.mkdir(parents=True)
+    stored: dict[str, str] = {}
+    silent = 0
+    for _ in range(_MOST_STARTS):
+        with _lab(attack.campaign, folder, study) as lab:
+            wanted = True
+            while wanted and lab.runs:
+                wanted = attacker(lab)
+            try:
+                _, said = lab.process.communicate(timeout=PATIENCE_S)
+            except subprocess.TimeoutExpired:
+                attack.defect(f"a lab did not end within {PATIENCE_S:.0f} s")
+                return None
+        if "Traceback" in said:
+            attack.defect(f"a lab ended with a traceback: {said.strip().splitlines()[-1]}")
+        _check_kept(attack, stored, folder)
+        if lab.process.returncode == 0:
+            return _check_complete(attack, folder)
+        silent = 0 if lab.was_attacked else silent + 1
+        if silent == _SILENT_AT_MOST:
+            break
+    last = said.strip().splitlines() or ["nothing"]
+    attack.defect(f"a study did not go on; the lab said last: {last[-1]}")
+    return None
+
+
+@contextmanager
+def _lab(campaign: Campaign, folder: Path, study: str) -> Iterator[Lab]:
+    process = start_lab(folder, study)
+    try:
+        yield Lab(process, campaign.state)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+            process.communicate()
+
+
+def _check_kept(attack: Attack, stored: dict[str, str], folder: Path) -> None:
+    """Trials that were stored are as they were; `stored` gets the new ones."""
+    for trial in sorted(folder.glob("results/*/trials/[0-9]*")):
+        digest = hashlib.sha256()
+        for path in sorted(trial.rglob("*")):
+            if path.is_file():
+                digest.update(f"{path.relative_to(trial)}\0".encode() + path.read_bytes())
+        name = str(trial.relative_to(folder))
+        if stored.setdefault(name, digest.hexdigest()) != digest.hexdigest():
+            attack.defect(f"the stored trial {name} was changed")
+    for name in stored:
+        if not (folder / name).exists():
+            attack.defect(f"the stored trial {name} is gone")
+
+
+def _check_complete(attack: Attack, folder: Path) -> StudyDirectory | None:
+    """No trial lost or doubled, a reason for each that failed, a report, and nothing left behind."""
+    studies = [path.parent for path in folder.glob("results/*/study.toml")]
+    if len(studies) != 1:
+        attack.defect(f"a study that is complete has {len(studies)} directories")
+        return None
+    try:
+        study = StudyDirectory.open(studies[0])
+        if not each_once(study):
+            stored = [trial.index for trial in study.trials()]
+            attack.defect(f"of {len(study.plan.trials)} planned trials these are stored: {stored}")
+    except PgtrialError as error:
+        attack.defect(f"a study that is complete cannot be read: {error}")
+        return None
+    for trial in study.trials():
+        if trial.status == "failed" and not trial.reason:
+            attack.defect(f"trial {trial.index} failed without a reason")
+    if not (study.path / "report.html").exists():
+        attack.defect("a study that is complete has no report")
+    for left in leftovers(attack.campaign.state):
+        attack.defect(f"left behind: {left.what} in {left.path}")
+    return study
+
+
+def forget(folder: Path) -> None:
+    """Remove what a study has written."""
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _name(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return process.name()
+    return ""
+
+
+def _parent(process: psutil.Process) -> int:
+    with suppress(psutil.NoSuchProcess):
+        return process.ppid()
+    return 0
+
+
+def _words(process: psutil.Process) -> str:
+    with suppress(psutil.NoSuchProcess):
+        return " ".join(process.cmdline())
+    return ""

@@ -1,0 +1,48 @@
+"""The figures: as JSON, and as the table in docs/reliability.md."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from bench.reliability.kind import Figure
+from pgtrial.model.units import format_duration
+from pgtrial.store.files import write_atomically
+
+PAGE = Path(__file__).parents[2] / "docs" / "reliability.md"
+BEGIN, END = "<!-- figures of bench.reliability -->", "<!-- end of the figures -->"
+
+
+def read(path: Path) -> list[Figure]:
+    """The figures of earlier runs."""
+    return [Figure.model_validate(each) for each in json.loads(path.read_text())] if path.exists() else []
+
+
+def write(path: Path, figures: Sequence[Figure], page: Path) -> None:
+    """Store the figures, and put their table between the marks of the page."""
+    lines = ",\n".join(figure.model_dump_json() for figure in figures)
+    write_atomically(path, f"[\n{lines}\n]\n")
+    before, _, rest = page.read_text().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    table = "\n".join(_table(figures))
+    write_atomically(page, f"{before}{BEGIN}\n{table}\n{END}{after}")
+
+
+def _table(figures: Sequence[Figure]) -> Iterator[str]:
+    system = f"{platform.system()} {platform.release().partition('-')[0]}"
+    yield f"Measured on a machine with {os.cpu_count()} CPUs, {system}."
+    yield ""
+    yield "| attack | how often | time | seen | defects |"
+    yield "|---|---|---|---|---|"
+    for figure in figures:
+        cells = [
+            figure.what,
+            f"{figure.count:,}",
+            format_duration(figure.seconds),
+            figure.found,
+            "; ".join(figure.defects) or "none",
+        ]
+        yield f"| {' | '.join(cell.replace('|', '/').replace(chr(10), ' ') for cell in cells)} |"

@@ -1,0 +1,115 @@
+"""A server with pgbench's tables for an attack on the engine, and runs of the engine with an eye on their memory."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.reliability.kind import Campaign, Missing
+from pgtrial.loads.data.pgbench_tables import PgbenchTables
+from pgtrial.loads.engine import engine_path, environment
+from pgtrial.loads.target import Target
+from pgtrial.model.study.spec import StudySpec
+from pgtrial.servers.arm import Needs
+from pgtrial.servers.arms import make_arms
+from pgtrial.servers.workspace import Workspace
+
+_SAMPLE_S = 1.0
+
+
+@contextmanager
+def served(campaign: Campaign, scale: int, settings: Mapping[str, str]) -> Iterator[Target]:
+    """A server of this machine, started for the context."""
+    data = {"arms": {"server": {"settings": dict(settings)}, "unused": {}}, "load": {"scale": scale}}
+    spec = StudySpec.model_validate(data)
+    with Workspace(campaign.state) as workspace:
+        arm = make_arms(spec, workspace)["server"]
+        try:
+            arm.check(Needs.of(spec))
+            arm.prepare(PgbenchTables(scale), lambda line: None)
+            with arm.serve(PgbenchTables(scale), campaign.scratch / "server.log", {}) as target:
+                yield target
+        finally:
+            arm.close()
+
+
+@dataclass(frozen=True)
+class Watched:
+    """A run of a program: its words, its status, and its resident memory in KiB once a second."""
+
+    status: int
+    stdout: str
+    stderr: str
+    memory: list[int]
+
+    @property
+    def steady_kib(self) -> int:
+        """Memory after a fifth of the run, when all clients are there."""
+        return self.memory[len(self.memory) // 5] if self.memory else 0
+
+    @property
+    def last_kib(self) -> int:
+        """Memory at the end."""
+        return self.memory[-1] if self.memory else 0
+
+    @property
+    def grew(self) -> bool:
+        """Whether it took more and more: a tenth and 4 MB beyond the steady state."""
+        return self.last_kib > 1.1 * self.steady_kib + 4096
+
+
+def run_engine(target: Target, args: Sequence[str]) -> Watched:
+    """Run the engine to its end."""
+    with subprocess.Popen(
+        [str(engine_path()), *args],
+        env=environment(target.environment()),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        memory: list[int] = []
+        watcher = threading.Thread(target=_watch, args=(process, memory))
+        watcher.start()
+        try:
+            stdout, stderr = process.communicate()
+        finally:
+            process.kill()
+            watcher.join()
+    return Watched(process.returncode, stdout, stderr, memory)
+
+
+def _watch(process: subprocess.Popen[str], memory: list[int]) -> None:
+    while process.poll() is None:
+        if kib := resident_kib(process.pid):
+            memory.append(kib)
+        time.sleep(_SAMPLE_S)
+
+
+def resident_kib(pid: int) -> int:
+    """The resident memory of a process; 0 if it has ended."""
+    try:
+        found = re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text())
+    except OSError:
+        return 0
+    return int(found[1]) if found else 0
+
+
+@contextmanager
+def open_files(wanted: int) -> Iterator[None]:
+    """So many files may be open, here and in programs that are started."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < wanted:
+        raise Missing(f"{wanted:,} files have to be open at once, and the limit is {hard:,} (ulimit -Hn)")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, wanted), hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
