@@ -57,6 +57,11 @@ pub trait Mode: Sized + Send {
     /// A client cannot go on with its transaction.
     fn stuck(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, command: Option<usize>, cause: Cause);
 
+    /// Whether a client whose transaction ends at `now` begins another one at that moment.
+    fn goes_on(_thread: &Thread<'_, Self>, _client: &ClientOf<Self>, _now: Nanos) -> bool {
+        false
+    }
+
     /// The moment has come for which an idle client waited ([`Thread::wait_until`]).
     fn due(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _now: Nanos) {}
 

@@ -117,6 +117,16 @@ impl Mode for Staged {
         }
     }
 
+    /// Neither a number of events nor a rate has a say.
+    #[inline]
+    fn goes_on(thread: &StagedThread<'_>, client: &Caller, now: Nanos) -> bool {
+        client.own.stage == Stage::Load
+            && thread.mode.events.is_none()
+            && thread.mode.events_each.is_none()
+            && thread.throttle.is_none()
+            && thread.is_open(now)
+    }
+
     fn connected(thread: &mut StagedThread<'_>, client: &mut Caller, now: Nanos) {
         let StagedClient { made, current, .. } = &mut client.own;
         if made.contains(current) {

@@ -328,6 +328,7 @@ impl<M: Mode> Thread<'_, M> {
     fn hand_answer(&mut self, client: &mut ClientOf<M>, counts: bool, now: Nanos) {
         if counts {
             self.count_query(client);
+            client.program.foresee(M::goes_on(self, client, now));
         }
         if let Some(connection) = &mut client.connection {
             client.program.complete(ActionResult::Done(connection.answered()));

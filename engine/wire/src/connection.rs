@@ -7,7 +7,7 @@ use std::time::Instant;
 use mio::{Registry, Token};
 
 use crate::error::ConnectionError;
-use crate::frame::{self, Flow, Visitor};
+use crate::frame::{Flow, Visitor};
 use crate::opening::{OpenError, Opening};
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
@@ -188,10 +188,8 @@ impl Connection {
 
     /// Sends one simple query without values.
     pub fn send_query(&mut self, sql: &str, rows: Rows) -> Result<Sent, ConnectionError> {
-        let mut message = Vec::new();
-        frame::write(&mut message, b'Q', |out| frame::write_text(out, sql.as_bytes()));
         self.exchange.expect(rows, true);
-        self.send_text(&message)
+        Ok(self.stream.send(self.exchange.request.keep_query(sql))?)
     }
 
     /// Has the server parse and describe `statement`, even if this session has parsed it before.

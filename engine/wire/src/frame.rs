@@ -70,7 +70,9 @@ pub(crate) fn set_length(out: &mut [u8], start: usize, end: usize) {
 
 /// Appends a text and the zero byte that ends it. The text ends at its first zero byte, as C's strings do.
 pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
-    out.extend_from_slice(text.split(|byte| *byte == 0).next().unwrap_or_default());
+    // Whether there is a zero is found out many bytes at a time.
+    let end = if text.contains(&0) { text.iter().position(|byte| *byte == 0) } else { None };
+    out.extend_from_slice(&text[..end.unwrap_or(text.len())]);
     out.push(0);
 }
 

@@ -50,6 +50,13 @@ impl Request {
         self.messages.extend_from_slice(messages);
     }
 
+    /// Keeps the message of a simple query; returns it.
+    pub fn keep_query(&mut self, sql: &str) -> &[u8] {
+        self.messages.clear();
+        frame::write(&mut self.messages, b'Q', |out| frame::write_text(out, sql.as_bytes()));
+        &self.messages
+    }
+
     /// Notes a request without the text of statements.
     #[inline(always)]
     pub fn forget_text(&mut self) {

@@ -50,6 +50,8 @@ pub struct Answering {
     rows: Option<u64>,
     /// Whether the next message begins another result.
     is_complete: bool,
+    /// Room for the next RowDescription.
+    spare: Vec<u8>,
     /// Whether the server sends a RowDescription before rows, as after a Query message.
     is_described: bool,
 }
@@ -64,7 +66,9 @@ impl Answering {
     fn clear(&mut self) {
         self.answered.kind = QueryKind::Other;
         self.answered.rows = 0;
-        self.answered.columns = None;
+        if let Some(columns) = self.answered.columns.take() {
+            self.spare = columns;
+        }
         self.answered.data.clear();
         self.rows = None;
         self.is_complete = false;
@@ -74,7 +78,12 @@ impl Answering {
     pub fn describe(&mut self, body: &[u8], hands: bool) {
         self.begin();
         self.rows = Some(0);
-        self.answered.columns = hands.then(|| body.to_vec());
+        if hands {
+            let mut columns = std::mem::take(&mut self.spare);
+            columns.clear();
+            columns.extend_from_slice(body);
+            self.answered.columns = Some(columns);
+        }
     }
 
     /// Takes a DataRow; its body is kept with `hands`.

@@ -31,6 +31,11 @@ pub trait Program {
         Ok(())
     }
 
+    /// Tells, before the result of a [`Rows::Handed`] query, whether the next transaction begins at once if the current one
+    /// ends with this query. A program that knows it need not ask, and may act in the next transaction before
+    /// [`Action::End`].
+    fn foresee(&mut self, _begins: bool) {}
+
     /// Receives the result of the last action: of a [`Rows::Counted`] query only a failure, of [`Management::Connect`],
     /// [`Action::Prepare`], [`Action::PrepareAll`] and [`Rows::Handed`] queries every result.
     fn complete(&mut self, _result: ActionResult<'_>) {}

@@ -9,7 +9,7 @@ use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
 use super::counters::{Counter, Counters};
 use super::kept::Prepared;
 use super::natives;
-use super::request::{Answer, Request};
+use super::request::{Answer, Kind, Request};
 use super::shared::Shared;
 use super::state::LuaState;
 use crate::lua::random;
@@ -44,6 +44,11 @@ pub struct LuaClient {
     waiting: Option<Request>,
     /// Whether there is to be a transaction, if that has been said since the last one.
     granted: Option<bool>,
+    /// Whether another transaction begins at once if the current one ends with the last query.
+    goes_on: bool,
+    /// Whether the transaction has ended before the request that waits, and whether the request is the next one's.
+    has_ended: bool,
+    has_begun: bool,
     is_stopped: bool,
     /// The connection in use.
     current: Option<usize>,
@@ -85,6 +90,9 @@ impl LuaClient {
             answer: Answer::default(),
             waiting: None,
             granted: None,
+            goes_on: false,
+            has_ended: false,
+            has_begun: false,
             is_stopped: false,
             current: None,
             statements: BTreeMap::new(),
@@ -102,7 +110,7 @@ impl LuaClient {
             Answer::Nothing => self.life.resume(()),
             Answer::Truth(truth) => self.life.resume(truth),
             Answer::Refused => self.life.resume(false),
-            Answer::Done { rows, columns } => self.life.resume((rows as f64, columns)),
+            Answer::Done { rows, columns, goes_on } => self.life.resume((rows as f64, columns, goes_on)),
             Answer::Failed { sqlstate, message, whole } => self.life.resume((false, sqlstate, message, whole)),
         };
         random::exchange(&mut self.generator);
@@ -120,40 +128,46 @@ impl LuaClient {
     fn understand(&mut self, (kind, first, second, third, fourth, rest): Yielded) -> Request {
         let number = |value: &LuaValue| value.as_usize().unwrap_or(0);
         let (connection, statement) = (number(&first), number(&second));
-        match natives::request_kind(&kind).unwrap_or_default() {
-            "execute" => {
+        let Some(kind) = natives::request_kind(&kind) else {
+            return match self.life.status() {
+                ThreadStatus::Finished => Request::Finished,
+                _ => self.fail("the script yields a value that is not a request".to_owned()),
+            };
+        };
+        self.has_ended = matches!(kind, Kind::FirstQuery | Kind::FirstExecute | Kind::Ended);
+        match kind {
+            Kind::Execute | Kind::FirstExecute => {
                 let given = [third, fourth].into_iter().chain(rest).chain(std::iter::repeat(LuaValue::Nil));
                 let holes = self.statements.get(&statement).map_or(0, |prepared| prepared.holes);
                 self.values.resize(holes, Value::Unset);
                 self.values.iter_mut().zip(given).for_each(|(value, given)| take_value(value, &given));
                 Request::Execute { connection, statement }
             }
-            "more" => Request::More,
-            "query" => self.take_text(connection, &second),
-            "rollback" => Request::Rollback { connection },
-            "prepare" => {
+            Kind::More => Request::More,
+            Kind::Query | Kind::FirstQuery => self.take_text(connection, &second),
+            Kind::Rollback => Request::Rollback { connection },
+            Kind::Prepare => {
                 let text = third.as_string().map(|text| text.as_bytes().to_vec()).unwrap_or_default();
                 let types: Vec<u32> = [fourth].iter().chain(&rest).filter_map(LuaValue::as_u32).collect();
                 self.statements.insert(statement, Prepared::new(statement, &text, &types));
                 Request::Prepare { connection, statement }
             }
-            "close" => {
+            Kind::Close => {
                 // As in sysbench, the server keeps the statement.
                 self.statements.remove(&connection);
                 Request::Nothing
             }
-            "connect" => Request::Connect(connection),
-            "reconnect" => Request::Reconnect(connection),
-            "disconnect" => Request::Disconnect(connection),
-            "ready" => Request::Ready,
-            "left" => Request::Left { is_complete: first == LuaValue::Boolean(true) },
-            "fatal" => {
+            Kind::Ended => Request::Nothing,
+            Kind::Connect => Request::Connect(connection),
+            Kind::Reconnect => Request::Reconnect(connection),
+            Kind::Disconnect => Request::Disconnect(connection),
+            Kind::Ready => Request::Ready,
+            Kind::Left => Request::Left { is_complete: first == LuaValue::Boolean(true) },
+            Kind::Fatal => {
                 self.fatal = first.as_string().map(|line| line.to_string_lossy()).into_iter().collect();
                 Request::Fatal
             }
-            "sleep" => Request::Sleep(duration(&first)),
-            _ if self.life.status() == ThreadStatus::Finished => Request::Finished,
-            _ => self.fail("the script yields a value that is not a request".to_owned()),
+            Kind::Sleep => Request::Sleep(duration(&first)),
         }
     }
 
@@ -162,7 +176,8 @@ impl LuaClient {
         self.text.clear();
         let LuaValue::String(text) = text else { return Request::Query { connection } };
         let bytes = text.as_bytes();
-        let bytes = bytes.split(|byte| *byte == 0).next().unwrap_or_default();
+        let end = if bytes.contains(&0) { bytes.iter().position(|byte| *byte == 0) } else { None };
+        let bytes = &bytes[..end.unwrap_or(bytes.len())];
         match std::str::from_utf8(bytes) {
             Ok(text) => {
                 self.text.push_str(text);
@@ -193,14 +208,14 @@ impl LuaClient {
         }
         match answered.kind {
             QueryKind::Nothing => Answer::Refused,
-            _ => Answer::Done { rows: answered.rows, columns },
+            _ => Answer::Done { rows: answered.rows, columns, goes_on: std::mem::take(&mut self.goes_on) },
         }
     }
 }
 
 impl Program for LuaClient {
     fn begin(&mut self, _choose: &mut Random) -> usize {
-        self.granted = Some(true);
+        self.granted = (!std::mem::take(&mut self.has_begun)).then_some(true);
         0
     }
 
@@ -217,6 +232,12 @@ impl Program for LuaClient {
                     request
                 }
             };
+            if std::mem::take(&mut self.has_ended) {
+                self.waiting = Some(request);
+                self.has_begun = true;
+                self.counters.add(Counter::Event);
+                return Action::End;
+            }
             self.asks = matches!(request, Request::Query { .. } | Request::Execute { .. });
             if let Request::Query { connection }
             | Request::Rollback { connection }
@@ -295,6 +316,11 @@ impl Program for LuaClient {
                 }
             }
         }
+    }
+
+    fn foresee(&mut self, begins: bool) {
+        // A transaction that the script has not begun does not end.
+        self.goes_on = begins && self.granted.is_none();
     }
 
     fn complete(&mut self, result: ActionResult<'_>) {

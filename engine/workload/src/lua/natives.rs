@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use mlua::{Function, IntoLua, LightUserData, Lua, String as LuaString, Table, Value};
 
 use super::kept::Fetched;
+use super::request::Kind;
 use super::shared::{NO_MYSQL, Shared};
 use super::{counters, random, search};
 use crate::sb_rand;
@@ -22,26 +23,29 @@ const VERSION: &str = "1.0.20";
 const MODULES: [(&str, &str); 1] = [("oltp_common", include_str!("prelude/oltp_common.lua"))];
 
 /// The kinds of requests. In Lua they are light userdata, which no script can make: the index here plus 1.
-const REQUESTS: [&str; 13] = [
-    "connect",
-    "reconnect",
-    "disconnect",
-    "query",
-    "rollback",
-    "prepare",
-    "execute",
-    "close",
-    "ready",
-    "more",
-    "left",
-    "fatal",
-    "sleep",
+const REQUESTS: [(&str, Kind); 16] = [
+    ("connect", Kind::Connect),
+    ("reconnect", Kind::Reconnect),
+    ("disconnect", Kind::Disconnect),
+    ("query", Kind::Query),
+    ("first_query", Kind::FirstQuery),
+    ("rollback", Kind::Rollback),
+    ("prepare", Kind::Prepare),
+    ("execute", Kind::Execute),
+    ("first_execute", Kind::FirstExecute),
+    ("close", Kind::Close),
+    ("ready", Kind::Ready),
+    ("more", Kind::More),
+    ("ended", Kind::Ended),
+    ("left", Kind::Left),
+    ("fatal", Kind::Fatal),
+    ("sleep", Kind::Sleep),
 ];
 
 /// The kind of the request that begins with `value`, if it is one.
-pub fn request_kind(value: &Value) -> Option<&'static str> {
+pub fn request_kind(value: &Value) -> Option<Kind> {
     let Value::LightUserData(LightUserData(number)) = value else { return None };
-    REQUESTS.get((*number as usize).wrapping_sub(1)).copied()
+    REQUESTS.get((*number as usize).wrapping_sub(1)).map(|(_, kind)| *kind)
 }
 
 /// What native functions reach: what all states share, and what the server returned to this state's client.
@@ -92,7 +96,7 @@ pub fn install(lua: &Lua, shared: &Arc<Shared>, tid: usize, fetched: &Rc<RefCell
     lua.globals().set("sysbench", sysbench(lua, shared, tid)?)?;
     let native = lua.create_table()?;
     let kinds = REQUESTS.into_iter().enumerate();
-    let kinds = kinds.map(|(index, name)| (name, LightUserData(ptr::without_provenance_mut(index + 1))));
+    let kinds = kinds.map(|(index, (name, _))| (name, LightUserData(ptr::without_provenance_mut(index + 1))));
     native.set("kind", lua.create_table_from(kinds)?)?;
     let c_functions = lua.create_table()?;
     for (name, kind, address) in random::c_functions().into_iter().chain(counters::c_functions()) {

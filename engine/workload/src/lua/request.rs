@@ -4,6 +4,29 @@ use std::time::Duration;
 
 use wire::error::ServerError;
 
+/// A kind of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Connect,
+    Reconnect,
+    Disconnect,
+    Query,
+    /// The first query of an event, before which the last one has ended.
+    FirstQuery,
+    Rollback,
+    Prepare,
+    Execute,
+    FirstExecute,
+    Close,
+    Ready,
+    More,
+    /// The event has ended, and the next one has begun.
+    Ended,
+    Left,
+    Fatal,
+    Sleep,
+}
+
 /// What the coroutine asks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
@@ -47,10 +70,12 @@ pub enum Answer {
     #[default]
     Nothing,
     Truth(bool),
-    /// Rows, and how many columns they have, if that was said: of a prepared statement it is when it is prepared.
+    /// Rows, and how many columns they have, if that was said: of a prepared statement it is when it is prepared. Whether the
+    /// event may be followed by another one without asking.
     Done {
         rows: u64,
         columns: Option<u16>,
+        goes_on: bool,
     },
     /// The server reported no error, but it did nothing either.
     Refused,

@@ -14,6 +14,8 @@ local NONE, IGNORABLE, FATAL = sysbench.sql.error.NONE, sysbench.sql.error.IGNOR
 -- libpq's number of an answer that is an error
 local PGRES_FATAL_ERROR = 7
 
+local turn, query, first_query, yield = native.turn, kind.query, kind.first_query, native.yield
+
 -- Deadlock, serialization failure, unique violation: the event is to be restarted.
 local ignorable = {["40P01"] = true, ["40001"] = true, ["23505"] = true}
 
@@ -33,10 +35,11 @@ local function is_usable(con)
    return true
 end
 
--- Makes a result of an answer to a query. Of a failure it says what it is, as the driver does, and returns nil. `stmt` is the
+-- Makes a result of an answer to a query: its rows, its columns, and whether the next event may follow. Of a failure it says what it is, as the driver does, and returns nil. `stmt` is the
 -- statement's record, if it was prepared.
 local function take_answer(con, caller, text, stmt, rows, fields, message)
    if rows then
+      turn.goes_on = message
       if con.error ~= NONE then
          note(con, NONE)
       end
@@ -59,6 +62,7 @@ local function take_answer(con, caller, text, stmt, rows, fields, message)
       con.rows, con.fields, con.columns, con.data, con.is_free = rows, fields, stmt and stmt.columns, nil, false
       return con.result
    end
+   turn.goes_on = false
    if not con.is_free then
       forget_result(con)
    end
@@ -82,7 +86,11 @@ local function run(con, text)
    if not is_usable(con) then
       return nil
    end
-   return take_answer(con, "PQexec", text, nil, request(kind.query, con.number, text))
+   local asked = query
+   if turn.has_ended then
+      turn.has_ended, asked = false, first_query
+   end
+   return take_answer(con, "PQexec", text, nil, yield(asked, con.number, text))
 end
 
 -- Raises what went wrong in the caller of the method that calls this; not by a tail call, which hides the method. `con` is the

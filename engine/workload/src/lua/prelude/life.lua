@@ -10,8 +10,14 @@ local request, kind, say = native.request, native.kind, native.say
 local C = native.C
 local is_stopped = false
 
+local turn = native.turn
+
 function C.sb_more_events()
    is_stopped = false
+   if turn.goes_on then
+      turn.goes_on, turn.has_ended = false, true
+      return true
+   end
    return request(kind.more)
 end
 

@@ -12,7 +12,19 @@ for _, kind in pairs(native.kind) do
    is_request[kind] = true
 end
 
-native.request = raw_yield
+-- Of the event under way: whether the next one begins at once if it ends now, and whether it has ended and the event loop
+-- does not know that yet. Then the next request says so.
+local turn = {goes_on = false, has_ended = false}
+native.turn, native.yield = turn, raw_yield
+
+function native.request(kind, ...)
+   turn.goes_on = false
+   if turn.has_ended then
+      turn.has_ended = false
+      raw_yield(native.kind.ended)
+   end
+   return raw_yield(kind, ...)
+end
 
 -- While a state is closed, finalizers of the script run, and native functions are no more.
 for _, name in ipairs {"say", "rand_string", "rand_varstring", "rows", "columns", "use_sql"} do

@@ -4,7 +4,7 @@ local native = ...
 
 local ffi = require("ffi")
 local parts, C, text_of, types = native.sql, native.C, native.text, sysbench.sql.type
-local request, kind, say = native.request, native.kind, native.say
+local request, kind, say, turn, yield = native.request, native.kind, native.say, native.turn, native.yield
 local connection, note, is_usable, take_answer, run, raise =
    parts.connection, parts.note, parts.is_usable, parts.take_answer, parts.run, parts.raise
 local close_dropped, value_of = parts.close_dropped, parts.value_of
@@ -142,19 +142,22 @@ end
 
 local function request_execution(stmt)
    local params, number, con = stmt.params, stmt.number, stmt.connection.number
-   local count = #params
+   local count, asked = #params, kind.execute
+   if turn.has_ended then
+      turn.has_ended, asked = false, kind.first_execute
+   end
    if count == 0 then
-      return request(kind.execute, con, number)
+      return yield(asked, con, number)
    elseif count == 1 then
-      return request(kind.execute, con, number, value_of(params[1]))
+      return yield(asked, con, number, value_of(params[1]))
    elseif count == 2 then
-      return request(kind.execute, con, number, value_of(params[1]), value_of(params[2]))
+      return yield(asked, con, number, value_of(params[1]), value_of(params[2]))
    end
    local values = {}
    for i = 1, count do
       values[i] = value_of(params[i])
    end
-   return request(kind.execute, con, number, unpack(values, 1, count))
+   return yield(asked, con, number, unpack(values, 1, count))
 end
 
 local function execute(stmt)

@@ -154,3 +154,75 @@ fn the_same_seed_draws_the_same_numbers() {
     assert!(matches!(&drawn[..], [Seen::Text(_), Seen::End]), "{drawn:?}");
     assert_eq!(drawn, draw());
 }
+
+#[test]
+fn an_event_that_is_foreseen_begins_without_asking() {
+    let mut hand = Hand::events(SCRIPT);
+    hand.rest();
+    hand.begin();
+    for _ in 0..3 {
+        assert_eq!(hand.next(), text("event 0"));
+        hand.program.foresee(true);
+        hand.done(&Answered::default());
+        assert_eq!(hand.next(), Seen::End);
+        hand.begin();
+    }
+    assert_eq!(hand.next(), text("event 0"));
+    hand.program.foresee(false);
+    hand.done(&Answered::default());
+    assert_eq!(hand.next(), Seen::End);
+    hand.program.stop();
+    assert_eq!(hand.rest(), [text("done"), Seen::Disconnect(0), Seen::End]);
+}
+
+#[test]
+fn each_event_ends_once_whatever_follows_the_one_that_was_foreseen() {
+    let mut hand = Hand::events(
+        "function thread_init() con = sysbench.sql.driver():connect() stmt = con:prepare('s') end
+         function event()
+            n = (n or 0) + 1
+            if n == 1 then con:query('one') end
+            if n == 3 then stmt:execute() end
+            if n == 4 then return true end
+         end
+         function thread_done() con:query('done after ' .. n) end",
+    );
+    hand.rest();
+    hand.begin();
+    let foreseen = |hand: &mut Hand| {
+        hand.program.foresee(true);
+        hand.done(&Answered::default());
+    };
+    assert_eq!(hand.next(), text("one"));
+    foreseen(&mut hand);
+    assert_eq!(hand.next(), Seen::End);
+    hand.begin();
+    assert_eq!(hand.next(), Seen::End, "the second one asks for nothing");
+    hand.begin();
+    assert_eq!(hand.next(), Seen::Query("sbstmt0".to_owned(), vec![]));
+    foreseen(&mut hand);
+    assert_eq!(hand.next(), Seen::End);
+    hand.begin();
+    assert_eq!(hand.rest(), [Seen::Leave, text("done after 4"), Seen::End]);
+}
+
+#[test]
+fn an_event_is_not_foreseen_before_the_first_one_has_begun() {
+    let mut hand = Hand::events(
+        "function event() con:query('event') end
+         local run = thread_run
+         function thread_run(tid)
+            con = sysbench.sql.driver():connect()
+            con:query('before')
+            run(tid)
+         end",
+    );
+    hand.rest();
+    hand.begin();
+    assert_eq!(hand.next(), Seen::Connect(0));
+    hand.done(&Answered::default());
+    assert_eq!(hand.next(), text("before"));
+    hand.program.foresee(true);
+    hand.done(&Answered::default());
+    assert_eq!(hand.rest(), [text("event"), Seen::End]);
+}
