@@ -20,7 +20,7 @@ from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing, mach
 from bench.reliability.labs import Lab, forget, run_to_its_end
 from pgtrial.model.records.study import Trial
 
-_STUDIES = 8
+_STUDIES = 4
 _STUDY_S = 30.0
 _STEPS_S = (-86_400.0, -3_600.0, -60.0, -1.5, 0.0, 1.5, 60.0, 3_600.0, 86_400.0)
 _BETWEEN_S = (0.2, 1.2)

@@ -19,7 +19,7 @@ _ROOMS_KIB = (64, 256, 512, 1024, 2048)
 """Sizes of the file system of the results: it is full at another moment of the study with each."""
 
 _LOG_ROOMS_KIB = (1024, 4096)
-_VOLUMES_MB = (120, 180, 220)
+_VOLUMES_MB = (150, 200, 220)
 _ENGINE_ROOMS_KIB = (4, 64)
 _STUDY_S = 30.0
 
@@ -87,8 +87,8 @@ def _results(campaign: Campaign, what: str, study: str, rooms: tuple[int, ...]) 
             if status != 0:
                 stopped += 1
                 _check_sentence(attack, said, f"with {kib} KiB for the results")
-            _grow(disk)
-            _go_on(attack, folder, study)
+                _grow(disk)
+                _go_on(attack, folder, study)
         attack.done()
     return attack.figure(f"{stopped} labs stopped with one sentence, all studies were completed afterwards")
 
@@ -162,7 +162,7 @@ def _lab(folder: Path, study: str) -> tuple[int, str]:
 def _check_sentence(attack: Attack, said: str, where: str) -> None:
     if "Traceback" in said:
         attack.defect(f"{where}: a traceback, {_last(said)}")
-    elif not any(words in said for words in ("No space left", "disk", "space", "room")):
+    elif not any(words in said for words in ("No space left", "disk", "space", "does not hold")):
         attack.defect(f"{where}: the lab does not say that the disk is full: {_last(said)}")
 
 
