@@ -72,6 +72,21 @@ def test_the_budget_ends_a_study_between_blocks_with_a_quarter_of_grace(budget, 
     assert isinstance(step, Stop) == ends
 
 
+def test_a_study_that_is_asked_to_stop_finishes_its_block():
+    planned = plan(27, stop_early=False)
+    stored = trials(planned, 3, 1.01)
+    ended = Stop("stopped on request after 3 blocks; run it again to go on")
+    assert next_step(planned, HOUR, stored, stop_asked=True) == ended
+    assert isinstance(next_step(planned, HOUR, stored[:-1], stop_asked=True), PlannedTrial)
+    assert isinstance(next_step(planned, HOUR, [], stop_asked=True), PlannedTrial)
+
+
+def test_a_decided_study_ends_as_such_though_it_is_asked_to_stop():
+    planned = plan(27)
+    ended = next_step(planned, HOUR, trials(planned, 8, 2.0), stop_asked=True)
+    assert ended == Stop("every comparison is decided after 8 blocks")
+
+
 def test_a_block_that_was_begun_is_finished_whatever_the_budget():
     planned = plan(27, stop_early=False)
     stored = trials(planned, 9, 1.01)[:-1]

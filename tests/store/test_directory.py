@@ -58,6 +58,18 @@ def test_what_was_observed_reads_back_and_older_trials_have_none(study):
         study.waits(trial)
 
 
+@pytest.mark.parametrize("key", ["format", "format and others"])
+def test_a_study_of_a_newer_release_is_named_as_such(study, key):
+    plan = json.loads((study.path / "plan.json").read_text())
+    others = {"later": 1} if key != "format" else {}
+    (study.path / "plan.json").write_text(json.dumps({**plan, "format": 2, **others}))
+    if others:
+        with (study.path / "study.toml").open("a") as file:
+            file.write("[later]\n")
+    with pytest.raises(StoreError, match=r"plan\.json was written by a newer pgtrial \(format 2\); upgrade"):
+        StudyDirectory.open(study.path)
+
+
 def test_only_missing_trials_are_left_to_run(study):
     store(study, 0)
     store(study, 2)

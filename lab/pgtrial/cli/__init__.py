@@ -19,6 +19,7 @@ from pgtrial.model.errors import PgtrialError
 COMMANDS = {
     "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
     "run": ("run", "Run a study, or go on with one that was interrupted."),
+    "stop": ("run", "Ask a running study to end after the block under way."),
     "compare": ("compare", "Compare set-ups named on the command line, without a study file."),
     "selftest": ("selftest", "Find out what this machine can tell, and write a certificate."),
     "plan": ("plan", "Show what a study would do and how long it takes, without running it."),

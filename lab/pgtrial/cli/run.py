@@ -1,4 +1,4 @@
-"""`pgtrial run`: run a study, or go on with it; and `pgtrial demo`, a study that anyone can run and check."""
+"""`pgtrial run`: run a study, or go on with it; `stop`, which ends it in order; `demo`, a study for anyone."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from pgtrial.model.units import parse_duration
 from pgtrial.servers.installations import find_servers
 from pgtrial.store.bundle import is_bundle
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.running import ask_to_stop
 from pgtrial.store.study_file import read_study, with_fleet
 
 _SOCKETS = (Path("/var/run/postgresql"), Path("/run/postgresql"), Path("/tmp"))
@@ -112,6 +113,17 @@ def _at(study: StudyDirectory, fleet: str | None, *, changed: bool) -> StudySpec
             "address"
         )
     return study.spec if fleet is None else with_fleet(study.spec, address=fleet)
+
+
+def stop_command(directory: Annotated[Path, typer.Argument(help="The directory of a running study.")]) -> None:
+    """Ask the lab that runs a study to end it after the block under way, with its report.
+
+    No trial is lost or interrupted. The study goes on when it is run again.
+    """
+    ask_to_stop(StudyDirectory.open(directory).path)
+    print(
+        f"{directory} ends after the block under way; pgtrial run {shlex.quote(str(directory))} goes on with it later"
+    )
 
 
 def demo_command(

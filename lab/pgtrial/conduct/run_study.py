@@ -40,6 +40,7 @@ from pgtrial.servers.workspace import LeftOnHost, Workspace
 from pgtrial.statistics.claims import decide
 from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory, committed_seconds
+from pgtrial.store.running import forget_stop, stop_is_asked
 
 
 def run_study(
@@ -51,7 +52,7 @@ def run_study(
     engine_grace_s: float = ENGINE_GRACE_S,
     read_canary: ReadCanary | None = None,
 ) -> None:
-    """Run every planned trial that is not stored yet, until the stopping rule ends the study.
+    """Run every planned trial that is not stored yet, until the stopping rule or a request to stop ends the study.
 
     `spec` is the study as the user gave it, with passwords that the frozen one does not hold; with `more` a study that
     has ended goes on; `read_canary` stands in for the host's own canary. Raises StudyError and ArmError before the
@@ -61,6 +62,8 @@ def run_study(
     engine_path()
     with ExitStack() as stack:
         stack.enter_context(study.locked())
+        forget_stop(study.path)
+        stack.callback(forget_stop, study.path)
         discard_unfinished(study)
         study.finish_void()
         ended = isinstance(_next_step(study, given, study.trials()), Stop)
@@ -268,7 +271,14 @@ def facts_of(arm: Arm, target: Target, listener: Listener) -> Facts | None:
 
 def _next_step(study: StudyDirectory, spec: StudySpec, trials: list[Trial]) -> PlannedTrial | JudgeBlock | Stop:
     canaries = study.canaries() if takes_canaries(spec, study.plan) else []
-    return next_step(study.plan, spec.verdict.budget, trials, canaries, lambda: committed_seconds(study, trials))
+    return next_step(
+        study.plan,
+        spec.verdict.budget,
+        trials,
+        canaries,
+        lambda: committed_seconds(study, trials),
+        stop_asked=stop_is_asked(study.path),
+    )
 
 
 def _block_ends(study: StudyDirectory, block: int) -> BlockEnds:

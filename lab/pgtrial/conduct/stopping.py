@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
-from pgtrial.model.units import format_duration
+from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics.canaries import judgements
 from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.claims import decide, decided_arms
@@ -37,10 +37,13 @@ def next_step(
     stored: Sequence[Trial],
     canaries: Sequence[Canary] = (),
     seconds: Callable[[], Seconds] | None = None,
+    *,
+    stop_asked: bool = False,
 ) -> PlannedTrial | JudgeBlock | Stop:
     """The next planned trial, or why there is none. Verdicts are looked at only at the planned looks.
 
     `seconds` is asked for the trials' timelines when a verdict may end the study: it takes two where regimes change.
+    With `stop_asked` the study ends before its next block.
     """
     done = {trial.index for trial in stored}
     watched = canaries[-1].next_block if canaries else None
@@ -57,12 +60,23 @@ def next_step(
         known = seconds() if seconds else None
         if all(comparison.decided for comparison in decide(plan, complete, known)):
             return Stop(f"every comparison is decided after {missing.block} blocks")
+    return _cut_short(plan, budget_s, complete, canaries, stop_asked=stop_asked) or missing
+
+
+def _cut_short(
+    plan: Plan, budget_s: float, complete: Sequence[Trial], canaries: Sequence[Canary], *, stop_asked: bool
+) -> Stop | None:
+    """Why the study ends before the next block, though there is one and not all is decided."""
+    blocks = len({trial.block for trial in complete})
+    if stop_asked:
+        return Stop(f"stopped on request after {plural(blocks, 'block')}; run it again to go on")
+    extension = plan.extensions[-1] if plan.extensions else None
     budget, since = (extension.budget_s, extension.after) if extension else (budget_s, 0)
     counted = sum(wall_time(trial) for trial in complete if trial.block >= since)
     voided = sum(each.spent_s for each in judgements(canaries) if each.outcome == "void" and each.block >= since)
     if budget is not None and voided + counted + block_time(complete) > _OVERRUN * budget:
-        return Stop(f"the budget of {format_duration(budget)} is used up after {missing.block} blocks")
-    return missing
+        return Stop(f"the budget of {format_duration(budget)} is used up after {blocks} blocks")
+    return None
 
 
 def leaving(plan: Plan, stored: Sequence[Trial], seconds: Callable[[], Seconds] | None = None) -> list[str]:

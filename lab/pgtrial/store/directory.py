@@ -7,12 +7,11 @@ lab loses at most the trial that was running, and no trial is there twice.
 from __future__ import annotations
 
 import base64
-import contextlib
-import fcntl
 import io
 import itertools
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import polars as pl
@@ -27,12 +26,14 @@ from pgtrial.store.files import (
     damaged,
     first_line,
     read_record,
+    refuse_newer,
     sync_directory,
     sync_tree,
     write_atomically,
     writing,
 )
-from pgtrial.store.plan_file import STUDY, read_plan, write_plan
+from pgtrial.store.plan_file import PLAN, STUDY, read_plan, write_plan
+from pgtrial.store.running import locked
 from pgtrial.store.scripts import FOLDER, digest
 from pgtrial.store.tables import (
     OBSERVED_SCHEMA,
@@ -87,6 +88,7 @@ class StudyDirectory:
             frozen = (path / STUDY).read_bytes().decode()
             spec = thaw(frozen)
         except (OSError, ValueError) as error:
+            refuse_newer(path / PLAN)
             raise StoreError(f"{path / STUDY} is damaged ({first_line(error)}); restore it from a copy") from error
         plan = read_plan(path, frozen)
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan)
@@ -296,18 +298,9 @@ class StudyDirectory:
         self._write(self.path / name, data)
         return self.path / name
 
-    @contextlib.contextmanager
-    def locked(self) -> Iterator[None]:
+    def locked(self) -> AbstractContextManager[None]:
         """Hold the directory for one running lab. Raises StoreError when another one holds it."""
-        with contextlib.ExitStack() as stack:
-            with writing(self.path):
-                file = stack.enter_context((self.path / ".lock").open("a"))
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                busy = f"another pgtrial is running this study in {self.path}; wait for it or stop it"
-                raise StoreError(busy) from None
-            yield
+        return locked(self.path)
 
     def _facts_path(self, arm: str, deployment: int | None) -> Path:
         """facts/ARM.json, or facts/ARM/NUMBER.json of one of several deployments."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from pydantic import ValidationError
+from pydantic_core import from_json
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records import Record
@@ -31,10 +32,31 @@ def parse_record(path: Path, text: str, kind: type[_R], cure: str) -> _R:
     try:
         record = kind.model_validate_json(text)
     except ValidationError as error:
+        _refuse_newer(path, text)
         raise damaged(path, error, cure) from error
-    if getattr(record, "format", FORMAT) > FORMAT:
-        raise StoreError(f"{path} was written by a newer pgtrial (format {getattr(record, 'format', '?')}); upgrade")
+    if (version := getattr(record, "format", FORMAT)) > FORMAT:
+        raise _newer(path, version)
     return record
+
+
+def refuse_newer(path: Path) -> None:
+    """Raise StoreError if this file holds a record of a newer format; one that cannot be read is of no format."""
+    with contextlib.suppress(OSError, UnicodeDecodeError):
+        _refuse_newer(path, path.read_text())
+
+
+def _refuse_newer(path: Path, text: str) -> None:
+    try:
+        content = from_json(text)
+    except ValueError:
+        return
+    version = content.get("format") if isinstance(content, dict) else None
+    if isinstance(version, int) and version > FORMAT:
+        raise _newer(path, version)
+
+
+def _newer(path: Path, version: int) -> StoreError:
+    return StoreError(f"{path} was written by a newer pgtrial (format {version}); upgrade")
 
 
 def damaged(path: Path, error: Exception, cure: str) -> StoreError:

@@ -1,0 +1,48 @@
+"""Whether a lab runs a study, and the request that it stops, are seen by other processes and disturb no lab."""
+
+import threading
+
+import pytest
+
+from pgtrial.model.errors import StoreError
+from pgtrial.store.running import ask_to_stop, forget_stop, is_running, locked, stop_is_asked
+
+
+def test_a_study_runs_while_a_lab_holds_it(tmp_path):
+    assert not is_running(tmp_path)
+    with locked(tmp_path):
+        assert is_running(tmp_path)
+    assert not is_running(tmp_path)
+    assert not is_running(tmp_path / "nowhere")
+
+
+def test_looking_whether_it_runs_keeps_no_lab_out(tmp_path):
+    ended = threading.Event()
+
+    def look() -> None:
+        while not ended.is_set():
+            is_running(tmp_path)
+
+    looking = [threading.Thread(target=look) for _ in range(3)]
+    for each in looking:
+        each.start()
+    try:
+        for _ in range(50):
+            with locked(tmp_path):
+                pass
+    finally:
+        ended.set()
+        for each in looking:
+            each.join()
+
+
+def test_a_running_study_alone_can_be_asked_to_stop(tmp_path):
+    with pytest.raises(StoreError, match=r"no lab on this machine runs .*; pgtrial run .* goes on with it"):
+        ask_to_stop(tmp_path)
+    assert not stop_is_asked(tmp_path)
+    with locked(tmp_path):
+        ask_to_stop(tmp_path)
+        assert stop_is_asked(tmp_path)
+        forget_stop(tmp_path)
+        assert not stop_is_asked(tmp_path)
+        forget_stop(tmp_path)
