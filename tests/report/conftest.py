@@ -23,6 +23,9 @@ from pgtrial.store.tables import OBSERVED_SCHEMA, PROVIDER_SCHEMA, SLICES_SCHEMA
 
 from ..statistics.slices import Turn, alternate, interleaved_plan
 from ..statistics.studies import LoadPoint, make_plan, noisy, run
+from .browser import browser
+
+__all__ = ["browser"]
 
 POINTS = [
     LoadPoint(workload=workload, scale=20, clients=clients, protocol="prepared")

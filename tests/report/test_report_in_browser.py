@@ -2,61 +2,23 @@
 
 from __future__ import annotations
 
-import os
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from selenium import webdriver
-from selenium.webdriver.chrome.options import Options
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
-from pgtrial.servers.processes import reserved_port
-
-PATIENCE_S = 180
-"""For a page that hangs; on a machine that others use as well one draws in seconds."""
+from .browser import PATIENCE_S
 
 MARKS = ", ".join(f":scope svg g.mark-{mark}" for mark in ("symbol path", "line path", "rule line", "area path"))
 
 
-def _program(*names: str) -> str:
-    found = next((path for name in names if (path := shutil.which(name))), None)
-    if found:
-        return found
-    if os.environ.get("CI") == "true":
-        pytest.fail(f"CI has none of {', '.join(names)}; install chromium and chromium-driver")
-    pytest.skip(f"none of {', '.join(names)} is installed; the report is not looked at in a browser")
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebDriver]:
-    options = Options()
-    options.binary_location = _program("chromium", "chromium-browser", "google-chrome")
-    driver = _program("chromedriver")
-    home = tmp_path_factory.mktemp("home")
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--no-first-run",
-                 "--disable-dev-shm-usage", f"--user-data-dir={home / 'profile'}"):  # fmt: skip
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    # what a browser keeps of a user, and a proxy of the machine's, are not for a test
-    env = {name: value for name, value in os.environ.items() if not name.startswith("XDG_")} | {"HOME": str(home)}
-    with pytest.MonkeyPatch.context() as patch, reserved_port() as port:
-        patch.setenv("no_proxy", "localhost")
-        chrome = webdriver.Chrome(options=options, service=Service(driver, port=port, env=env))
-        try:
-            # else a page that draws for half a minute does not answer in time
-            chrome.set_script_timeout(PATIENCE_S)
-            chrome.execute_cdp_cmd("Network.enable", {})
-            chrome.execute_cdp_cmd(
-                "Network.emulateNetworkConditions",
-                {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
-            )
-            yield chrome
-        finally:
-            chrome.quit()
+@pytest.fixture(scope="module", autouse=True)
+def _offline(browser):
+    browser.execute_cdp_cmd(
+        "Network.emulateNetworkConditions",
+        {"offline": True, "latency": 0, "downloadThroughput": 0, "uploadThroughput": 0},
+    )
 
 
 def _open(browser: WebDriver, path: Path, *, width: int = 1400, scheme: str = "light") -> None:

@@ -1,7 +1,13 @@
-"""Commands on a study that is stored: its verdict, report and bundle, and what a provider has about it."""
+"""Commands on studies that are stored: verdict, report, bundle, pages of them, and what a provider has about one."""
 
 from __future__ import annotations
 
+import os
+import sys
+import tempfile
+import webbrowser
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +15,9 @@ import typer
 from rich.console import Console
 
 from pgtrial.cli import say, warn
+from pgtrial.cli.place import RESULTS
 from pgtrial.conduct.provider_metrics import import_metrics, measured_arms
+from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report, render
@@ -165,3 +173,59 @@ def metrics_command(directory: Annotated[Path, typer.Argument(help="A study dire
     build_report(study)
     print(study.path / "report.html")
     return 2 if missing else 0
+
+
+def serve_command(
+    paths: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Study directories, bundles, and folders that hold such; default: results.", show_default=False
+        ),
+    ] = None,
+    port: Annotated[
+        int | None,
+        typer.Option(help="The port; default: one that is free.", min=1, max=65535, show_default=False),
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Print the address only.")] = False,
+) -> int:
+    """Show studies in a browser: all of them, a running one live, any two side by side, each trial second by second.
+
+    Prints the address, which holds a random token, and serves it to this machine alone until Ctrl-C. Changes nothing,
+    but for its button that asks a running study to stop after the block under way. Needs the extra `serve`:
+    pip install 'pgtrial[serve]'.
+    """
+    try:
+        import starlette  # noqa: F401, PLC0415 - an extra
+        import uvicorn  # noqa: F401, PLC0415
+    except ImportError as error:
+        raise StudyError("pgtrial serve needs Starlette and uvicorn: pip install 'pgtrial[serve]'") from error
+    from pgtrial.report.serve.catalogue import check_paths  # noqa: PLC0415
+    from pgtrial.report.serve.server import serving  # noqa: PLC0415
+
+    check_paths(paths or [])
+    try:
+        with interruptible(), serving(paths or [RESULTS], port) as server:
+            print(server.address, flush=True)
+            say("Ctrl-C ends it")
+            with _shown(server.address, wanted=not no_browser):
+                server.thread.join()
+    except Interrupted:
+        return 0
+    return 0
+
+
+@contextmanager
+def _shown(address: str, *, wanted: bool) -> Iterator[None]:
+    """Open an address in the user's browser, where there is a screen.
+
+    The browser gets a private file that leads there: other users of this machine see the words of its command line.
+    """
+    has_screen = sys.platform != "linux" or bool(os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY"))
+    if not wanted or not has_screen:
+        yield
+        return
+    with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
+        page = Path(folder) / "open.html"
+        page.write_text(f'<!doctype html><meta http-equiv="refresh" content="0; url={address}">')
+        webbrowser.open(page.as_uri())
+        yield

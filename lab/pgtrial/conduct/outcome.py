@@ -7,8 +7,8 @@ from typing import Any
 
 import polars as pl
 
-from pgtrial.conduct.ticks import by_second, own_s, slice_row, summary_of
-from pgtrial.loads.engine import Event
+from pgtrial.conduct.ticks import by_second, slice_row, summary_of
+from pgtrial.loads.engine import Event, own_s
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import ClientUse, ClientWarning, FailureSpan, Latency, Phase, ServiceTime
 from pgtrial.model.records.tasks import TaskSummary, TaskTimes

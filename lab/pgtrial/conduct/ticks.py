@@ -4,23 +4,15 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.loads.engine import Event
+from pgtrial.loads.engine import Event, own_s
 
 _LONGEST_US = 3_600_000_000
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
-
-
-def own_s(part: Mapping[str, Any], clients: int) -> float:
-    """Seconds of a tick or a summary; with slices the mean time for which a client was active."""
-    own = part.get("slice", part)
-    if "client_s" in own:
-        return float(own["client_s"]) / max(1, clients)
-    return float(part.get("duration_s", part.get("seconds", 1.0)))
 
 
 def summary_of(ticks: Sequence[Event], clients: int) -> Event | None:

@@ -256,7 +256,9 @@ class EngineRun:
 
     def _read_events(self, stream: IO[str]) -> None:
         try:
-            with self._events_file.open("w", encoding="utf-8") if self._events_file else nullcontext() as copy:
+            # line by line, so that others can follow the load
+            file = self._events_file
+            with file.open("w", encoding="utf-8", buffering=1) if file else nullcontext() as copy:
                 for line in stream:
                     if copy is not None:
                         copy.write(line)
@@ -328,6 +330,14 @@ def events_of(runs: Sequence[EngineRun], deadline: float) -> Iterator[tuple[Engi
             yield run, error
         else:
             yield run, event
+
+
+def own_s(part: Mapping[str, Any], clients: int) -> float:
+    """Seconds of a tick or a summary; with slices the mean time for which a client was active."""
+    own = part.get("slice", part)
+    if "client_s" in own:
+        return float(own["client_s"]) / max(1, clients)
+    return float(part.get("duration_s", part.get("seconds", 1.0)))
 
 
 def load_command(front_end: FrontEnd, options: Sequence[str], env: Mapping[str, str]) -> list[str]:

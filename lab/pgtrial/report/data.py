@@ -51,6 +51,9 @@ class StudyData:
     certificate: Certificate | None = None
     """Of the machine, from before the study; that of a self-test is its own."""
 
+    every_second: bool = False
+    """Whether charts over the seconds of a trial show each of them, however many there are."""
+
     @cached_property
     def labels(self) -> list[str]:
         """The name of each load point."""

@@ -8,14 +8,14 @@ from functools import cache
 from typing import Any
 
 import vl_convert
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pgtrial.model.records.results import Claim
 from pgtrial.model.resources import resource
 from pgtrial.model.units import decimals_for, percent
 from pgtrial.report import words
-from pgtrial.report.brief import Headline, brief
+from pgtrial.report.brief import Brief, Headline, brief
 from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
@@ -26,30 +26,43 @@ _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", 
 
 def render(data: StudyData, parts: Sequence[Section]) -> str:
     """The whole page."""
-    environment = Environment(
-        loader=PackageLoader("pgtrial.report", "page"),
+    short = brief(data.result, data.plan)
+    return (
+        templates("page")
+        .get_template("report.html.j2")
+        .render(
+            data=data,
+            result=data.result,
+            claims=cards(data, short),
+            brief=short.lines(),
+            title=title,
+            sections=parts,
+            design=design(data),
+            styles=_inline("report.css"),
+            scripts=_inline("report.js"),
+            vega=vega(),
+            specs=specs(parts),
+        )
+    )
+
+
+def templates(*folders: str) -> Environment:
+    """The templates in these folders of the report."""
+    return Environment(
+        loader=ChoiceLoader([PackageLoader("pgtrial.report", folder) for folder in folders]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    short = brief(data.result, data.plan)
-    return environment.get_template("report.html.j2").render(
-        data=data,
-        result=data.result,
-        claims=[
-            card(data, claim, text, headline)
-            for claim, text, headline in zip(data.result.primary, data.result.sentences, short.headlines, strict=True)
-        ],
-        brief=short.lines(),
-        title=title,
-        sections=parts,
-        design=design(data),
-        styles=_inline("report.css"),
-        scripts=_inline("report.js"),
-        vega=_vega(),
-        specs=_specs(parts),
-    )
+
+
+def cards(data: StudyData, short: Brief) -> list[dict[str, Any]]:
+    """The head of the page: a card for each claim."""
+    return [
+        card(data, claim, text, headline)
+        for claim, text, headline in zip(data.result.primary, data.result.sentences, short.headlines, strict=True)
+    ]
 
 
 def card(data: StudyData, claim: Claim, sentence: str, headline: Headline) -> dict[str, Any]:
@@ -111,14 +124,14 @@ def _inline(name: str) -> Markup:
 
 
 @cache
-def _vega() -> Markup:
+def vega() -> Markup:
     """Vega, Vega-Lite and Vega-Embed in one script."""
     bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
     return Markup(bundle.replace("</script", "<\\/script"))
 
 
-def _specs(parts: Sequence[Section]) -> Markup:
+def specs(parts: Sequence[Section]) -> Markup:
     """The charts as JSON that cannot end the script element it stands in."""
-    specs = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
-    text = json.dumps(specs, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    by_key = {f"{part.topic.key}-{i}": figure.spec for part in parts for i, figure in enumerate(part.figures)}
+    text = json.dumps(by_key, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e"))

@@ -37,6 +37,9 @@ _FOLDER = "study"
 """The folder that the archive holds, whatever the study's directory is called."""
 
 _MAGIC = b"\xfd7zXZ\0"
+_END = b"YZ"
+"""The first and the last bytes of an xz file."""
+
 _BLOCK = 512
 _CHUNK = 1 << 20
 _MEMORY = 1 << 27
@@ -66,6 +69,9 @@ _STUDY = tuple(
     )
 )
 """The files that a report and a verdict are made of. Files of one kind stand together: they compress better."""
+
+_HEAD = 2
+"""Kinds that a study needs to be opened; they come first."""
 
 
 def _safe(name: str) -> str:
@@ -194,9 +200,37 @@ def open_study(path: Path) -> Iterator[StudyDirectory]:
     if not path.is_file():
         yield StudyDirectory.open(path)
         return
+    with _unpacked(path) as study:
+        yield study
+
+
+@contextlib.contextmanager
+def open_head(path: Path) -> Iterator[StudyDirectory]:
+    """As open_study, but a bundle's study has only what its first parts hold: study file, plan, verdict, scripts.
+
+    The parts behind these are not read. Raises StoreError, also for a bundle that is cut short.
+    """
+    if not path.is_file():
+        yield StudyDirectory.open(path)
+        return
+    try:
+        with path.open("rb") as file:
+            file.seek(-min(len(_END), path.stat().st_size), os.SEEK_END)
+            whole = file.read() == _END
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error
+    if is_bundle(path) and not whole:
+        raise StoreError(f"{path} is cut short; get it again")
+    with _unpacked(path, _HEAD) as study:
+        yield study
+
+
+@contextlib.contextmanager
+def _unpacked(path: Path, kinds: int | None = None) -> Iterator[StudyDirectory]:
+    """The study of a bundle, with the parts of all kinds or of the first so many."""
     with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
         try:
-            _unpack(path, Path(folder))
+            _unpack(path, Path(folder), kinds)
             _check_tables(Path(folder))
             yield StudyDirectory.open(Path(folder))
         except StoreError as error:
@@ -225,8 +259,8 @@ def check_parts(directory: Path, manifest: Manifest) -> None:
             raise StoreError(f"{path} is not as it was bundled: its SHA-256 is another; unpack the bundle again")
 
 
-def _unpack(path: Path, folder: Path) -> None:
-    """Check a bundle and write the study that it holds. Raises StoreError."""
+def _unpack(path: Path, folder: Path, kinds: int | None) -> None:
+    """Check a bundle and write the study that it holds, the whole or the first so many kinds. Raises StoreError."""
     try:
         with path.open("rb") as file:
             reader = _Reader(path, file)
@@ -234,8 +268,11 @@ def _unpack(path: Path, folder: Path) -> None:
             if sum(part.size for part in manifest.parts if _kind(part.name) < len(_STUDY)) > _LARGEST_STUDY:
                 raise StoreError(f"{path} holds more than {_LARGEST_STUDY >> 30} GB; unpack it with tar -xf")
             for part in manifest.parts:
+                if kinds is not None and _kind(part.name) >= kinds:
+                    break
                 reader.copy(part, folder / part.name if _kind(part.name) < len(_STUDY) else None)
-            reader.finish()
+            else:
+                reader.finish()
             (folder / MANIFEST).write_text(manifest.model_dump_json())
     except OSError as error:
         raise StoreError(

@@ -25,6 +25,8 @@ Line = Sequence[tuple[int, float]]
 
 def bin_width(data: StudyData, multiple_of: int = 1) -> int:
     """Seconds of a bin of a study's charts over its seconds."""
+    if data.every_second:
+        return multiple_of
     return multiple_of * math.ceil((data.plan.warmup_s + data.observed_s) / _MOST_BINS / multiple_of)
 
 

@@ -13,7 +13,9 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Column, Table, by_place, number
 from pgtrial.statistics.where_it_ran import further_machines
 
-_NOT_COMPARED = ("probes", "sources")
+NOT_COMPARED = ("probes", "sources")
+"""Groups of facts that differ between any two looks."""
+
 _MOST_UNFOLDED = 20
 _YES_NO = {True: "yes", False: "no", None: NONE}
 
@@ -25,12 +27,12 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     set_somewhere = {name for facts in known.values() for name in facts.get("settings", {})}
     differing: list[Sequence[str]] = []
     same: list[Table[Sequence[str]]] = []
-    for group in dict.fromkeys(group for facts in known.values() for group in facts if group not in _NOT_COMPARED):
+    for group in dict.fromkeys(group for facts in known.values() for group in facts if group not in NOT_COMPARED):
         shared: list[Sequence[str]] = []
         for name in dict.fromkeys(name for facts in known.values() for name in facts.get(group, {})):
             if group == "defaults" and name in set_somewhere:
                 continue
-            values = [_shown(facts, group, name) for facts in known.values()]
+            values = [fact_text(facts, group, name) for facts in known.values()]
             key = f"{group}.{name}"
             if len(set(values)) > 1:
                 differing.append([key, *values, "yes" if key in declared else "no"])
@@ -53,7 +55,7 @@ def facts_tables(data: StudyData) -> list[Table[Sequence[str]]]:
     return [compared, *([measured] if names else []), *same]
 
 
-def _shown(facts: Mapping[str, Mapping[str, Any]], group: str, name: str) -> str:
+def fact_text(facts: Mapping[str, Mapping[str, Any]], group: str, name: str) -> str:
     """A fact of an arm; of what is set in another arm and not in this one its default."""
     known = facts.get(group, {})
     if group == "settings" and name not in known and name in (defaults := facts.get("defaults", {})):

@@ -1,0 +1,95 @@
+"""One trial second by second: throughput, latency, and what server and host did. Every second is drawn."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import altair as alt
+import polars as pl
+
+from pgtrial.model.records.study import Trial
+from pgtrial.report.charts.parts import Canvas, Figure
+from pgtrial.report.charts.seconds import seconds_axis, start_of_measuring
+from pgtrial.report.charts.server import provider_charts, wait_charts, work_charts
+from pgtrial.report.data import StudyData, whole_seconds
+
+_LATENCIES = {"mean_us": "mean", "p50_us": "median", "p95_us": "95%", "p99_us": "99%"}
+_HEIGHT = 200
+
+
+def trial_charts(data: StudyData, trial: Trial) -> list[Figure]:
+    """The charts of one stored trial; none if it failed before its first second."""
+    own = replace(data, trials=[trial], every_second=True)
+    return [
+        *_throughput(own, trial),
+        *_latency(own, trial),
+        *wait_charts(own),
+        *work_charts(own),
+        *provider_charts(own),
+    ]
+
+
+def seconds_of(data: StudyData, trial: Trial) -> pl.DataFrame:
+    """The rows of the trial's timeline, with `s`: the second, which is negative in the warm-up."""
+    first = min((second for second, _ in whole_seconds(trial, data.timelines[trial.index])), default=0)
+    shift = pl.when(pl.col("phase") == "warmup").then(min(first, 0)).otherwise(0)
+    return data.timelines[trial.index].with_columns(s=pl.col("second") + shift).sort("s")
+
+
+def _throughput(data: StudyData, trial: Trial) -> list[Figure]:
+    rows = whole_seconds(trial, data.timelines[trial.index])
+    if not rows:
+        return []
+    first, last = rows[0][0], rows[-1][0]
+    failed = seconds_of(data, trial).filter(pl.col("failures") > 0).select("s", "failures").to_dicts()
+    canvas = Canvas()
+    x = seconds_axis(first, last)
+    line = canvas.chart([{"s": second, "tps": committed} for second, committed in rows]).mark_line(
+        strokeWidth=2, color="--accent", point=len(rows) == 1
+    )
+    y = alt.Y("tps:Q", title=None, scale=alt.Scale(zero=True), axis=alt.Axis(format="~s"))
+    layers: list[Any] = [
+        line.encode(x=x, y=y, tooltip=["s:Q", alt.Tooltip("tps:Q", format=",.0f")]),
+        *start_of_measuring(canvas, first, last),
+    ]
+    if failed:
+        marks = canvas.chart(failed).mark_rule(color="--bad", strokeWidth=2, opacity=0.5)
+        layers.append(marks.encode(x=x, tooltip=["s:Q", "failures:Q"]))
+    measured = [committed for second, committed in rows if second >= 0]
+    text = f"Committed transactions by second, from second {first} to {last}"
+    if measured:
+        text += f"; in the measured part {min(measured):,} to {max(measured):,}"
+    text += f"; {len(failed)} seconds with failures, marked." if failed else "; no failures."
+    return [canvas.figure("Throughput", layers, _HEIGHT, text, "tps", wide=True)]
+
+
+def _latency(data: StudyData, trial: Trial) -> list[Figure]:
+    seconds = seconds_of(data, trial)
+    known = [name for name in _LATENCIES if seconds[name].drop_nulls().len()]
+    if not known:
+        return []
+    long = seconds.select("s", *known).unpivot(index="s", on=known, variable_name="what", value_name="us").drop_nulls()
+    rows = [{"s": s, "what": _LATENCIES[what], "ms": float(f"{us / 1000:.4g}")} for s, what, us in long.iter_rows()]
+    first, last = int(str(seconds["s"].min())), int(str(seconds["s"].max()))
+    canvas = Canvas()
+    names = [_LATENCIES[name] for name in known]
+    line = (
+        canvas.chart(rows)
+        .mark_line(strokeWidth=1.5, point=first == last)
+        .encode(
+            x=seconds_axis(first, last),
+            y=alt.Y("ms:Q", title=None, scale=alt.Scale(type="log"), axis=alt.Axis(format="~s", tickCount=4)),
+            color=alt.Color("what:N", title=None, sort=None, scale=alt.Scale(domain=names)),
+            tooltip=["what:N", "s:Q", alt.Tooltip("ms:Q", format=",.3~f")],
+        )
+    )
+    summary = ", ".join(f"{name} {_mean(rows, name):.3g} ms" for name in names)
+    text = f"Latency by second, logarithmic scale; on average over the seconds {summary}."
+    layers: list[Any] = [line, *start_of_measuring(canvas, first, last)]
+    return [canvas.figure("Latency", layers, _HEIGHT, text, "ms", wide=True)]
+
+
+def _mean(rows: list[dict[str, Any]], name: str) -> float:
+    values = [row["ms"] for row in rows if row["what"] == name]
+    return float(sum(values) / len(values))

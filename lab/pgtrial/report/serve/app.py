@@ -1,0 +1,230 @@
+"""What the server answers: an address each for a page, a file to download, the events of a study, and the stop."""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import json
+from collections.abc import AsyncIterator, Callable
+from datetime import date
+
+from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from starlette.routing import Route
+
+from pgtrial.model.errors import PgtrialError, StoreError
+from pgtrial.model.resources import resource
+from pgtrial.model.units import slug
+from pgtrial.report import html
+from pgtrial.report.frames import second_frame, trial_frame
+from pgtrial.report.sections import sections
+from pgtrial.report.serve.catalogue import RUNNING, UNFINISHED, UNREADABLE, Catalogue, Glance, Query
+from pgtrial.report.serve.gate import REPORT_POLICY
+from pgtrial.report.serve.live import Live
+from pgtrial.report.serve.pages import Pages
+from pgtrial.store.running import ask_to_stop
+
+_LOOK_S = 1.0
+"""Between two looks at a running study: an engine writes a line a second."""
+
+_TYPES = {"css": "text/css", "js": "text/javascript"}
+
+
+class Site:
+    """The addresses of one server. `closing` says that it ends."""
+
+    def __init__(self, catalogue: Catalogue, base: str, places: str, closing: Callable[[], bool]):
+        self._catalogue = catalogue
+        self._base = base
+        self._pages = Pages(base, places)
+        self._closing = closing
+        self._live: dict[str, Live] = {}
+
+    def app(self) -> Starlette:
+        """The application, which the gate keeps."""
+        study = "/study/{key}"
+        made = Starlette(
+            routes=[
+                Route("/", self.list),
+                Route("/compare", self.compare),
+                Route(study, self.study),
+                Route(f"{study}/report", self.report),
+                Route(f"{study}/live", self.live),
+                Route(f"{study}/stop", self.stop, methods=["POST"]),
+                Route(f"{study}/trial/{{number:int}}", self.trial),
+                Route(f"{study}/verdict.json", self.verdict),
+                Route(f"{study}/trials.csv", self.trials),
+                Route(f"{study}/seconds.parquet", self.seconds),
+                Route("/static/{name}", self.static),
+            ],
+            exception_handlers={HTTPException: self._refused, PgtrialError: self._failed, Exception: self._broken},
+        )
+        # its addresses would lack the token
+        made.router.redirect_slashes = False
+        return made
+
+    # ---- pages
+
+    def list(self, request: Request) -> Response:
+        """All studies, or those that the form asks for."""
+        query, refused = _query(request)
+        return HTMLResponse(self._pages.list(self._catalogue.studies(), query, refused))
+
+    def study(self, request: Request) -> Response:
+        """One study. Of a running one nothing is computed but what the complete blocks say."""
+        study = self._asked(request.path_params["key"])
+        look = self._of(study).look() if study.words[0] in (RUNNING, UNFINISHED) and not study.is_bundle else None
+        data = None if look is not None and look.running else self._catalogue.data(study)
+        return HTMLResponse(self._pages.study(study, data, look, self._catalogue.studies()))
+
+    def compare(self, request: Request) -> Response:
+        """Two studies side by side."""
+        keys = list(dict.fromkeys(request.query_params.getlist("study")))
+        if len(keys) != 2:
+            raise HTTPException(400, f"Two studies can be shown side by side, and {len(keys)} are named; tick two.")
+        studies = [self._asked(key) for key in keys]
+        return HTMLResponse(self._pages.compare([(study, self._catalogue.data(study)) for study in studies]))
+
+    def trial(self, request: Request) -> Response:
+        """One trial second by second."""
+        study = self._asked(request.path_params["key"])
+        data = self._catalogue.data(study)
+        found = next((each for each in data.trials if each.index + 1 == request.path_params["number"]), None)
+        if found is None:
+            raise HTTPException(404, f"{study.name} has no trial {request.path_params['number']}.")
+        return HTMLResponse(self._pages.trial(study, data, found))
+
+    def report(self, request: Request) -> Response:
+        """The report, made for this answer."""
+        data = self._catalogue.data(self._asked(request.path_params["key"]))
+        return HTMLResponse(html.render(data, sections(data)), headers={"Content-Security-Policy": REPORT_POLICY})
+
+    # ---- data
+
+    def verdict(self, request: Request) -> Response:
+        """verdict.json, computed from the trials."""
+        study = self._asked(request.path_params["key"])
+        text = self._catalogue.data(study).result.model_dump_json(indent=1) + "\n"
+        return _download(text.encode(), "application/json", study, "verdict.json")
+
+    def trials(self, request: Request) -> Response:
+        """A row for each trial, as CSV."""
+        study = self._asked(request.path_params["key"])
+        with self._catalogue.opened(study) as opened:
+            text = trial_frame(opened).write_csv()
+        return _download(text.encode(), "text/csv", study, "trials.csv")
+
+    def seconds(self, request: Request) -> Response:
+        """A row for each second of each trial, as Parquet."""
+        study = self._asked(request.path_params["key"])
+        file = io.BytesIO()
+        with self._catalogue.opened(study) as opened:
+            second_frame(opened).write_parquet(file)
+        return _download(file.getvalue(), "application/vnd.apache.parquet", study, "seconds.parquet")
+
+    def static(self, request: Request) -> Response:
+        """Styles and scripts."""
+        name = request.path_params["name"]
+        if name not in _STATIC:
+            raise HTTPException(404)
+        kind = _TYPES[name.rpartition(".")[2]]
+        return Response(_STATIC[name](), media_type=kind, headers={"Cache-Control": "private, max-age=86400"})
+
+    # ---- a running study
+
+    async def live(self, request: Request) -> Response:
+        """What changes in a running study, as events: the parts of its page, and `changed` when it starts or ends."""
+        study = await run_in_threadpool(self._asked, request.path_params["key"])
+        was_running = request.query_params.get("running") == "1"
+        return StreamingResponse(self._events(request, study, was_running), media_type="text/event-stream")
+
+    async def _events(self, request: Request, study: Glance, was_running: bool) -> AsyncIterator[str]:
+        sent: dict[str, str] = {}
+        while not self._closing() and not await request.is_disconnected():
+            look = await run_in_threadpool(self._of(study).look)
+            if look.running != was_running:
+                yield _event("changed", "")
+                return
+            parts = await run_in_threadpool(self._pages.parts, look) if look.running else {}
+            for name, text in parts.items():
+                if sent.get(name) != text:
+                    yield _event(name, text)
+            sent = parts
+            await asyncio.sleep(_LOOK_S)
+
+    def stop(self, request: Request) -> Response:
+        """Ask the lab to end the study after the block under way."""
+        study = self._asked(request.path_params["key"])
+        ask_to_stop(study.path)
+        return RedirectResponse(f"{self._base}/study/{study.key}", status_code=303)
+
+    def _of(self, study: Glance) -> Live:
+        return self._live.setdefault(study.key, Live(study.path))
+
+    def _asked(self, key: str) -> Glance:
+        """The study that a request names. Raises StoreError for one that cannot be read."""
+        study = self._catalogue.study(key)
+        if study is None:
+            raise HTTPException(404, "There is no such study here any more.")
+        if study.words == [UNREADABLE]:
+            raise StoreError(study.says[0])
+        return study
+
+    # ---- what goes wrong
+
+    def _refused(self, request: Request, error: Exception) -> Response:
+        assert isinstance(error, HTTPException)
+        known = {404: "There is no such page here.", 405: "This address takes no such request."}
+        sentence = error.detail if error.detail.endswith(".") else known.get(error.status_code, f"{error.detail}.")
+        return HTMLResponse(self._pages.sentence(sentence), status_code=error.status_code)
+
+    def _failed(self, request: Request, error: Exception) -> Response:
+        return HTMLResponse(self._pages.sentence(f"{str(error).removesuffix('.')}."), status_code=409)
+
+    def _broken(self, request: Request, error: Exception) -> Response:
+        sentence = (
+            f"pgtrial could not make this page ({type(error).__name__}: {error}); the other pages are not affected."
+        )
+        return HTMLResponse(self._pages.sentence(sentence), status_code=500)
+
+
+def _query(request: Request) -> tuple[Query, str | None]:
+    """What the form of the list asks for, and one sentence on a date that is none."""
+    given = request.query_params
+    dates: dict[str, date | None] = {}
+    refused = None
+    for name in ("since", "until"):
+        try:
+            dates[name] = date.fromisoformat(given[name]) if given.get(name) else None
+        except ValueError:
+            dates[name] = None
+            refused = f"{given[name]!r} is not a date, so it is not looked for; write for example 2026-11-23."
+    found = Query(
+        given.get("question", "").strip(),
+        given.get("arm", "").strip(),
+        dates["since"],
+        dates["until"],
+        given.get("verdict", ""),
+    )
+    return found, refused
+
+
+def _download(content: bytes, kind: str, study: Glance, name: str) -> Response:
+    disposition = f'attachment; filename="{slug(study.name)}-{name}"'
+    return Response(content, media_type=kind, headers={"Content-Disposition": disposition})
+
+
+def _event(name: str, text: str) -> str:
+    return f"event: {name}\ndata: {json.dumps(text)}\n\n"
+
+
+_STATIC: dict[str, Callable[[], str]] = {
+    "serve.css": lambda: resource("page/serve.css", "pgtrial.report.serve"),
+    "serve.js": lambda: resource("page/serve.js", "pgtrial.report.serve"),
+    "report.css": lambda: resource("page/report.css", "pgtrial.report"),
+    "report.js": lambda: resource("page/report.js", "pgtrial.report"),
+    "vega.js": html.vega,
+}

@@ -1,0 +1,261 @@
+"""The studies that the pages show: where they are, what is known of each at a glance, and their data when asked for.
+
+A study is known by a key that is made of its path. A request names keys alone, so it reaches nothing that was not found
+below the given paths.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import stat
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import dataclass, replace
+from datetime import date
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from pydantic import ValidationError
+
+from pgtrial.model.errors import PgtrialError, StoreError
+from pgtrial.model.records.results import StudyResult
+from pgtrial.model.units import plural, slug
+from pgtrial.report.brief import brief
+from pgtrial.report.data import StudyData, read_data
+from pgtrial.store.bundle import SUFFIX, is_bundle, open_head, open_study
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.running import is_running
+
+RUNNING, UNFINISHED, UNREADABLE = "running", "unfinished", "unreadable"
+"""Words for studies that have no stored verdict."""
+
+WORDS = ("better", "worse", "equivalent", "undecided", "withheld", RUNNING, UNFINISHED, UNREADABLE)
+"""By which studies are looked for."""
+
+_STUDY = "study.toml"
+_PARTS = ("plan.json", "trials")
+"""One of them makes a directory without a study file a study that was not written to its end."""
+
+_STAMPED = (_STUDY, "plan.json", "verdict.json", "facts", "facts/audit.json", "trials", "canaries", "voided")
+_NAME = "name study directories, bundles, or folders that hold them"
+
+_KEPT = 6
+"""Studies whose data is kept in memory."""
+
+Value = TypeVar("Value")
+
+
+@dataclass(frozen=True)
+class Glance:
+    """A line of the list."""
+
+    key: str
+    path: Path
+    question: str
+    arms: list[str]
+    created: str
+    """UTC, ISO 8601; empty where it is unknown."""
+    words: list[str]
+    """One for each comparison, or one of RUNNING, UNFINISHED and UNREADABLE."""
+    says: list[str]
+    """The headline of each comparison, or one sentence on the state or the trouble."""
+
+    @property
+    def is_bundle(self) -> bool:
+        """Whether it is a file."""
+        return self.path.is_file()
+
+    @property
+    def name(self) -> str:
+        """Of the directory or of the bundle."""
+        return self.path.name.removesuffix(SUFFIX)
+
+
+@dataclass(frozen=True)
+class Query:
+    """Which studies are looked for; empty: all."""
+
+    question: str = ""
+    arm: str = ""
+    since: date | None = None
+    until: date | None = None
+    verdict: str = ""
+
+    def fits(self, study: Glance) -> bool:
+        """Whether a study is one of them. One whose date is unknown fits no dates."""
+        day = study.created[:10]
+        return (
+            self.question.casefold() in f"{study.question} {study.name}".casefold()
+            and any(self.arm.casefold() in arm.casefold() for arm in study.arms or [""])
+            and (self.since is None or day >= self.since.isoformat())
+            and (self.until is None or "" < day <= self.until.isoformat())
+            and (not self.verdict or self.verdict in study.words)
+        )
+
+
+class _Newest(Generic[Value]):
+    """Values that were made of files, by path, as long as the files are as they were; the last used ones."""
+
+    def __init__(self, most: int | None = None):
+        self._most = most
+        self._known: OrderedDict[Path, tuple[Hashable, Value]] = OrderedDict()
+
+    def get(self, path: Path, stamp: Hashable, make: Callable[[], Value]) -> Value:
+        """The value, made anew if the stamp is another."""
+        known = self._known.get(path)
+        value = known[1] if known is not None and known[0] == stamp else make()
+        self._known[path] = (stamp, value)
+        self._known.move_to_end(path)
+        while self._most is not None and len(self._known) > self._most:
+            self._known.popitem(last=False)
+        return value
+
+
+class Catalogue:
+    """The studies at some paths: directories and bundles of studies, and folders that hold such."""
+
+    def __init__(self, paths: Sequence[Path]):
+        self._paths = [path.absolute() for path in paths]
+        self._glances = _Newest[Glance]()
+        self._data = _Newest[StudyData](_KEPT)
+        self._busy = threading.Lock()
+        """One study is read at a time: the machine may be measuring."""
+        self._by_key: dict[str, Path] = {}
+
+    def studies(self) -> list[Glance]:
+        """All studies, the newest first; a study that cannot be read is one of them."""
+        with self._busy:
+            found = [self._glance(path) for path in self._found()]
+        return sorted(found, key=lambda study: (study.created, study.name), reverse=True)
+
+    def study(self, key: str) -> Glance | None:
+        """The study of a key; None: there is none."""
+        with self._busy:
+            if key not in self._by_key:
+                self._found()
+            path = self._by_key.get(key)
+            return self._glance(path) if path is not None else None
+
+    def data(self, study: Glance) -> StudyData:
+        """A study's files and its result, computed from its trials. Raises StoreError."""
+        with self._busy:
+            return self._data.get(study.path, _stamp(study.path), lambda: _read(study.path))
+
+    def opened(self, study: Glance) -> AbstractContextManager[StudyDirectory]:
+        """The study itself, a bundle unpacked for as long as it is open. Raises StoreError."""
+        return open_study(study.path)
+
+    def _found(self) -> list[Path]:
+        paths = [path for given in self._paths for path in ([given] if _is_study(given) else _inside(given))]
+        self._by_key |= {_key(path): path for path in paths}
+        return list(dict.fromkeys(paths))
+
+    def _glance(self, path: Path) -> Glance:
+        known = self._glances.get(path, _stamp(path), lambda: _glance(path))
+        # a lab comes and goes without any other trace
+        if known.words != [UNREADABLE] and is_running(path):
+            return replace(known, words=[RUNNING], says=[" ".join(known.says)])
+        return known
+
+
+def check_paths(paths: Sequence[Path]) -> None:
+    """Raise StoreError for a path that is neither a study nor a folder."""
+    for path in paths:
+        try:
+            found = path.stat()
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror or error}; {_NAME}") from error
+        if not stat.S_ISDIR(found.st_mode) and not is_bundle(path):
+            raise StoreError(f"{path} is no bundle; {_NAME}")
+
+
+def _key(path: Path) -> str:
+    """Readable, and another one for each path."""
+    return f"{slug(path.name)}-{hashlib.sha256(str(path).encode(errors='surrogateescape')).hexdigest()[:10]}"
+
+
+def _is_study(path: Path) -> bool:
+    """Whether it is a study's directory, though an unreadable or unfinished one, or a bundle."""
+    try:
+        if path.is_file():
+            return True
+        return any((path / name).exists() for name in (_STUDY, *_PARTS))
+    except OSError:
+        return True
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The studies that a folder holds; none if there is no such folder."""
+    try:
+        names = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    except OSError:
+        return []
+    return [path for path in names if (path.name.endswith(SUFFIX) or not _is_file(path)) and _is_study(path)]
+
+
+def _is_file(path: Path) -> bool:
+    with suppress(OSError):
+        return path.is_file()
+    return False
+
+
+def _stamp(path: Path) -> Hashable:
+    """Another one when a file changes of which a glance or a result is made."""
+    return tuple(_time(path / name) for name in _STAMPED) if path.is_dir() else _time(path)
+
+
+def _time(path: Path) -> tuple[int, int] | None:
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_mtime_ns, found.st_size
+
+
+def _glance(path: Path) -> Glance:
+    try:
+        with open_head(path) as study:
+            return _seen(path, study)
+    except PgtrialError as error:
+        return _unreadable(path, str(error))
+    except OSError as error:
+        return _unreadable(path, f"{path} cannot be read: {error.strerror or error}")
+
+
+def _unreadable(path: Path, sentence: str) -> Glance:
+    return Glance(_key(path), path, question="", arms=[], created="", words=[UNREADABLE], says=[sentence])
+
+
+def _seen(path: Path, study: StudyDirectory) -> Glance:
+    plan = study.plan
+    stored = _stored_trials(path) if path.is_dir() else None
+    result = _stored_result(study)
+    # the verdict of a bundle was checked against its trials when it was made
+    if result is not None and stored in (None, result.trials_stored) and result.trials_planned == len(plan.wanted):
+        words: list[str] = [claim.verdict for claim in result.primary]
+        says = [headline.text for headline in brief(result, plan).headlines]
+    else:
+        words = [UNFINISHED]
+        says = [f"No verdict yet: {stored or 0} of {plural(len(plan.due), 'trial')} are stored."]
+    return Glance(_key(path), path, study.spec.study.question, plan.arms, plan.created, words, says)
+
+
+def _stored_trials(path: Path) -> int:
+    return sum(not each.name.startswith(".") for each in (path / "trials").iterdir())
+
+
+def _stored_result(study: StudyDirectory) -> StudyResult | None:
+    try:
+        return StudyResult.model_validate_json((study.path / "verdict.json").read_bytes())
+    except (OSError, ValidationError):
+        return None
+
+
+def _read(path: Path) -> StudyData:
+    try:
+        with open_study(path) as study:
+            return read_data(study)
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read: {error.strerror or error}") from error

@@ -1,0 +1,121 @@
+"""Drawings as SVG, which need no JavaScript: intervals that narrow block by block, and throughput by second."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pgtrial.model.records.results import Estimate
+from pgtrial.report.serve.live import SHOWN_S, SoFar
+
+WIDTH, HEIGHT = 720, 240
+LEFT, RIGHT, TOP, BOTTOM = 64, 12, 10, 28
+"""Size of the drawing and of its margins."""
+
+_TICKS = 5
+_BEYOND = 0.25
+"""How far the axis goes beyond the newest interval, in widths: the first intervals are far wider, and are cut."""
+
+
+@dataclass(frozen=True)
+class Tick:
+    """A place on an axis with its label."""
+
+    at: float
+    label: str
+
+
+@dataclass(frozen=True)
+class Band:
+    """The intervals of one comparison."""
+
+    name: str
+    place: int
+    """Number of its colour, from 1."""
+    area: str
+    line: str
+    """Points of an SVG polygon and polyline."""
+
+
+@dataclass(frozen=True)
+class Narrowing:
+    """Intervals after each unit, against no difference and the margin."""
+
+    bands: list[Band]
+    columns: list[Tick]
+    rows: list[Tick]
+    zero: float
+    margin_top: float
+    margin_height: float
+    unit: str
+
+
+def narrowing(found: Sequence[SoFar], arms: Sequence[str], margin: float, end: int) -> Narrowing | None:
+    """The intervals of all comparisons; None before the first that is bounded. `end`: units of the whole study."""
+    known = [each for each in found if each.steps]
+    if not known:
+        return None
+    newest = [each.steps[-1].difference for each in known]
+    low, high = min(0.0, *(_low(each) for each in newest)), max(0.0, *(_high(each) for each in newest))
+    beyond = _BEYOND * max(high - low, margin)
+    low, high = low - beyond, high + beyond
+    last = max(end, *(each.steps[-1].units for each in known), 2)
+
+    def x(units: int) -> float:
+        return round(LEFT + (WIDTH - LEFT - RIGHT) * (units - 1) / (last - 1), 1)
+
+    def y(share: float) -> float:
+        return round(TOP + (HEIGHT - TOP - BOTTOM) * (high - min(max(share, low), high)) / (high - low), 1)
+
+    def band(each: SoFar) -> Band:
+        uppers = [(x(step.units), y(_high(step.difference))) for step in each.steps]
+        lowers = [(x(step.units), y(_low(step.difference))) for step in each.steps]
+        values = [(x(step.units), y(step.difference.value)) for step in each.steps]
+        when = f", {each.claim.regime} the change" if each.claim.regime else ""
+        return Band(
+            each.claim.arm + when, arms.index(each.claim.arm) % 6 + 1, _points(uppers + lowers[::-1]), _points(values)
+        )
+
+    every = max(1, math.ceil(last / 12))
+    return Narrowing(
+        bands=[band(each) for each in known],
+        columns=[Tick(x(units), str(units)) for units in range(1, last + 1) if units % every == 0 or units == 1],
+        rows=[Tick(y(share), f"{share * 100:+.6g}%" if share else "0") for share in _round_values(low, high)],
+        zero=y(0.0),
+        margin_top=y(margin),
+        margin_height=round(y(-margin) - y(margin), 1),
+        unit=known[0].claim.unit,
+    )
+
+
+def _low(found: Estimate) -> float:
+    return found.value if found.low is None else found.low
+
+
+def _high(found: Estimate) -> float:
+    return found.value if found.high is None else found.high
+
+
+def _round_values(low: float, high: float) -> list[float]:
+    """Multiples of 1, 2 or 5 times a power of ten between two values."""
+    rough = (high - low) / _TICKS
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return [round(number * step, 12) for number in range(math.ceil(low / step), math.floor(high / step) + 1)]
+
+
+def spark(values: Sequence[float]) -> str:
+    """Points of a line in a box of 100 x 10 whose right end is now; empty for fewer than two values."""
+    most = max(values, default=0.0)
+    if len(values) < 2 or not most:
+        return ""
+    step = 100 / (SHOWN_S - 1)
+    first = 100 - step * (len(values) - 1)
+    return _points(
+        [(round(first + step * place, 2), round(10 - 9.5 * value / most, 2)) for place, value in enumerate(values)]
+    )
+
+
+def _points(found: Sequence[tuple[float, float]]) -> str:
+    return " ".join(f"{x:g},{y:g}" for x, y in found)

@@ -1,0 +1,81 @@
+"""Who may see the pages: whoever has the token, from this machine, from these pages."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Collection
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from pgtrial.report.serve.pages import refusal
+
+_NAMES = ("127.0.0.1", "localhost", "[::1]")
+
+_POLICY = (
+    "default-src 'none'; script-src 'self' 'unsafe-eval'; style-src 'self' 'unsafe-inline'; img-src data:; "
+    "connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+"""Vega compiles its expressions, and styles its tooltips."""
+
+REPORT_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox allow-scripts allow-modals"
+)
+"""A report holds its own scripts. It has an origin of its own, from which it cannot read the other pages."""
+
+_HEADERS = {
+    "Content-Security-Policy": _POLICY,
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+"""Of every answer that has none of its own by that name."""
+
+
+class Gate:
+    """Lets a request through whose address begins with the token, without the token; refuses the others with 403.
+
+    A page of another site can make a browser ask, but neither knows the token nor has one of our origins. If its name
+    resolves to this machine (DNS rebinding), the host that it asks for is not one of ours.
+    """
+
+    def __init__(self, app: ASGIApp, token: str, port: int):
+        self._app = app
+        self._token = token.encode()
+        ports = [f":{port}", *([""] if port == 80 else [])]
+        self._hosts = {f"{name}{each}" for name in _NAMES for each in ports}
+        self._own = f"127.0.0.1:{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        headers = Headers(scope=scope)
+        first, _, rest = scope["path"].removeprefix("/").partition("/")
+        refused = self._refused(headers.getlist("host"), headers.getlist("origin"), first)
+        answer: ASGIApp = self._app if refused is None else HTMLResponse(refusal(refused), status_code=403)
+
+        async def guarded(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                found = MutableHeaders(scope=message)
+                for name, value in _HEADERS.items():
+                    found.setdefault(name, value)
+            await send(message)
+
+        await answer({**scope, "path": f"/{rest}"}, receive, guarded)
+
+    def _refused(self, hosts: Collection[str], origins: Collection[str], token: str) -> str | None:
+        """Why a request is refused, one sentence."""
+        if len(hosts) != 1 or not self._hosts.issuperset(hosts):
+            return (
+                f"This server answers only for its own address, {self._own}; open the one that pgtrial serve printed."
+            )
+        if any(origin.removeprefix("http://") not in self._hosts for origin in origins):
+            return "A page of another site asked for this one, and pgtrial serve answers only its own pages."
+        if not secrets.compare_digest(token.encode(), self._token):
+            return (
+                "The token in this address is not the one of this server; open the address that pgtrial serve printed."
+            )
+        return None

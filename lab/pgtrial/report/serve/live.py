@@ -1,0 +1,218 @@
+"""A study that a lab runs now, read from its files as they grow: trials under way, queue, estimates so far."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import threading
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic_core import from_json
+
+from pgtrial.loads.engine import own_s
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records.results import Claim, Estimate
+from pgtrial.model.records.study import Finding, Plan, PlannedTrial
+from pgtrial.report.data import StudyData, read_data
+from pgtrial.statistics.over_time import Reached
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.running import is_running, stop_is_asked
+
+SHOWN_S = 120
+"""Seconds, or slices, of a trial under way that are shown."""
+
+_MOST_READ = 1 << 20
+"""Bytes of an engine's record that are read at the first look: more than the seconds that are shown take."""
+
+_PHASES = ("warmup", "measure")
+_AHEAD = 512
+"""Planned trials among which those under way are looked for."""
+
+
+@dataclass(frozen=True)
+class UnderWay:
+    """A trial under way."""
+
+    planned: PlannedTrial
+    load_point: str
+    phase: str | None
+    """Of the last second; None: its load has not begun."""
+    second: int
+    tps: list[float]
+    """By second, of trials that alternate by slice; the last SHOWN_S."""
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """What the complete blocks say of an arm against the baseline."""
+
+    claim: Claim
+    steps: list[Reached]
+    """After each unit from which on the interval is bounded."""
+
+    @property
+    def estimate(self) -> Estimate | None:
+        """Of all complete units, with the interval of a study that had planned to end here; None: of none yet."""
+        return self.steps[-1].difference if self.steps else self.claim.difference
+
+
+@dataclass(frozen=True)
+class Look:
+    """A study at one moment; of one that no lab runs nothing else is known."""
+
+    running: bool
+    stopping: bool = False
+    plan: Plan | None = None
+    stored: int = 0
+    blocks: int = 0
+    """Complete ones."""
+    under_way: list[UnderWay] = field(default_factory=list)
+    queue: list[PlannedTrial] = field(default_factory=list)
+    so_far: list[SoFar] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    trouble: str | None = None
+    """Why something of it is missing, one sentence."""
+
+
+class Live:
+    """The looks at one study. What was read is kept: a look at a study that has not moved costs next to nothing.
+
+    Trials are analysed when a block is complete: meanwhile the machine is left to the measurement.
+    """
+
+    def __init__(self, path: Path):
+        self._path = path
+        self._study: StudyDirectory | None = None
+        self._planned_at: int | None = None
+        self._blocks: int | None = None
+        self._so_far: list[SoFar] = []
+        self._findings: list[Finding] = []
+        self._records: dict[Path, _Record] = {}
+        self._busy = threading.Lock()
+
+    def look(self) -> Look:
+        """The study as it is now."""
+        with self._busy:
+            return self._look() if is_running(self._path) else Look(running=False)
+
+    def _look(self) -> Look:
+        try:
+            study = self._opened()
+            done = _stored(self._path)
+        except (StoreError, OSError) as error:
+            return Look(running=True, trouble=str(error))
+        plan = study.plan
+        missing = [each for each in plan.due if each.index not in done]
+        under_way = self._under_way(study, missing)
+        begun = {each.planned.index for each in under_way}
+        blocks = _complete(plan, done)
+        trouble = self._analyse(study, blocks)
+        return Look(
+            running=True,
+            stopping=stop_is_asked(self._path),
+            plan=plan,
+            stored=len(done),
+            blocks=blocks,
+            under_way=under_way,
+            queue=[each for each in missing if each.index not in begun],
+            so_far=self._so_far,
+            findings=self._findings,
+            trouble=trouble,
+        )
+
+    def _opened(self) -> StudyDirectory:
+        """The study, opened anew when its plan was extended."""
+        planned_at = (self._path / "plan.json").stat().st_mtime_ns
+        if self._study is None or self._planned_at != planned_at:
+            self._study, self._planned_at, self._blocks = StudyDirectory.open(self._path), planned_at, None
+        return self._study
+
+    def _analyse(self, study: StudyDirectory, blocks: int) -> str | None:
+        """Compute the result when a block has been added; returns why it could not be computed."""
+        if blocks == self._blocks:
+            return None
+        try:
+            data = read_data(study)
+        except (StoreError, OSError) as error:
+            return str(error)
+        self._so_far, self._findings, self._blocks = _so_far(data), data.result.findings, blocks
+        return None
+
+    def _under_way(self, study: StudyDirectory, missing: Sequence[PlannedTrial]) -> list[UnderWay]:
+        hidden = set(study.unfinished())
+        found = [(each, study.hidden_path(each)) for each in missing[:_AHEAD]]
+        found = [(each, path) for each, path in found if path in hidden]
+        self._records = {path: self._records.get(path) or _Record(path) for _, path in found}
+        return [self._records[path].read(each, study.plan) for each, path in found]
+
+
+class _Record:
+    """The engine's record of a trial under way."""
+
+    def __init__(self, trial: Path):
+        self._path = trial / "engine.jsonl"
+        self._begin()
+
+    def _begin(self) -> None:
+        self._offset = 0
+        self._rest = b""
+        self._tps: deque[float] = deque(maxlen=SHOWN_S)
+        self._phase: str | None = None
+        self._second = 0
+
+    def read(self, planned: PlannedTrial, plan: Plan) -> UnderWay:
+        """The trial, with what has been added since the last call."""
+        point = plan.load_points[planned.load_point]
+        for line in self._lines():
+            self._add(line, point.clients)
+        return UnderWay(planned, point.label, self._phase, self._second, list(self._tps))
+
+    def _lines(self) -> list[bytes]:
+        """The lines that were completed since the last call."""
+        try:
+            with self._path.open("rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                if size < self._offset:  # the trial began anew
+                    self._begin()
+                if not self._offset:
+                    self._offset = max(0, size - _MOST_READ)
+                file.seek(self._offset)
+                added = file.read()
+        except OSError:
+            return []
+        self._offset += len(added)
+        *lines, self._rest = (self._rest + added).split(b"\n")
+        return lines
+
+    def _add(self, line: bytes, clients: int) -> None:
+        try:
+            event = from_json(line)
+            if event["event"] != "tick" or event["phase"] not in _PHASES:
+                return
+            seconds = own_s(event, clients)
+            self._phase, self._second = event["phase"], int(event["second"])
+            self._tps.append(event["transactions"] / seconds if seconds else 0.0)
+        except (ValueError, KeyError, TypeError):
+            # the end of a line whose beginning was skipped
+            return
+
+
+def _stored(path: Path) -> set[int]:
+    """The indexes of the stored trials, from the names of their directories."""
+    numbers = (each.name.partition("-")[0] for each in (path / "trials").glob("[0-9]*"))
+    return {int(number) for number in numbers if number.isdecimal()}
+
+
+def _complete(plan: Plan, done: set[int]) -> int:
+    """The number of complete blocks before the first one that is not."""
+    by_block = itertools.groupby(plan.wanted, key=lambda each: each.block)
+    complete = (all(each.index in done for each in own) for _, own in by_block)
+    return sum(1 for _ in itertools.takewhile(bool, complete))
+
+
+def _so_far(data: StudyData) -> list[SoFar]:
+    claims = [part for claim in data.result.primary for part in claim.read]
+    return [SoFar(claim, [step for about, step in data.reached if about is claim]) for claim in claims]

@@ -1,0 +1,227 @@
+"""The pages as text: templates filled with what the studies say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import Any
+
+import polars as pl
+from jinja2 import Environment
+
+from pgtrial.model.records.results import Claim
+from pgtrial.model.records.study import Trial
+from pgtrial.model.units import percent, plural
+from pgtrial.report.brief import brief
+from pgtrial.report.charts.trial import seconds_of, trial_charts
+from pgtrial.report.data import StudyData
+from pgtrial.report.html import cards, specs, templates
+from pgtrial.report.sections import Section, Topic
+from pgtrial.report.serve import drawing
+from pgtrial.report.serve.catalogue import UNREADABLE, WORDS, Glance, Query
+from pgtrial.report.serve.live import Look, SoFar
+from pgtrial.report.table import Column, Table, number
+from pgtrial.report.tables.beside import facts_beside, levels_beside
+from pgtrial.report.verdict import title
+from pgtrial.report.words import headline, in_regime, interval_text
+
+_SIZE = {
+    "width": drawing.WIDTH,
+    "height": drawing.HEIGHT,
+    "left": drawing.LEFT,
+    "inner": drawing.WIDTH - drawing.LEFT - drawing.RIGHT,
+}
+
+
+class Pages:
+    """All pages but those of a refusal; `base` is what the address of each begins with."""
+
+    def __init__(self, base: str, places: str):
+        self._base = base
+        self._places = places
+        """Where studies are looked for, in words."""
+
+    @cached_property
+    def _templates(self) -> Environment:
+        made = templates("serve/page", "page")
+        made.globals |= {"base": self._base}
+        return made
+
+    def _render(self, name: str, **values: Any) -> str:
+        return self._templates.get_template(f"{name}.html.j2").render(**values)
+
+    def sentence(self, sentence: str) -> str:
+        """A page of one sentence, with a link to the list."""
+        return self._render("sentence", sentence=sentence)
+
+    def list(self, studies: Sequence[Glance], query: Query, refused: str | None) -> str:
+        """The studies that fit, and the form that looks for others; `refused`: what the form did not take."""
+        return self._render(
+            "list",
+            studies=[study for study in studies if query.fits(study)],
+            total=len(studies),
+            query=query,
+            refused=refused,
+            words=WORDS,
+            verdicts=_verdicts,
+            places=self._places,
+        )
+
+    def study(self, study: Glance, data: StudyData | None, look: Look | None, others: Sequence[Glance]) -> str:
+        """A study: its brief and its trials, or what it does now; `look`: of one that a lab runs or may run."""
+        short = brief(data.result, data.plan, None if study.is_bundle else study.path) if data is not None else None
+        return self._render(
+            "study",
+            study=study,
+            claims=cards(data, short) if data is not None and short is not None else None,
+            brief=short.lines() if short is not None else [],
+            trials=data.trials if data is not None else [],
+            others=[other for other in others if other.key != study.key and other.words != [UNREADABLE]],
+            **(_live_values(look) if look is not None else {"look": None}),
+        )
+
+    def parts(self, look: Look) -> dict[str, str]:
+        """The parts of the page of a running study, by the name under which the page has them."""
+        values = _live_values(look)
+        return {"now": self._render("now", **values), "so-far": self._render("so_far", **values)}
+
+    def compare(self, studies: Sequence[tuple[Glance, StudyData]]) -> str:
+        """Two studies side by side."""
+        (one, of_one), (other, of_other) = studies
+        names = (one.name, other.name if other.name != one.name else f"{other.name} (2)")
+        sides = [
+            {"study": study, "claims": cards(data, short), "brief": short.lines()}
+            for study, data in studies
+            for short in [brief(data.result, data.plan, None if study.is_bundle else study.path)]
+        ]
+        return self._render(
+            "compare",
+            sides=sides,
+            levels=levels_beside(of_one, of_other, names),
+            facts=facts_beside(of_one, of_other, names),
+        )
+
+    def trial(self, study: Glance, data: StudyData, trial: Trial) -> str:
+        """One trial second by second."""
+        place = data.trials.index(trial)
+        topic = Topic("trial", f"Trial {trial.index + 1}", "")
+        section = Section(topic, trial_charts(data, trial), [_seconds(data, trial), _waits(data, trial)])
+        return self._render(
+            "trial",
+            study=study,
+            trial=trial,
+            about=_about(trial),
+            section=section,
+            specs=specs([section]),
+            before=data.trials[place - 1] if place else None,
+            after=data.trials[place + 1] if place + 1 < len(data.trials) else None,
+        )
+
+
+def refusal(sentence: str) -> str:
+    """A page of one sentence for those who may not see any other: it has no address of this server."""
+    return templates("serve/page").get_template("sentence.html.j2").render(sentence=sentence, base=None)
+
+
+def _verdicts(study: Glance) -> list[tuple[str, str]]:
+    """Each word of a study with what is said to it, which may begin with that word."""
+    pairs = zip(study.words, study.says, strict=True)
+    return [(word, said.removeprefix(f"{word.capitalize()} ")) for word, said in pairs]
+
+
+def _live_values(look: Look) -> dict[str, Any]:
+    plan = look.plan
+    if plan is None:
+        return {"look": look, "estimates": [], "drawing": None, "findings": [], "size": _SIZE, "title": title}
+    place = {arm: number % 6 + 1 for number, arm in enumerate(plan.arms)}
+    units = plan.deployments if look.so_far and look.so_far[0].claim.unit == "deployment" else plan.end
+    return {
+        "look": look,
+        "colour": place.__getitem__,
+        "spark": drawing.spark,
+        "estimates": [_estimate(each, look) for each in look.so_far if look.blocks],
+        "drawing": drawing.narrowing(look.so_far, plan.arms, plan.margin, units),
+        "findings": [finding for finding in look.findings if finding.severity != "info"],
+        "size": _SIZE,
+        "title": title,
+    }
+
+
+def _estimate(each: SoFar, look: Look) -> tuple[str, str]:
+    """What the complete blocks say of a comparison, and its evidence."""
+    claim, found, plan = each.claim, each.estimate, look.plan
+    if plan is not None and claim.verdict not in ("undecided", "withheld"):
+        return headline(claim, plan), f"Decided after {plural(claim.blocks, claim.unit)}."
+    blocks = f"after {plural(look.blocks, 'block')}"
+    value = found.value if found is not None else claim.running
+    if value is None:
+        return f"{claim.arm} against {claim.baseline}: nothing is known {blocks}.", ""
+    text = f"{_faster(claim, value)} so far"
+    if found is None or found.low is None:
+        return text, f"An interval needs more than {plural(look.blocks, 'block')}."
+    interval = interval_text(found, sign=True).replace("..", " to ")
+    upcoming = next((look_at for look_at in plan.looks if look_at > look.blocks), None) if plan is not None else None
+    next_look = f"; the next look at the verdict is after block {upcoming}" if upcoming is not None else ""
+    return text, f"95% interval {interval}, {blocks}{next_look}."
+
+
+def _faster(claim: Claim, value: float) -> str:
+    speed = "faster" if value >= 0 else "slower"
+    return f"{claim.arm} is {percent(abs(value))} {speed} than {claim.baseline}{in_regime(claim)}"
+
+
+def _about(trial: Trial) -> list[tuple[str, str]]:
+    """Pairs of a term and its description."""
+    measured = trial.measured
+    latency = measured.latency_us if measured else None
+    return [
+        ("load", trial.load_point.label),
+        ("block", str(trial.block + 1)),
+        ("started", trial.started[:19].replace("T", " ")),
+        ("outcome", f"failed: {trial.reason}" if trial.reason else trial.status),
+        *([("goodput", f"{measured.tps:,.0f} tps")] if measured else []),
+        *([("latency", f"mean {latency.mean / 1000:.3g} ms, 99% {latency.p99 / 1000:.3g} ms")] if latency else []),
+        *([("failed transactions", f"{sum(measured.failures.values()):,}")] if measured else []),
+    ]
+
+
+def _seconds(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
+    def ms(name: str) -> Callable[[dict[str, Any]], float | None]:
+        return lambda row: row[name] / 1000 if row[name] is not None else None
+
+    return Table(
+        "Seconds of the trial, negative in the warm-up: committed and failed transactions, latency in milliseconds.",
+        seconds_of(data, trial).to_dicts(),
+        [
+            number("second", lambda row: row["s"]),
+            number("transactions", lambda row: row["transactions"], ","),
+            number("failures", lambda row: row["failures"], ","),
+            number("mean", ms("mean_us"), ".3f"),
+            number("median", ms("p50_us"), ".3f"),
+            number("95%", ms("p95_us"), ".3f"),
+            number("99%", ms("p99_us"), ".3f"),
+        ],
+    )
+
+
+def _waits(data: StudyData, trial: Trial) -> Table[dict[str, Any]]:
+    """Mean active sessions over the measured part."""
+    waits = data.waits.get(trial.index)
+    rows: list[dict[str, Any]] = []
+    if waits is not None:
+        measured = waits.filter((pl.col("second") >= 0) & (pl.col("state") == "active"))
+        seconds = measured["second"].n_unique() or 1
+        named = measured.group_by("wait_event_type", "wait_event").agg(pl.col("sessions").sum() / seconds)
+        rows = named.sort("sessions", descending=True).to_dicts()
+    return Table(
+        "Active sessions by what they waited for, mean over the measured part.",
+        rows,
+        [
+            Column("waits for", lambda row: _event(row["wait_event_type"], row["wait_event"])),
+            number("sessions", lambda row: row["sessions"], ".2f"),
+        ],
+    )
+
+
+def _event(kind: str | None, event: str | None) -> str:
+    return f"{kind}:{event}" if event is not None else "nothing: on a CPU, or in the queue for one"

@@ -1,0 +1,116 @@
+"""The server itself: sockets on the loopback addresses, a token, and uvicorn in a thread."""
+
+from __future__ import annotations
+
+import errno
+import os
+import secrets
+import socket
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from pgtrial.model.errors import PgtrialError
+from pgtrial.report.serve.app import Site
+from pgtrial.report.serve.catalogue import Catalogue
+from pgtrial.report.serve.gate import Gate
+
+_V4, _V6 = "127.0.0.1", "::1"
+_TRIES = 20
+_GRACE_S = 30
+"""For answers under way when the server ends."""
+
+_NO_V6 = (errno.EADDRNOTAVAIL, errno.EAFNOSUPPORT, errno.EPROTONOSUPPORT)
+
+
+@dataclass(frozen=True)
+class Serving:
+    """A server that answers."""
+
+    address: str
+    """With the token: whoever knows it sees the pages."""
+    thread: threading.Thread
+
+
+@contextmanager
+def serving(paths: Sequence[Path], port: int | None = None) -> Iterator[Serving]:
+    """Serve the studies at these paths at a port, or at one that is free. Raises PgtrialError for a port in use."""
+    token = secrets.token_urlsafe(24)
+    places = ", ".join(map(str, paths))
+    with ExitStack() as stack:
+        sockets = _listening(port)
+        for each in sockets:
+            stack.callback(each.close)
+        number = sockets[0].getsockname()[1]
+        site = Site(Catalogue(paths), f"/{token}", places, lambda: server.should_exit)
+        server = uvicorn.Server(
+            uvicorn.Config(
+                Gate(site.app(), token, number),
+                http="h11",
+                ws="none",
+                lifespan="off",
+                loop="asyncio",
+                log_config=None,
+                log_level="critical",
+                access_log=False,
+                proxy_headers=False,
+                server_header=False,
+                timeout_graceful_shutdown=_GRACE_S,
+            )
+        )
+        thread = threading.Thread(target=server.run, kwargs={"sockets": sockets}, daemon=True)
+        thread.start()
+        try:
+            yield Serving(f"http://{_V4}:{number}/{token}/", thread)
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def _listening(port: int | None) -> list[socket.socket]:
+    """Sockets at one port of the loopback addresses; IPv6 where there is any. Raises PgtrialError."""
+    if port is not None:
+        try:
+            return _bound(port)
+        except OSError as error:
+            raise PgtrialError(
+                f"port {port} cannot be used: {error.strerror or error}; name another with --port, or leave it out"
+            ) from error
+    for _ in range(_TRIES):
+        try:
+            return _bound(0)
+        except OSError as error:
+            # free with IPv4, and taken with IPv6
+            if error.errno != errno.EADDRINUSE:
+                raise PgtrialError(f"no port of {_V4} can be used: {error.strerror or error}") from error
+    raise PgtrialError(f"no port is free at {_V4} and {_V6}; name one with --port")
+
+
+def _bound(port: int) -> list[socket.socket]:
+    with ExitStack() as opened:
+        four = opened.enter_context(_socket(socket.AF_INET))
+        four.bind((_V4, port))
+        found = [four]
+        try:
+            six = opened.enter_context(_socket(socket.AF_INET6))
+            six.setsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY, 1)
+            six.bind((_V6, four.getsockname()[1]))
+            found.append(six)
+        except OSError as error:
+            if error.errno not in _NO_V6:
+                raise
+        for each in found:
+            each.listen()
+        opened.pop_all()
+        return found
+
+
+def _socket(family: socket.AddressFamily) -> socket.socket:
+    made = socket.socket(family, socket.SOCK_STREAM)
+    if os.name == "posix":  # else the port of a server that has just ended is taken for a minute
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    return made

@@ -1,0 +1,45 @@
+"""A study that is asked to stop ends after its block, is watched while it runs, and goes on when it is run again."""
+
+from __future__ import annotations
+
+from pgtrial.conduct.progress import ProgressEvent, Second, StudyEnds, TrialBegins
+from pgtrial.conduct.run_study import run_study
+from pgtrial.report.serve.live import Live, Look
+from pgtrial.store.running import ask_to_stop, is_running, stop_is_asked
+from tests.conduct.small import once, small_study
+
+
+def test_a_study_stops_after_the_block_under_way_and_goes_on_later(tmp_path):
+    study = small_study(tmp_path / "s", blocks=2, load={"duration": "3s"})
+    live, looks, heard = Live(study.path), [], []
+    ask = once(lambda event: isinstance(event, TrialBegins), lambda: ask_to_stop(study.path))
+
+    def hear(event: ProgressEvent) -> None:
+        heard.append(event)
+        ask(event)
+        if isinstance(event, Second):
+            looks.append(live.look())
+
+    run_study(study, hear)
+    assert [trial.block for trial in study.trials()] == [0, 0]
+    assert heard[-1] == StudyEnds("stopped on request after 1 block; run it again to go on", blocks=1)
+    assert not is_running(study.path)
+    assert not stop_is_asked(study.path)
+    _check(looks)
+
+    run_study(study, heard.append)
+    assert [trial.block for trial in study.trials()] == [0, 0, 1, 1]
+    assert heard[-1] == StudyEnds("all 2 planned blocks are complete", blocks=2)
+
+
+def _check(looks: list[Look]) -> None:
+    """Each look saw the trial under way, its seconds as they came, and what comes next."""
+    assert all(look.running and look.stopping and look.trouble is None for look in looks)
+    assert {look.stored for look in looks} == {0, 1}
+    assert {look.under_way[0].planned.index for look in looks} == {0, 1}
+    assert {len(look.queue) for look in looks} == {3, 2}
+    seen = [look.under_way[0] for look in looks]
+    measured = [each for each in seen if each.phase == "measure"]
+    # a second is on disk before the lab hears of it
+    assert {each.second for each in measured} == {0, 1, 2}
+    assert all(each.tps[-1] > 0 for each in measured)

@@ -1,0 +1,262 @@
+"""`pgtrial serve` in a real browser: a study that is being written, 200 studies, and who is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webdriver import WebDriver
+from selenium.webdriver.support.ui import WebDriverWait
+
+from pgtrial.model.records.study import Trial
+from pgtrial.report.build import build_report
+from pgtrial.report.serve.server import serving
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.running import stop_is_asked
+
+from ..statistics.studies import make_plan, noisy, run
+from .browser import PATIENCE_S
+from .conftest import LOCALE, Audit, timeline, write_study
+from .test_report_in_browser import MARKS
+
+
+@contextmanager
+def watched(browser: WebDriver, folder: Path) -> Iterator[str]:
+    """The address of a server; at the end, no page has complained, and none has asked beyond the server."""
+    # so high that nothing is scrolled to, which the pages do smoothly: a click would miss
+    metrics = {"width": 1400, "height": 14_000, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    browser.get("about:blank")
+    browser.get_log("browser")
+    browser.get_log("performance")
+    with serving([folder]) as server:
+        yield server.address
+        browser.get("about:blank")
+        assert browser.get_log("browser") == []
+        own = urlsplit(server.address)
+        asked = {urlsplit(url) for url in _requests(browser)}
+        assert {(each.scheme, each.netloc) for each in asked if each.scheme not in ("about", "data")} == {
+            ("http", own.netloc)
+        }
+
+
+def _requests(browser: WebDriver) -> list[str]:
+    messages = [json.loads(entry["message"])["message"] for entry in browser.get_log("performance")]
+    return [m["params"]["request"]["url"] for m in messages if m["method"] == "Network.requestWillBeSent"]
+
+
+def _wait(browser: WebDriver, script: str, *arguments: object) -> object:
+    return WebDriverWait(browser, PATIENCE_S).until(lambda page: page.execute_script(f"return {script}", *arguments))
+
+
+def _text(browser: WebDriver, selector: str) -> str:
+    return str(browser.execute_script("return document.querySelector(arguments[0])?.textContent ?? ''", selector))
+
+
+def _wait_for_text(browser: WebDriver, selector: str, text: str) -> None:
+    _wait(browser, "document.querySelector(arguments[0])?.textContent.includes(arguments[1])", selector, text)
+
+
+def _begin(study: StudyDirectory, trial: Trial, seconds: int) -> None:
+    """The trial under way, as its engine writes it."""
+    where = study.hidden_path(study.plan.trials[trial.index])
+    if not where.exists():
+        study.begin_trial(study.plan.trials[trial.index])
+    with (where / "engine.jsonl").open("a") as file:
+        for second in range(seconds):
+            tick = {"event": "tick", "t": second, "phase": "measure", "second": second, "seconds": 1.0}
+            file.write(json.dumps({**tick, "transactions": 4321 + second}) + "\n")
+        file.write('{"event":"tick","phase":"mea')  # half a line
+
+
+def _end(study: StudyDirectory, trial: Trial) -> None:
+    where = study.begin_trial(study.plan.trials[trial.index])
+    timeline(trial).write_parquet(where / "timeline.parquet")
+    study.write_trial(trial)
+
+
+def test_a_study_is_followed_while_it_is_written(browser, tmp_path):
+    plan = make_plan()
+    trials = run(plan, noisy({"off": 1.4}))
+    study = write_study(tmp_path / "s", plan, trials[:12], Audit(findings=[LOCALE]), "Is it followed?")
+    with watched(browser, tmp_path) as address, study.locked():
+        browser.get(address)
+        assert _text(browser, ".chip strong") == "running"
+        browser.find_element(By.LINK_TEXT, "Is it followed?").click()
+        _wait_for_text(browser, "[data-part=now]", "12 of 16 trials, 6 of 8 blocks")
+        assert "Between two trials." in _text(browser, "[data-part=now]")
+        assert "faster than on so far" in _text(browser, ".estimate")
+        assert "95% interval +" in _text(browser, ".estimate")
+        assert "the next look at the verdict is after block 8" in _text(browser, ".estimate")
+        assert LOCALE.message in _text(browser, "[data-part=so-far]")
+        points = "document.querySelector('.narrowing polyline').getAttribute('points').split(' ').length"
+        before = browser.execute_script(f"return {points}")
+
+        _begin(study, trials[12], 3)
+        _wait_for_text(browser, ".tps", "4,323 tps, measuring, second 3")
+        assert len(_text(browser, ".queue").split(",")) == 3
+        assert browser.execute_script("return document.querySelector('.spark polyline').points.length") == 3
+        _end(study, trials[12])
+        _end(study, trials[13])
+        _wait_for_text(browser, "[data-part=now]", "14 of 16 trials, 7 of 8 blocks")
+        _wait(browser, f"{points} === arguments[0]", before + 1)
+
+        browser.find_element(By.CSS_SELECTOR, ".stop button").click()
+        _wait_for_text(browser, ".stop", "Asked: the study ends after the block under way.")
+        assert stop_is_asked(study.path)
+    with watched(browser, tmp_path) as address:
+        with study.locked():
+            browser.get(address)
+            browser.find_element(By.LINK_TEXT, "Is it followed?").click()
+            _wait_for_text(browser, "[data-part=now]", "14 of 16 trials")
+        _wait_for_text(browser, ".verdict h2", "Undecided after 7 blocks")
+        with study.locked():  # a lab goes on with it
+            _wait_for_text(browser, "[data-part=now]", "14 of 16 trials")
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory) -> Path:
+    """200 studies; those of every tenth number have a verdict."""
+    folder = tmp_path_factory.mktemp("many")
+    for number in range(200):
+        plan = make_plan(("on", f"variant-{number % 7}"), blocks=8)
+        plan = plan.model_copy(
+            update={"created": f"2026-{number % 12 + 1:02d}-15T10:00:00+00:00", "name": f"s{number}"}
+        )
+        better = number % 10 == 0
+        trials = run(plan, noisy({f"variant-{number % 7}": 1.4})) if better else []
+        study = write_study(folder / f"s{number:03d}", plan, trials, Audit(findings=[]), f"Is number {number} faster?")
+        if better:
+            build_report(study)
+    return folder
+
+
+def test_200_studies_are_searched_at_once(browser, many):
+    rows = "document.querySelectorAll('.studies tbody tr').length"
+    with watched(browser, many) as address:
+        browser.get(address)
+        assert browser.execute_script(f"return {rows}") == 200
+        box = browser.find_element(By.NAME, "question")
+        box.send_keys("number 17")
+        _wait(browser, f"{rows} === 11")
+        assert "11 of 200 studies" in _text(browser, "caption")
+        box.clear()
+        box.send_keys("number")
+        browser.find_element(By.NAME, "verdict").send_keys("better")
+        _wait(browser, f"{rows} === 20")
+        browser.execute_script(
+            "const since = document.querySelector('[name=since]'); since.value = '2026-07-01';"
+            "since.dispatchEvent(new Event('input', {bubbles: true}));"
+        )
+        _wait(browser, f"{rows} < 20")
+        found = browser.execute_script(f"return {rows}")
+        browser.refresh()
+        assert browser.execute_script(f"return {rows}") == found
+
+
+def test_two_studies_stand_side_by_side(browser, many):
+    with watched(browser, many) as address:
+        browser.get(f"{address}?verdict=better")
+        for box in browser.find_elements(By.CSS_SELECTOR, "input[type=checkbox]")[:2]:
+            box.click()
+        browser.find_element(By.CSS_SELECTOR, "button.side").click()
+        _wait(browser, "document.querySelectorAll('.beside .verdict').length === 2")
+        assert browser.execute_script("return document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_trial_is_drawn_second_by_second(browser, studies, tmp_path):
+    for name in ("watched", "hosted"):
+        shutil.copytree(studies(name).path, tmp_path / name)
+    with watched(browser, tmp_path) as address:
+        for name, charts in (("Why is it?", 3), ("What did the server do?", 7)):
+            browser.get(address)
+            browser.find_element(By.LINK_TEXT, name).click()
+            browser.find_element(By.LINK_TEXT, "2").click()
+            _wait(browser, "document.documentElement.dataset.charts === 'drawn'")
+            marks = browser.execute_script(
+                "return [...document.querySelectorAll('[data-chart]')]"
+                ".map((c) => c.querySelectorAll(arguments[0]).length)",
+                MARKS,
+            )
+            assert len(marks) >= charts
+            assert all(marks)
+
+
+def test_the_report_opens_from_its_study(browser, studies, tmp_path):
+    shutil.copytree(studies("demo").path, tmp_path / "demo")
+    with watched(browser, tmp_path) as address:
+        browser.get(address)
+        browser.find_element(By.CSS_SELECTOR, "tbody a").click()
+        browser.find_element(By.LINK_TEXT, "report").click()
+        _wait(browser, "document.documentElement.dataset.charts === 'drawn'")
+        assert browser.execute_script("return self.origin") == "null"
+
+
+def test_without_javascript_the_pages_stay_readable(browser, studies, tmp_path):
+    shutil.copytree(studies("demo").path, tmp_path / "demo")
+    study = shutil.copytree(studies("began").path, tmp_path / "began")
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        with watched(browser, tmp_path) as address, StudyDirectory.open(study).locked():
+            browser.get(address)
+            browser.find_element(By.NAME, "question").send_keys("running")
+            browser.find_element(By.XPATH, "//button[text()='Search']").click()
+            WebDriverWait(browser, PATIENCE_S).until(lambda page: "question=running" in page.current_url)
+            (link,) = browser.find_elements(By.CSS_SELECTOR, "tbody a")
+            link.click()
+            assert "5 of 16 trials" in browser.find_element(By.TAG_NAME, "main").text
+            assert "off is" in browser.find_element(By.CLASS_NAME, "estimate").text
+            browser.get(f"{address}?question=gain")
+            browser.find_element(By.CSS_SELECTOR, "tbody a").click()
+            assert "faster than on" in browser.find_element(By.CSS_SELECTOR, ".verdict h2").text
+            browser.find_element(By.LINK_TEXT, "1").click()
+            assert "The charts need JavaScript" in browser.find_element(By.TAG_NAME, "main").text
+            assert len(browser.find_elements(By.CSS_SELECTOR, "details tbody tr")) == 8
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
+
+
+@contextmanager
+def _another_site(folder: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=folder))
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_other_origins_other_names_and_other_tokens_are_refused(browser, studies, tmp_path):
+    path = shutil.copytree(studies("began").path, tmp_path / "studies" / "began")
+    study = StudyDirectory.open(path)
+    with serving([tmp_path / "studies"]) as server, _another_site(tmp_path) as site, study.locked():
+        address = urlsplit(server.address)
+        browser.get(server.address)
+        page = browser.find_element(By.CSS_SELECTOR, "tbody a").get_attribute("href")
+        # even a site that knows the token
+        (tmp_path / "form.html").write_text(f'<form method="post" action="{page}/stop"><button>go</button></form>')
+        browser.get(f"{site}/form.html")
+        browser.find_element(By.TAG_NAME, "button").click()
+        WebDriverWait(browser, PATIENCE_S).until(lambda shown: shown.current_url.startswith(server.address))
+        assert browser.find_element(By.TAG_NAME, "body").text == (
+            "A page of another site asked for this one, and pgtrial serve answers only its own pages."
+        )
+        assert not stop_is_asked(path)
+        browser.get(server.address.replace("127.0.0.1", "rebound.example"))
+        assert "This server answers only for its own address" in browser.find_element(By.TAG_NAME, "body").text
+        browser.get(f"http://{address.netloc}/guessed/")
+        assert "The token in this address is not the one" in browser.find_element(By.TAG_NAME, "body").text
+        browser.get(f"http://localhost:{address.port}{address.path}")
+        assert browser.find_element(By.CSS_SELECTOR, "tbody a").text == "Is it running?"
