@@ -16,6 +16,7 @@ from tests.conftest import require_engine, require_server
 ROOT = Path(__file__).parents[2]
 SHORTER = (
     (r"--budget 30min", "--blocks 1 --warmup 300ms --duration 1s"),
+    (r"--clients [\d,]+", "--clients 2"),
     (r"--more 1h", "--blocks 1"),
     (r'budget = "\w+"', "blocks = 1\ncanary = false"),
     (r"scale +=.*", "scale = 1"),
