@@ -15,7 +15,7 @@ import polars as pl
 import vl_convert
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.cli.compare import name_arms
+from pgtrial.cli.compare import comparison
 from pgtrial.cli.place import find_or_create
 from pgtrial.conduct.progress import Listener
 from pgtrial.conduct.run_study import run_study
@@ -28,17 +28,14 @@ from pgtrial.report.build import build_report
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.frames import second_frame, trial_frame
 from pgtrial.report.sections import draw
+from pgtrial.statistics.levels import added_up
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.study_file import build_study
 
 _WIDTH = 640
 """Of a chart, pixels."""
 _VEGA_LITE = "application/vnd.vegalite.v6+json"
 """Of a notebook's output."""
-_LONGEST_US = 3_600_000_000 * 24
-_DIGITS = 3
-"""The engine's histograms: microseconds up to a day, significant digits."""
 
 
 class Latency:
@@ -232,10 +229,7 @@ class Study:
         found = [text for trial in trials if (text := self._directory.histogram(trial)) is not None]
         if not found:
             raise StudyError(f"no trial of {arm} in {self.path} has a histogram of its latencies")
-        total = HdrHistogram(1, _LONGEST_US, _DIGITS)
-        for text in found:
-            total.add(HdrHistogram.decode(text))
-        return total
+        return added_up(found)
 
 
 def open(path: str | Path) -> Study:
@@ -264,19 +258,7 @@ def compare(
     `results` is the study's directory; a study that is unfinished there goes on. Raises StudyError, ArmError or
     StoreError, each with one clear sentence.
     """
-    named = name_arms(arms)
-    data = {
-        "study": {
-            "question": question or f"Which is faster: {' or '.join(named)}?",
-            "name": "compare",
-            **({"seed": seed} if seed is not None else {}),
-        },
-        "load": load,
-        "server": server or {},
-        "arms": named,
-        "verdict": verdict or {},
-    }
-    spec = build_study(data, "pgtrial.compare")
+    spec = comparison(arms, "pgtrial.compare", question, seed, load=load, server=server or {}, verdict=verdict or {})
     study, _ = find_or_create(spec, Path(results) if results is not None else None, anew=False)
     run_study(study, on_progress or (lambda event: None), spec=spec)
     build_report(study)

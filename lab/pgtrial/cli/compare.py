@@ -13,6 +13,7 @@ from pgtrial.cli import study_options
 from pgtrial.cli.conduct import start
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import parts_of
+from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import numbered
 from pgtrial.store.study_file import build_study
 
@@ -98,18 +99,37 @@ def compare_command(
         "latency_limit": latency_limit,
     }
     verdict = {"blocks": blocks, "budget": budget, "margin": margin, "allow_busy_client": allow_busy_client or None}
-    named = name_arms(arms)
-    data = {
-        "study": _given(
-            {"question": question or f"Which is faster: {' or '.join(named)}?", "name": "compare", "seed": seed}
-        ),
-        "load": _given(load),
-        "server": _merged(server or []),
-        "arms": named,
-        "verdict": _given(verdict),
-    }
-    spec = study_options.by_fleet(build_study(data, "the command line"), fleet, machines, pack=pack)
+    spec = comparison(
+        arms,
+        "the command line",
+        question,
+        seed,
+        load=_given(load),
+        server=_merged(server or []),
+        verdict=_given(verdict),
+    )
+    spec = study_options.by_fleet(spec, fleet, machines, pack=pack)
     return start(spec, results, anew=new, as_json=json)
+
+
+def comparison(
+    arms: Sequence[str],
+    origin: str,
+    question: str | None,
+    seed: int | None,
+    *,
+    load: Mapping[str, Any],
+    server: Mapping[str, Any],
+    verdict: Mapping[str, Any],
+) -> StudySpec:
+    """The study of arms as the command line names them; the others are sections. `origin` is for messages.
+
+    Raises StudyError.
+    """
+    named = name_arms(arms)
+    question = question or f"Which is faster: {' or '.join(named)}?"
+    study = _given({"question": question, "name": "compare", "seed": seed})
+    return build_study({"study": study, "load": load, "server": server, "arms": named, "verdict": verdict}, origin)
 
 
 def name_arms(texts: Sequence[str]) -> dict[str, dict[str, Any]]:

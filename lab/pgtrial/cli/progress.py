@@ -37,7 +37,7 @@ from pgtrial.conduct.progress import (
 from pgtrial.model.records.results import Estimate
 from pgtrial.model.records.study import Trial
 from pgtrial.model.units import format_duration, percent, plural
-from pgtrial.report.words import interval_text
+from pgtrial.report.words import bounds_text
 
 _BARS = "▁▂▃▄▅▆▇█"
 _SPARKS = 40
@@ -82,9 +82,7 @@ def _interval(event: BlockEnds, arm: str) -> str:
     if arm not in event.intervals:
         return ""
     low, high = event.intervals[arm]
-    return (
-        f" ({interval_text(Estimate(low=low, value=event.running[arm], high=high), sign=True).replace('..', ' to ')})"
-    )
+    return f" ({bounds_text(Estimate(low=low, value=event.running[arm], high=high))})"
 
 
 def sparkline(values: Sequence[float]) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 from hdrh.histogram import HdrHistogram
 
 from pgtrial.loads.engine import Event, own_s
+from pgtrial.statistics.levels import added_up
 
-_LONGEST_US = 3_600_000_000
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
 
@@ -21,11 +21,9 @@ def summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
     if not seconds:
         return None
     failures: Counter[str] = Counter()
-    merged = HdrHistogram(1, _LONGEST_US, 3)
+    merged = added_up(tick["histogram"] for tick in ticks if tick.get("histogram"))
     for tick in ticks:
         failures.update(tick.get("failures", {}))
-        if tick.get("histogram"):
-            merged.decode_and_add(tick["histogram"])
     transactions = sum(tick["transactions"] for tick in ticks)
     return {
         "duration_s": seconds,

@@ -13,10 +13,10 @@ from pgtrial.model.records.study import Finding, Plan
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.report.verdict import title
 from pgtrial.report.words import (
+    bounds_text,
     failures_text,
     headline,
     interval_name,
-    interval_text,
     measured_text,
     moves,
     transactions,
@@ -104,7 +104,7 @@ def _difference(claim: Claim, plan: Plan) -> str:
         if not claim.regime and claim.verdict in ("better", "worse")
         else percent(found.value, decimals_for(bounds), sign=True)
     )
-    interval = interval_text(found, sign=True).replace("..", " to ")
+    interval = bounds_text(found)
     return f"{said}{', ' if said else ''}{interval} ({interval_name(plan)}), margin {as_written(plan.margin)}"
 
 

@@ -8,6 +8,7 @@ import polars as pl
 
 from pgtrial.model.records.study import LoadPoint, Trial
 from pgtrial.report.data import read_data
+from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import TIMELINE_SCHEMA
 
@@ -64,7 +65,7 @@ SECONDS: dict[str, pl.DataType] = {
 
 def study_frame(study: StudyDirectory) -> pl.DataFrame:
     """One row: the question and the plan."""
-    plan, result = study.plan, read_data(study).result
+    plan = study.plan
     row = {
         "name": plan.name,
         "question": study.spec.study.question,
@@ -72,8 +73,8 @@ def study_frame(study: StudyDirectory) -> pl.DataFrame:
         "baseline": plan.baseline,
         "arms": plan.arms,
         "measure": plan.measure,
-        "blocks": result.blocks_complete,
-        "blocks_planned": result.blocks_planned,
+        "blocks": len(Grid(plan, study.trials()).counted),
+        "blocks_planned": plan.max_blocks,
         "margin": plan.margin,
         "scope": plan.scope,
     }

@@ -35,6 +35,11 @@ def interval_text(difference: Estimate, *, sign: bool = False) -> str:
     return f"{_no_minus_zero(low)}..{_no_minus_zero(high)}%"
 
 
+def bounds_text(difference: Estimate) -> str:
+    """`+35 to +48%`: a difference's interval in running text."""
+    return interval_text(difference, sign=True).replace("..", " to ")
+
+
 def _no_minus_zero(text: str) -> str:
     return text.lstrip("-") if float(text) == 0 else text
 

@@ -6,15 +6,11 @@ import math
 from typing import Any
 
 import altair as alt
-from hdrh.histogram import HdrHistogram
 
 from pgtrial.model.records.tasks import TaskTimes
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.data import StudyData
-
-_LONGEST_US = 3_600_000_000
-_DIGITS = 3
-"""As the engine counts."""
+from pgtrial.statistics.levels import added_up
 
 _STEP = 0.005
 """Of the curve: smaller steps are left out, which keeps the page small."""
@@ -58,12 +54,9 @@ def _distribution(data: StudyData) -> Figure | None:
 
 def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
     """(seconds, share of all tasks that took no longer)."""
-    merged = HdrHistogram(1, _LONGEST_US, _DIGITS)
-    tasks = 0
-    for trial in data.trials:
-        if trial.arm == arm and trial.tasks is not None and trial.index in data.histograms:
-            merged.decode_and_add(data.histograms[trial.index])
-            tasks += trial.tasks.completed + trial.tasks.failed
+    own = [trial for trial in data.trials if trial.arm == arm and trial.index in data.histograms]
+    merged = added_up(data.histograms[trial.index] for trial in own if trial.tasks is not None)
+    tasks = sum(trial.tasks.completed + trial.tasks.failed for trial in own if trial.tasks is not None)
     if not merged.get_total_count():
         return []
     points: list[tuple[float, float]] = []

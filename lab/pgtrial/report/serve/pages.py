@@ -23,7 +23,7 @@ from pgtrial.report.serve.live import Look, SoFar
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.beside import facts_beside, levels_beside
 from pgtrial.report.verdict import title
-from pgtrial.report.words import headline, in_regime, interval_text
+from pgtrial.report.words import bounds_text, headline, in_regime
 
 _SIZE = {
     "width": drawing.WIDTH,
@@ -159,7 +159,7 @@ def _estimate(each: SoFar, look: Look) -> tuple[str, str]:
     text = f"{_faster(claim, value)} so far"
     if found is None or found.low is None:
         return text, f"An interval needs more than {plural(look.blocks, 'block')}."
-    interval = interval_text(found, sign=True).replace("..", " to ")
+    interval = bounds_text(found)
     upcoming = next((look_at for look_at in plan.looks if look_at > look.blocks), None) if plan is not None else None
     next_look = f"; the next look at the verdict is after block {upcoming}" if upcoming is not None else ""
     return text, f"95% interval {interval}, {blocks}{next_look}."
