@@ -1,6 +1,7 @@
-"""`make bench`: our client, pgbench, sysbench and the floor on one machine in one run; writes docs/benchmarks.md.
+"""`make bench`: our client, pgbench, sysbench and the floor on one machine in one run; writes docs/benchmarks.md and
+docs/swap.md.
 
-Not part of the tests: it takes some twenty minutes and wants a quiet machine.
+Not part of the tests: it takes some forty minutes and wants a quiet machine.
 """
 
 from __future__ import annotations
@@ -8,12 +9,13 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import connections, fleet, loading, merging, observing, options, speed, sysbench, truth
+from bench import connections, fleet, loading, merging, observing, options, speed, swap, sysbench, truth
 from bench.measures import Bench, Figure, Measure
-from bench.page import Conditions, Machine, write
+from bench.page import BENCHMARKS, SWAP, Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
@@ -40,24 +42,25 @@ MEASURES: dict[str, Measure] = {
     "sysbench-prepare": sysbench.prepare,
     "sysbench-memory": sysbench.memory,
 }
+PAGES = ((BENCHMARKS, MEASURES), (SWAP, swap.MEASURES))
 SCALE = 20
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "1100"}
-PAGE = Path(__file__).parents[1] / "docs" / "benchmarks.md"
+DOCS = Path(__file__).parents[1] / "docs"
 
 
 def main() -> None:
     """Measure and write the page."""
     parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--only", help=f"measures to take, by commas: {', '.join(MEASURES)}")
+    known = [name for _, measures in PAGES for name in measures]
+    parser.add_argument("--only", help=f"measures to take, by commas: {', '.join(known)}")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=int, default=2, help="length of a run")
-    parser.add_argument("--page", type=Path, default=PAGE, help="where to write (default: docs/benchmarks.md)")
+    parser.add_argument("--directory", type=Path, default=DOCS, help="where to write the pages (default: docs)")
     parser.add_argument("--before", type=Path, help="an earlier build of the engine, measured in the same rounds")
     given = parser.parse_args()
-    wanted = given.only.split(",") if given.only else list(MEASURES)
-    if unknown := set(wanted) - set(MEASURES):
+    wanted = given.only.split(",") if given.only else known
+    if unknown := set(wanted) - set(known):
         parser.error(f"there is no measure {', '.join(sorted(unknown))}")
-    figures: dict[str, list[Figure]] = {}
     with ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="bench-", dir="/tmp")))
         workspace = stack.enter_context(Workspace())
@@ -72,15 +75,22 @@ def main() -> None:
         target = stack.enter_context(arm.serve(PgbenchTables(SCALE), scratch / "server.log", {}))
         machine = Machine(collect("server", target, arm.data_directory).facts, server.version, SCALE, SETTINGS)
         programs = find_programs(server, build_floor(scratch), SCALE, given.before)
-        bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)
-        for name in wanted:
-            say(f"{name}:")
-            try:
-                figures[name] = list(MEASURES[name](bench))
-            except Failed as failure:
-                say(f"  not measured: {failure}")
-    write(given.page, Conditions(machine, given.rounds, given.seconds), figures, bench.skipped)
-    say(f"wrote {given.page}")
+        conditions = Conditions(machine, given.rounds, given.seconds)
+        for page, measures in PAGES:
+            bench = Bench(programs, target, scratch, given.rounds, given.seconds, say, arm.data_directory)
+            taken = {name: measure for name, measure in measures.items() if name in wanted}
+            if figures := dict(_figures(bench, taken)):
+                write(given.directory / page.file, page, conditions, figures, bench.skipped)
+                say(f"wrote {given.directory / page.file}")
+
+
+def _figures(bench: Bench, measures: Mapping[str, Measure]) -> Iterator[tuple[str, list[Figure]]]:
+    for name, measure in measures.items():
+        say(f"{name}:")
+        try:
+            yield name, list(measure(bench))
+        except Failed as failure:
+            say(f"  not measured: {failure}")
 
 
 def say(line: str) -> None:

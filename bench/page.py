@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: the goals first, then every figure with its spread and the command that gives it."""
+"""docs/benchmarks.md and docs/swap.md: the goals first, then every figure with its spread and the command for it."""
 
 from __future__ import annotations
 
@@ -30,6 +30,11 @@ TITLES = {
     "sysbench": "As sysbench: a real server",
     "sysbench-prepare": "As sysbench: making the tables",
     "sysbench-memory": "As sysbench: memory",
+    "swap-select-only": "pgbench -S",
+    "swap-tpcb-like": "pgbench",
+    "swap-native": "sysbench oltp_point_select",
+    "swap-read-write": "sysbench oltp_read_write",
+    "swap-lua": "sysbench with a Lua script",
 }
 NOTES = {
     "instructions": "User-space instructions of the client, counted by valgrind: exact, so one run each.",
@@ -62,7 +67,34 @@ NOTES = {
     "`--threads=4`. Three rounds, since they take long.",
     "sysbench-memory": f"Peak of the client's resident memory with {MANY:,} clients, less that with one, for each of "
     "the others.",
+    "swap-select-only": "",
+    "swap-tpcb-like": "",
+    "swap-native": "A Lua script of sysbench's own; a test in native code of ours.",
+    "swap-read-write": "A Lua script of sysbench's own; a test in native code of ours.",
+    "swap-lua": "The script is `bench/point_select.lua`, a query as text for each event.",
 }
+
+
+@dataclass(frozen=True)
+class Page:
+    """A page of figures; `about` is what its first paragraph says beside the conditions."""
+
+    file: str
+    title: str
+    about: str
+
+
+BENCHMARKS = Page(
+    "benchmarks.md",
+    "Benchmarks of the load engine",
+    "The floor is `bench/floor.c`, the least that a client can do: an epoll loop without measurement.",
+)
+SWAP = Page(
+    "swap.md",
+    "If you swap the program",
+    "Each pair of programs gets the same words, and nothing is named that has a default. So pgbench and ours have one "
+    "thread, and sysbench has one for each client. The CPU is that of the client's process from start to end.",
+)
 
 
 @dataclass(frozen=True)
@@ -94,19 +126,23 @@ class Conditions:
     seconds: int
 
 
-def write(page: Path, conditions: Conditions, measures: Mapping[str, list[Figure]], skipped: list[str]) -> None:
-    """Write the page."""
-    page.write_text("\n".join(_lines(conditions, measures, skipped)) + "\n")
+def write(
+    file: Path, page: Page, conditions: Conditions, measures: Mapping[str, list[Figure]], skipped: list[str]
+) -> None:
+    """Write the page into a file."""
+    file.write_text("\n".join(_lines(page, conditions, measures, skipped)) + "\n")
 
 
-def _lines(conditions: Conditions, measures: Mapping[str, list[Figure]], skipped: list[str]) -> Iterator[str]:
-    yield "# Benchmarks of the load engine"
+def _lines(
+    page: Page, conditions: Conditions, measures: Mapping[str, list[Figure]], skipped: list[str]
+) -> Iterator[str]:
+    yield f"# {page.title}"
     yield ""
     yield (
         f"Written by `make bench` on {datetime.now(UTC):%Y-%m-%d}: {conditions.rounds} rounds of "
         f"{conditions.seconds} s, all programs once in each round in random order. Figures are medians with the lowest "
-        "and highest in brackets; goals that compare are judged by the median of the ratios within the rounds. The "
-        "floor is `bench/floor.c`, the least that a client can do: an epoll loop without measurement."
+        "and highest in brackets; goals that compare are judged by the median of the ratios within the rounds. "
+        f"{page.about}"
     )
     yield ""
     yield conditions.machine.describe()
