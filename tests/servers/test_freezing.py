@@ -57,7 +57,7 @@ def wait_frozen(*expected: tuple[Path, bool]) -> None:
 
 
 def test_a_server_is_frozen_in_the_slice_of_another_and_goes_on_at_the_end(pair, workspace):
-    with Freezer(pair, SLICES, time.time(), 2 * LONG_S, workspace.changes) as freezer:
+    with Freezer(pair, SLICES, time.monotonic(), 2 * LONG_S, workspace.changes) as freezer:
         wait_frozen((pair[FIRST], False), (pair[SECOND], True))
         assert len(_journalled(workspace)) == 2
     assert freezer.notes == []
@@ -66,22 +66,22 @@ def test_a_server_is_frozen_in_the_slice_of_another_and_goes_on_at_the_end(pair,
 
 
 def test_servers_are_frozen_in_turns_and_not_after_the_last_slice(pair, workspace):
-    with Freezer(pair, Slices(0.3, 2, 0), time.time(), 60.0, workspace.changes):
+    with Freezer(pair, Slices(0.3, 2, 0), time.monotonic(), 60.0, workspace.changes):
         for _ in range(2):
             wait_frozen((pair[0], True), (pair[1], False))
             wait_frozen((pair[0], False), (pair[1], True))
-    with Freezer(pair, Slices(0.3, 2, 0), time.time(), 0.3, workspace.changes):
+    with Freezer(pair, Slices(0.3, 2, 0), time.monotonic(), 0.3, workspace.changes):
         wait_frozen((pair[0], False), (pair[1], False))
 
 
 def test_before_the_start_nothing_is_frozen(pair, workspace):
-    with Freezer(pair, SLICES, time.time() + LONG_S, 2 * LONG_S, workspace.changes):
+    with Freezer(pair, SLICES, time.monotonic() + LONG_S, 2 * LONG_S, workspace.changes):
         assert not any(map(is_frozen, pair))
 
 
 def test_an_error_in_the_load_leaves_nothing_frozen(pair, workspace):
     def load() -> None:
-        with Freezer(pair, SLICES, time.time(), 2 * LONG_S, workspace.changes):
+        with Freezer(pair, SLICES, time.monotonic(), 2 * LONG_S, workspace.changes):
             wait_frozen((pair[SECOND], True))
             raise KeyboardInterrupt
 
@@ -92,7 +92,7 @@ def test_an_error_in_the_load_leaves_nothing_frozen(pair, workspace):
 
 def test_if_one_server_cannot_be_frozen_none_is_and_a_note_says_why(pair, workspace):
     for others in ([None], [pair[0] / "base"]):
-        with Freezer([*others, pair[1]], SLICES, time.time(), 2 * LONG_S, workspace.changes) as freezer:
+        with Freezer([*others, pair[1]], SLICES, time.monotonic(), 2 * LONG_S, workspace.changes) as freezer:
             (note,) = freezer.notes
         assert note.startswith("servers are not frozen outside their slices: ")
     assert _journalled(workspace) == []
@@ -108,7 +108,7 @@ def test_the_servers_of_another_user_are_not_frozen(pair, fresh_state):
             os.setgroups([])
             os.setgid(_NOBODY)
             os.setuid(_NOBODY)
-            with Freezer(pair, SLICES, time.time(), 2 * LONG_S, HostJournal(fresh_state, LOCAL)) as freezer:
+            with Freezer(pair, SLICES, time.monotonic(), 2 * LONG_S, HostJournal(fresh_state, LOCAL)) as freezer:
                 notes.write_text("\n".join(freezer.notes))
         finally:
             os._exit(0)
@@ -134,7 +134,7 @@ create_cluster(workspace, server, servers[0])
 copy_directory(workspace, servers[0], servers[1], flush=False)
 for data in servers:
     Cluster(workspace, server, data, workspace.socket_directory()).start(workspace.root / "log")
-with Freezer(servers, Slices(600.0, 2, 0), time.time(), 1200.0, workspace.changes):
+with Freezer(servers, Slices(600.0, 2, 0), time.monotonic(), 1200.0, workspace.changes):
     print(*servers, flush=True)
     time.sleep(600)
 """

@@ -21,6 +21,7 @@ pub mod slices;
 mod sockets;
 mod staged;
 mod start;
+pub mod start_at;
 mod thread;
 mod ticks;
 mod timers;

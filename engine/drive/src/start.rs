@@ -11,9 +11,10 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 
 use crate::outcome::{Began, Observer, RunError};
-use crate::plan::{Plan, StartAt, instant};
+use crate::plan::Plan;
 use crate::report::{Inbox, PATIENCE, Report};
 use crate::schedule::Schedule;
+use crate::start_at::{Moment, StartAt};
 use ground::clock::{Clock, Nanos};
 
 /// So long before the start the threads get the schedule: enough time to reach all of them, and too short for the system's
@@ -69,12 +70,10 @@ pub fn start(
         Some(start) => {
             observer.ready(plan.clients, connect_s);
             let at = match start {
-                StartAt::Instant(at) => Some(*at),
+                StartAt::At(at) => Some(*at),
                 StartAt::Told => read_start(inbox).map_err(RunError::Start)?,
             };
-            if let (Some(_), Some(late)) =
-                (plan.slices, at.and_then(|at| clock.since_1970(clock.now()).checked_sub(at)))
-            {
+            if let (Some(_), Some(late)) = (plan.slices, at.and_then(Moment::late)) {
                 return Err(RunError::Start(format!(
                     "the clients were ready {:.3} s after the time to start at, and slices count from it on all engines: \
                      name a later one",
@@ -85,13 +84,13 @@ pub fn start(
             Some(at)
         }
     };
-    let start = planned.map_or_else(|| clock.now(), |at| clock.at_since_1970(at));
+    let start = planned.map_or_else(|| clock.now(), |at| at.by(clock));
     let schedule = Schedule::new(start, plan.warmup, plan.duration(), plan.slices);
     for sender in starts {
         sender.send(schedule).map_err(|_| RunError::died())?;
     }
     let (last, early) = wait_for_begin(inbox, plan.jobs)?;
-    let began = Began { at: clock.since_1970(last), planned };
+    let began = Began { at: clock.since_1970(last), planned: planned.map(Moment::since_1970) };
     Ok(Some(Started { schedule, began, early }))
 }
 
@@ -112,10 +111,10 @@ fn wait_for_begin(inbox: &Inbox<'_>, jobs: usize) -> Result<(Nanos, VecDeque<Rep
 }
 
 /// Sleeps until it is time to send the schedule; false if interrupted.
-fn wait_until_shortly_before(at: Duration, clock: Clock, inbox: &Inbox<'_>) -> bool {
+fn wait_until_shortly_before(at: Moment, clock: Clock, inbox: &Inbox<'_>) -> bool {
     while !inbox.is_interrupted() {
         // Computed anew each time: the system's clock may be set or adjusted meanwhile.
-        let left = clock.at_since_1970(at).saturating_sub(clock.now());
+        let left = at.by(clock).saturating_sub(clock.now());
         if left <= LEAD {
             return true;
         }
@@ -125,7 +124,7 @@ fn wait_until_shortly_before(at: Duration, clock: Clock, inbox: &Inbox<'_>) -> b
 }
 
 /// Reads the time to start at, a line of standard input; `None` if interrupted. The error is a sentence.
-fn read_start(inbox: &Inbox<'_>) -> Result<Option<Duration>, String> {
+fn read_start(inbox: &Inbox<'_>) -> Result<Option<Moment>, String> {
     let mut line = Vec::new();
     let failed = |error: io::Error| format!("could not read the time to start at from standard input: {error}");
     while !line.ends_with(b"\n") && line.len() <= LONGEST_LINE {
@@ -151,7 +150,7 @@ fn read_start(inbox: &Inbox<'_>) -> Result<Option<Duration>, String> {
         let taken = there.len();
         stdin.consume(taken);
     }
-    instant(String::from_utf8_lossy(&line).trim()).map(Some)
+    Moment::read(&String::from_utf8_lossy(&line)).map(Some)
 }
 
 const PATIENCE_OF_POLL: Timespec = Timespec { tv_sec: 0, tv_nsec: PATIENCE.as_nanos() as i64 };

@@ -179,7 +179,7 @@ class _Start:
     def give(self) -> None:
         """Give it to the engines that are there, all at once."""
         runs = [trial.run for trial in self._trials if trial.run is not None]
-        start_at = time.time() + max((run.notice_s for run in runs), default=0.0)
+        start_at = time.monotonic() + max((run.notice_s for run in runs), default=0.0)
         for run in runs:
             run.begin_at(start_at)
         if self._interleaving is None or self._interleaving.shared_server or self._changes is None:

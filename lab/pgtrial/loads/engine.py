@@ -178,8 +178,11 @@ class EngineRun:
         return _NOTICE_S
 
     def begin_at(self, at: float) -> None:
-        """Give an engine that waits for it the instant at which it begins, Unix seconds."""
-        self.feed(f"{at:.6f}\n")
+        """Give an engine that waits for it the instant at which it begins, a time of time.monotonic().
+
+        The engine has it by this machine's monotonic clock: the other clock may be set meanwhile.
+        """
+        self.feed(f"monotonic:{at - time.monotonic() + time.clock_gettime(time.CLOCK_MONOTONIC):.6f}\n")
 
     @property
     def pid(self) -> int | None:

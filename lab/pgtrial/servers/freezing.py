@@ -32,8 +32,8 @@ class Freezer:
         self, servers: Sequence[Path | None], slices: Slices, start_at: float, duration_s: float, changes: HostJournal
     ) -> None:
         """`servers` are the data directories of the participants, in their order; None: of a server that pgtrial has
-        not made on this machine. The load starts at `start_at`, in Unix time, and all slices lie in `duration_s`.
-        `changes` is the journal of this machine.
+        not made on this machine. The load starts at `start_at`, a time of time.monotonic(), and all slices lie in
+        `duration_s`. `changes` is the journal of this machine.
         """
         self.notes: list[str] = []
         """Why servers are not frozen, in one sentence, if they are not."""
@@ -84,9 +84,8 @@ class Freezer:
                 server.thaw()
 
     def _take_turns(self, servers: Sequence[Processes]) -> None:
-        start = time.monotonic() + self._start_at - time.time()
         for number, turn in enumerate(self._slices.turns()):
-            begin = start + number * self._slices.length_s
+            begin = self._start_at + number * self._slices.length_s
             end = begin + self._slices.length_s
             if number * self._slices.length_s >= self._duration_s or self._wait(begin):
                 return

@@ -98,10 +98,10 @@ class FleetRun(EngineRun):
         return _NOTICE_OF_SLICES * self._notice_s
 
     def begin_at(self, at: float) -> None:
-        """Start all at one instant, Unix seconds of the lab's clock, which each machine gets by its own clock."""
-        self._planned = at
+        """Start all at one instant, a time of time.monotonic(), which each machine gets by its own wall clock."""
+        self._planned = at - time.monotonic() + time.time()
         for part in self._parts:
-            part.engine.go(at + part.offset.offset_s)
+            part.engine.go(self._planned + part.offset.offset_s)
 
     def interrupt(self) -> None:
         """Ask the engines to stop; they still report what they measured."""
@@ -178,7 +178,7 @@ class FleetRun(EngineRun):
             if not part.ready and any(_is(line, "ready") for line in lines):
                 part.ready = True
                 if not self._alternates and all(each.ready for each in self._parts):
-                    self.begin_at(time.time() + self._notice_s)
+                    self.begin_at(time.monotonic() + self._notice_s)
         part.done = part.done or any(_is(line, "done") for line in lines[-1:])
 
     @property

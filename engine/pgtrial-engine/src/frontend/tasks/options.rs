@@ -108,7 +108,8 @@ fn options() -> Vec<Row> {
              which N engines share; -j is each engine's own; with\n\
              -I --init-steps=g make part I of N of the rows"),
         of_pgbench("start-at", LOAD,
-            "begin at this time, Unix seconds with decimals, at most 60 s\n\
+            "begin at this time, Unix seconds with decimals or\n\
+             monotonic:SECONDS of this machine's clock, at most 60 s\n\
              ahead; with \"-\" at the one that is read as a line from\n\
              standard input when everything is ready"),
         of_pgbench("tasks", LOAD, "number of tasks (default: 5000)"),

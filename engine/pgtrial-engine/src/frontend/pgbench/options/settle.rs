@@ -10,7 +10,7 @@ use super::table::{OPTIONS, Row};
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::sharing::{Length, WHOLE_SECONDS, check_enough, needs_seed};
-use drive::plan::StartAt;
+use drive::start_at::StartAt;
 use ground::options::Argument;
 use ground::shard::ClientShare;
 use tables::PartitionMethod;

@@ -10,7 +10,7 @@ use crate::event::Events;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::sharing;
-use drive::plan::StartAt;
+use drive::start_at::StartAt;
 use ground::options::{OptionRow, Stop, set};
 use workload::pgbench::builtin;
 
@@ -188,7 +188,8 @@ pub const OPTIONS: &[Row] = &[
          same for all of them",
         |o, v| set(&mut o.slicing.seed, sharing::slice_seed(v.text))),
     Row::value("--start-at=WHEN|-", Added(Mode::Benchmarking),
-        "begin at this time, Unix seconds with decimals, at most 60 s\n\
+        "begin at this time, Unix seconds with decimals or\n\
+         monotonic:SECONDS of this machine's clock, at most 60 s\n\
          ahead; with \"-\" at the one that is read as a line from\n\
          standard input when all clients are connected",
         |o, v| set(&mut o.start, StartAt::read(v.text))),

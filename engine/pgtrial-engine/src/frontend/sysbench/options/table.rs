@@ -5,7 +5,7 @@ use super::command_line::{CONFIG_FILE, same_name};
 use super::values::OptionKind;
 use crate::frontend::sharing;
 use crate::frontend::sysbench::log::SysbenchError;
-use drive::plan::StartAt;
+use drive::start_at::StartAt;
 use workload::settings::OptionValue;
 
 /// The most points in time that `--report-checkpoints` may have.
@@ -169,7 +169,7 @@ pub const OPTIONS: &[SysbenchOption] = &[
         |checks, option| check_text(checks, option, |text| sharing::slice_part(text).map(drop))),
     option(Own, "slice-seed", Text, None, "draw the order of each round of turns from this number, the same for all of them",
         |checks, option| check_text(checks, option, |text| sharing::slice_seed(text).map(drop))),
-    option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready",
+    option(Own, "start-at", Text, None, "begin the load at this time, Unix seconds with decimals or monotonic:SECONDS of this machine's clock, at most 60 s ahead; with '-' at the one that is read as a line from standard input when all threads are ready",
         |checks, option| check_text(checks, option, |text| StartAt::read(text).map(drop))),
 ];
 

@@ -1,0 +1,145 @@
+//! A start that engines agree upon: what the option says, and when that is.
+
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use ground::clock::{Clock, Nanos, monotonic, nanos};
+
+/// The furthest that a start may be ahead: a later one is a mistake in the time, or a wrong clock.
+const FURTHEST: Duration = Duration::from_secs(60);
+
+/// Before the seconds of the machine's monotonic clock.
+const MONOTONIC: &str = "monotonic:";
+
+/// A start that is agreed upon with others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StartAt {
+    At(Moment),
+    /// As a line on standard input says when all clients are ready.
+    Told,
+}
+
+/// A moment by a clock that the engines have in common.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// Since 1970.
+    Wall(Duration),
+    /// By the monotonic clock of the one machine that all engines run on. Nobody can set that clock.
+    Monotonic(Duration),
+}
+
+impl StartAt {
+    /// From the option's text: a moment, or `-`. The error is a sentence.
+    pub fn read(text: &str) -> Result<Self, String> {
+        if text == "-" { Ok(Self::Told) } else { Moment::read(text).map(Self::At) }
+    }
+}
+
+impl Moment {
+    /// From Unix seconds with decimals, or `monotonic:` and seconds of that clock. It is at most a minute ahead, and may be
+    /// past. The error is a sentence.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let (seconds, moment): (_, fn(Duration) -> Self) = match text.strip_prefix(MONOTONIC) {
+            Some(seconds) => (seconds, Self::Monotonic),
+            None => (text, Self::Wall),
+        };
+        let at = seconds.parse::<f64>().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+        let at = at.map(moment).ok_or_else(|| {
+            format!(
+                "\"{text}\" is no time to start at: it takes Unix seconds, such as 1795270323.5, or \"{MONOTONIC}\" and \
+                 seconds of this machine's monotonic clock"
+            )
+        })?;
+        match at.ahead() {
+            Some(ahead) if ahead > FURTHEST => Err(format!(
+                "the time to start at, {text}, is {:.1} s ahead of this machine's clock, and at most {} s are allowed; \
+                 are the clocks right?",
+                ahead.as_secs_f64(),
+                FURTHEST.as_secs()
+            )),
+            _ => Ok(at),
+        }
+    }
+
+    /// How long ago it was; `None`: it is to come.
+    pub fn late(self) -> Option<Duration> {
+        let (at, now) = self.and_now();
+        now.checked_sub(at)
+    }
+
+    /// By the clock of a run; the present if it is past.
+    pub fn by(self, clock: Clock) -> Nanos {
+        match self {
+            Self::Wall(at) => clock.at_since_1970(at),
+            Self::Monotonic(_) => clock.now().saturating_add(self.ahead().map_or(0, nanos)),
+        }
+    }
+
+    /// Since 1970, by the wall clock as it is now.
+    pub fn since_1970(self) -> Duration {
+        match (self, self.ahead(), self.late()) {
+            (Self::Wall(at), ..) => at,
+            (Self::Monotonic(_), Some(ahead), _) => wall() + ahead,
+            (Self::Monotonic(_), None, late) => wall().saturating_sub(late.unwrap_or_default()),
+        }
+    }
+
+    /// How long it is until then; `None`: it is past.
+    fn ahead(self) -> Option<Duration> {
+        let (at, now) = self.and_now();
+        at.checked_sub(now)
+    }
+
+    /// The moment and the present by its clock.
+    fn and_now(self) -> (Duration, Duration) {
+        match self {
+            Self::Wall(at) => (at, wall()),
+            Self::Monotonic(at) => (at, Duration::from_nanos(monotonic())),
+        }
+    }
+}
+
+fn wall() -> Duration {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_start_is_a_time_of_the_past_or_the_next_minute_or_told() {
+        assert_eq!(StartAt::read("-"), Ok(StartAt::Told));
+        assert_eq!(StartAt::read("0"), Ok(StartAt::At(Moment::Wall(Duration::ZERO))));
+        assert_eq!(StartAt::read("monotonic:0.5"), Ok(StartAt::At(Moment::Monotonic(Duration::from_millis(500)))));
+        assert_eq!(Moment::read(" 1700000000.25\r"), Ok(Moment::Wall(Duration::from_millis(1_700_000_000_250))));
+        for (prefix, now) in [("", wall()), (MONOTONIC, Duration::from_nanos(monotonic()))] {
+            assert!(Moment::read(&format!("{prefix}{}", now.as_secs() + 30)).is_ok());
+            let ahead = Moment::read(&format!("{prefix}{}", now.as_secs() + 3600)).unwrap_err();
+            assert!(ahead.contains("s ahead of this machine's clock, and at most 60 s are allowed"), "{ahead}");
+        }
+    }
+
+    #[test]
+    fn anything_else_is_no_time() {
+        for text in ["", "soon", "-1", "nan", "inf", "1e400", "12:00", "--", "monotonic:", "monotonic:-1", "monotonic"]
+        {
+            assert!(StartAt::read(text).unwrap_err().contains("is no time to start at"), "{text}");
+        }
+    }
+
+    #[test]
+    fn both_clocks_name_the_same_moment() {
+        let clock = Clock::start();
+        let second = Duration::from_secs(1);
+        let ahead = Moment::Monotonic(Duration::from_nanos(monotonic()) + 40 * second);
+        assert_eq!(ahead.late(), None);
+        let (left, wall_left) = (ahead.by(clock) - clock.now(), ahead.since_1970() - wall());
+        assert!(39 * second < Duration::from_nanos(left) && left <= nanos(40 * second), "{left}");
+        assert!(39 * second < wall_left && wall_left < 41 * second, "{wall_left:?}");
+        let past = Moment::Monotonic(Duration::ZERO);
+        assert!(past.late() > Some(Duration::ZERO));
+        assert!(past.by(clock) <= clock.now());
+        assert!(past.since_1970() < wall());
+    }
+}
