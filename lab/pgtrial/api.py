@@ -13,13 +13,13 @@ from typing import Any
 
 import polars as pl
 import vl_convert
-from hdrh.histogram import HdrHistogram
 
 from pgtrial.cli.compare import comparison
 from pgtrial.cli.place import find_or_create
 from pgtrial.conduct.progress import Listener
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
+from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.results import StudyResult
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.model.resources import resource
@@ -28,7 +28,6 @@ from pgtrial.report.build import build_report
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.frames import second_frame, trial_frame
 from pgtrial.report.sections import draw
-from pgtrial.statistics.levels import added_up
 from pgtrial.store.bundle import open_study
 from pgtrial.store.directory import StudyDirectory
 
@@ -41,18 +40,18 @@ _VEGA_LITE = "application/vnd.vegalite.v6+json"
 class Latency:
     """The latencies of all committed transactions of some trials, as one histogram. Microseconds."""
 
-    def __init__(self, histogram: HdrHistogram):
-        self._histogram = histogram
+    def __init__(self, latencies: Latencies):
+        self._latencies = latencies
 
     @property
     def count(self) -> int:
         """Number of transactions."""
-        return int(self._histogram.get_total_count())
+        return self._latencies.total
 
     @property
     def mean(self) -> float:
         """Mean latency, microseconds."""
-        return float(self._histogram.get_mean_value())
+        return self._latencies.mean
 
     def quantile(self, share: float) -> float:
         """The latency, in microseconds, that a share of the transactions does not exceed; of 0.99 the 99th percentile.
@@ -61,7 +60,7 @@ class Latency:
         """
         if not 0 <= share <= 1:
             raise ValueError(f"{share} is not a share; a quantile is between 0 and 1, e.g. 0.99")
-        return float(self._histogram.get_value_at_percentile(100 * share))
+        return float(self._latencies.percentile(100 * share))
 
 
 class Chart:
@@ -223,13 +222,13 @@ class Study:
         if load_point is not None and load_point not in labels:
             raise StudyError(f"{self.path} has no load point {load_point!r}; name one of {labels}")
         own = [t for t in self._data.trials if t.arm == arm and load_point in (None, t.load_point.label)]
-        return Latency(self._histogram(own, arm))
+        return Latency(self._latencies(own, arm))
 
-    def _histogram(self, trials: Sequence[Trial], arm: str) -> HdrHistogram:
-        found = [text for trial in trials if (text := self._directory.histogram(trial)) is not None]
+    def _latencies(self, trials: Sequence[Trial], arm: str) -> Latencies:
+        found = [each for trial in trials if (each := self._directory.latencies(trial)) is not None]
         if not found:
             raise StudyError(f"no trial of {arm} in {self.path} has a histogram of its latencies")
-        return added_up(found)
+        return Latencies.sum_of(found)
 
 
 def open(path: str | Path) -> Study:

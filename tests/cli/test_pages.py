@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.cli import COMMANDS
 from tests.conftest import require_engine, require_server
 
 ROOT = Path(__file__).parents[2]
@@ -42,11 +41,11 @@ def script_of(page: str, servers: dict[str, str]) -> str:
     return "set -e\n" + "\n".join(kept)
 
 
-def run_page(page: str, folder: Path, servers: dict[str, str]) -> subprocess.CompletedProcess[str]:
+def run_page(page: str, folder: Path, servers: dict[str, str], first: str = "") -> subprocess.CompletedProcess[str]:
     require_engine()
     require_server(18)
     environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
-    script = script_of(page, servers)
+    script = first + script_of(page, servers)
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
     )
@@ -105,9 +104,44 @@ def test_two_settings_on_your_own_server(tmp_path, clusters, workspace):
     assert "64MB" in done.stdout
 
 
-def test_every_command_of_the_tour_is_known():
-    text = "\n".join(blocks_of("docs/tour.md"))
-    lines = [line for line in text.splitlines() if line.startswith("pgtrial ")]
-    assert len(lines) > 15
-    commands = {line.split()[1] for line in lines}
-    assert commands <= set(COMMANDS)
+def test_which_service(tmp_path):
+    # `pgtrial plan` connects to nothing
+    done = run_page("docs/tutorials/service.md", tmp_path, {r"blocks = 1\n": "blocks = 32\n"})
+    assert done.returncode == 0, done.stderr
+    assert "4 of each arm" in done.stdout
+
+
+def test_the_tour(tmp_path, clusters, workspace, shops):
+    (tmp_path / "orders.sql").write_text("SELECT count(*) FROM pgbench_accounts WHERE aid < 100;\n")
+    (tmp_path / "tpcc.lua").write_text("function event() end\n")
+    cluster = clusters(18)
+    socket = f"--pgsql-host={cluster.socket_directory} --pgsql-port={cluster.port} --pgsql-user=postgres"
+    shorter = {
+        r"pgtrial selftest.*": ":",  # it has a test of its own
+        r"(compare .*tpcb-like --clients \d+)": r"\1 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
+        r"--rate 200 --duration 20s": "--rate 200 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
+        r"(compare 'old.*)": r"\1 --scale 1 --blocks 1 --warmup 300ms --duration 1s",
+        r"results/NAME-DATE-TIME": "$(ls -d results/* | head -1)",
+        r"pgtrial run @": "pgtrial plan @",
+        r"-i -s 10": "-i -s 1",
+        r"-c (8|50)": "-c 2",
+        r"-T \d+": "-T 1",
+        r"--warmup 5 ": "--warmup 0.3 ",
+        r"jq .event": "grep event",
+        r"--threads=\d+": "--threads=2",
+        r"--time=\d+": "--time=1",
+        r"--table-size=\d+": "--table-size=1000",
+        r"--pgsql-user=me": socket,
+        r"--tasks 1000 --pool 20 --rows 20000": "--tasks 10 --pool 2 --rows 1000",
+        r"alias sb='(.*)'.*": r'sb() { \1 "$@"; }',
+    }
+    reached = f"export PGHOST={cluster.socket_directory} PGPORT={cluster.port} PGUSER=postgres\n"
+    with cluster.target.connect() as session:
+        session.autocommit = True
+        session.execute("CREATE DATABASE mydb")
+        try:
+            done = run_page("docs/tour.md", tmp_path, {**shorter, **shops}, reached)
+        finally:
+            session.execute("DROP DATABASE mydb WITH (FORCE)")
+    assert done.returncode == 0, done.stderr
+    assert "the verdict follows from the" in done.stdout

@@ -88,7 +88,7 @@ def test_a_disk_that_fills_in_mid_trial_fails_that_trial_and_the_panic_is_told(t
     assert tight.measured.latency_us is not None
     assert sum(span.failures for span in tight.failure_spans) == sum(tight.measured.failures.values()) == 1
     assert committed_per_second(study.timeline(tight))
-    assert study.histogram(tight)
+    assert study.latencies(tight)
 
     result = build_report(study)
     assert [failed.arm for failed in result.failed_trials] == ["tight"]

@@ -9,6 +9,7 @@ import pytest
 from hdrh.histogram import HdrHistogram
 from rich.console import Console
 
+from pgtrial.model.latencies import Latencies
 from pgtrial.report.charts.tasks import task_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE
@@ -29,11 +30,11 @@ def data_of(blocks: int = BLOCKS, *, published: str | None = None, **arms: Draw)
     return StudyData(spec, plan, trials, {}, {}, verdict_of(plan, trials), histograms=histograms)
 
 
-def _histogram(completed: int) -> str:
-    """So many tasks of a second each, as it is stored."""
+def _histogram(completed: int) -> Latencies:
+    """So many tasks of a second each, as latencies."""
     histogram = HdrHistogram(1, 3_600_000_000, 3)
     histogram.record_value(1_000_000, completed)
-    return histogram.encode().decode()
+    return Latencies.read(histogram.encode().decode())
 
 
 def rows_of(data: StudyData) -> dict[str, list[str]]:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import ast
 import json
 import math
 import re
 import shutil
+from pathlib import Path
 
+import altair as alt
 import polars as pl
 import pytest
 from hdrh.histogram import HdrHistogram
 
 import pgtrial
+from pgtrial.api import Chart
 from pgtrial.cli.sql import run, sql_command
 from pgtrial.model.errors import StoreError, StudyError
 from tests.conftest import EXAMPLES
@@ -134,6 +138,24 @@ def test_the_page_on_python_runs(monkeypatch, tmp_path):
     for block in blocks:
         exec(compile(block, "python.md", "exec"), names)
     assert (tmp_path / "tps.svg").read_text().startswith("<svg")
+
+
+def test_the_notebook_runs(monkeypatch):
+    monkeypatch.chdir(EXAMPLES.parent)
+    cells = json.loads(Path("notebook.ipynb").read_text())["cells"]
+    code = ["".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"]
+    assert len(code) == 8
+    names: dict[str, object] = {}
+    shown = []
+    for cell in code:
+        *statements, last = ast.parse(cell).body
+        exec(compile(ast.Module(statements, []), "notebook.ipynb", "exec"), names)
+        assert isinstance(last, ast.Expr)
+        shown.append(eval(compile(ast.Expression(last.value), "notebook.ipynb", "eval"), names))
+    frames = [result.height for result in shown if isinstance(result, pl.DataFrame)]
+    charts = [result.to_dict() for result in shown if isinstance(result, alt.TopLevelMixin | Chart)]
+    assert (frames, len(charts)) == ([3, 24, 24], 3)
+    assert set(shown[-1]) == {"15", "16", "17", "18"}
 
 
 class TestSql:

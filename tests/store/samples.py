@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from hdrh.histogram import HdrHistogram
+
 from pgtrial.model.records.study import Phase, PlannedTrial, Trial
 from pgtrial.store.directory import StudyDirectory
 
@@ -21,3 +23,11 @@ def completed_trial(study: StudyDirectory, planned: PlannedTrial) -> Trial:
         phases_s={"load": 7.0},
         measured=Phase(duration_s=5, transactions=500, failures={}, tps=100, latency_us=None),
     )
+
+
+def encoded(*latencies: int) -> str:
+    """Latencies, microseconds, as the engine writes them."""
+    histogram = HdrHistogram(1, 3_600_000_000, 3)
+    for latency in latencies:
+        histogram.record_value(latency)
+    return histogram.encode().decode()

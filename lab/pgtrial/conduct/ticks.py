@@ -7,10 +7,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from hdrh.histogram import HdrHistogram
-
 from pgtrial.loads.engine import Event, own_s
-from pgtrial.statistics.levels import added_up
+from pgtrial.model.latencies import Latencies
 
 _PERCENTILES = {"p50": 50.0, "p90": 90.0, "p95": 95.0, "p99": 99.0, "p99.9": 99.9}
 
@@ -21,7 +19,7 @@ def summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
     if not seconds:
         return None
     failures: Counter[str] = Counter()
-    merged = added_up(tick["histogram"] for tick in ticks if tick.get("histogram"))
+    merged = Latencies.sum_of(Latencies.read(tick["histogram"]) for tick in ticks if tick.get("histogram"))
     for tick in ticks:
         failures.update(tick.get("failures", {}))
     transactions = sum(tick["transactions"] for tick in ticks)
@@ -31,7 +29,7 @@ def summary_of(ticks: Sequence[Event], clients: int) -> Event | None:
         "failures": dict(failures),
         "tps": transactions / seconds,
         "latency_us": _latency(merged),
-        "histogram": merged.encode().decode() if merged.get_total_count() else None,
+        "histogram": merged.encode() if merged.total else None,
     }
 
 
@@ -58,14 +56,9 @@ def slice_row(tick: Event) -> list[Any]:
     return [tick["phase"], own["round"], *times, tick["transactions"], failures, None if mean is None else float(mean)]
 
 
-def _latency(merged: HdrHistogram) -> dict[str, float] | None:
-    if not merged.get_total_count():
+def _latency(merged: Latencies) -> dict[str, float] | None:
+    if not merged.total:
         return None
-    moments = {
-        "mean": merged.get_mean_value(),
-        "stddev": merged.get_stddev(),
-        "min": merged.get_min_value(),
-        "max": merged.get_max_value(),
-    }
-    at = {name: merged.get_value_at_percentile(share) for name, share in _PERCENTILES.items()}
+    moments = {"mean": merged.mean, "stddev": merged.sd, "min": merged.least, "max": merged.greatest}
+    at = {name: merged.percentile(percent) for name, percent in _PERCENTILES.items()}
     return {name: float(value) for name, value in (moments | at).items()}

@@ -11,6 +11,7 @@ from itertools import product
 import polars as pl
 
 from pgtrial.evidence.audit import whole_audit
+from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.certificate import Certificate
 from pgtrial.model.records.results import Claim, StudyResult
@@ -39,7 +40,7 @@ class StudyData:
     """In the order in which they were taken; none in a study without."""
     waits: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By index of the trial, of those that were observed; columns of WAITS_SCHEMA."""
-    histograms: dict[int, str] = field(default_factory=dict)
+    histograms: dict[int, Latencies] = field(default_factory=dict)
     """By index of the trial, of those with tasks: the response times as stored, HdrHistogram V2, base64."""
     observed: dict[int, pl.DataFrame] = field(default_factory=dict)
     """By index of the trial, of those that were observed: the host and the statements; columns of OBSERVED_SCHEMA."""
@@ -118,9 +119,9 @@ def read_data(directory: StudyDirectory) -> StudyData:
         slices=slices,
         certificate=study_certificate(directory),
         histograms={
-            trial.index: text
+            trial.index: latencies
             for trial in trials
-            if trial.tasks is not None and (text := directory.histogram(trial)) is not None
+            if trial.tasks is not None and (latencies := directory.latencies(trial)) is not None
         },
     )
 

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 import numpy.typing as npt
-from hdrh.histogram import HdrHistogram
 from scipy.special import bdtr
 
 from pgtrial.model.records.results import CellRegimes, FailedTrial, Failures, Level, Spread
@@ -153,11 +152,3 @@ def failed_trials(grid: Grid) -> list[FailedTrial]:
             )
         )
     return found
-
-
-def added_up(histograms: Iterable[str]) -> HdrHistogram:
-    """The sum of histograms of the engine (V2, base64): microseconds up to an hour, three significant digits."""
-    total = HdrHistogram(1, 3_600_000_000, 3)
-    for text in histograms:
-        total.decode_and_add(text)
-    return total

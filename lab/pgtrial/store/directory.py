@@ -6,7 +6,6 @@ lab loses at most the trial that was running, and no trial is there twice.
 
 from __future__ import annotations
 
-import base64
 import io
 import itertools
 import shutil
@@ -17,6 +16,7 @@ from pathlib import Path
 import polars as pl
 
 from pgtrial.model.errors import StoreError
+from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.study import Audit, Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.frozen import freeze, thaw
@@ -160,17 +160,15 @@ class StudyDirectory:
         metrics.write_parquet(file)
         self._write(self.trial_path(trial) / _PROVIDER, file.getvalue())
 
-    def histogram(self, trial: Trial) -> str | None:
-        """The latency histogram of the measured part: HdrHistogram V2, base64; None when the trial has none."""
+    def latencies(self, trial: Trial) -> Latencies | None:
+        """The latencies of the measured part; None when the trial has none. Raises StoreError."""
         path = self.trial_path(trial) / "latency.hdr"
         if not path.exists():
             return None
         try:
-            text = path.read_text().strip()
-            base64.b64decode(text, validate=True)
+            return Latencies.read(path.read_text().strip())
         except (OSError, ValueError) as error:
             raise damaged(path, error, again(path.parent)) from error
-        return text
 
     def begin_trial(self, planned: PlannedTrial) -> Path:
         """A fresh hidden directory in which one trial is written before `write_trial` completes it."""

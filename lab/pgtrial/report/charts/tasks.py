@@ -7,10 +7,10 @@ from typing import Any
 
 import altair as alt
 
+from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.tasks import TaskTimes
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.data import StudyData
-from pgtrial.statistics.levels import added_up
 
 _STEP = 0.005
 """Of the curve: smaller steps are left out, which keeps the page small."""
@@ -55,13 +55,11 @@ def _distribution(data: StudyData) -> Figure | None:
 def _curve(data: StudyData, arm: str) -> list[tuple[float, float]]:
     """(seconds, share of all tasks that took no longer)."""
     own = [trial for trial in data.trials if trial.arm == arm and trial.index in data.histograms]
-    merged = added_up(data.histograms[trial.index] for trial in own if trial.tasks is not None)
+    merged = Latencies.sum_of(data.histograms[trial.index] for trial in own if trial.tasks is not None)
     tasks = sum(trial.tasks.completed + trial.tasks.failed for trial in own if trial.tasks is not None)
-    if not merged.get_total_count():
-        return []
     points: list[tuple[float, float]] = []
     last = -math.inf
-    counted = [(i.value_iterated_to, i.total_count_to_this_value) for i in merged.get_recorded_iterator()]
+    counted = list(merged.steps())
     for value, count in counted:
         share = count / tasks
         if share - last >= _STEP or (value, count) == counted[-1]:

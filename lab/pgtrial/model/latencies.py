@@ -1,0 +1,166 @@
+"""Histograms of latencies as the engine writes them (HdrHistogram's V2 form, deflated, in base64), added up and read.
+
+By hand: a study reads one for each slice, and the library for Python took 0.2 s for each second of a trial.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+import zlib
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+_HALF_BITS = 10
+"""Half a bucket has 2**10 ranges of one width, which gives three significant digits."""
+_HALF = 1 << _HALF_BITS
+_DIGITS, _LOWEST_US, _HIGHEST_US = 3, 1, 3_600_000_000
+_COUNTS = (_HIGHEST_US.bit_length() - _HALF_BITS + 1) * _HALF
+"""Ranges: two halves of the first bucket, and the upper half of each further one."""
+
+_DEFLATED, _INFLATED = 0x1C849314, 0x1C849313
+_OUTER = struct.Struct(">II")
+"""Kind, length of the deflated part."""
+_HEADER = struct.Struct(">IIIIQQd")
+"""Kind, length of the counts, offset of their index, significant digits, lowest and highest value, factor of values."""
+_LAST_SHIFT = 56
+"""The ninth byte of a number has eight bits of it, the others seven."""
+
+
+def _limits() -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The lowest and the highest value of each range that has a count."""
+    index = np.arange(_COUNTS)
+    bucket = np.maximum((index >> _HALF_BITS) - 1, 0)
+    low = np.where(index < _HALF, index, (index & (_HALF - 1)) + _HALF) << bucket
+    return low, low + np.left_shift(1, bucket) - 1
+
+
+_LOW, _HIGH = _limits()
+
+
+class Latencies:
+    """How often each latency occurred. Microseconds from 0 to an hour, with three significant digits."""
+
+    def __init__(self, counts: npt.NDArray[np.int64]):
+        """`counts` are those of all ranges."""
+        self._ranges = np.flatnonzero(counts)
+        self._counts = counts[self._ranges]
+        self.total = int(self._counts.sum())
+        """How many latencies there are."""
+
+    @classmethod
+    def read(cls, text: str) -> Latencies:
+        """From the encoded form. Raises ValueError with a sentence."""
+        counts = np.zeros(_COUNTS, np.int64)
+        index = 0
+        for number in _numbers(_inflated(text)):
+            if number < 0:  # so many counts are 0
+                index -= number
+                continue
+            if index >= _COUNTS:
+                raise ValueError("the histogram has latencies beyond an hour")
+            counts[index] = number
+            index += 1
+        return cls(counts)
+
+    @classmethod
+    def sum_of(cls, parts: Iterable[Latencies]) -> Latencies:
+        """The latencies of all parts together."""
+        counts = np.zeros(_COUNTS, np.int64)
+        for part in parts:
+            counts[part._ranges] += part._counts
+        return cls(counts)
+
+    @property
+    def mean(self) -> float:
+        """The middle of each range stands for its latencies; 0 of none."""
+        return float(self._counts.astype(float) @ self._middles) / self.total if self.total else 0.0
+
+    @property
+    def sd(self) -> float:
+        """Standard deviation of the latencies, by n; 0 of none."""
+        squares = float(self._counts.astype(float) @ np.square(self._middles - self.mean))
+        return math.sqrt(squares / self.total) if self.total else 0.0
+
+    @property
+    def least(self) -> int:
+        """The lowest value of the first range that has a latency; 0 of none."""
+        return int(_LOW[self._ranges[0]]) if self.total else 0
+
+    @property
+    def greatest(self) -> int:
+        """The highest value of the last range that has a latency; 0 of none."""
+        return int(_HIGH[self._ranges[-1]]) if self.total else 0
+
+    def percentile(self, percent: float) -> int:
+        """The latency that so many percent of all do not exceed: the highest value of its range; 0 of none."""
+        if not self.total:
+            return 0
+        rank = max(1, int(percent * self.total / 100 + 0.5))
+        place = self._ranges[np.searchsorted(np.cumsum(self._counts), rank)]
+        return int(_HIGH[place] if percent else _LOW[place])
+
+    def steps(self) -> Iterator[tuple[int, int]]:
+        """The highest value of each range that has latencies, and how many do not exceed it."""
+        return zip(_HIGH[self._ranges].tolist(), np.cumsum(self._counts).tolist(), strict=True)
+
+    def encode(self) -> str:
+        """The encoded form."""
+        numbers, next_index = bytearray(), 0
+        for index, count in zip(self._ranges.tolist(), self._counts.tolist(), strict=True):
+            if index > next_index:
+                _write(next_index - index, numbers)
+            _write(count, numbers)
+            next_index = index + 1
+        header = _HEADER.pack(_INFLATED, len(numbers), 0, _DIGITS, _LOWEST_US, _HIGHEST_US, 1.0)
+        deflated = zlib.compress(header + numbers)
+        return base64.b64encode(_OUTER.pack(_DEFLATED, len(deflated)) + deflated).decode()
+
+    @property
+    def _middles(self) -> npt.NDArray[np.int64]:
+        return _LOW[self._ranges] + ((_HIGH - _LOW + 1)[self._ranges] >> 1)
+
+
+def _inflated(text: str) -> bytes:
+    """The numbers of an encoded histogram. Raises ValueError."""
+    try:
+        packed = base64.b64decode(text, validate=True)
+        kind, length = _OUTER.unpack_from(packed)
+        plain = zlib.decompress(packed[_OUTER.size :])
+        inner_kind, inner_length, offset, *layout, _ = _HEADER.unpack_from(plain)
+    except (ValueError, struct.error, zlib.error) as error:
+        raise ValueError(f"it is no histogram in HdrHistogram's V2 form ({error})") from None
+    if (kind, inner_kind) != (_DEFLATED, _INFLATED) or [offset, *layout] != [0, _DIGITS, _LOWEST_US, _HIGHEST_US]:
+        raise ValueError("it is no histogram of three digits from 1 us to 1 h in HdrHistogram's V2 form")
+    numbers = plain[_HEADER.size :]
+    if length != len(packed) - _OUTER.size or inner_length != len(numbers):
+        raise ValueError("the histogram is cut off")
+    return numbers
+
+
+def _numbers(data: bytes) -> Iterator[int]:
+    """Signed numbers in the ZigZag form of LEB128. Raises ValueError."""
+    value = shift = 0
+    for byte in data:
+        if shift < _LAST_SHIFT and byte & 0x80:
+            value |= (byte & 0x7F) << shift
+            shift += 7
+            continue
+        value |= byte << shift
+        yield (value >> 1) ^ -(value & 1)
+        value = shift = 0
+    if shift:
+        raise ValueError("the histogram is cut off")
+
+
+def _write(number: int, out: bytearray) -> None:
+    value = number << 1 if number >= 0 else ~(number << 1)
+    shift = 0
+    while value >= 0x80 and shift < _LAST_SHIFT:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+        shift += 7
+    out.append(value)
