@@ -93,6 +93,7 @@ _WITH_SERVERS = (
     "tests/cli/test_pages.py",
     "tests/engine/test_events.py",
     "tests/cli/test_main.py",
+    "tests/cli/test_pack.py",
     "tests/conduct/test_builds_and_places.py",
     "tests/conduct/test_crashes.py",
     "tests/conduct/test_interleaved.py",

@@ -44,6 +44,7 @@ def test_help_names_every_command_without_importing_them():
         "facts",
         "studies",
         "list",
+        "pack",
         "cleanup",
         "pgbench",
         "sysbench",
@@ -54,7 +55,21 @@ def test_help_names_every_command_without_importing_them():
 
 @pytest.mark.parametrize(
     "command",
-    ["demo", "run", "compare", "plan", "verdict", "report", "bundle", "verify", "facts", "studies", "list", "cleanup"],
+    [
+        "demo",
+        "run",
+        "compare",
+        "plan",
+        "verdict",
+        "report",
+        "bundle",
+        "verify",
+        "facts",
+        "studies",
+        "list",
+        "pack",
+        "cleanup",
+    ],
 )
 def test_every_command_explains_itself(command):
     code = (

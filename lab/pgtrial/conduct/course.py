@@ -18,6 +18,7 @@ from pgtrial.evidence.observe.sampler import Observation, Sampler
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.engine import Inbox
 from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import one_line
 from pgtrial.model.records.interruption import InterruptedTrial
@@ -36,6 +37,7 @@ class Course:
     point: LoadPoint
     data: Data
     script: Path | None
+    """Of a workload of the study's own: its file, of a pack its folder."""
     directory: Path
     listener: Listener
     maker: LoadMaker
@@ -44,6 +46,8 @@ class Course:
     turn: Turn = ALONE
     shared_server: bool = False
     """Whether all arms are sessions of one server, whose counters then belong to none."""
+    pack: SqlFiles | None = None
+    """The files of the workload, if it is a pack."""
     inbox: Inbox | None = None
     """Where the events of all loads that alternate arrive."""
     timings: dict[str, float] = field(default_factory=dict)
@@ -62,6 +66,7 @@ class Course:
     server_said: list[str] = field(default_factory=list)
     lost: str | None = None
     table_created_s: float | None = None
+    quality: float | None = None
     machines: list[MachineShare] = field(default_factory=list)
 
     def lose(self, error: psycopg.Error) -> None:

@@ -11,6 +11,7 @@ from pgtrial.loads.data.sysbench_tables import lua_environment
 from pgtrial.loads.engine import AT_A_WORD, FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.packs import PackLoad
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.spec import StudySpec
@@ -49,7 +50,7 @@ _ROUNDING = 1e-6
 def engine_options(
     load: LoadSection, point: LoadPoint, seed: int, script: Path | None, each: Each | None = None, *, turn: Turn = ALONE
 ) -> list[str]:
-    """The options; `script` is the file of a workload of the study's own, None for a built-in one.
+    """The options; `script` is the file of a workload of the study's own or the folder of a pack, else None.
 
     They say the whole load, all but the threads, which are those of `each` engine; default: one, on this machine.
     """
@@ -76,7 +77,8 @@ def check_sysbench(spec: StudySpec) -> None:
         test = PurePosixPath(path).name
         with TemporaryDirectory(prefix="pgtrial-") as folder:
             for name, text in spec.scripts.items():
-                (Path(folder) / name).write_bytes(text.encode())
+                if "/" not in name:  # others are a pack's
+                    (Path(folder) / name).write_bytes(text.encode())
             named = str(Path(folder) / test) if test in spec.scripts else test
             options = spec.load.sysbench.arguments(test)
             complaint = refusal_by_sysbench(named, options, lua_environment(Path(folder)))
@@ -124,8 +126,17 @@ def _tasks(load: LoadSection, point: LoadPoint, seed: int, jobs: int) -> list[st
 def _workload(point: LoadPoint, script: Path | None) -> list[str]:
     if script is None:
         return ["-b", point.workload]
+    if point.pack is not None:
+        return pack_options(point.pack, script, point.scale)
     # the weight keeps an @ in the path from being taken for one; only of built-in scripts pgbench finds out the scale
     return ["-f", f"{script}@1", "-s", str(point.scale)]
+
+
+def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:
+    """The scripts of a pack whose files are in a folder, with their weights, and its variables."""
+    scripts = [word for file, weight in pack.scripts.items() for word in ("-f", f"{folder / file}@{weight}")]
+    variables = [word for name, value in pack.variables.items() for word in ("-D", f"{name}={value}")]
+    return [*scripts, "-s", str(scale), *variables]
 
 
 def _jobs(load: LoadSection, point: LoadPoint, each: Each) -> int:

@@ -17,6 +17,7 @@ from pgtrial.conduct.declared import declared as differing_keys
 from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, planned_blocks, planned_looks, share_out
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.scope import hosts_of, scope_of
+from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint, Plan, PlannedTrial
 from pgtrial.model.study.places import draw_places
@@ -89,6 +90,8 @@ def _restore_estimate(server: Server, point: LoadPoint) -> float:
     """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
     if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
         return 0.0
+    if point.pack is not None:
+        return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
     rows = (point.tables or 0) * (point.table_size or 0)
     if point.tasks is not None:
         rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER

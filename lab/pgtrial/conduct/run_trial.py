@@ -22,6 +22,7 @@ from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.outcome import PHASES
+from pgtrial.conduct.pack_steps import check, held, measure
 from pgtrial.conduct.progress import Preparing, Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
@@ -30,6 +31,7 @@ from pgtrial.evidence.observe.host import read_host
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.engine import EngineRun, Event
 from pgtrial.loads.load_makers import LoadOrder
+from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, StudyError, TrialError
@@ -126,9 +128,14 @@ class _Measured:
         self._session = self._stack.enter_context(target.connect())
         self._checkpoint = Checkpoint(target)
         self._stack.callback(self._checkpoint.close)
-        _make_ready(course, self._session, arm, self._checkpoint)
+        _make_ready(course, self._session, arm, self._checkpoint, target)
         self._others = counters.count_clients(self._session)
-        with observed(course, arm, target) as sampler, _engine(course, target) as run:
+        hold = None if course.point.pack is None else course.point.pack.hold
+        with (
+            held(course.pack, hold, target),
+            observed(course, arm, target) as sampler,
+            _engine(course, target) as run,
+        ):
             event = yield run
             with timed(course.timings, "load"):
                 sampler.load_begins(run.pid)
@@ -177,6 +184,8 @@ class _Measured:
             except psycopg.OperationalError as error:
                 course.lose(error)
         _settle_loss(course)
+        if course.pack is not None and course.reason is None:
+            _assess(course, course.pack, self._target)
 
     def _counters(self) -> counters.Counters:
         arm, session = self._arm, self._session
@@ -187,10 +196,16 @@ class _Measured:
         return counters.read_counters(session) | host
 
 
-def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint) -> None:
-    """Everything before the load: the arm's SQL, warm relations, and what is measured on the idle server."""
+def _make_ready(
+    course: Course, session: psycopg.Connection[tuple[Any, ...]], arm: Arm, checkpoint: Checkpoint, target: Target
+) -> None:
+    """Everything before the load: the arm's SQL, a pack's check, warm relations, and what the idle server shows."""
     with timed(course.timings, "warm"):
         run_setup_sql(session, arm.name, arm.setup)
+    if course.pack is not None:
+        with timed(course.timings, "check"):
+            check(course.pack, target, "before the load")
+    with timed(course.timings, "warm"):
         missed = warm_relations(session, arm.setup, course.data)
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0:
@@ -199,6 +214,14 @@ def _make_ready(course: Course, session: psycopg.Connection[tuple[Any, ...]], ar
     if course.point.tasks is not None:
         course.table_created_s = creation_s(session)
     course.round_trip_us = median_round_trip(session)
+
+
+def _assess(course: Course, files: SqlFiles, target: Target) -> None:
+    """Check what the load has done to a pack's data, and measure its quality. Raises TrialError for a failed check."""
+    with timed(course.timings, "check"):
+        check(files, target, "after the load")
+    with timed(course.timings, "measure"):
+        course.quality = measure(files, target)
 
 
 def _settle_loss(course: Course) -> None:
@@ -228,7 +251,7 @@ def _engine(course: Course, target: Target) -> Iterator[EngineRun]:
         target,
         course.directory / "engine.jsonl",
         most_parts(course.point),
-        course.script,
+        course.script.parent if course.script is not None and course.pack is None else course.script,
         course.load.cpus,
         course.inbox,
     )
@@ -266,6 +289,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         measured=outcome.measured,
         tasks=outcome.tasks,
         table_created_s=course.table_created_s,
+        quality=course.quality,
         aborted_clients=outcome.aborted_clients,
         client=outcome.client,
         server_deltas=course.deltas,

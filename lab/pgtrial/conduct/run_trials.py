@@ -19,6 +19,7 @@ from pgtrial.conduct.lengthening import check_slices, may_lengthen
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of, write_measurements
 from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.engine import EngineRun, Event, Inbox, events_of
 from pgtrial.loads.load_makers import LoadMaker, OneEngine
 from pgtrial.machines.journal import HostJournal
@@ -73,6 +74,7 @@ def run_trials(
                     started=now(),
                     turn=turn,
                     shared_server=study.plan.shares_server,
+                    pack=sql_files(study.spec, point),
                     inbox=inbox,
                     notes=list(notes),
                 )

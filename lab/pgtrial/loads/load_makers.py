@@ -39,8 +39,8 @@ class LoadOrder:
     events_file: Path
     most_parts: int = 1
     """How many engines can share it."""
-    script: Path | None = None
-    """A workload of the study's own; what it requires lies beside it."""
+    folder: Path | None = None
+    """Where the files of a workload of the study's own are: a script and what it requires, or those of a pack."""
     cpus: str | None = None
     """CPUs that an engine may run on; None: all."""
     inbox: Inbox | None = None
@@ -48,8 +48,8 @@ class LoadOrder:
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment that leads to the server, with its password, and to the script's modules."""
-        lua = lua_environment(self.script.parent) if self.script else {}
+        """The environment that leads to the server, with its password, and to a script's modules."""
+        lua = lua_environment(self.folder) if self.folder else {}
         return {**self.target.environment(), **lua}
 
 

@@ -29,6 +29,7 @@ def design(data: StudyData) -> list[tuple[str, str]]:
             if plan.scripts
             else []
         ),
+        *(("transaction", text) for text in _transactions(data)),
         ("trial", _trial(data)),
         *_slices(data),
         *_round_trips(data),
@@ -46,6 +47,12 @@ def design(data: StudyData) -> list[tuple[str, str]]:
         ("certificate of this machine", dated(data.certificate) if data.certificate is not None else _NO_CERTIFICATE),
         ("planned", f"{plan.created.replace('T', ' ')} by pgtrial {plan.pgtrial}"),
     ]
+
+
+def _transactions(data: StudyData) -> list[str]:
+    """What a transaction of each pack is."""
+    packs = {point.pack.name: point.pack for point in data.plan.load_points if point.pack is not None}
+    return [f"{name}: {pack.transaction}" for name, pack in packs.items()]
 
 
 def _trial(data: StudyData) -> str:

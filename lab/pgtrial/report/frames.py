@@ -53,6 +53,7 @@ TRIALS: dict[str, pl.DataType] = {
     **{name: pl.Float64() for name in ("mean_us", "p50_us", "p90_us", "p95_us", "p99_us", "p999_us", "max_us")},
     "client_cpu_us": pl.Float64(),
     "round_trip_us": pl.Float64(),
+    "quality": pl.Float64(),
 }
 SECONDS: dict[str, pl.DataType] = {
     "trial": pl.Int64(),
@@ -130,6 +131,7 @@ def _trial(trial: Trial) -> Mapping[str, object]:
         **{f"{name}_us": value for name, value in times.items()},
         "client_cpu_us": client.cpu_per_transaction_us if client else None,
         "round_trip_us": trial.round_trip_us,
+        "quality": trial.quality,
     }
 
 

@@ -18,6 +18,7 @@ from pgtrial.statistics.canaries import disturbed, last_before_off, most_voids, 
 from pgtrial.statistics.carry_over import Slices
 from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.costs import clearly
+from pgtrial.statistics.quality import QualityCell, quality_cells
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.spoilt import CLIENT_RULES, SpoiltCell, spoilt_cells
 
@@ -36,8 +37,9 @@ def verdict_of(
     """The result of `analyse_study`, with findings, sentences and notes."""
     result = analyse_study(plan, trials, audit, seconds, canaries, facts=facts, slices=slices)
     audited = audit.findings if audit else []
-    spoilt = _spoilt_findings(spoilt_cells(Grid(plan, trials)), plan)
-    told = [*audited, *spoilt, *_carry_over_findings(result)]
+    grid = Grid(plan, trials)
+    spoilt = _spoilt_findings(spoilt_cells(grid), plan)
+    told = [*audited, *spoilt, *_quality_findings(quality_cells(grid), plan), *_carry_over_findings(result)]
     findings = sorted(told, key=lambda finding: GRAVITY.index(finding.severity))
     reasons = {
         claim.arm: [f"{each.message} {each.cure}" for each in findings if withholds(each, claim.arm, plan.baseline)]
@@ -68,6 +70,8 @@ _TITLES = {
     "schedule_lag": "transactions started late",
     "rate_not_kept": "the rate was not kept",
     "carry_over": "slices disturb those after them",
+    "unequal_quality": "the answers are not equally good",
+    "quality_not_reached": "the answers are not good enough",
 }
 _MESSAGES = {
     "busy_client": "The client itself was a limit of {arms} ({where}), in the engine's words: {example}.",
@@ -112,6 +116,32 @@ def _spoilt_findings(cells: list[SpoiltCell], plan: Plan) -> list[Finding]:
                 cure=_CLIENT_ALLOWED if allowed else _CURES[rule],
             )
         )
+    return found
+
+
+def _quality_findings(cells: list[QualityCell], plan: Plan) -> list[Finding]:
+    """One finding for each rule and arm, about its first load point; it withholds the comparisons of the arm."""
+    found = []
+    for rule, arm in dict.fromkeys((cell.rule, cell.arm) for cell in cells):
+        own = [cell for cell in cells if (cell.rule, cell.arm) == (rule, arm)]
+        first = own[0]
+        place = plan.load_points[first.point].label
+        more = f", and at {plural(len(own) - 1, 'more load point')}" if len(own) > 1 else ""
+        name, least = first.quality.name, "least" if first.quality.better == "more" else "most"
+        if rule == "unequal_quality":
+            message = (
+                f"The answers are not equally good: {first.quality.text(first.value)} of {arm} against "
+                f"{first.of_baseline:.4g} of {plan.baseline} ({place}{more}), further apart than the tolerance of "
+                f"{first.quality.tolerance:g}."
+            )
+            cure = f"Tune the arms until their {name} is equal, or set [load.pack] tolerance; then compare their speed."
+        else:
+            message = (
+                f"{first.quality.text(first.value)} of {arm} ({place}{more}) is not the {first.quality.at_least:g} "
+                f"that the study asks for at {least}."
+            )
+            cure = f"Tune the arm until it reaches that {name}, or change [load.pack] at_least."
+        found.append(Finding(rule=rule, severity="withhold", arms=[arm], message=message, cure=cure))
     return found
 
 

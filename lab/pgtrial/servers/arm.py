@@ -15,7 +15,7 @@ import psycopg
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.target import Target
+from pgtrial.loads.target import Session, Target
 from pgtrial.machines.windows import AnyMachine
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.servers import Server
@@ -123,6 +123,13 @@ def timed(timings: dict[str, float], phase: str) -> Iterator[None]:
         yield
     finally:
         timings[phase] = timings.get(phase, 0.0) + time.monotonic() - start
+
+
+def check_data(arm: str, needs: Needs, session: Session) -> None:
+    """Raise StudyError if the server cannot hold the data of the study."""
+    for data in needs.data:
+        if (objection := data.objection(session)) is not None:
+            raise StudyError(f"arms.{arm}: {objection}")
 
 
 def check_clients(arm: str, needs: Needs, max_connections: int, reserved: int) -> None:

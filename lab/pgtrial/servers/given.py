@@ -20,7 +20,7 @@ from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.frozen import SECRETS
 from pgtrial.model.study.servers import Given
-from pgtrial.servers.arm import Needs, check_sessions, timed
+from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.servers.given_settings import alter_system, is_in_force, previous_value, restore
 from pgtrial.servers.lab_settings import check_settings
@@ -56,6 +56,7 @@ class GivenServer:
         self._reach_host()
         with self._connect() as connection:
             check_connections(self.name, needs, connection)
+            check_data(self.name, needs, connection)
             self._previous(connection)
             missing = [data for data in needs.data if not self._is_there(connection, data)]
             if missing or self.setup.reset != "none":

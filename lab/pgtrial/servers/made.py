@@ -25,7 +25,7 @@ from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
-from pgtrial.servers.arm import Needs, check_clients, check_sessions, timed
+from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries, resolve
 from pgtrial.servers.lab_settings import check_settings, loading_settings
@@ -93,6 +93,8 @@ class MadeArm:
                 cluster = self._cluster(directories.data)
                 with self._host_ready(cluster), cluster.running(Path(logs) / "log", immediate=True) as target:
                     check_clients(self.name, needs, *connections_of(target))
+                    with target.connect() as session:
+                        check_data(self.name, needs, session)
                     check_sessions(needs, target)
 
     def prepare(self, tables: Data, on_progress: Callable[[str], None]) -> None:

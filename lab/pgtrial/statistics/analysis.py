@@ -16,6 +16,7 @@ from pgtrial.statistics.claims import Subject, make_claim
 from pgtrial.statistics.costs import costs
 from pgtrial.statistics.criteria import criteria
 from pgtrial.statistics.over_time import under_way_s
+from pgtrial.statistics.quality import quality_cells
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.spoilt import spoilt_cells
 from pgtrial.statistics.where_it_ran import where_it_ran
@@ -43,13 +44,15 @@ def analyse_study(
     primary_family = len(others)
     secondary_family = len(points) if len(points) > 1 else primary_family
     spoilt = spoilt_cells(grid)
+    unlike = quality_cells(grid)
     block_s = _block_seconds(plan, grid)
     changes = Changes(grid, seconds)
     speeds = cell_speeds(grid, slices or {})
 
     def withheld(arm: str, point: int | None = None) -> bool:
         by_audit = audit is not None and any(withholds(finding, arm, plan.baseline) for finding in audit.findings)
-        return by_audit or any(cell.withholds(plan, arm, point) for cell in spoilt)
+        by_quality = any(cell.withholds(plan.baseline, arm, point) for cell in unlike)
+        return by_audit or by_quality or any(cell.withholds(plan, arm, point) for cell in spoilt)
 
     def claim(arm: str, point: int | None, family: int) -> Claim:
         return make_claim(grid, changes, Subject(arm, point, family), block_s, withheld=withheld(arm, point))

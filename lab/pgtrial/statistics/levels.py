@@ -64,6 +64,7 @@ def level(grid: Grid, regimes: CellRegimes) -> Level:
         tps_before=regimes.before if regimes.changes else None,
         tps_after=regimes.after if regimes.changes else None,
         latency_us=latency,
+        quality=spread([trial.quality for trial in delivering if trial.quality is not None]),
     )
 
 

@@ -54,7 +54,7 @@ _STUDY = tuple(
     re.compile(pattern)
     for pattern in (
         r"(study\.toml|plan\.json|verdict\.json|published\.json|certificate\.json|selftest\.json|report\.md|report\.html)",
-        r"scripts/[^/]+",
+        r"scripts/[^/]+(/[^/]+)?",
         r"facts/[^/]+(/\d+)?\.json",
         r"canaries/\d+\.json",
         r"interruptions/\d+\.json",

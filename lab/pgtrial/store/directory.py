@@ -20,6 +20,7 @@ from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.canary import Canary
 from pgtrial.model.records.study import Audit, Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.frozen import freeze, thaw
+from pgtrial.model.study.packs import MANIFEST
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.files import (
@@ -69,8 +70,8 @@ class StudyDirectory:
                 raise StoreError(f"{path} is not empty and holds no study like this one; choose another with --results")
             (path / "trials").mkdir()
             (path / "facts").mkdir()
-            if spec.scripts:
-                (path / FOLDER).mkdir()
+            for name in spec.scripts:
+                (path / FOLDER / name).parent.mkdir(parents=True, exist_ok=True)
         for name, text in spec.scripts.items():
             write_atomically(path / FOLDER / name, text)
         frozen = freeze(spec)
@@ -99,8 +100,10 @@ class StudyDirectory:
         self.plan = plan
 
     def script(self, workload: str) -> Path | None:
-        """The file of a workload of the study's own; None for a built-in one."""
-        return self.path / FOLDER / workload if workload in self.plan.scripts else None
+        """The file of a workload of the study's own, of a pack its folder; None for a built-in one."""
+        name = workload.partition("/")[0]
+        is_own = name in self.plan.scripts or f"{name}/{MANIFEST}" in self.plan.scripts
+        return self.path / FOLDER / name if is_own else None
 
     # ---- trials
 

@@ -1,39 +1,85 @@
-"""Workloads of the study's own: pgbench and Lua scripts, read once at planning and kept beside the frozen study."""
+"""Workloads of the study's own: scripts of pgbench and Lua and packs, read at planning and kept with the study."""
 
 from __future__ import annotations
 
 import hashlib
 import re
+from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.study.load_section import BUILT_IN, is_script
+from pgtrial.model.study.load_section import BUILT_IN, LoadSection, is_script
+from pgtrial.model.study.packs import PackSection, check_section, defaults_of, pack_load
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.store.pack_folders import FoundPack, find_pack
 
 FOLDER = "scripts"
-"""Where a study directory keeps them; its study.toml names them as paths beside it: `scripts/orders.sql`."""
+"""Where a study directory keeps them; its study.toml names them as paths beside it: `scripts/orders.sql`. A pack is a
+folder there, `scripts/kv/A` with the name of its mix."""
 
 _REQUIRE = re.compile(r"""\brequire\s*\(?\s*["']([\w.-]+)["']""")
 
 
 def take_in(spec: StudySpec, folder: Path, source: str) -> StudySpec:
-    """The spec with the texts of its scripts, whose paths are relative to `folder`. Raises StudyError."""
+    """The spec with the texts of its scripts and packs, whose paths are relative to `folder`. Raises StudyError."""
     texts: dict[str, str] = {}
-    for path in filter(is_script, spec.load.workload):
+    packs: dict[str, FoundPack] = {}
+    kept: list[str] = []
+    for path in spec.load.workload:
+        if not is_script(path):
+            kept.append(path)
+            continue
+        pack = find_pack(path, folder, f"{source}: [load] workload")
+        if pack is not None:
+            _check_beside(pack, packs, texts, source)
+            packs[pack.path] = pack
+            texts |= {f"{pack.name}/{file}": text for file, text in pack.files.items()}
+            kept.append(f"{FOLDER}/{pack.path}")
+            continue
         name = PurePosixPath(path).name
         if name in texts:
             raise StudyError(
                 f"{source}: [load] workload: two scripts are called {name}; the report tells them apart by their "
                 "names, so rename one"
             )
+        if any(name == each.name for each in packs.values()):
+            raise StudyError(f"{source}: [load] workload: {path} is called as a pack of the study is; rename it")
         if name in BUILT_IN:
             raise StudyError(f"{source}: [load] workload: {path} is called as a built-in workload is; rename it")
         texts[name] = _read(folder / path, source)
         if name.endswith(".lua"):
             texts |= _required(texts[name], (folder / path).parent, source, set(texts))
-    kept = [f"{FOLDER}/{PurePosixPath(path).name}" if is_script(path) else path for path in spec.load.workload]
-    load = spec.load.model_copy(update={"workload": kept})
+        kept.append(f"{FOLDER}/{name}")
+    load = _with_packs(spec.load.model_copy(update={"workload": kept}), packs, texts, source)
     return spec.model_copy(update={"load": load}).with_scripts(texts)
+
+
+def _check_beside(pack: FoundPack, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str) -> None:
+    """Raise StudyError for a pack that the study has already, or whose name is another workload's."""
+    alike = [each for each in packs.values() if each.name == pack.name and each.files != pack.files]
+    if alike or pack.name in texts or pack.name in BUILT_IN:
+        raise StudyError(
+            f"{source}: [load] workload: another workload is called {pack.name} as this pack is; rename its folder"
+        )
+    if pack.path in packs:
+        raise StudyError(f"{source}: [load] workload: lists the pack {pack.path} more than once; remove one")
+
+
+def _with_packs(
+    load: LoadSection, packs: Mapping[str, FoundPack], texts: Mapping[str, str], source: str
+) -> LoadSection:
+    """The load with the defaults of its packs, where it has no other workload. Raises StudyError."""
+    distinct = {each.name: each.pack for each in packs.values()}
+    if packs:
+        check_section(load.pack, distinct.values(), source)
+    elif load.pack != PackSection():
+        raise StudyError(f"{source}: [load] pack is for workloads that are packs, and none of these is; remove it")
+    for workload in load.workload:
+        pack_load(workload, texts, load.pack)
+    if len(distinct) == 1 and len(packs) == len(load.workload):
+        (pack,) = distinct.values()
+        return load.model_copy(update=defaults_of(pack, load.model_fields_set))
+    return load
 
 
 def digest(text: str) -> str:

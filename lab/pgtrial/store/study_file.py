@@ -15,6 +15,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.servers import objection_to_arm, objection_to_table
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
@@ -37,6 +38,7 @@ _SECTIONS: dict[str, type[BaseModel]] = {
 _NESTED: dict[str, type[BaseModel]] = {
     "sysbench": SysbenchSection,
     "tasks": TasksSection,
+    "pack": PackSection,
     "storage": Storage,
     "wal": Volume,
     "metrics": ProviderMetrics,

@@ -61,7 +61,7 @@ def _points(case: Case) -> list[LoadPoint]:
 def _data(point: LoadPoint) -> tuple[object, ...]:
     if point.sysbench:
         return point.workload, point.tables, point.table_size
-    return (point.scale,)
+    return point.scale, point.pack and point.pack.name
 
 
 def _size(case: Case, arm: str, point: LoadPoint) -> float | None:

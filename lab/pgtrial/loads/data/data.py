@@ -58,6 +58,10 @@ class Data(abc.ABC):
         """Its part of a template's key."""
         return {"scale": 0, "prepared": self.digest}
 
+    def objection(self, connection: Session) -> str | None:
+        """Why a server cannot hold it, one sentence without a full stop; None if nothing is known against that."""
+        return None
+
     @abc.abstractmethod
     def find(self, connection: Session) -> bool:
         """Whether this very data is there, complete. Raises StudyError for data of others in its place."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.pack_tables import PackTables
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
@@ -14,7 +15,7 @@ from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
-KINDS: tuple[type[Data], ...] = (TaskTable, SysbenchTables, PgbenchTables)
+KINDS: tuple[type[Data], ...] = (TaskTable, SysbenchTables, PackTables, PgbenchTables)
 """The first that a load point needs is its data; pgbench's tables serve all workloads without data of their own."""
 
 

@@ -54,7 +54,7 @@ class FleetRun(EngineRun):
     ):
         merge = ["merge", f"--machines={','.join(member.name for member in members)}"]
         super().__init__(merge, environment({}), events_file=order.events_file, inbox=order.inbox, fed=True)
-        self._folder = order.script.parent if order.script else None
+        self._folder = order.folder
         options = order.options(_each(members))
         self._alternates = AT_A_WORD in options
         command = load_command(order.front_end, options, order.variables)

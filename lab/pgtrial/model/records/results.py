@@ -147,6 +147,7 @@ class Level(Record):
     latency_us: dict[str, Spread | None] = Field(
         description="mean, p50, p90, p95, p99, p99.9 of each trial; None if a trial has under 100 slower transactions."
     )
+    quality: Spread | None = added(None, "Of a pack that measures one: the quality of the answers, e.g. the recall.")
 
 
 class Failures(Record):

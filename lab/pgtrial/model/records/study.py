@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Field
 
 from pgtrial.model.records import Record, added
 from pgtrial.model.records.course import EarlierTry, Extension, Interleaving
+from pgtrial.model.records.packs import PackLoad
 from pgtrial.model.records.tasks import TaskLoad, TaskSummary
 from pgtrial.model.records.where_it_ran import MachineShare, ServerHost
 from pgtrial.model.units import slug
@@ -21,12 +22,15 @@ FORMAT = 1
 class LoadPoint(Record):
     """One cell of workload x scale x clients x rate; tests of sysbench have the size of their tables for the scale."""
 
-    workload: str = Field(description="A built-in workload, or the file name of a script of the study's own.")
-    scale: int = Field(description="Of pgbench's tables; 1 for tests of sysbench.")
+    workload: str = Field(
+        description="A built-in workload, the file name of a script of the study's own, or a pack with its mix."
+    )
+    scale: int = Field(description="Of pgbench's tables or a pack's; 1 for tests of sysbench.")
     sysbench: bool = added(False, "Whether it is a test of sysbench.")
     tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
     table_size: int | None = added(None, "Rows of each of them; None: the test's own.")
     tasks: TaskLoad | None = added(None, "Of the workload app-tasks: what runs.")
+    pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
     clients: int = Field(description="Of tasks the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
@@ -269,11 +273,14 @@ class Trial(Record):
     reason: str | None = Field(None, description="Why it failed, one sentence.")
     started: Moment
     ended: Moment
-    phases_s: dict[str, float] = Field(description="Wall time of restore, start, warm, load, collect, stop.")
+    phases_s: dict[str, float] = Field(
+        description="Wall time of restore, start, warm, load, collect, stop; with a pack of check and measure."
+    )
     checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
     warmup: Phase | None = None
     measured: Phase | None = None
     tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
+    quality: float | None = added(None, "What measure.sql of a pack found after the load, e.g. the recall.")
     table_created_s: float | None = added(
         None, "How long the workload's table took to be made, once for all trials on the same data."
     )

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.records import Record
+from pgtrial.model.study.packs import BUNDLED, PackSection
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 from pgtrial.model.units import Seconds, ServerLoss, as_list, parse_duration
@@ -46,8 +47,8 @@ BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, APP_TASKS)
 
 
 def is_script(workload: str) -> bool:
-    """Whether a workload is a script of the study's own, given by its path, and not a built-in one."""
-    return "/" in workload or workload.endswith((".sql", ".lua"))
+    """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
+    return "/" in workload or workload.endswith((".sql", ".lua")) or workload.startswith(BUNDLED)
 
 
 def _distinct(values: list[Any]) -> list[Any]:
@@ -65,7 +66,7 @@ def _known(names: list[str]) -> list[str]:
                 f"did you mean {near[0]}?"
                 if near
                 else f"the built-in ones are {', '.join(BUILT_IN)}, and a script of your own is named by its "
-                "path, with a / or ending in .sql or .lua"
+                "path, with a / or ending in .sql or .lua; a pack that comes with pgtrial is pack:NAME"
             )
             raise ValueError(f"{name!r} is no built-in workload; {hint}")
     return names
@@ -88,13 +89,13 @@ class LoadSection(Record):
         "[tasks](tasks.md) of an application on pools of connections; or scripts of your own: paths with a `/` or "
         "ending in `.sql` or `.lua`, relative to the study file. A pgbench script finds pgbench's tables at the "
         "study's scale, which it knows as `:scale`, and what setup_sql makes; a Lua script is a test of sysbench, "
-        "which prepares its own.",
+        "which prepares its own. Or [packs](packs.md): `pack:queue`, `pack:kv/A`, or the path of a folder of your own.",
     )
     scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [10],
         min_length=1,
-        description="Scale factors; one unit is 100,000 accounts, about 15 MB. Not for sysbench's tests, which "
-        "`sysbench` sizes.",
+        description="Scale factors; one unit is 100,000 accounts, about 15 MB, or what a pack says. Not for sysbench's "
+        "tests, which `sysbench` sizes.",
     )
     clients: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [8], min_length=1, description="Concurrent database clients."
@@ -110,6 +111,9 @@ class LoadSection(Record):
     )
     tasks: TasksSection = Field(
         TasksSection(), description="The tasks, pools and table of the workload app-tasks; see below."
+    )
+    pack: PackSection = Field(
+        PackSection(), description="Variables and the quality of workloads that are packs; see below."
     )
     cpus: str | None = Field(
         None, description="CPUs that the engine may run on: `4-7`, best none of the server's; default: all."

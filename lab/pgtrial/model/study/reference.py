@@ -11,6 +11,7 @@ from pydantic_core import PydanticUndefined
 
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.packs import PackSection
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
 from pgtrial.model.study.spec import StudySection, VerdictSection
 from pgtrial.model.study.storage import Storage
@@ -72,6 +73,13 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
         "`max_tries`, `latency_limit` and `on_server_loss` are not for it. Each server needs `max_connections` for "
         "`apps` x `pool`.",
         TasksSection,
+    ),
+    (
+        "`[load.pack]`",
+        "For workloads that are [packs](packs.md), all of the study alike. Packs bring their own tables, at each "
+        "`scale` of the study; `fillfactor` and `foreign_keys` are not for them. Where all workloads are one pack, "
+        "its defaults for `scale`, `clients`, `protocol` and `max_tries` hold unless the study says another.",
+        PackSection,
     ),
     (
         "`[server]` and `[arms.NAME]`",

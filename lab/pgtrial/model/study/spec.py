@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
@@ -14,6 +15,7 @@ from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.records.tasks import TaskLoad
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.packs import pack_load
 from pgtrial.model.study.servers import Server, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sysbench import is_sysbench
@@ -114,7 +116,7 @@ def load_points(spec: StudySpec) -> list[LoadPoint]:
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
         for workload in load.workload
-        for data in _data(load, workload)
+        for data in _data(load, workload, spec.scripts)
         for clients, rate in itertools.product(load.clients, rates)
     ]
 
@@ -138,8 +140,12 @@ def _tasks(load: LoadSection) -> LoadPoint:
     )
 
 
-def _data(load: LoadSection, workload: str) -> list[dict[str, Any]]:
+def _data(load: LoadSection, workload: str, scripts: Mapping[str, str]) -> list[dict[str, Any]]:
     """What load points of a workload say of their data, one after the other."""
+    pack = pack_load(workload, scripts, load.pack)
+    if pack is not None:
+        name = pack.name if pack.mix is None else f"{pack.name}/{pack.mix}"
+        return [{"workload": name, "scale": scale, "pack": pack} for scale in load.scale]
     name = PurePosixPath(workload).name
     if not is_sysbench(name):
         return [{"workload": name, "scale": scale} for scale in load.scale]

@@ -113,10 +113,32 @@ def level_table(data: StudyData) -> Table[Level]:
             number(
                 "lowest to highest", lambda level: level.tps, lambda tps: f"{tps.lowest:,.0f} to {tps.highest:,.0f}"
             ),
+            *_quality(data),
             number("trials", lambda level: level.trials),
             number("failed", lambda level: level.failed_trials),
         ],
     )
+
+
+def _quality(data: StudyData) -> list[Column[Level]]:
+    """A column for each quality that packs of the study measure."""
+    packs = [point.pack for point in data.plan.load_points]
+    names = dict.fromkeys(pack.quality.name for pack in packs if pack is not None and pack.quality is not None)
+
+    def of(name: str) -> Callable[[Level], Spread | None]:
+        def find(level: Level) -> Spread | None:
+            pack = packs[level.load_point]
+            return level.quality if pack and pack.quality and pack.quality.name == name else None
+
+        return find
+
+    return [number(name, of(name), _quality_text) for name in names]
+
+
+def _quality_text(spread: Spread) -> str:
+    if spread.lowest == spread.highest:
+        return f"{spread.median:.4g}"
+    return f"{spread.median:.4g} ({spread.lowest:.4g} to {spread.highest:.4g})"
 
 
 def median_tps(level: Level) -> str | None:

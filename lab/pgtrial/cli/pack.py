@@ -1,0 +1,74 @@
+"""`pgtrial pack`: check a pack on its files and on a server, or list those that come with pgtrial."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from pgtrial.conduct.pack_check import study_of, try_out
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.packs import BUNDLED
+from pgtrial.model.units import plural
+from pgtrial.report.table import Table, by_place, for_terminal
+from pgtrial.store.pack_folders import FoundPack, described_packs, find_pack
+
+
+class Action(StrEnum):
+    """What is asked for."""
+
+    CHECK = "check"
+    LIST = "list"
+
+
+def pack_command(
+    action: Annotated[Action, typer.Argument(help="check or list.")],
+    pack: Annotated[
+        str | None, typer.Argument(help="With check: a folder, or a pack that comes with pgtrial (pack:NAME or NAME).")
+    ] = None,
+    *,
+    postgres: Annotated[str, typer.Option(help="The server to check on: a major version or a bin directory.")] = "18",
+    scale: Annotated[int, typer.Option(help="The scale to check at.", min=1)] = 1,
+    files_only: Annotated[bool, typer.Option("--files-only", help="Read the files, and start no server.")] = False,
+) -> None:
+    """Check a pack, a workload that is a folder of SQL, or list the packs that come with pgtrial.
+
+    A check reads the pack's files, loads its data on a server of its own, and runs all checks and some transactions of
+    each script. It prints what it has done, or the first thing that does not work; the exit status is then 1.
+    """
+    if action is Action.LIST:
+        if pack is not None:
+            raise StudyError(f"pgtrial pack list takes no pack; write pgtrial pack check {pack}")
+        _list()
+        return
+    if pack is None:
+        raise StudyError("name the pack to check: a folder, or one of `pgtrial pack list`")
+    workload, found = _found(pack)
+    print(f"{found.name}: {found.pack.description}")
+    print(f"files: {plural(len(found.files), 'file')}, {plural(len(found.pack.all_scripts), 'script')}")
+    workloads = [workload if mix is None else f"{workload}/{mix}" for mix in found.pack.by_mix]
+    spec = study_of(workloads, scale)
+    if not files_only:
+        try_out(spec, postgres, print)
+    print("the pack can be used")
+
+
+def _found(pack: str) -> tuple[str, FoundPack]:
+    """The pack and the workload that names it. Raises StudyError."""
+    bundled = not Path(pack).exists() and "/" not in pack and not pack.startswith(BUNDLED)
+    workload = f"{BUNDLED}{pack}" if bundled else pack if pack.startswith((BUNDLED, "/")) else f"./{pack}"
+    found = find_pack(workload, Path(), "pgtrial pack check")
+    if found is None or found.mix is not None:
+        raise StudyError(f"{pack} is no folder of a pack; name the folder that has its pack.toml")
+    return workload.rstrip("/"), found
+
+
+def _list() -> None:
+    rows = [
+        (f"{BUNDLED}{name}", pack.description, ", ".join(mix for mix in pack.by_mix if mix is not None), pack.scale)
+        for name, pack in described_packs().items()
+    ]
+    Console().print(for_terminal(Table("", rows, by_place("workload", "", "mixes", "one unit of scale", whole=[0]))))

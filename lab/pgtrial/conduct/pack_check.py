@@ -1,0 +1,106 @@
+"""Trying a pack out on a server of the lab's own: data, checks, every script, and what it measures."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pgtrial.conduct.engine_options import pack_options
+from pgtrial.conduct.pack_steps import check, measure
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.pack_tables import sql_files
+from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
+from pgtrial.loads.engine import engine_path
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import ArmError, StudyError, TrialError
+from pgtrial.model.records.packs import PackLoad
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.packs import HOLD
+from pgtrial.model.study.spec import StudySpec, load_points
+from pgtrial.model.units import plural
+from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.installations import resolve
+from pgtrial.servers.lab_settings import loading_settings
+from pgtrial.servers.workspace import Workspace
+from pgtrial.store.study_file import build_study
+
+_TRANSACTIONS = 20
+"""Of each client in each script."""
+_CLIENTS = 2
+
+_BY_SERVER = "ERROR: "
+"""In the engine's line with the server's words; the last line says only that the run was aborted."""
+
+Say = Callable[[str], None]
+
+
+def study_of(workloads: list[str], scale: int, folder: Path = Path()) -> StudySpec:
+    """A study of these packs, as far as a check needs one. Raises StudyError for what is wrong with their files."""
+    load = {"workload": workloads, "scale": scale, "clients": _CLIENTS}
+    return build_study({"load": load, "arms": {"server": {}, "same": {}}}, "pgtrial pack check", folder)
+
+
+def try_out(spec: StudySpec, postgres: str, say: Say) -> None:
+    """Carry out all that a study would do with the packs of a spec, a few transactions of each script.
+
+    Raises StudyError for the first thing that does not work.
+    """
+    engine_path()
+    points = load_points(spec)
+    with Workspace() as workspace, tempfile.TemporaryDirectory() as logs:
+        server = workspace.reachable(resolve(postgres))
+        data = data_of(spec, points[0])
+        directory = workspace.directory("pack-check")
+        create_cluster(workspace, server, directory, [])
+        cluster = Cluster(workspace, server, directory, workspace.socket_directory(), loading_settings(data))
+        try:
+            with cluster.running(Path(logs) / "log", immediate=True) as target:
+                say(f"PostgreSQL {server.version}, {data.label}")
+                with target.connect() as session:
+                    objection = data.objection(session)
+                if objection is not None:
+                    raise StudyError(objection)
+                data.make(target, lambda line: None)
+                for point in points:
+                    _try_mix(spec, point, target, say)
+        except (ArmError, TrialError) as error:
+            raise StudyError(str(error)) from None
+        finally:
+            workspace.machine.remove_tree(directory)
+
+
+def _try_mix(spec: StudySpec, point: LoadPoint, target: Target, say: Say) -> None:
+    files, load = sql_files(spec, point), point.pack
+    if files is None or load is None:
+        raise RuntimeError(f"{point.workload} is no pack")
+    check(files, target, "before the load")
+    with tempfile.TemporaryDirectory(prefix="pgtrial-") as folder:
+        for name, text in files.files.items():
+            (Path(folder) / name).write_bytes(text.encode())
+        if load.hold is not None:
+            with target.connect() as session:
+                files.run(session, HOLD)
+            say(f"{HOLD}: runs")
+        for script in load.scripts:
+            _run_script(load, script, Path(folder), point, target)
+            say(f"{point.workload}: {script}: {plural(_CLIENTS * _TRANSACTIONS, 'transaction')}")
+    check(files, target, "after the load")
+    value = measure(files, target)
+    if value is not None and load.quality is not None:
+        say(f"{point.workload}: {load.quality.text(value)}")
+
+
+def _run_script(load: PackLoad, script: str, folder: Path, point: LoadPoint, target: Target) -> None:
+    """Some transactions of one script alone. Raises StudyError in the engine's words."""
+    alone = load.model_copy(update={"scripts": {script: 1}})
+    options = [*pack_options(alone, folder, point.scale), "-M", point.protocol]
+    size = ["-c", str(_CLIENTS), "-t", str(_TRANSACTIONS), "--random-seed", "1"]
+    order = DataOrder(f"{script} of the pack {load.name}", ["pgbench", "-n", *options, *size], target.environment())
+    lines: list[str] = []
+    try:
+        ENGINE_HERE.make(order, lines.append)
+    except ArmError as error:
+        by_server = next((line for line in lines if _BY_SERVER in line), None)
+        said = str(error) if by_server is None else f"{order.what} failed: {' '.join(by_server.split())}"
+        raise StudyError(said.replace("pgbench: error: ", "").replace(f"{folder}/", "")) from None

@@ -1,0 +1,173 @@
+"""The tables of a pack on a server: what they depend on, making them by the pack's SQL, and whose they are."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import ClassVar, Self
+
+import psycopg
+from psycopg import sql
+
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, vacuum
+from pgtrial.loads.sql_files import SqlFiles, names_in
+from pgtrial.loads.target import Session, Target
+from pgtrial.model.errors import ArmError, one_line
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.packs import DATA, ROWS, SCHEMA, pack_files, read_pack
+from pgtrial.model.study.spec import StudySpec
+
+_MARK = "made by pgtrial for a pack: "
+_UNFINISHED = "being made by pgtrial for a pack"
+
+
+@dataclass(frozen=True)
+class PackTables(Data):
+    """What schema.sql and data.sql of a pack make at a scale. Mixes of a pack that make the same are equal here."""
+
+    relations: ClassVar[str] = f"obj_description(c.oid, 'pg_class') LIKE '{_MARK}%'"
+
+    name: str
+    scale: int
+    mb_per_scale: float
+    server: int
+    """The oldest major version of PostgreSQL that the pack runs on."""
+    extensions: tuple[str, ...]
+    files: tuple[tuple[str, str], ...] = field(repr=False)
+    """Those that the data depends on, by their names: not the scripts of the load, nor the checks."""
+    variables: tuple[tuple[str, str], ...]
+    """Those that these files have filled in."""
+
+    @classmethod
+    def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
+        load = point.pack
+        if load is None:
+            return None
+        files = pack_files(load.name, spec.scripts)
+        pack = read_pack(load.name, files)
+        shaping = {file: text for file, text in files.items() if file in (SCHEMA, DATA) or file.endswith(ROWS)}
+        used = {word for name in (SCHEMA, DATA) for word in names_in(shaping.get(name, ""))}
+        variables = {name: text for name, text in variables_of(point).items() if name in used - {"mix"}}
+        return cls(
+            load.name,
+            point.scale,
+            load.mb_per_scale,
+            pack.server,
+            tuple(pack.extensions),
+            tuple(sorted(shaping.items())),
+            tuple(sorted(variables.items())),
+        )
+
+    @property
+    def label(self) -> str:
+        return f"the pack {self.name}, scale {self.scale}"
+
+    @property
+    def mb(self) -> int:
+        return round(self.mb_per_scale * self.scale)
+
+    @property
+    def digest(self) -> str:
+        text = json.dumps([self.scale, self.extensions, self.files, self.variables])
+        return f"pack-{self.name} {hashlib.sha256(text.encode()).hexdigest()}"
+
+    @property
+    def short_name(self) -> str:
+        return f"pack-{self.name}-s{self.scale}-{self.digest.partition(' ')[2][:8]}"
+
+    def objection(self, connection: Session) -> str | None:
+        """A server that is too old, or has no such extension to create."""
+        major = connection.info.server_version // 10000
+        if major < self.server:
+            return (
+                f"the pack {self.name} needs PostgreSQL {self.server} or later, and this server is {major}; take a "
+                "later one, or another workload"
+            )
+        known = connection.execute(
+            "SELECT name FROM pg_available_extensions WHERE name = ANY (%s)", (list(self.extensions),)
+        ).fetchall()
+        lacking = sorted(set(self.extensions) - {name for (name,) in known})
+        if lacking:
+            return (
+                f"the pack {self.name} needs the extension {lacking[0]}, which this server does not have; install it "
+                "there, or take a server that has it"
+            )
+        return None
+
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+        """Run schema.sql and data.sql, mark what is new as pgtrial's, freeze and analyse it.
+
+        Raises StudyError for SQL that fails, ArmError for an extension that cannot be created.
+        """
+        files = SqlFiles(self.name, dict(self.files), dict(self.variables))
+        with server.connect() as connection:
+            before = set(_tables(connection))
+            try:
+                self._create_extensions(connection)
+                for file in (SCHEMA, DATA):
+                    if file in files:
+                        files.run(connection, file, report)
+            except BaseException:
+                # a server that is gone takes no mark, and why is what has been raised
+                with suppress(psycopg.Error):
+                    _mark_new(connection, before, _UNFINISHED)
+                raise
+        # a session of its own: the rows that the other has written reach the server's statistics when that ends
+        with server.connect() as connection:
+            # hint bits and frozen rows are written now, not by the first reads of a trial
+            vacuum(connection, [name for name in _tables(connection) if name not in before], freeze=True)
+            _mark_new(connection, before, _MARK + self.digest)
+
+    def _create_extensions(self, connection: Session) -> None:
+        for extension in self.extensions:
+            try:
+                name = sql.Identifier(extension)
+                connection.execute(sql.SQL("CREATE EXTENSION IF NOT EXISTS {} CASCADE").format(name))
+            except psycopg.Error as error:
+                raise ArmError(
+                    f"the pack {self.name}: CREATE EXTENSION {extension}: PostgreSQL says: {one_line(error)}"
+                ) from None
+
+    def find(self, connection: Session) -> bool:
+        """Whether tables of this very data are there."""
+        return _MARK + self.digest in _tables(connection).values()
+
+    def clear(self, connection: Session) -> bool:
+        """Drop the tables of this pack with other data, and what was not finished."""
+        stale = (f"{_MARK}pack-{self.name} ", _UNFINISHED)
+        ours = [name for name, mark in _tables(connection).items() if mark.startswith(stale)]
+        if ours:
+            listed = sql.SQL(", ").join(map(sql.Identifier, ours))
+            connection.execute(sql.SQL("DROP TABLE {} CASCADE").format(listed))
+        return False
+
+
+def sql_files(spec: StudySpec, point: LoadPoint) -> SqlFiles | None:
+    """The files of the pack that a load point has, with its variables; None: its workload is no pack."""
+    if point.pack is None:
+        return None
+    return SqlFiles(point.pack.name, pack_files(point.pack.name, spec.scripts), variables_of(point))
+
+
+def variables_of(point: LoadPoint) -> dict[str, str]:
+    """The values that SQL files of a pack have filled in: its variables, the scale and the name of the mix."""
+    load = point.pack
+    return {} if load is None else {**load.variables, "scale": str(point.scale), "mix": load.mix or ""}
+
+
+def _mark_new(connection: Session, before: set[str], mark: str) -> None:
+    for name in [name for name in _tables(connection) if name not in before]:
+        connection.execute(sql.SQL("COMMENT ON TABLE {} IS {}").format(sql.Identifier(name), sql.Literal(mark)))
+
+
+def _tables(connection: Session) -> dict[str, str]:
+    """Name and comment of the tables that unqualified names reach."""
+    rows = connection.execute(
+        "SELECT relname, coalesce(obj_description(oid, 'pg_class'), '') FROM pg_class "
+        "WHERE relkind IN ('r', 'p') AND pg_table_is_visible(oid) AND relpersistence <> 't' AND relnamespace NOT IN "
+        "('pg_catalog'::regnamespace, 'information_schema'::regnamespace) ORDER BY relname"
+    ).fetchall()
+    return {str(name): str(mark) for name, mark in rows}

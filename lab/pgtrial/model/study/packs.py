@@ -1,0 +1,255 @@
+"""Packs: workloads that are folders of SQL and pgbench scripts. Their manifest `pack.toml`, and what fits together.
+
+A study holds the files of its packs among its scripts, as `queue/pack.toml`, and names a pack by the folder in which
+they are kept, `scripts/queue`, with one of its mixes `scripts/kv/A`.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
+from pathlib import PurePosixPath
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records import Record
+from pgtrial.model.records.packs import PackLoad, Quality, Weight
+from pgtrial.model.units import Setting, nearest
+
+MANIFEST = "pack.toml"
+SCHEMA, DATA, CHECK, MEASURE, HOLD = "schema.sql", "data.sql", "check.sql", "measure.sql", "hold.sql"
+_SPECIAL = (SCHEMA, DATA, CHECK, MEASURE, HOLD)
+"""The files that the lab runs; every other file in SQL is a script of the load."""
+
+BUNDLED = "pack:"
+"""With which the name of a pack begins that comes with pgtrial."""
+
+ROWS = (".csv", ".tsv")
+"""Endings of files with rows, which data.sql reads by COPY."""
+
+KEPT = (".toml", ".sql", *ROWS)
+"""Endings of the files that make a pack. Others, such as a README, are not read."""
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,30}")
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_OURS = ("scale", "mix", "client_id", "random_seed", "default_seed")
+"""Variables that pgbench or the lab sets."""
+
+_OLDEST = 10
+
+_LISTS = ("scale", "clients")
+"""Keys of `[load]` that hold lists."""
+
+
+def _variables(values: dict[str, str]) -> dict[str, str]:
+    for name in values:
+        if not _VARIABLE.fullmatch(name):
+            raise ValueError(f"{name!r} is not the name of a variable; use letters, digits and _")
+        if name in _OURS:
+            raise ValueError(f"{name} is set by pgtrial; choose another name")
+    return values
+
+
+Variables = Annotated[dict[str, Setting], AfterValidator(_variables)]
+
+
+class PackSection(Record):
+    """`[load.pack]` of a study file: the same for all packs of the study."""
+
+    variables: Variables = Field(
+        {}, description="Values for variables of the packs, `{ batch = 50 }`; the others keep those of pack.toml."
+    )
+    at_least: float | None = Field(
+        None,
+        description="The least quality, such as a recall of 0.95, with which an arm gets a verdict; of a quality of "
+        "which less is better the most. Default: pack.toml's.",
+    )
+    tolerance: float | None = Field(
+        None,
+        ge=0,
+        description="How far the median qualities of two arms that are compared may be apart; default: pack.toml's.",
+    )
+
+
+class Defaults(Record):
+    """Keys of a study's `[load]` where a study with this pack alone leaves them out."""
+
+    scale: int | None = Field(None, ge=1)
+    clients: int | None = Field(None, ge=1)
+    protocol: str | None = Field(None, pattern="^(simple|extended|prepared)$")
+    max_tries: int | None = Field(None, ge=0)
+
+
+class Pack(Record):
+    """pack.toml."""
+
+    description: str = Field(min_length=1, description="What the workload is, in one sentence.")
+    transaction: str = Field(min_length=1, description="What a transaction is, for the report.")
+    scale: str = Field(min_length=1, description="What one unit of scale is, for people.")
+    mb_per_scale: float = Field(0, ge=0, description="Megabytes of one unit of scale, about; 0: unknown.")
+    server: int = Field(_OLDEST, ge=_OLDEST, description="The oldest major version of PostgreSQL that it runs on.")
+    extensions: list[str] = Field([], description="Extensions that it needs; the lab creates them.")
+    hold: str | None = Field(
+        None,
+        pattern=r"^[a-z_][a-z0-9_]*\.[a-z_][a-z0-9_]*$",
+        description="A setting of PostgreSQL, `queue.hold_snapshot`: of an arm in which it is on, the lab runs "
+        "hold.sql in a session of its own that stays open during the load.",
+    )
+    defaults: Defaults = Field(Defaults(), description="scale, clients, protocol and max_tries of a study.")
+    variables: Variables = Field({}, description="Variables of the scripts and of the SQL files, with their values.")
+    scripts: dict[str, Weight] = Field({}, description="Weight of each script, by its file.")
+    mixes: dict[str, dict[str, Weight]] = Field(
+        {}, description="In place of scripts: several such tables, of which the first one is the default."
+    )
+    quality: Quality | None = Field(None, description="What measure.sql finds out.")
+
+    @model_validator(mode="after")
+    def _weights(self) -> Pack:
+        if self.scripts and self.mixes:
+            raise ValueError("scripts and mixes exclude each other; write [mixes.NAME] tables alone")
+        for name in self.mixes:
+            if not _NAME.fullmatch(name):
+                raise ValueError(f"mixes: {name!r} is no name for a mix; use letters, digits, _ and -")
+        for mix, weights in self.by_mix.items():
+            where = "scripts" if mix is None else f"mixes.{mix}"
+            if not any(weights.values()):
+                raise ValueError(f'{where}: it has no script; write one or more with their weights, "take.sql" = 1')
+        return self
+
+    @property
+    def by_mix(self) -> Mapping[str | None, dict[str, int]]:
+        """The scripts with their weights by mix; of a pack without mixes under None."""
+        return dict[str | None, dict[str, int]](self.mixes.items()) or {None: self.scripts}
+
+    @property
+    def all_scripts(self) -> list[str]:
+        """The scripts of all mixes, each once."""
+        return list(dict.fromkeys(file for weights in self.by_mix.values() for file in weights))
+
+
+def check_name(name: str, source: str) -> None:
+    """Raise StudyError for a folder's name that cannot be that of a pack."""
+    if not _NAME.fullmatch(name):
+        raise StudyError(f"{source}: {name!r} is no name for a pack; use letters, digits, _ and -, at most 31")
+
+
+def read_pack(name: str, files: Mapping[str, str]) -> Pack:
+    """The manifest of a pack with these files, by their names. Raises StudyError for what does not fit together."""
+    pack = _parsed(name, files[MANIFEST])
+    for complaint in _complaints(pack, files):
+        raise StudyError(f"the pack {name}: {complaint}")
+    return pack
+
+
+def _complaints(pack: Pack, files: Mapping[str, str]) -> Iterable[str]:
+    named = pack.all_scripts
+    if SCHEMA not in files:
+        yield f"it has no {SCHEMA}, which makes its tables; write one"
+    for file in named:
+        if file in _SPECIAL:
+            yield f"{MANIFEST} names {file} as a script of the load, and the lab runs it itself; rename the script"
+        if not file.endswith(".sql") or "/" in file:
+            yield f"{MANIFEST} names the script {file!r}; a script lies in the pack's folder and ends in .sql"
+        if file not in files:
+            yield f"{MANIFEST} names {file}, which is not in the folder; write it, or remove the line"
+    for file in sorted(files):
+        if file.endswith(".sql") and file not in (*_SPECIAL, *named):
+            yield f"{file} is no script of a mix; name it in {MANIFEST} with its weight, or remove the file"
+    for file, key in ((MEASURE, pack.quality), (HOLD, pack.hold)):
+        name = "[quality]" if file == MEASURE else "hold"
+        if (file in files) != (key is not None):
+            here, lacking = (file, f"{name} in {MANIFEST}") if file in files else (f"{name} in {MANIFEST}", file)
+            yield f"it has {here} and no {lacking}; each needs the other"
+
+
+@lru_cache
+def _parsed(name: str, text: str) -> Pack:
+    try:
+        return Pack.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise StudyError(f"the pack {name}: {MANIFEST} is not valid TOML: {error}") from None
+    except ValidationError as error:
+        raise StudyError(f"the pack {name}: {MANIFEST}: {_explain(error)}") from None
+
+
+_TABLES: dict[str, type[Record]] = {"defaults": Defaults, "quality": Quality}
+
+
+def _explain(error: ValidationError) -> str:
+    """The first error as one sentence."""
+    errors = error.errors(include_url=False, include_input=False, include_context=False)
+    first = min(errors, key=lambda item: item["type"] != "extra_forbidden")
+    *path, key = [str(part) for part in first["loc"]] or [""]
+    if first["type"] == "extra_forbidden":
+        model = _TABLES.get(path[0], Pack) if path else Pack
+        where = f" in [{'.'.join(path)}]" if path else ""
+        return f"unknown key {key!r}{where}; {nearest(key, model.model_fields, 'known are')}"
+    message = first["msg"].removeprefix("Value error, ")
+    where = ".".join([*path, key])
+    return f"{where}: {message[:1].lower()}{message[1:]}" if where else message
+
+
+def pack_files(name: str, scripts: Mapping[str, str]) -> dict[str, str]:
+    """The files of one pack among the scripts of a study, by their names in the pack's folder."""
+    return {path.removeprefix(f"{name}/"): text for path, text in scripts.items() if path.startswith(f"{name}/")}
+
+
+def named_pack(workload: str, scripts: Mapping[str, str]) -> tuple[str, str | None] | None:
+    """Name and mix of the pack that a workload of a study with these scripts is; None: it is no pack.
+
+    The workload is as a study holds it: `scripts/queue`, or with a mix `scripts/kv/A`.
+    """
+    _, name, *mix = (*PurePosixPath(workload).parts, "", "")[:4]
+    if f"{name}/{MANIFEST}" not in scripts:
+        return None
+    return name, mix[0] or None
+
+
+def pack_load(workload: str, scripts: Mapping[str, str], section: PackSection) -> PackLoad | None:
+    """What runs at the load points of a workload that is a pack; None: it is no pack. Raises StudyError."""
+    named = named_pack(workload, scripts)
+    if named is None:
+        return None
+    name, mix = named
+    pack = read_pack(name, pack_files(name, scripts))
+    if mix not in pack.by_mix:
+        known = [each for each in pack.by_mix if each is not None]
+        hint = nearest(str(mix), known, "it has") if known else "it has none"
+        raise StudyError(f"the pack {name} has no mix {mix!r}; {hint}")
+    asked = {key: each for key in ("at_least", "tolerance") if (each := getattr(section, key)) is not None}
+    return PackLoad(
+        name=name,
+        mix=mix,
+        scripts=pack.by_mix[mix],
+        variables={**pack.variables, **{key: each for key, each in section.variables.items() if key in pack.variables}},
+        transaction=pack.transaction,
+        mb_per_scale=pack.mb_per_scale,
+        hold=pack.hold,
+        quality=pack.quality and pack.quality.model_copy(update=asked),
+    )
+
+
+def check_section(section: PackSection, packs: Iterable[Pack], source: str) -> None:
+    """Raise StudyError for a key of `[load.pack]` that concerns none of the packs."""
+    of_all = list(packs)
+    known = list(dict.fromkeys(name for pack in of_all for name in pack.variables))
+    for name in section.variables:
+        if name not in known:
+            hint = nearest(name, known, "its packs have") if known else "its packs have no variables"
+            raise StudyError(f"{source}: [load.pack] variables: there is no variable {name!r}; {hint}")
+    measured = any(pack.quality is not None for pack in of_all)
+    if not measured and (section.at_least is not None or section.tolerance is not None):
+        raise StudyError(
+            f"{source}: [load.pack] at_least and tolerance are for packs that measure a quality, and none of these "
+            "does; remove them"
+        )
+
+
+def defaults_of(pack: Pack, given: Collection[str]) -> dict[str, Any]:
+    """Values of the keys of `[load]` for which the pack has defaults, without those that the study gives."""
+    chosen = pack.defaults.model_dump(exclude_none=True)
+    return {key: [each] if key in _LISTS else each for key, each in chosen.items() if key not in given}

@@ -1,0 +1,16 @@
+-- Keys are compared byte by byte, as YCSB's stores do.
+CREATE TABLE kv_records (
+    key text COLLATE "C" PRIMARY KEY,
+    field0 text NOT NULL,
+    field1 text NOT NULL,
+    field2 text NOT NULL,
+    field3 text NOT NULL,
+    field4 text NOT NULL,
+    field5 text NOT NULL,
+    field6 text NOT NULL,
+    field7 text NOT NULL,
+    field8 text NOT NULL,
+    field9 text NOT NULL
+);
+-- The number of the newest record: numbers are never given twice.
+CREATE SEQUENCE kv_newest OWNED BY kv_records.key;
