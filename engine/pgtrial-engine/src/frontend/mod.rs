@@ -1,6 +1,7 @@
 //! Front ends: each reads one tool's options, builds a plan, and writes that tool's output. What several of them need stands
 //! beside them.
 
+pub mod capture;
 mod elapsed;
 pub mod merge;
 pub mod pgbench;

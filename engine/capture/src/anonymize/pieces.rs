@@ -1,0 +1,342 @@
+//! Cuts a value into the pieces that become tokens and those that stay.
+
+use crate::sql::tokens::{Kind, Tokens};
+use crate::time::days_since_1970;
+
+/// A piece of a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Piece<'a> {
+    /// Stays as it is.
+    Kept(&'a str),
+    /// A run of digits.
+    Digits(&'a str),
+    /// A run of letters.
+    Letters(&'a str),
+    /// A run of hexadecimal digits.
+    Hex(&'a str),
+    /// A date, `2026-11-23`, as days since 1970.
+    Date(i64),
+}
+
+/// What takes the pieces.
+pub type Take<'a> = dyn FnMut(Piece<'_>) + 'a;
+
+/// Values that stay whole, in lower case: truth values, and what date and number types accept as words.
+const KEPT_WHOLE: &[&str] = &[
+    "true",
+    "false",
+    "t",
+    "f",
+    "yes",
+    "no",
+    "on",
+    "off",
+    "null",
+    "now",
+    "today",
+    "tomorrow",
+    "yesterday",
+    "epoch",
+    "infinity",
+    "-infinity",
+    "nan",
+    "",
+];
+
+/// Words that stay in any value: those of JSON and of arrays.
+const KEPT_WORDS: &[&str] = &["true", "false", "null", "NULL"];
+
+/// Words of intervals, which stay if a value has no other words.
+const UNITS: &[&str] = &[
+    "ago",
+    "d",
+    "day",
+    "days",
+    "h",
+    "hour",
+    "hours",
+    "hr",
+    "hrs",
+    "m",
+    "microsecond",
+    "microseconds",
+    "millisecond",
+    "milliseconds",
+    "min",
+    "mins",
+    "minute",
+    "minutes",
+    "mon",
+    "mons",
+    "month",
+    "months",
+    "ms",
+    "s",
+    "sec",
+    "second",
+    "seconds",
+    "secs",
+    "week",
+    "weeks",
+    "year",
+    "years",
+];
+
+/// Cuts the text of a literal as a statement has it: strings with quotes, numbers, lists of both, the text of a comment.
+pub fn of_literal(text: &str, take: &mut Take<'_>) {
+    for token in Tokens::of(text) {
+        match token.kind {
+            Kind::Text => of_string(token.text, take),
+            Kind::Number => of_number(token.text, take),
+            _ => of_value(token.text, take),
+        }
+    }
+}
+
+/// Cuts a string with its prefix and its quotes.
+fn of_string(text: &str, take: &mut Take<'_>) {
+    let is_dollar = text.starts_with('$');
+    let quote = if is_dollar { '$' } else { '\'' };
+    let Some(opening) = text.find(quote) else { return of_value(text, take) };
+    let opening = match is_dollar {
+        true => text[1..].find('$').map_or(text.len(), |end| end + 2),
+        false => opening + 1,
+    };
+    let (begin, rest) = text.split_at(opening);
+    let closing = if is_dollar { begin } else { "'" };
+    let body = rest.strip_suffix(closing).unwrap_or(rest);
+    take(Piece::Kept(begin));
+    match begin {
+        "X'" | "x'" => take(Piece::Hex(body)),
+        "B'" | "b'" => take(Piece::Kept(body)),
+        _ => of_value(body, take),
+    }
+    take(Piece::Kept(&rest[body.len()..]));
+}
+
+/// Cuts a number as SQL writes it.
+fn of_number(text: &str, take: &mut Take<'_>) {
+    match text.get(..2) {
+        Some(base @ ("0x" | "0X")) => {
+            take(Piece::Kept(base));
+            take(Piece::Hex(&text[2..]));
+        }
+        Some("0b" | "0B" | "0o" | "0O") => take(Piece::Kept(text)),
+        _ => of_value(text, take),
+    }
+}
+
+/// Cuts a value without quotes.
+pub fn of_value(text: &str, take: &mut Take<'_>) {
+    if KEPT_WHOLE.iter().any(|kept| text.eq_ignore_ascii_case(kept)) || is_interval(text) {
+        return of_kept_words(text, take);
+    }
+    if let Some(hex) = text.strip_prefix("\\x").filter(|hex| hex.bytes().all(|c| c.is_ascii_hexdigit())) {
+        take(Piece::Kept("\\x"));
+        return take(Piece::Hex(hex));
+    }
+    let mut at = 0;
+    while at < text.len() {
+        at += piece(text, at, take);
+    }
+}
+
+/// Cuts a value whose words stay; its digits do not.
+fn of_kept_words(text: &str, take: &mut Take<'_>) {
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let is_digit = c.is_ascii_digit();
+        let end = rest.find(|c: char| c.is_ascii_digit() != is_digit).unwrap_or(rest.len());
+        let (run, after) = rest.split_at(end);
+        take(if is_digit { Piece::Digits(run) } else { Piece::Kept(run) });
+        rest = after;
+    }
+}
+
+/// Whether all words of a text, of which there is one, are units of time.
+fn is_interval(text: &str) -> bool {
+    let mut words = text.split(|c: char| !c.is_alphabetic()).filter(|word| !word.is_empty()).peekable();
+    let has_digit = text.bytes().any(|c| c.is_ascii_digit());
+    let is_unit = |word: &str| UNITS.iter().any(|unit| word.eq_ignore_ascii_case(unit));
+    has_digit && words.peek().is_some() && words.all(is_unit)
+}
+
+/// Takes one piece from the text at `at`. Returns its length in bytes.
+fn piece(text: &str, at: usize, take: &mut Take<'_>) -> usize {
+    let rest = &text[at..];
+    if let Some(length) = uuid(rest, take).or_else(|| date_and_time(rest, take)) {
+        return length;
+    }
+    let first = rest.chars().next().unwrap_or_default();
+    if first.is_ascii_digit() {
+        let length = rest.bytes().take_while(u8::is_ascii_digit).count();
+        take(Piece::Digits(&rest[..length]));
+        return length;
+    }
+    if is_letter(first) {
+        let length = rest.find(|c| !is_letter(c)).unwrap_or(rest.len());
+        let word = &rest[..length];
+        let is_kept = KEPT_WORDS.contains(&word) || is_exponent(text, at, length);
+        take(if is_kept { Piece::Kept(word) } else { Piece::Letters(word) });
+        return length;
+    }
+    let length = if first == '\\' { escape_length(rest) } else { first.len_utf8() };
+    take(Piece::Kept(&rest[..length]));
+    length
+}
+
+fn is_letter(c: char) -> bool {
+    c.is_alphanumeric() && !c.is_ascii_digit()
+}
+
+/// Whether a letter is the `e` of `1.5e-10`.
+fn is_exponent(text: &str, at: usize, length: usize) -> bool {
+    let text = text.as_bytes();
+    let next = match text.get(at + length) {
+        Some(b'+' | b'-') => text.get(at + length + 1),
+        next => next,
+    };
+    let is_digit = |c: Option<&u8>| c.is_some_and(u8::is_ascii_digit);
+    length == 1 && matches!(text[at], b'e' | b'E') && at > 0 && is_digit(text.get(at - 1)) && is_digit(next)
+}
+
+/// The length of a backslash with what it escapes: `\n`, `\u00e9`.
+fn escape_length(rest: &str) -> usize {
+    let Some(escaped) = rest[1..].chars().next() else { return 1 };
+    let digits = match escaped {
+        'u' => 4,
+        'x' => 2,
+        _ => 0,
+    };
+    let behind = 1 + escaped.len_utf8();
+    behind + rest[behind..].bytes().take(digits).take_while(u8::is_ascii_hexdigit).count()
+}
+
+/// Takes `8-4-4-4-12` hexadecimal digits as one number.
+fn uuid(rest: &str, take: &mut Take<'_>) -> Option<usize> {
+    let uuid = rest.get(..36)?;
+    let is_uuid = uuid.bytes().enumerate().all(|(at, c)| match at {
+        8 | 13 | 18 | 23 => c == b'-',
+        _ => c.is_ascii_hexdigit(),
+    });
+    let ends = !rest[36..].starts_with(|c: char| c.is_ascii_hexdigit());
+    (is_uuid && ends).then(|| {
+        for (index, part) in uuid.split('-').enumerate() {
+            if index > 0 {
+                take(Piece::Kept("-"));
+            }
+            take(Piece::Hex(part));
+        }
+        36
+    })
+}
+
+/// Takes `2026-11-23`, with a time of day and a zone or without. The time and the zone stay.
+fn date_and_time(rest: &str, take: &mut Take<'_>) -> Option<usize> {
+    let date = rest.get(..10)?;
+    let shape =
+        date.bytes().enumerate().all(|(at, c)| if matches!(at, 4 | 7) { c == b'-' } else { c.is_ascii_digit() });
+    if !shape || rest[10..].starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let number = |from: usize, to: usize| date[from..to].parse::<i64>().ok();
+    let (year, month, day) = (number(0, 4)?, number(5, 7)?, number(8, 10)?);
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    take(Piece::Date(days_since_1970(year, month, day)));
+    let length = time_length(&rest[10..]);
+    take(Piece::Kept(&rest[10..10 + length]));
+    Some(10 + length)
+}
+
+/// The length of ` 08:00:00.123+00` behind a date, or of nothing.
+fn time_length(rest: &str) -> usize {
+    let bytes = rest.as_bytes();
+    let is_time = matches!(bytes, [b' ' | b'T', a, b, b':', ..] if a.is_ascii_digit() && b.is_ascii_digit());
+    if !is_time {
+        return 0;
+    }
+    let time = 1 + bytes[1..].iter().take_while(|c| c.is_ascii_digit() || matches!(c, b':' | b'.')).count();
+    let zone = match bytes.get(time) {
+        Some(b'Z') => 1,
+        Some(b'+' | b'-') => 1 + bytes[time + 1..].iter().take_while(|c| c.is_ascii_digit() || **c == b':').count(),
+        _ if rest[time..].starts_with(" UTC") => 4,
+        _ => 0,
+    };
+    time + zone
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Pieces that are replaced in brackets: `#` digits, `a` letters, `x` hexadecimal ones, `d` a date.
+    fn cut(text: &str, of: fn(&str, &mut Take<'_>)) -> String {
+        let mut all = String::new();
+        of(text, &mut |piece| match piece {
+            Piece::Kept(text) => all += text,
+            Piece::Digits(text) => all += &format!("[#{text}]"),
+            Piece::Letters(text) => all += &format!("[a{text}]"),
+            Piece::Hex(text) => all += &format!("[x{text}]"),
+            Piece::Date(days) => all += &format!("[d{days}]"),
+        });
+        all
+    }
+
+    #[test]
+    fn values_have_words_and_numbers() {
+        for (text, expected) in [
+            ("Anna Müller-17", "[aAnna] [aMüller]-[#17]"),
+            ("12.50", "[#12].[#50]"),
+            ("-1.5e-10", "-[#1].[#5]e-[#10]"),
+            ("{\"name\": true, \"a\\n\\u00e9\": null}", "{\"[aname]\": true, \"[aa]\\n\\u00e9\": null}"),
+            ("{1,NULL,x}", "{[#1],NULL,[ax]}"),
+            ("t", "t"),
+            ("True", "True"),
+            ("-infinity", "-infinity"),
+            ("3 days 02:00:00", "[#3] days [#02]:[#00]:[#00]"),
+            ("3 days late", "[#3] [adays] [alate]"),
+            ("\\x00ff", "\\x[x00ff]"),
+            ("1970-01-02 08:00:00.5+02 x", "[d1] 08:00:00.5+02 [ax]"),
+            ("1970-01-02T08:00:00Z", "[d1]T08:00:00Z"),
+            ("1970-13-02", "[#1970]-[#13]-[#02]"),
+            ("6F9619FF-8B86-D011-B42D-00C04FC964FF", "[x6F9619FF]-[x8B86]-[xD011]-[xB42D]-[x00C04FC964FF]"),
+        ] {
+            assert_eq!(cut(text, of_value), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn literals_keep_their_quotes() {
+        for (text, expected) in [
+            ("'it''s'", "'[ait]''[as]'"),
+            ("E'a\\n'", "E'[aa]\\n'"),
+            ("$q$a$q$", "$q$[aa]$q$"),
+            ("$$a$$", "$$[aa]$$"),
+            ("X'1f'", "X'[x1f]'"),
+            ("B'01'", "B'01'"),
+            ("0x1F", "0x[x1F]"),
+            ("1, -2 , 'a'", "[#1], -[#2] , '[aa]'"),
+            ("'1970-01-02'", "'[d1]'"),
+            (" trace id ", " [atrace] [aid] "),
+        ] {
+            assert_eq!(cut(text, of_literal), expected, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn pieces_cover_any_value(text in "([-a-zA-Z0-9 '\"$.:\\\\{}é€]|'|E'|\\$\\$|2026-01-01| 08:00|\\\\u00e9){0,30}") {
+            for of in [of_value, of_literal] {
+                let mut all = String::new();
+                of(&text, &mut |piece| match piece {
+                    Piece::Kept(text) | Piece::Digits(text) | Piece::Letters(text) | Piece::Hex(text) => all += text,
+                    Piece::Date(_) => all += "2026-01-01",
+                });
+                prop_assert_eq!(&all, &text);
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! `capture.json`: what a capture is, where it comes from, and what it lacks.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::error::Error;
+use crate::time::Micros;
+
+/// The newest format, which this release writes and reads.
+const FORMAT: u32 = 1;
+
+const NAME: &str = "capture.json";
+
+/// What a capture is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct About {
+    pub format: u32,
+    /// When it was made, as `2026-11-23T08:00:00Z`, and by which program.
+    pub made_at: String,
+    pub made_by: String,
+    /// The logs, in the order in which they were read.
+    pub sources: Vec<Source>,
+    /// As the server's first line says it, if the logs have that line.
+    pub server_version: Option<String>,
+    /// Whether values are replaced by tokens.
+    pub anonymized: bool,
+    /// The earliest start of a session or a statement, since 1970-01-01 00:00 UTC.
+    pub begin_us: Micros,
+    /// From the begin to the last end that is known.
+    pub span_us: Micros,
+    pub sessions: u64,
+    pub statements: u64,
+    /// How many of the statements failed.
+    pub failed: u64,
+    pub templates: u32,
+    /// The templates with the most statements, the first one with most; at most 1,000.
+    pub commonest: Vec<Usage>,
+    /// What the logs have and the capture lacks, by reason.
+    pub left_out: Vec<LeftOut>,
+    pub(super) files: Files,
+}
+
+/// A log that a capture was made from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Source {
+    /// The path, or `-` for standard input.
+    pub name: String,
+    /// `stderr`, `csvlog`, `jsonlog` or `cloud-sql`.
+    pub format: String,
+    /// The log_line_prefix by which the lines were read, for the formats that have one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix: Option<String>,
+    pub bytes: u64,
+}
+
+/// How many statements a template has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Usage {
+    pub template: u32,
+    pub statements: u64,
+}
+
+/// Statements or lines that could not be used for one reason.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// A name that stays the same from release to release, such as `copy-data`.
+    pub reason: String,
+    /// The reason as a sentence.
+    pub why: String,
+    pub count: u64,
+    pub first: Place,
+}
+
+/// A line of a log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Place {
+    pub source: String,
+    /// Counts from 1.
+    pub line: u64,
+}
+
+/// By which it is seen that the files are whole. Chunks have checksums of their own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Files {
+    pub(super) templates: Checked,
+    pub(super) index: Checked,
+    /// The size of `sessions.bin`.
+    pub(super) sessions_bytes: u64,
+}
+
+/// The size and the checksum of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Checked {
+    pub bytes: u64,
+    pub crc32: u32,
+}
+
+impl About {
+    /// The format that this release writes.
+    pub(super) const WRITTEN: u32 = FORMAT;
+
+    /// Reads `capture.json` of a directory.
+    pub(super) fn read(directory: &Path) -> Result<Self, Error> {
+        let path = directory.join(NAME);
+        let text = match fs::read(&path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                let was_begun = directory.join("sessions.bin").exists();
+                return Err((if was_begun { Error::Unfinished } else { Error::NotACapture })(directory.to_owned()));
+            }
+            text => text.map_err(Error::io("read", &path))?,
+        };
+        let damaged = |error: serde_json::Error| Error::damaged(&path, error.to_string());
+        let value: Value = serde_json::from_slice(&text).map_err(damaged)?;
+        match value["format"].as_u64() {
+            Some(found) if found > FORMAT.into() => {
+                Err(Error::Newer { path: directory.to_owned(), found, readable: FORMAT })
+            }
+            Some(_) => serde_json::from_value(value).map_err(damaged),
+            None => Err(Error::damaged(&path, "no format")),
+        }
+    }
+
+    /// Writes it beside the other files, which are complete: from here on the capture is finished.
+    pub(super) fn write(&self, directory: &Path) -> Result<(), Error> {
+        let (path, unnamed) = (directory.join(NAME), directory.join("capture.json.new"));
+        let mut text = serde_json::to_vec_pretty(self).expect("texts and numbers are JSON");
+        text.push(b'\n');
+        fs::write(&unnamed, text).map_err(Error::io("write", &unnamed))?;
+        fs::rename(&unnamed, &path).map_err(Error::io("write", &path))
+    }
+}

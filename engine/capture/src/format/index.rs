@@ -1,0 +1,163 @@
+//! `sessions.idx`: one entry a session, ordered by start.
+
+use std::fs::{self, File};
+use std::io::{BufReader, BufWriter, Read, Write};
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use super::about::Checked;
+use super::checked::CheckedWriter;
+use super::error::Error;
+use super::varint::{put, put_bytes, take, take_bytes, take_slice, take_u32};
+use crate::time::Micros;
+
+/// A session of a capture.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Session {
+    /// Counts from 0 in the order in which sessions appear in the logs. Entries are ordered by start instead.
+    pub number: u32,
+    /// When it connected, or else its first statement. The writer counts from 1970-01-01 00:00 UTC, the reader from the
+    /// capture's begin.
+    pub start: Micros,
+    /// When it disconnected, or else the last end of a statement that is known.
+    pub end: Micros,
+    /// As far as the logs have these.
+    pub user: Option<String>,
+    pub database: Option<String>,
+    pub application: Option<String>,
+    /// How many statements it has.
+    pub statements: u64,
+    /// Where its first chunk begins, if it has statements.
+    pub(super) first_chunk: Option<u64>,
+}
+
+impl Session {
+    fn encode(&self) -> Vec<u8> {
+        let mut out = Vec::new();
+        put(&mut out, self.number.into());
+        for number in [self.start, self.end, self.statements, self.first_chunk.unwrap_or(0)] {
+            put(&mut out, number);
+        }
+        for name in [&self.user, &self.database, &self.application] {
+            out.push(name.is_some().into());
+            if let Some(name) = name {
+                put_bytes(&mut out, name.as_bytes());
+            }
+        }
+        out
+    }
+
+    fn decode(mut bytes: &[u8]) -> Option<Self> {
+        let bytes = &mut bytes;
+        Some(Self {
+            number: take_u32(bytes)?,
+            start: take(bytes)?,
+            end: take(bytes)?,
+            statements: take(bytes)?,
+            first_chunk: Some(take(bytes)?).filter(|place| *place != 0),
+            user: take_name(bytes)?,
+            database: take_name(bytes)?,
+            application: take_name(bytes)?,
+        })
+    }
+}
+
+fn take_name(bytes: &mut &[u8]) -> Option<Option<String>> {
+    match take_slice(bytes, 1)? {
+        [0] => Some(None),
+        _ => Some(Some(String::from_utf8(take_bytes(bytes)?.to_vec()).ok()?)),
+    }
+}
+
+/// Collects the entries in the order in which sessions end, on disk: in memory it keeps 24 bytes a session.
+pub struct IndexWriter {
+    path: PathBuf,
+    unsorted_path: PathBuf,
+    unsorted: BufWriter<File>,
+    end: u64,
+    /// Start, place and length of each entry.
+    entries: Vec<(Micros, u64, u32)>,
+}
+
+impl IndexWriter {
+    pub fn create(path: PathBuf) -> Result<Self, Error> {
+        let unsorted_path = path.with_extension("unsorted");
+        let file = File::options().read(true).write(true).create(true).truncate(true).open(&unsorted_path);
+        let unsorted = BufWriter::new(file.map_err(Error::io("write", &unsorted_path))?);
+        Ok(Self { path, unsorted_path, unsorted, end: 0, entries: Vec::new() })
+    }
+
+    pub fn push(&mut self, session: &Session) -> Result<(), Error> {
+        let entry = session.encode();
+        self.unsorted.write_all(&entry).map_err(Error::io("write", &self.unsorted_path))?;
+        self.entries.push((session.start, self.end, entry.len() as u32));
+        self.end += entry.len() as u64;
+        Ok(())
+    }
+
+    /// Writes the entries in the order of their starts.
+    pub fn finish(mut self) -> Result<Checked, Error> {
+        let unsorted = self.unsorted.into_inner().map_err(std::io::IntoInnerError::into_error);
+        let unsorted = unsorted.map_err(Error::io("write", &self.unsorted_path))?;
+        self.entries.sort_unstable();
+        let mut index = CheckedWriter::create(self.path)?;
+        let (mut entry, mut length_bytes) = (Vec::new(), Vec::new());
+        for (_, place, length) in self.entries {
+            entry.resize(length as usize, 0);
+            unsorted.read_exact_at(&mut entry, place).map_err(Error::io("read", &self.unsorted_path))?;
+            length_bytes.clear();
+            put(&mut length_bytes, length.into());
+            index.write(&length_bytes)?;
+            index.write(&entry)?;
+        }
+        fs::remove_file(&self.unsorted_path).map_err(Error::io("remove", &self.unsorted_path))?;
+        index.finish()
+    }
+}
+
+/// The sessions of a capture in the order of their starts, read one after the other.
+pub struct Sessions {
+    file: BufReader<File>,
+    path: PathBuf,
+    begin: Micros,
+    left: u64,
+    entry: Vec<u8>,
+}
+
+impl Sessions {
+    pub(super) fn new(file: BufReader<File>, path: &Path, begin: Micros, sessions: u64) -> Self {
+        Self { file, path: path.to_owned(), begin, left: sessions, entry: Vec::new() }
+    }
+
+    fn read(&mut self) -> Result<Session, Error> {
+        let wrong = || Error::damaged(&self.path, "an entry cannot be read");
+        let mut length = 0_u64;
+        for shift in (0..35).step_by(7) {
+            let mut byte = [0];
+            self.file.read_exact(&mut byte).map_err(Error::io("read", &self.path))?;
+            length |= u64::from(byte[0] & 0x7f) << shift;
+            if byte[0] & 0x80 == 0 {
+                break;
+            }
+        }
+        self.entry.resize(length as usize, 0);
+        self.file.read_exact(&mut self.entry).map_err(Error::io("read", &self.path))?;
+        let session = Session::decode(&self.entry).ok_or_else(wrong)?;
+        let since = |time: Micros| time.saturating_sub(self.begin);
+        Ok(Session { start: since(session.start), end: since(session.end), ..session })
+    }
+}
+
+impl Iterator for Sessions {
+    type Item = Result<Session, Error>;
+
+    /// After an error there are no more.
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let session = self.read();
+        if session.is_err() {
+            self.left = 0;
+        }
+        Some(session)
+    }
+}

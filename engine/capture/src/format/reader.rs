@@ -1,0 +1,191 @@
+//! A capture, open for reading by many threads.
+
+use std::fmt;
+use std::io::BufRead;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::about::About;
+use super::checked;
+use super::chunk::{ChunkReader, Owner};
+use super::error::Error;
+use super::index::{Session, Sessions};
+use super::statement::{Parameters, Statement};
+use super::template::Template;
+use crate::time::Micros;
+
+/// A finished capture. Its templates are in memory, its sessions on disk.
+#[derive(Debug)]
+pub struct Capture {
+    about: About,
+    templates: Vec<Template>,
+    index: PathBuf,
+    chunks: Arc<ChunkReader>,
+}
+
+impl Capture {
+    /// Opens the capture in a directory, and checks that its files are whole. A chunk is checked when it is read.
+    pub fn open(directory: &Path) -> Result<Self, Error> {
+        let about = About::read(directory)?;
+        let index = directory.join("sessions.idx");
+        checked::open(&index, about.files.index)?;
+        let templates = read_templates(&directory.join("templates.jsonl"), &about)?;
+        let path = directory.join("sessions.bin");
+        let size = path.metadata().map_err(Error::io("read", &path))?.len();
+        checked::check_size(&path, size, about.files.sessions_bytes)?;
+        Ok(Self { chunks: Arc::new(ChunkReader::open(&path, size)?), about, templates, index })
+    }
+
+    /// What the capture is.
+    pub fn about(&self) -> &About {
+        &self.about
+    }
+
+    /// The templates; [`Statement::template`] is an index of these.
+    pub fn templates(&self) -> &[Template] {
+        &self.templates
+    }
+
+    /// The sessions in the order of their starts, read from disk one after the other.
+    pub fn sessions(&self) -> Result<Sessions, Error> {
+        let file = checked::open(&self.index, self.about.files.index)?;
+        Ok(Sessions::new(file, &self.index, self.about.begin_us, self.about.sessions))
+    }
+
+    /// Starts to read the statements of a session of this capture. Nothing is read before the first call of
+    /// [`SessionReader::advance`].
+    pub fn read(&self, session: &Session) -> SessionReader {
+        SessionReader {
+            chunks: Arc::clone(&self.chunks),
+            begin: self.about.begin_us,
+            templates: self.about.templates,
+            owner: Owner { session: session.number, number: 0 },
+            next_chunk: session.first_chunk,
+            left: session.statements,
+            buffer: Vec::new(),
+            at: 0,
+            end: 0,
+            start: 0,
+        }
+    }
+}
+
+fn read_templates(path: &Path, about: &About) -> Result<Vec<Template>, Error> {
+    let mut templates: Vec<Template> = Vec::new();
+    for line in checked::open(path, about.files.templates)?.lines() {
+        let line = line.map_err(Error::io("read", path))?;
+        let template: Template =
+            serde_json::from_str(&line).map_err(|error| Error::damaged(path, error.to_string()))?;
+        if template.id as usize != templates.len() || !template.is_sound() {
+            return Err(Error::damaged(path, format!("line {}", templates.len() + 1)));
+        }
+        templates.push(template);
+    }
+    if templates.len() != about.templates as usize {
+        return Err(Error::damaged(path, format!("it has {} of {} templates", templates.len(), about.templates)));
+    }
+    Ok(templates)
+}
+
+/// Reads the statements of one session in their order.
+///
+/// It keeps one chunk, usually 2 KiB and otherwise as long as its longest statement, from its first statement to its last
+/// one. Several readers may be used by several threads at the same time.
+pub struct SessionReader {
+    chunks: Arc<ChunkReader>,
+    begin: Micros,
+    /// How many templates there are.
+    templates: u32,
+    /// Of the chunk that is read next.
+    owner: Owner,
+    next_chunk: Option<u64>,
+    /// Statements behind the current one.
+    left: u64,
+    buffer: Vec<u8>,
+    /// Where the current statement begins in the buffer, and where it ends.
+    at: usize,
+    end: usize,
+    /// The start of the statement before the current one in the chunk, or 0.
+    start: Micros,
+}
+
+impl SessionReader {
+    /// Goes on to the next statement. Returns whether there is one.
+    pub fn advance(&mut self) -> Result<bool, Error> {
+        if self.left == 0 {
+            if self.next_chunk.is_some() {
+                let what = format!("session {} goes on behind its last statement", self.owner.session);
+                return Err(self.chunks.damaged(what));
+            }
+            self.buffer = Vec::new();
+            (self.at, self.end) = (0, 0);
+            return Ok(false);
+        }
+        if self.end == self.buffer.len() {
+            self.load()?;
+        } else {
+            self.start = self.decode().0.start;
+        }
+        let mut rest = &self.buffer[self.end..];
+        let decoded = Statement::decode(self.start, &mut rest);
+        let sound = decoded.is_some_and(|(statement, _)| statement.template < self.templates);
+        if !sound {
+            return Err(self.chunks.damaged(format!("a statement of session {} cannot be read", self.owner.session)));
+        }
+        self.at = self.end;
+        self.end = self.buffer.len() - rest.len();
+        self.left -= 1;
+        Ok(true)
+    }
+
+    /// The current statement.
+    ///
+    /// # Panics
+    /// If [`Self::advance`] has not returned that there is one.
+    pub fn statement(&self) -> Statement {
+        let (statement, _) = self.decode();
+        Statement { start: statement.start.saturating_sub(self.begin), ..statement }
+    }
+
+    /// The parameters of the current statement.
+    ///
+    /// # Panics
+    /// As [`Self::statement`].
+    pub fn parameters(&self) -> Parameters<'_> {
+        self.decode().1
+    }
+
+    /// How many statements follow the current one.
+    pub fn left(&self) -> u64 {
+        self.left
+    }
+
+    /// How much memory it keeps for statements, in bytes.
+    #[cfg(test)]
+    pub(super) fn memory(&self) -> usize {
+        self.buffer.capacity()
+    }
+
+    fn load(&mut self) -> Result<(), Error> {
+        let Some(place) = self.next_chunk else {
+            let (session, left) = (self.owner.session, self.left);
+            return Err(self.chunks.damaged(format!("session {session} ends {left} statements early")));
+        };
+        (self.at, self.end, self.start) = (0, 0, 0);
+        self.next_chunk = self.chunks.load(place, self.owner, &mut self.buffer)?;
+        self.owner.number += 1;
+        Ok(())
+    }
+
+    /// The current statement, whose start counts from 1970.
+    fn decode(&self) -> (Statement, Parameters<'_>) {
+        let mut rest = &self.buffer[self.at..self.end];
+        Statement::decode(self.start, &mut rest).expect("advance() has returned true")
+    }
+}
+
+impl fmt::Debug for SessionReader {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "SessionReader(session {}, {} statements left)", self.owner.session, self.left)
+    }
+}

@@ -1,0 +1,135 @@
+//! A statement within a chunk: one byte of flags, the template, the start after the statement before, then what the flags say
+//! is there.
+
+use super::varint::{put, put_signed, take, take_signed, take_slice, take_u32};
+use crate::time::Micros;
+
+/// One statement that a session sent. Its parameters stand beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Statement {
+    /// When the server received it. The writer counts from 1970-01-01 00:00 UTC, the reader from the capture's begin.
+    pub start: Micros,
+    /// How long it took, if the log has that.
+    pub duration: Option<Micros>,
+    /// The number of its template.
+    pub template: u32,
+    /// If it failed.
+    pub failure: Option<Failure>,
+    /// How many rows it returned or changed, if the source has that. PostgreSQL's logs do not.
+    pub rows: Option<u64>,
+}
+
+/// How a statement failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Failure {
+    /// With this SQLSTATE.
+    Code(SqlState),
+    /// The log has the error without its SQLSTATE.
+    Unstated,
+}
+
+/// Five characters of the error code, such as `23505`.
+pub type SqlState = [u8; 5];
+
+const DURATION: u8 = 1;
+const CODE: u8 = 2;
+const FAILED: u8 = 4;
+const ROWS: u8 = 8;
+const PARAMETERS: u8 = 16;
+
+impl Statement {
+    /// Appends the statement to a chunk; `before` is the start of the statement before it there, or 0.
+    pub(super) fn encode<T: AsRef<[u8]>>(&self, before: Micros, parameters: &[Option<T>], out: &mut Vec<u8>) {
+        let flag = |is_there: bool, flag: u8| if is_there { flag } else { 0 };
+        let code = match self.failure {
+            Some(Failure::Code(code)) => Some(code),
+            _ => None,
+        };
+        out.push(
+            flag(self.duration.is_some(), DURATION)
+                | flag(code.is_some(), CODE)
+                | flag(self.failure.is_some(), FAILED)
+                | flag(self.rows.is_some(), ROWS)
+                | flag(!parameters.is_empty(), PARAMETERS),
+        );
+        put(out, self.template.into());
+        put_signed(out, self.start.wrapping_sub(before) as i64);
+        if let Some(duration) = self.duration {
+            put(out, duration);
+        }
+        out.extend_from_slice(code.as_ref().map_or(&[], |code| &code[..]));
+        if let Some(rows) = self.rows {
+            put(out, rows);
+        }
+        if !parameters.is_empty() {
+            put(out, parameters.len() as u64);
+            for parameter in parameters {
+                match parameter {
+                    None => out.push(0),
+                    Some(text) => {
+                        put(out, text.as_ref().len() as u64 + 1);
+                        out.extend_from_slice(text.as_ref());
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes a statement and its parameters from the front of a chunk's rest; `None` if the bytes are no statement.
+    pub(super) fn decode<'a>(before: Micros, rest: &mut &'a [u8]) -> Option<(Self, Parameters<'a>)> {
+        let flags = *take_slice(rest, 1)?.first()?;
+        let template = take_u32(rest)?;
+        let start = before.wrapping_add(take_signed(rest)? as u64);
+        let duration = if flags & DURATION != 0 { Some(take(rest)?) } else { None };
+        let failure = match (flags & FAILED != 0, flags & CODE != 0) {
+            (true, true) => Some(Failure::Code(take_slice(rest, 5)?.try_into().ok()?)),
+            (true, false) => Some(Failure::Unstated),
+            (false, _) => None,
+        };
+        let rows = if flags & ROWS != 0 { Some(take(rest)?) } else { None };
+        let parameters = if flags & PARAMETERS != 0 { Parameters::take(rest)? } else { Parameters::default() };
+        Some((Self { start, duration, template, failure, rows }, parameters))
+    }
+}
+
+/// The parameters of a statement, in order, as text; `None` is NULL.
+#[derive(Debug, Clone, Default)]
+pub struct Parameters<'a> {
+    left: usize,
+    rest: &'a [u8],
+}
+
+impl<'a> Parameters<'a> {
+    /// Takes the parameters from the front, and checks that they are complete.
+    fn take(rest: &mut &'a [u8]) -> Option<Self> {
+        let left = take_u32(rest)? as usize;
+        let parameters = Self { left, rest };
+        for _ in 0..left {
+            take_parameter(rest)?;
+        }
+        Some(parameters)
+    }
+}
+
+impl<'a> Iterator for Parameters<'a> {
+    type Item = Option<&'a [u8]>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        take_parameter(&mut self.rest)
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        (self.left, Some(self.left))
+    }
+}
+
+impl ExactSizeIterator for Parameters<'_> {}
+
+/// Takes a parameter: 0 for NULL, or its length and 1, and its bytes.
+fn take_parameter<'a>(rest: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    match take(rest)?.checked_sub(1) {
+        None => Some(None),
+        Some(length) => take_slice(rest, length.try_into().ok()?).map(Some),
+    }
+}

@@ -1,0 +1,173 @@
+//! Statements without their values.
+
+use serde::{Deserialize, Serialize};
+
+/// How a client sent the statements of a template.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Protocol {
+    /// As text (Query).
+    Simple,
+    /// As an unnamed statement (Parse, Bind, Execute).
+    Extended,
+    /// As a named statement, parsed once in a session.
+    Prepared,
+}
+
+/// What statements have in common that differ in their values alone.
+///
+/// The parameters of its statements are either literals, which [`Template::write_text`] puts back into the text as they were
+/// written, quotes included, so that types and plans do not change; or they are values as text, which are bound.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Template {
+    /// Counts from 0, in the order of the file.
+    pub id: u32,
+    pub protocol: Protocol,
+    /// The number of parameters that each of its statements has.
+    pub parameters: u32,
+    /// The statement with `$1`, `$2` ... for its values.
+    pub text: String,
+    /// If the parameters are literals: where in the text, in bytes, the placeholder of each begins.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) places: Vec<u32>,
+    /// The number of the first placeholder of a literal, behind those that the text had itself.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub(super) first: u32,
+}
+
+/// A template that is looked up or written, without its number.
+#[derive(Debug, Clone, Copy)]
+pub struct Shape<'a> {
+    pub protocol: Protocol,
+    pub text: &'a str,
+    pub parameters: Parameterization<'a>,
+}
+
+/// What the parameters of a template are.
+#[derive(Debug, Clone, Copy)]
+pub enum Parameterization<'a> {
+    /// So many values are bound.
+    Bound(u32),
+    /// Literals, the placeholders of which begin at these places and are numbered from `first` on.
+    Literals { places: &'a [u32], first: u32 },
+}
+
+impl Template {
+    /// Whether the parameters are literals, to be put back with [`Self::write_text`], and not to be bound.
+    pub fn has_literals(&self) -> bool {
+        !self.places.is_empty()
+    }
+
+    /// Appends the text of a statement as it was sent: with the literals in their places, if it has literals.
+    pub fn write_text<'a>(&self, literals: impl IntoIterator<Item = Option<&'a [u8]>>, out: &mut Vec<u8>) {
+        let text = self.text.as_bytes();
+        let mut done = 0;
+        for ((place, number), literal) in self.places.iter().zip(self.first..).zip(literals) {
+            let place = *place as usize;
+            out.extend_from_slice(&text[done..place]);
+            out.extend_from_slice(literal.unwrap_or(b"NULL"));
+            done = place + placeholder_length(number);
+        }
+        out.extend_from_slice(&text[done..]);
+    }
+
+    /// The template without its number.
+    pub fn shape(&self) -> Shape<'_> {
+        let parameters = match self.protocol {
+            Protocol::Extended | Protocol::Prepared if self.places.is_empty() => {
+                Parameterization::Bound(self.parameters)
+            }
+            _ => Parameterization::Literals { places: &self.places, first: self.first },
+        };
+        Shape { protocol: self.protocol, text: &self.text, parameters }
+    }
+
+    pub(super) fn new(id: u32, shape: &Shape<'_>) -> Self {
+        let (parameters, places, first) = match shape.parameters {
+            Parameterization::Bound(count) => (count, &[][..], 1),
+            Parameterization::Literals { places, first } => (places.len() as u32, places, first),
+        };
+        let (protocol, text, places) = (shape.protocol, shape.text.to_owned(), places.to_vec());
+        Self { id, protocol, parameters, text, places, first }
+    }
+
+    /// Whether the places are in the text, each with its `$n`. [`Self::write_text`] relies on it.
+    pub(super) fn is_sound(&self) -> bool {
+        let mut done = 0;
+        let found = self.first > 0
+            && self.places.iter().zip(self.first..).all(|(place, number)| {
+                let at = *place as usize;
+                let rest = self.text.get(at..).filter(|_| at >= done);
+                done = at + placeholder_length(number);
+                rest.is_some_and(|rest| rest.starts_with(&format!("${number}")))
+            });
+        found && (self.places.is_empty() || self.places.len() == self.parameters as usize)
+    }
+}
+
+/// The length of `$number`.
+fn placeholder_length(number: u32) -> usize {
+    2 + number.ilog10() as usize
+}
+
+fn one() -> u32 {
+    1
+}
+
+fn is_one(number: &u32) -> bool {
+    *number == 1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn template(text: &str, places: &[u32], first: u32) -> Template {
+        let parameters = Parameterization::Literals { places, first };
+        Template::new(0, &Shape { protocol: Protocol::Simple, text, parameters })
+    }
+
+    #[test]
+    fn literals_return_to_their_places() {
+        let values: Vec<String> = (1..=11).map(|value| format!("'{}'", value * 7)).collect();
+        let (mut text, mut places) = ("select \"$1\", $1, ".to_owned(), Vec::new());
+        for number in 2..=12 {
+            places.push(text.len() as u32);
+            text += &format!("${number}, ");
+        }
+        let template = template(&text, &places, 2);
+        assert!(template.is_sound() && template.has_literals());
+        let mut out = Vec::new();
+        template.write_text(values.iter().map(|value| Some(value.as_bytes())), &mut out);
+        assert_eq!(String::from_utf8(out).unwrap(), format!("select \"$1\", $1, {}, ", values.join(", ")));
+    }
+
+    #[test]
+    fn a_line_of_the_file_gives_the_template_back() {
+        for template in
+            [template("select $1", &[7], 1), template("select $1, $2", &[11], 2), template("select", &[], 1)]
+        {
+            let line = serde_json::to_string(&template).unwrap();
+            assert_eq!(serde_json::from_str::<Template>(&line).unwrap(), template);
+        }
+        let shape = Shape { protocol: Protocol::Prepared, text: "a", parameters: Parameterization::Bound(3) };
+        let line = serde_json::to_string(&Template::new(5, &shape)).unwrap();
+        assert_eq!(line, r#"{"id":5,"protocol":"prepared","parameters":3,"text":"a"}"#);
+    }
+
+    #[test]
+    fn a_place_without_its_number_is_unsound() {
+        assert!(template("select $1", &[7], 1).is_sound());
+        for (text, places, first) in [
+            ("select $1", &[6][..], 1),
+            ("select $1", &[70], 1),
+            ("$1", &[0, 0], 1),
+            ("é$1", &[1], 1),
+            ("$1", &[0], 2),
+            ("$0", &[0], 0),
+        ] {
+            assert!(!template(text, places, first).is_sound(), "{text}");
+        }
+        assert!(!Template { parameters: 2, ..template("select $1", &[7], 1) }.is_sound());
+    }
+}

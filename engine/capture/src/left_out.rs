@@ -1,0 +1,116 @@
+//! What logs have and a capture lacks, counted by reason.
+
+use std::collections::BTreeMap;
+
+use crate::format::{LeftOut, Place};
+use crate::log::Unreadable;
+
+/// Why something is left out. The order is that of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Reason {
+    OtherLanguage,
+    ParametersMissing,
+    CopyData,
+    CursorFetch,
+    FunctionCall,
+    ValuesCut,
+    Unreadable(Problem),
+    UnknownDatabase,
+    OtherDatabase,
+    OtherTime,
+}
+
+/// Why lines cannot be read, in the order of reports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Problem {
+    Format,
+    Encoding,
+    CutShort,
+}
+
+impl From<Unreadable> for Reason {
+    fn from(why: Unreadable) -> Self {
+        Self::Unreadable(match why {
+            Unreadable::Format => Problem::Format,
+            Unreadable::Encoding => Problem::Encoding,
+            Unreadable::CutShort => Problem::CutShort,
+        })
+    }
+}
+
+impl Reason {
+    /// Its name in `capture.json`, which stays the same from release to release.
+    fn name(self) -> &'static str {
+        match self {
+            Self::OtherLanguage => "other-language",
+            Self::ParametersMissing => "parameters-missing",
+            Self::CopyData => "copy-data",
+            Self::CursorFetch => "cursor-fetch",
+            Self::FunctionCall => "function-call",
+            Self::ValuesCut => "values-cut",
+            Self::Unreadable(Problem::Format) => "unreadable",
+            Self::Unreadable(Problem::Encoding) => "not-utf8",
+            Self::Unreadable(Problem::CutShort) => "cut-short",
+            Self::UnknownDatabase => "unknown-database",
+            Self::OtherDatabase => "other-database",
+            Self::OtherTime => "other-time",
+        }
+    }
+
+    /// What is counted and why it is left out, as a clause behind the count.
+    fn why(self) -> &'static str {
+        match self {
+            Self::OtherLanguage => "messages in another language than English: set lc_messages = 'C' and log again",
+            Self::ParametersMissing => {
+                "statements without the values of their parameters: set log_parameter_max_length = -1, and for failed ones \
+                 log_parameter_max_length_on_error = -1"
+            }
+            Self::CopyData => "COPY commands from or to the client: their rows are not in a log",
+            Self::CursorFetch => "fetches of further rows of a statement in the extended protocol",
+            Self::FunctionCall => "function calls by the fast path",
+            Self::ValuesCut => {
+                "values that end in \"...\" and are replayed so: log_parameter_max_length may have cut them; set it to -1"
+            }
+            Self::Unreadable(Problem::Format) => "lines that are not of the log's format",
+            Self::Unreadable(Problem::Encoding) => {
+                "messages that are not UTF-8: log a database of another encoding by itself"
+            }
+            Self::Unreadable(Problem::CutShort) => "messages at the end of a log whose rest is missing",
+            Self::UnknownDatabase => {
+                "statements whose database is not in the log: log with %d, with log_connections, or without --database"
+            }
+            Self::OtherDatabase => "statements in other databases",
+            Self::OtherTime => "statements before --from or after --to",
+        }
+    }
+}
+
+/// The counts.
+#[derive(Debug, Default)]
+pub struct LeftOuts {
+    counts: BTreeMap<Reason, (u64, Place)>,
+}
+
+impl LeftOuts {
+    /// Counts one more, which is at this line.
+    pub fn add(&mut self, reason: Reason, source: &str, line: u64) {
+        let count = self.counts.entry(reason);
+        let place = || Place { source: source.to_owned(), line };
+        count.or_insert_with(|| (0, place())).0 += 1;
+    }
+
+    /// How many were left out for a reason.
+    pub fn count(&self, reason: Reason) -> u64 {
+        self.counts.get(&reason).map_or(0, |(count, _)| *count)
+    }
+
+    pub fn list(&self) -> Vec<LeftOut> {
+        let entry = |(reason, (count, first)): (&Reason, &(u64, Place))| LeftOut {
+            reason: reason.name().to_owned(),
+            why: reason.why().to_owned(),
+            count: *count,
+            first: first.clone(),
+        };
+        self.counts.iter().map(entry).collect()
+    }
+}

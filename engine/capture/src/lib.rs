@@ -1,0 +1,26 @@
+//! Captures: what the sessions of a server did, read from its logs.
+//!
+//! - `anonymize`: replaces the values of a capture by tokens
+//! - `format`: a capture on disk, written and read
+//! - `left_out`: what logs have and a capture lacks
+//! - `log`: PostgreSQL's logs as records
+//! - `make`: reads logs and writes a capture
+//! - `message`, `parameters`: what a record's texts say
+//! - `recorder`: sessions and statements of records
+//! - `sql`: the text of statements: tokens, templates, literals
+//! - `time`: timestamps
+//!
+//! docs/replay.md describes what a capture has and what it cannot have.
+
+pub mod anonymize;
+pub mod format;
+mod left_out;
+pub mod log;
+pub mod make;
+mod message;
+mod parameters;
+pub mod recorder;
+pub mod sql;
+#[cfg(test)]
+mod tests;
+pub mod time;

@@ -1,0 +1,190 @@
+//! The format of a log, found in its first part.
+
+use std::cell::Cell;
+use std::rc::Rc;
+
+use super::cloud;
+use super::csv;
+use super::json;
+use super::prefix::Prefix;
+use super::record::Sink;
+use super::source::Lines;
+use super::stderr;
+use super::words::{Part, part};
+
+/// A format, and the prefix of its lines if it has one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Format {
+    Stderr(Prefix),
+    Csv,
+    Json,
+    Cloud(Prefix),
+}
+
+/// How many lines of the first part are looked at.
+const LINES: usize = 50;
+
+/// The longest part of a line in a message for the user, in characters.
+const SHOWN: usize = 100;
+
+impl Format {
+    /// Finds the format of a log that begins with `head`. An error is a sentence.
+    fn of(name: &str, head: &[u8], prefix: Option<&Prefix>) -> Result<Self, String> {
+        let text = String::from_utf8_lossy(head);
+        let start = text.trim_start();
+        let is_array = start.strip_prefix('[').is_some_and(|rest| rest.trim_start().starts_with('{'));
+        if is_array || start.starts_with('{') {
+            return if text.contains("\"textPayload\"") {
+                Ok(Self::Cloud(prefix_of(name, &cloud::payloads(head), prefix)?))
+            } else if text.contains("\"error_severity\"") {
+                Ok(Self::Json)
+            } else {
+                Err(format!(
+                    "\"{name}\" has JSON that is neither PostgreSQL's jsonlog nor an export of Cloud SQL. Give a log of a server"
+                ))
+            };
+        }
+        if text.lines().take(LINES).any(is_csv) {
+            return Ok(Self::Csv);
+        }
+        prefix_of(name, &text, prefix).map(Self::Stderr)
+    }
+
+    /// As captures call it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Stderr(_) => "stderr",
+            Self::Csv => "csvlog",
+            Self::Json => "jsonlog",
+            Self::Cloud(_) => "cloud-sql",
+        }
+    }
+
+    /// The prefix by which lines are read.
+    pub fn prefix(&self) -> Option<&Prefix> {
+        match self {
+            Self::Stderr(prefix) | Self::Cloud(prefix) => Some(prefix),
+            Self::Csv | Self::Json => None,
+        }
+    }
+}
+
+/// Whether a line begins a row whose twelfth column is a severity.
+fn is_csv(line: &str) -> bool {
+    let severity = || line.split(',').nth(11).and_then(part);
+    csv::begins_row(line) && matches!(severity(), Some(Part::Message(_) | Part::Foreign(_)))
+}
+
+/// The prefix that lines have: the given one, or a guess.
+fn prefix_of(name: &str, lines: &str, given: Option<&Prefix>) -> Result<Prefix, String> {
+    let Some(given) = given else {
+        return Prefix::guess(lines).ok_or_else(|| {
+            format!(
+                "no line of \"{name}\" begins with a known log_line_prefix; the first one is: {}. \
+                 Give the server's with --prefix (SHOW log_line_prefix)",
+                shown(lines)
+            )
+        });
+    };
+    if lines.lines().any(|line| given.read(line).is_some()) {
+        return Ok(given.clone());
+    }
+    let hint = Prefix::guess(lines).map_or(String::new(), |guess| format!("; it looks like '{}'", guess.text()));
+    Err(format!(
+        "no line of \"{name}\" begins with the prefix '{}'; the first one is: {}. Give the server's log_line_prefix with \
+         --prefix{hint}",
+        given.text(),
+        shown(lines)
+    ))
+}
+
+/// The first line, shortened.
+fn shown(lines: &str) -> String {
+    let first = lines.lines().next().unwrap_or_default();
+    let short: String = first.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if short.len() < first.len() { format!("{short}...") } else { short }
+}
+
+/// A log that is about to be read.
+pub struct Log {
+    lines: Lines,
+    format: Format,
+}
+
+impl Log {
+    /// Opens a file, or standard input for `-`, and finds its format. Returns nothing for an empty one.
+    pub fn open(name: &str, prefix: Option<&Prefix>) -> Result<Option<Self>, String> {
+        let (lines, head) = Lines::open(name)?;
+        if head.iter().all(u8::is_ascii_whitespace) {
+            return Ok(None);
+        }
+        Ok(Some(Self { lines, format: Format::of(name, &head, prefix)? }))
+    }
+
+    pub fn format(&self) -> &Format {
+        &self.format
+    }
+
+    /// How many bytes have been read; it goes on counting.
+    pub fn bytes(&self) -> Rc<Cell<u64>> {
+        self.lines.bytes()
+    }
+
+    /// Reads it to its end.
+    pub fn read(mut self, sink: &mut Sink<'_>) -> Result<(), String> {
+        match &self.format {
+            Format::Stderr(prefix) => stderr::read(&mut self.lines, prefix, sink),
+            Format::Csv => csv::read(&mut self.lines, sink),
+            Format::Json => json::read(&mut self.lines, sink),
+            Format::Cloud(prefix) => cloud::read(&mut self.lines, prefix, sink),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn format(head: &str, prefix: Option<&str>) -> Result<Format, String> {
+        let prefix = prefix.map(|text| Prefix::parse(text).unwrap());
+        Format::of("x.log", head.as_bytes(), prefix.as_ref())
+    }
+
+    #[test]
+    fn formats_are_known_by_their_first_lines() {
+        for (head, name, prefix) in [
+            ("2026-11-23 08:00:00.123 UTC [1] LOG:  a\n", "stderr", Some("%m [%p] ")),
+            ("hello\n2026-11-23 08:00:00 UTC:1.1.1.1(1):u@d:[1]:LOG:  a\n", "stderr", Some("%t:%r:%u@%d:[%p]:")),
+            ("2026-11-23 08:00:00.1 UTC,,,5,,6560a1b2.5,1,,2026-11-23 08:00:00 UTC,,0,LOG,00000,\"a\n", "csvlog", None),
+            ("{\"timestamp\":\"2026-11-23 08:00:00.123 UTC\",\"error_severity\":\"LOG\"}\n", "jsonlog", None),
+            (
+                "[\n {\"textPayload\": \"2026-11-23 08:00:00.123 UTC [1]: [1-1] db=d,user=u LOG:  a\"}]",
+                "cloud-sql",
+                Some("%m [%p]: [%l-1] db=%d,user=%u "),
+            ),
+        ] {
+            let found = format(head, None).unwrap();
+            assert_eq!((found.name(), found.prefix().map(Prefix::text)), (name, prefix), "{head}");
+        }
+    }
+
+    #[test]
+    fn a_given_prefix_is_used_if_lines_have_it() {
+        let found = format("[7] 2026-11-23 08:00:00.123 UTC LOG:  a\n", Some("[%p] %m ")).unwrap();
+        assert_eq!(found.prefix().map(Prefix::text), Some("[%p] %m "));
+        let error = format("2026-11-23 08:00:00.123 UTC [1] LOG:  a\n", Some("[%p] %m ")).unwrap_err();
+        let expected = "no line of \"x.log\" begins with the prefix '[%p] %m '; the first one is: 2026-11-23 08:00:00.123 UTC \
+                        [1] LOG:  a. Give the server's log_line_prefix with --prefix; it looks like '%m [%p] '";
+        assert_eq!(error, expected);
+    }
+
+    #[test]
+    fn other_texts_are_refused_with_their_first_line() {
+        let error = format("Nov 23 08:00:00 host postgres[1]: LOG:  a\n", None).unwrap_err();
+        assert!(
+            error.starts_with("no line of \"x.log\" begins with a known log_line_prefix; the first one is: Nov 23")
+        );
+        let error = format("{\"a\": 1}\n", None).unwrap_err();
+        assert!(error.starts_with("\"x.log\" has JSON that is neither"));
+    }
+}

@@ -1,0 +1,125 @@
+//! The format `jsonlog` of 15 and newer: an object on each line.
+
+use serde::Deserialize;
+
+use super::prefix::sqlstate;
+use super::record::{Found, Record, Sink, Unreadable};
+use super::source::Lines;
+use super::words::{Part, part};
+use crate::time::Timestamp;
+
+/// The keys that captures need.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Message {
+    timestamp: String,
+    user: String,
+    dbname: String,
+    pid: Option<u32>,
+    session_id: String,
+    session_start: String,
+    error_severity: String,
+    state_code: String,
+    message: String,
+    detail: String,
+    context: String,
+    statement: String,
+    application_name: String,
+    backend_type: String,
+}
+
+/// Reads a log to its end.
+pub fn read(lines: &mut Lines, sink: &mut Sink<'_>) -> Result<(), String> {
+    let mut record = Record::default();
+    while let Some(line) = lines.next()? {
+        if line.bytes.is_empty() {
+            continue;
+        }
+        let parsed = match line.text() {
+            Some(text) => serde_json::from_str(text).ok().and_then(|message| fill(&mut record, message)),
+            None => None,
+        };
+        match parsed {
+            Some(()) => {
+                record.line = line.number;
+                sink(Found::Record(&record))?;
+            }
+            None => {
+                let why = match line.text() {
+                    _ if !line.is_whole => Unreadable::CutShort,
+                    Some(_) => Unreadable::Format,
+                    None => Unreadable::Encoding,
+                };
+                sink(Found::Unreadable { line: line.number, why })?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn fill(record: &mut Record, message: Message) -> Option<()> {
+    record.clear();
+    record.time = Timestamp::take(&message.timestamp)?.0;
+    record.pid = message.pid?;
+    record.session_start = Timestamp::take(&message.session_start).map(|(time, ..)| time);
+    match part(&message.error_severity)? {
+        Part::Message(severity) => record.severity = severity,
+        Part::Foreign(language) => record.language = Some(language),
+        _ => return None,
+    }
+    record.sqlstate = sqlstate(&message.state_code).filter(|code| code != b"00000");
+    record.user = message.user;
+    record.database = message.dbname;
+    record.session_id = message.session_id;
+    record.message = message.message;
+    record.detail = message.detail;
+    record.context = message.context;
+    record.statement = message.statement;
+    record.application = message.application_name;
+    record.backend_type = message.backend_type;
+    Some(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::words::Severity;
+    use super::*;
+
+    const LINE: &str = r#"{"timestamp":"2026-11-23 08:00:00.123 UTC","user":"me","dbname":"db","pid":77,"remote_host":"[local]",
+"session_id":"6560a1b2.4d","line_num":3,"ps":"SELECT","session_start":"2026-11-23 07:59:00 UTC","vxid":"3/9","txid":0,
+"error_severity":"ERROR","state_code":"22012","message":"division \"by\"\nzero","statement":"select 1/0",
+"application_name":"app","backend_type":"client backend","query_id":-5}"#;
+
+    fn found(log: &str) -> Vec<Result<Record, (u64, Unreadable)>> {
+        let mut all = Vec::new();
+        read(&mut Lines::of(log.as_bytes()), &mut |found| {
+            all.push(match found {
+                Found::Record(record) => Ok(record.clone()),
+                Found::Unreadable { line, why } => Err((line, why)),
+            });
+            Ok(())
+        })
+        .unwrap();
+        all
+    }
+
+    #[test]
+    fn a_line_is_a_record() {
+        let line = LINE.replace('\n', "");
+        let all = found(&format!("{line}\n"));
+        let record = all[0].as_ref().unwrap();
+        assert_eq!((record.line, record.pid, record.severity), (1, 77, Severity::Error));
+        assert_eq!((record.sqlstate, record.message.as_str()), (Some(*b"22012"), "division \"by\"\nzero"));
+        let texts = [&record.user, &record.database, &record.session_id, &record.application, &record.statement];
+        assert_eq!(texts, ["me", "db", "6560a1b2.4d", "app", "select 1/0"]);
+        assert_eq!(record.time.utc - record.session_start.unwrap().utc, 60_123_000);
+    }
+
+    #[test]
+    fn other_lines_cannot_be_read() {
+        let line = LINE.replace('\n', "");
+        let log = format!("{{}}\nhello\n{}", &line[..line.len() - 9]);
+        let all: Vec<_> = found(&log).into_iter().map(Result::unwrap_err).collect();
+        assert_eq!(all, [(1, Unreadable::Format), (2, Unreadable::Format), (3, Unreadable::CutShort)]);
+    }
+}

@@ -1,0 +1,87 @@
+//! A message of a server with the parts that captures need, whatever the log's format.
+
+use super::words::{Language, Severity};
+use crate::time::Timestamp;
+
+/// One message. Texts that the log does not have are empty.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Record {
+    /// The line on which it begins, from 1.
+    pub line: u64,
+    pub time: Timestamp,
+    /// Of the server process; the same as long as a session lasts.
+    pub pid: u32,
+    /// `%c`, which no other session has.
+    pub session_id: String,
+    /// When the process started.
+    pub session_start: Option<Timestamp>,
+    pub user: String,
+    pub database: String,
+    pub application: String,
+    /// Of 13 and newer; empty if it is not known.
+    pub backend_type: String,
+    pub severity: Severity,
+    /// If the server says its messages in another language.
+    pub language: Option<Language>,
+    pub sqlstate: Option<[u8; 5]>,
+    pub message: String,
+    pub detail: String,
+    pub context: String,
+    /// The statement that failed.
+    pub statement: String,
+}
+
+impl Record {
+    /// Empties the record for the next message and keeps its memory, unless a message was very long.
+    pub fn clear(&mut self) {
+        for text in [
+            &mut self.session_id,
+            &mut self.user,
+            &mut self.database,
+            &mut self.application,
+            &mut self.backend_type,
+            &mut self.message,
+            &mut self.detail,
+            &mut self.context,
+            &mut self.statement,
+        ] {
+            text.clear();
+            text.shrink_to(KEPT);
+        }
+        (self.session_start, self.language, self.sqlstate) = (None, None, None);
+    }
+
+    /// Replaces a text.
+    pub fn set(text: &mut String, value: &str) {
+        text.clear();
+        text.push_str(value);
+    }
+}
+
+/// The most memory that a text keeps for the next record, in bytes.
+const KEPT: usize = 1 << 20;
+
+/// What a reader of logs finds.
+#[derive(Debug)]
+pub enum Found<'a> {
+    Record(&'a Record),
+    /// A line, or the lines of a message, that cannot be read.
+    Unreadable {
+        line: u64,
+        why: Unreadable,
+    },
+}
+
+/// Why a line cannot be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unreadable {
+    /// It is not what the log's format has.
+    Format,
+    /// It is not UTF-8.
+    Encoding,
+    /// It is the last one, and its end is missing.
+    CutShort,
+}
+
+/// Receives what a reader finds. An error, a sentence, ends the reading.
+pub type Sink<'a> = dyn FnMut(Found<'_>) -> Result<(), String> + 'a;

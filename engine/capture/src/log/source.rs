@@ -1,0 +1,119 @@
+//! A log as lines: a file or standard input.
+
+use std::cell::Cell;
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Cursor, Read};
+use std::rc::Rc;
+
+use ground::output::could_not;
+
+/// How much of a log decides its format.
+const HEAD: u64 = 256 << 10;
+
+/// A log that is read once, line by line.
+pub struct Lines {
+    input: BufReader<Box<dyn Read>>,
+    name: String,
+    line: Vec<u8>,
+    number: u64,
+    bytes: Rc<Cell<u64>>,
+    /// Whether lines end as on Windows. Elsewhere a carriage return belongs to the statement.
+    has_returns: bool,
+}
+
+/// A line without its end.
+#[derive(Debug, Clone, Copy)]
+pub struct Line<'a> {
+    /// From 1.
+    pub number: u64,
+    pub bytes: &'a [u8],
+    /// Whether its end is in the log.
+    pub is_whole: bool,
+}
+
+impl<'a> Line<'a> {
+    /// The text, if it is UTF-8.
+    pub fn text(&self) -> Option<&'a str> {
+        std::str::from_utf8(self.bytes).ok()
+    }
+}
+
+impl Lines {
+    /// Opens a file, or standard input for `-`. Returns its lines and its first part, in which the last line may be cut.
+    pub fn open(name: &str) -> Result<(Self, Vec<u8>), String> {
+        let input: Box<dyn Read> = match name {
+            "-" => Box::new(io::stdin()),
+            _ => Box::new(File::open(name).map_err(could_not(format_args!("open the log \"{name}\"")))?),
+        };
+        Self::new(name, input)
+    }
+
+    fn new(name: &str, mut input: Box<dyn Read>) -> Result<(Self, Vec<u8>), String> {
+        let mut head = Vec::new();
+        let read = input.by_ref().take(HEAD).read_to_end(&mut head);
+        read.map_err(could_not(format_args!("read the log \"{name}\"")))?;
+        if head.starts_with(&[0x1f, 0x8b]) {
+            return Err(format!("the log \"{name}\" is compressed. Unpack it: zcat {name} | pgtrial capture - ..."));
+        }
+        let has_returns = head.split(|c| *c == b'\n').next().is_some_and(|line| line.ends_with(b"\r"));
+        let whole: Box<dyn Read> = Box::new(Cursor::new(head.clone()).chain(input));
+        let input = BufReader::with_capacity(HEAD as usize, whole);
+        Ok((
+            Self { input, name: name.to_owned(), line: Vec::new(), number: 0, bytes: Rc::default(), has_returns },
+            head,
+        ))
+    }
+
+    /// Lines of a text, for tests.
+    #[cfg(test)]
+    pub fn of(text: &[u8]) -> Self {
+        Self::new("test", Box::new(Cursor::new(text.to_vec()))).expect("memory can be read").0
+    }
+
+    /// Reads the next line.
+    pub fn next(&mut self) -> Result<Option<Line<'_>>, String> {
+        self.line.clear();
+        self.line.shrink_to(1 << 20);
+        let read = self.input.read_until(b'\n', &mut self.line);
+        let length = read.map_err(could_not(format_args!("read the log \"{}\"", self.name)))?;
+        if length == 0 {
+            return Ok(None);
+        }
+        self.number += 1;
+        self.bytes.set(self.bytes.get() + length as u64);
+        let whole = self.line.strip_suffix(b"\n");
+        let bytes = whole.unwrap_or(&self.line);
+        let bytes = bytes.strip_suffix(b"\r").filter(|_| self.has_returns).unwrap_or(bytes);
+        Ok(Some(Line { number: self.number, bytes, is_whole: whole.is_some() }))
+    }
+
+    /// How many bytes have been read; it goes on counting.
+    pub fn bytes(&self) -> Rc<Cell<u64>> {
+        Rc::clone(&self.bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_come_without_their_ends() {
+        let mut lines = Lines::of(b"a\n\nb\r\nc");
+        let mut found = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            found.push((line.number, line.text().unwrap().to_owned(), line.is_whole));
+        }
+        let expected = [(1, "a", true), (2, "", true), (3, "b\r", true), (4, "c", false)];
+        assert_eq!(found, expected.map(|(number, text, whole)| (number, text.to_owned(), whole)));
+        assert_eq!(lines.bytes().get(), 7);
+    }
+
+    #[test]
+    fn a_log_of_windows_has_no_returns_in_its_lines() {
+        let mut lines = Lines::of(b"a\r\nb\r\n");
+        for expected in [b"a", b"b"] {
+            assert_eq!(lines.next().unwrap().unwrap().bytes, expected);
+        }
+    }
+}

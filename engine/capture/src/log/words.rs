@@ -1,0 +1,176 @@
+//! The words with which a server begins the parts of a message: severities and further parts.
+
+/// What a part of a message is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// The message itself.
+    Message(Severity),
+    Detail,
+    Context,
+    /// The statement that failed.
+    Statement,
+    /// A hint, an internal query, a location, a backtrace.
+    Other,
+    /// A part of a message in a language other than English.
+    Foreign(Language),
+}
+
+/// How severe a message is, as far as captures need it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Severity {
+    #[default]
+    Log,
+    /// A statement has failed.
+    Error,
+    /// The session has failed, perhaps between statements.
+    Fatal,
+    /// Warnings, notices and debug messages.
+    Other,
+}
+
+/// The English name of a language.
+pub type Language = &'static str;
+
+/// Takes the word of a part from the front of a line behind its prefix. Returns the text of the part.
+pub fn take_part(line: &str) -> Option<(Part, &str)> {
+    let word_end = line.as_bytes().iter().take(LONGEST_WORD).position(|c| *c == b':')?;
+    let text = line[word_end..].strip_prefix(":  ")?;
+    Some((part(line[..word_end].trim_end())?, text))
+}
+
+/// In bytes. The longest one is Chinese.
+const LONGEST_WORD: usize = 60;
+
+/// The part that begins with this word.
+pub fn part(word: &str) -> Option<Part> {
+    Some(match word {
+        "LOG" => Part::Message(Severity::Log),
+        "ERROR" => Part::Message(Severity::Error),
+        "FATAL" | "PANIC" => Part::Message(Severity::Fatal),
+        "WARNING" | "NOTICE" | "INFO" | "DEBUG" | "DEBUG1" | "DEBUG2" | "DEBUG3" | "DEBUG4" | "DEBUG5" => {
+            Part::Message(Severity::Other)
+        }
+        "DETAIL" => Part::Detail,
+        "CONTEXT" => Part::Context,
+        "STATEMENT" => Part::Statement,
+        "HINT" | "QUERY" | "LOCATION" | "BACKTRACE" => Part::Other,
+        _ => Part::Foreign(LANGUAGES.iter().find(|language| language.words.contains(&word))?.name),
+    })
+}
+
+/// The language of a message whose first words are known in it.
+pub fn language_of(message: &str) -> Option<Language> {
+    let is_its = |language: &&Translation| language.heads.iter().any(|head| message.starts_with(head));
+    LANGUAGES.iter().find(is_its).map(|language| language.name)
+}
+
+/// Words of a language that differ from the English ones.
+struct Translation {
+    name: Language,
+    /// Severities and parts.
+    words: &'static [&'static str],
+    /// How "statement: ", "duration: " and "connection received: " begin.
+    heads: &'static [&'static str],
+}
+
+/// From the message catalogs of PostgreSQL 15 (`src/backend/po`).
+#[rustfmt::skip]
+const LANGUAGES: &[Translation] = &[
+    Translation {
+        name: "German",
+        words: &["FEHLER", "PANIK", "WARNUNG", "HINWEIS", "TIPP", "ANFRAGE", "ZUSAMMENHANG", "ANWEISUNG"],
+        heads: &["Anweisung: ", "Dauer: ", "Verbindung empfangen: "],
+    },
+    Translation {
+        name: "Spanish",
+        words: &["DETALLE", "CONSULTA", "CONTEXTO", "SENTENCIA"],
+        heads: &["sentencia: ", "duración: ", "conexión recibida: "],
+    },
+    Translation {
+        name: "French",
+        words: &["ERREUR", "ATTENTION", "DÉTAIL", "ASTUCE", "REQUÊTE", "CONTEXTE", "INSTRUCTION"],
+        heads: &["instruction : ", "durée : ", "connexion reçue : "],
+    },
+    Translation {
+        name: "Italian",
+        words: &["ERRORE", "FATALE", "PANICO", "ATTENZIONE", "NOTIFICA", "DETTAGLI", "SUGGERIMENTO", "CONTESTO", "ISTRUZIONE"],
+        heads: &["istruzione: ", "durata: ", "connessione ricevuta: "],
+    },
+    Translation {
+        name: "Japanese",
+        words: &["詳細", "ヒント", "問い合わせ", "文脈", "文", "バックトレース"],
+        heads: &["文: ", "期間: ", "接続を受け付けました: "],
+    },
+    Translation {
+        name: "Georgian",
+        words: &["ჟურნალი", "შეცდომა", "ფატალური", "პანიკა", "გაფრთხილება", "ინფორმაცია", "გამართვა", "დეტალები", "ოპერატორი"],
+        heads: &["ოპერატორი: ", "ხანგრძლივობა: ", "შემოსული დაკავშირება: "],
+    },
+    Translation {
+        name: "Korean",
+        words: &["로그", "오류", "치명적오류", "손상", "경고", "알림", "정보", "디버그", "상세정보", "힌트", "내용", "명령 구문"],
+        heads: &["명령 구문: ", "실행시간: ", "접속 수락: "],
+    },
+    Translation {
+        name: "Portuguese",
+        words: &["ERRO", "PÂNICO", "AVISO", "NOTA", "DETALHE", "DICA", "CONSULTA", "COMANDO"],
+        heads: &["comando: ", "duração: ", "conexão recebida: "],
+    },
+    Translation {
+        name: "Russian",
+        words: &[
+            "СООБЩЕНИЕ", "ОШИБКА", "ВАЖНО", "ПАНИКА", "ПРЕДУПРЕЖДЕНИЕ", "ЗАМЕЧАНИЕ", "ИНФОРМАЦИЯ", "ОТЛАДКА", "ПОДРОБНОСТИ",
+            "ПОДСКАЗКА", "ЗАПРОС", "КОНТЕКСТ", "ОПЕРАТОР",
+        ],
+        heads: &["оператор: ", "продолжительность: ", "принято подключение: "],
+    },
+    Translation {
+        name: "Swedish",
+        words: &["LOGG", "FEL", "FATALT", "VARNING", "NOTIS", "DETALJ", "TIPS", "FRÅGA", "KONTEXT", "SATS"],
+        heads: &["sats: ", "varaktighet", "ansluting mottagen: "],
+    },
+    Translation {
+        name: "Ukrainian",
+        words: &[
+            "ЗАПИСУВАННЯ", "ПОМИЛКА", "ФАТАЛЬНО", "ПАНІКА", "ПОПЕРЕДЖЕННЯ", "ПОВІДОМЛЕННЯ", "ІНФОРМАЦІЯ", "НАЛАГОДЖЕННЯ",
+            "ВІДОМОСТІ", "УКАЗІВКА", "ЗАПИТ", "ІНСТРУКЦІЯ",
+        ],
+        heads: &["тривалість: ", "параметри: ", "з'єднання отримано: "],
+    },
+    Translation {
+        name: "Chinese",
+        words: &["日志", "错误", "致命错误", "比致命错误还过分的错误", "警告", "注意", "信息", "调试", "详细信息", "提示", "查询", "上下文", "语句"],
+        heads: &["语句: ", "执行时间: ", "已接收到连接: "],
+    },
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn parts_begin_with_their_words() {
+        assert_eq!(take_part("LOG:  statement: a"), Some((Part::Message(Severity::Log), "statement: a")));
+        assert_eq!(take_part("FATAL:  "), Some((Part::Message(Severity::Fatal), "")));
+        assert_eq!(take_part("DEBUG2:  x"), Some((Part::Message(Severity::Other), "x")));
+        assert_eq!(take_part("STATEMENT:  a:  b"), Some((Part::Statement, "a:  b")));
+        for line in ["", "LOG: x", "log:  x", "select a::text", "x:  LOG:  y", "ä"] {
+            assert_eq!(take_part(line), None, "{line}");
+        }
+    }
+
+    #[test]
+    fn other_languages_are_known_by_their_words() {
+        for (line, language) in [
+            ("FEHLER:  x", "German"),
+            ("INSTRUCTION :  x", "French"),
+            ("СООБЩЕНИЕ:  x", "Russian"),
+            ("比致命错误还过分的错误:  x", "Chinese"),
+        ] {
+            assert_eq!(take_part(line), Some((Part::Foreign(language), "x")), "{line}");
+        }
+        assert_eq!(language_of("Dauer: 0.1 ms"), Some("German"));
+        assert_eq!(language_of("文: select 1"), Some("Japanese"));
+        assert_eq!(language_of("statement: select 1"), None);
+    }
+}

@@ -1,0 +1,185 @@
+//! A capture of logs, from opening the first one to `capture.json`.
+
+use std::cell::Cell;
+use std::fs;
+use std::path::Path;
+use std::rc::Rc;
+
+use ground::output::could_not;
+
+use crate::anonymize;
+use crate::format::{About, LeftOut, Origin, Source, Writer};
+use crate::left_out::Reason;
+use crate::log::{Found, Log, Prefix};
+use crate::recorder::{Recorder, Selection};
+use crate::time::{Micros, iso, now};
+
+/// What is to be captured.
+#[derive(Debug, Clone, Default)]
+pub struct Order {
+    /// Paths in the order of their times, or `-` for standard input.
+    pub logs: Vec<String>,
+    /// If it is to be guessed, none.
+    pub prefix: Option<Prefix>,
+    pub selection: Selection,
+    pub anonymize: bool,
+    /// The program's name and version.
+    pub made_by: String,
+}
+
+/// How far the reading is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    pub read: u64,
+    /// Of all logs, in bytes; unknown for standard input.
+    pub total: Option<u64>,
+}
+
+/// How many records there are between two reports of progress.
+const STRIDE: u64 = 1024;
+
+/// Reads the logs and writes the capture. An error is a sentence.
+pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, String> {
+    if !order.anonymize {
+        return read(order, directory, progress);
+    }
+    // The order of all values must be known before the first token is.
+    let mut plain = directory.as_os_str().to_owned();
+    plain.push(".plain");
+    let plain = Path::new(&plain);
+    fs::create_dir(plain)
+        .map_err(could_not(format_args!("make \"{}\", where the values are kept meanwhile", plain.display())))?;
+    let made = read(order, plain, progress).and_then(|_| anonymize::rewrite(plain, directory));
+    // Also after an error no values may stay behind.
+    let removed = fs::remove_dir_all(plain);
+    let about = made?;
+    removed.map_err(could_not(format_args!("remove \"{}\", which has the values", plain.display())))?;
+    Ok(about)
+}
+
+fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, String> {
+    let mut total = Some(0);
+    for name in &order.logs {
+        let size = fs::metadata(name).ok().filter(fs::Metadata::is_file).map(|file| file.len());
+        total = total.zip(size).map(|(total, size)| total + size);
+    }
+    let writer = Writer::create(directory).map_err(|error| error.to_string())?;
+    let mut reading = Reading {
+        recorder: Recorder::new(writer, order.selection.clone()),
+        sources: Vec::new(),
+        before: None,
+        progress: &mut |read| progress(Progress { read, total }),
+    };
+    order.logs.iter().try_for_each(|name| reading.read(name, order.prefix.as_ref()))?;
+    let Reading { recorder, sources, .. } = reading;
+    let finished = recorder.finish()?;
+    let left_out = finished.left_out.list();
+    let is_foreign = finished.left_out.count(Reason::OtherLanguage) > 0;
+    let origin = Origin {
+        made_at: iso(now()),
+        made_by: order.made_by.clone(),
+        sources,
+        server_version: finished.server_version,
+        anonymized: false,
+        left_out,
+    };
+    if finished.writer.is_empty() {
+        return Err(nothing(&origin.left_out, is_foreign));
+    }
+    finished.writer.finish(origin).map_err(|error| error.to_string())
+}
+
+/// Why there is no statement in the logs.
+fn nothing(left_out: &[LeftOut], is_foreign: bool) -> String {
+    let most = left_out.iter().max_by_key(|left_out| left_out.count);
+    match most {
+        Some(LeftOut { first, .. }) if is_foreign => format!(
+            "the logs are in another language than English (line {} of \"{}\"). Set lc_messages = 'C' on the server and log again",
+            first.line, first.source
+        ),
+        Some(LeftOut { why, count, first, .. }) => format!(
+            "no statement of the logs can be used; left out: {count} {why} (first in line {} of \"{}\")",
+            first.line, first.source
+        ),
+        None => "the logs have no statements. Set log_statement = 'all' or log_min_duration_statement = 0 on the server and log again"
+            .to_owned(),
+    }
+}
+
+struct Reading<'a> {
+    recorder: Recorder,
+    sources: Vec<Source>,
+    /// The first time of the log before, and its name.
+    before: Option<(Micros, String)>,
+    progress: &'a mut dyn FnMut(u64),
+}
+
+impl Reading<'_> {
+    fn read(&mut self, name: &str, prefix: Option<&Prefix>) -> Result<(), String> {
+        let done: u64 = self.sources.iter().map(|source| source.bytes).sum();
+        let Some(log) = Log::open(name, prefix)? else {
+            self.sources.push(Source { name: name.to_owned(), format: "empty".to_owned(), prefix: None, bytes: 0 });
+            return Ok(());
+        };
+        let format = log.format().name().to_owned();
+        let prefix = log.format().prefix().map(|prefix| prefix.text().to_owned());
+        let bytes: Rc<Cell<u64>> = log.bytes();
+        let mut order = Chronology::default();
+        log.read(&mut |found| {
+            match found {
+                Found::Unreadable { line, why } => self.recorder.leave_out(Reason::from(why), name, line)?,
+                Found::Record(record) => {
+                    if order.records == 0 {
+                        self.check_order(name, record.time.utc)?;
+                    }
+                    order.step(record.time.utc);
+                    self.recorder.take(record, name)?;
+                }
+            }
+            if order.records % STRIDE == 0 {
+                (self.progress)(done + bytes.get());
+            }
+            Ok(())
+        })?;
+        if order.is_backwards() {
+            return Err(format!(
+                "the log \"{name}\" has its newest messages first. Sort it by time (gcloud logging read --order=asc)"
+            ));
+        }
+        self.sources.push(Source { name: name.to_owned(), format, prefix, bytes: bytes.get() });
+        Ok(())
+    }
+
+    /// Logs are read in the order of their times: sessions go on from one to the next.
+    fn check_order(&mut self, name: &str, time: Micros) -> Result<(), String> {
+        if let Some((before, other)) = &self.before {
+            if time < *before {
+                return Err(format!(
+                    "the log \"{name}\" begins before \"{other}\", which was read first. Name the logs in the order of their times"
+                ));
+            }
+        }
+        self.before = Some((time, name.to_owned()));
+        Ok(())
+    }
+}
+
+/// Whether times go forwards.
+#[derive(Default)]
+struct Chronology {
+    records: u64,
+    backwards: u64,
+    last: Micros,
+}
+
+impl Chronology {
+    fn step(&mut self, time: Micros) {
+        self.records += 1;
+        self.backwards += u64::from(time < self.last);
+        self.last = time;
+    }
+
+    fn is_backwards(&self) -> bool {
+        self.backwards * 2 > self.records
+    }
+}

@@ -1,0 +1,182 @@
+//! What a message of the server says, as far as captures need it. Source: `src/backend/tcop/postgres.c` and
+//! `src/backend/utils/init/postinit.c` of PostgreSQL 9.6 to 18.
+
+use crate::format::Protocol;
+use crate::time::Micros;
+
+/// A message of severity LOG.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Said<'a> {
+    /// A statement, and how long it took if it is logged after its end.
+    Statement {
+        protocol: Protocol,
+        text: &'a str,
+        duration: Option<Micros>,
+    },
+    /// How long the statement logged before has taken, or one that is not logged.
+    Duration(Micros),
+    /// The next rows of a statement whose first ones were fetched before.
+    Fetch,
+    /// A function called by the fast path.
+    FunctionCall,
+    Connection,
+    Authorized(Names<'a>),
+    Disconnection,
+    /// The server's version.
+    Starting(&'a str),
+    Other,
+}
+
+/// What the line of an authorized connection has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Names<'a> {
+    pub user: &'a str,
+    pub database: &'a str,
+    pub application: &'a str,
+}
+
+/// Reads a message.
+pub fn read(message: &str) -> Said<'_> {
+    if let Some(rest) = message.strip_prefix("duration: ") {
+        return timed(rest).unwrap_or(Said::Other);
+    }
+    if let Some(said) = statement(message, None) {
+        return said;
+    }
+    if message.starts_with("connection received: ") {
+        return Said::Connection;
+    }
+    if let Some(rest) = message.strip_prefix("connection authorized: ") {
+        return Said::Authorized(names(rest));
+    }
+    if message.starts_with("disconnection: ") {
+        return Said::Disconnection;
+    }
+    if let Some(version) = message.strip_prefix("starting PostgreSQL ") {
+        return Said::Starting(version);
+    }
+    Said::Other
+}
+
+/// Reads what stands behind `duration: `.
+fn timed(text: &str) -> Option<Said<'_>> {
+    let (number, rest) = text.split_once(" ms")?;
+    let duration = (number.parse::<f64>().ok()? * 1000.0).round() as Micros;
+    match rest.strip_prefix("  ") {
+        None if rest.is_empty() => Some(Said::Duration(duration)),
+        None => None,
+        // Parsing and binding are logged by themselves; they belong to the statement that is executed then.
+        Some(rest) => statement(rest, Some(duration)),
+    }
+}
+
+fn statement(text: &str, duration: Option<Micros>) -> Option<Said<'_>> {
+    if let Some(text) = text.strip_prefix("statement: ") {
+        return Some(Said::Statement { protocol: Protocol::Simple, text, duration });
+    }
+    if text.starts_with("fastpath function call: ") {
+        return Some(Said::FunctionCall);
+    }
+    let named = text.strip_prefix("execute ")?;
+    if named.starts_with("fetch from ") {
+        return Some(Said::Fetch);
+    }
+    let (name, text) = named.split_once(": ")?;
+    // A portal's name may stand behind a slash.
+    let is_unnamed = name == "<unnamed>" || name.starts_with("<unnamed>/");
+    let protocol = if is_unnamed { Protocol::Extended } else { Protocol::Prepared };
+    Some(Said::Statement { protocol, text, duration })
+}
+
+/// Reads `user=me database=shop application_name=psql SSL enabled (...)`. Values may have spaces.
+fn names(text: &str) -> Names<'_> {
+    let value = |key: &str| {
+        let Some(at) = text.find(key) else { return "" };
+        let rest = &text[at + key.len()..];
+        let ends = [" database=", " application_name=", " SSL enabled", " GSS ("];
+        let end = ends.iter().filter_map(|end| rest.find(end)).min().unwrap_or(rest.len());
+        &rest[..end]
+    };
+    Names { user: value("user="), database: value("database="), application: value("application_name=") }
+}
+
+/// The parameters in the detail of an executed statement.
+pub fn detail_parameters(detail: &str) -> Option<&str> {
+    // The capital letter came with version 16.
+    detail.strip_prefix("parameters: ").or_else(|| detail.strip_prefix("Parameters: "))
+}
+
+/// The parameters in the context of an error, which log_parameter_max_length_on_error puts there.
+pub fn context_parameters(context: &str) -> Option<&str> {
+    let line = context.rfind(" with parameters: $1 = ")?;
+    Some(&context[line + " with parameters: ".len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_known_by_their_protocol() {
+        for (message, protocol, text, duration) in [
+            ("statement: select 1", Protocol::Simple, "select 1", None),
+            ("statement: ", Protocol::Simple, "", None),
+            ("execute <unnamed>: select $1", Protocol::Extended, "select $1", None),
+            ("execute <unnamed>/C_3: select $1", Protocol::Extended, "select $1", None),
+            ("execute P0_1: select ': '", Protocol::Prepared, "select ': '", None),
+            ("duration: 1234.567 ms  statement: a\nb", Protocol::Simple, "a\nb", Some(1_234_567)),
+            ("duration: 0.004 ms  execute <unnamed>: a", Protocol::Extended, "a", Some(4)),
+        ] {
+            assert_eq!(read(message), Said::Statement { protocol, text, duration }, "{message}");
+        }
+    }
+
+    #[test]
+    fn further_messages_are_known() {
+        for (message, said) in [
+            ("duration: 0.250 ms", Said::Duration(250)),
+            ("duration: 0.250 ms  parse <unnamed>: select 1", Said::Other),
+            ("duration: 0.250 ms  bind <unnamed>: select 1", Said::Other),
+            ("duration: 0.250 ms  plan:\nQuery Text: a", Said::Other),
+            ("execute fetch from C_3: select $1", Said::Fetch),
+            ("duration: 0.1 ms  execute fetch from C_3: select $1", Said::Fetch),
+            ("fastpath function call: \"lo_open\" (OID 952)", Said::FunctionCall),
+            ("connection received: host=[local]", Said::Connection),
+            ("disconnection: session time: 0:00:00.01 user=me database=db host=[local]", Said::Disconnection),
+            ("starting PostgreSQL 18.1 on x86_64", Said::Starting("18.1 on x86_64")),
+            ("checkpoint starting: time", Said::Other),
+        ] {
+            assert_eq!(read(message), said, "{message}");
+        }
+    }
+
+    #[test]
+    fn names_of_a_connection_may_have_spaces() {
+        for (message, user, database, application) in [
+            ("user=me database=shop", "me", "shop", ""),
+            (
+                "user=me database=my shop application_name=my app SSL enabled (protocol=TLSv1.3)",
+                "me",
+                "my shop",
+                "my app",
+            ),
+            ("user=me application_name=pg_receivewal", "me", "", "pg_receivewal"),
+        ] {
+            assert_eq!(
+                read(&format!("connection authorized: {message}")),
+                Said::Authorized(Names { user, database, application })
+            );
+        }
+    }
+
+    #[test]
+    fn parameters_stand_in_the_detail_or_the_context() {
+        assert_eq!(detail_parameters("parameters: $1 = 'a'"), Some("$1 = 'a'"));
+        assert_eq!(detail_parameters("Parameters: $1 = 'a'"), Some("$1 = 'a'"));
+        assert_eq!(detail_parameters("prepare: PREPARE a AS select 1"), None);
+        for context in ["unnamed portal with parameters: $1 = 'a'", "x\nportal \"b\" with parameters: $1 = 'a'"] {
+            assert_eq!(context_parameters(context), Some("$1 = 'a'"));
+        }
+        assert_eq!(context_parameters("PL/pgSQL function f() line 1"), None);
+    }
+}

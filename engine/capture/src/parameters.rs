@@ -1,0 +1,69 @@
+//! The values of bound parameters as the server logs them: `$1 = 'it''s', $2 = NULL`.
+
+/// Reads the values in their order; `None` is NULL. Returns nothing if the text is no such list.
+pub fn parse(text: &str) -> Option<Vec<Option<String>>> {
+    let mut values = Vec::new();
+    let mut rest = text;
+    loop {
+        rest = rest.strip_prefix('$')?.strip_prefix(&(values.len() + 1).to_string())?.strip_prefix(" = ")?;
+        if let Some(after) = rest.strip_prefix("NULL") {
+            values.push(None);
+            rest = after;
+        } else {
+            let (value, after) = take_quoted(rest)?;
+            values.push(Some(value));
+            rest = after;
+        }
+        match rest.strip_prefix(", ") {
+            Some(after) => rest = after,
+            None => return rest.is_empty().then_some(values),
+        }
+    }
+}
+
+/// Takes a text in single quotes, in which a quote is doubled.
+fn take_quoted(text: &str) -> Option<(String, &str)> {
+    let mut rest = text.strip_prefix('\'')?;
+    let mut value = String::new();
+    loop {
+        let at = memchr::memchr(b'\'', rest.as_bytes())?;
+        value.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        match rest.strip_prefix('\'') {
+            Some(after) => {
+                value.push('\'');
+                rest = after;
+            }
+            None => return Some((value, rest)),
+        }
+    }
+}
+
+/// Whether the server may have cut a value by log_parameter_max_length: it then ends in three dots.
+pub fn may_be_cut(value: &str) -> bool {
+    value.ends_with("...")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn values_come_back(values in prop::collection::vec(prop::option::of("[a',$= \n\"é]*"), 1..12)) {
+            let logged: Vec<_> = values.iter().zip(1..).map(|(value, number)| match value {
+                None => format!("${number} = NULL"),
+                Some(value) => format!("${number} = '{}'", value.replace('\'', "''")),
+            }).collect();
+            prop_assert_eq!(parse(&logged.join(", ")), Some(values));
+        }
+    }
+
+    #[test]
+    fn other_texts_are_no_lists() {
+        for text in ["", "$1", "$1 = 5", "$2 = 'a'", "$1 = 'a", "$1 = 'a' and", "$1 = 'a', ", "$1 = NULLS"] {
+            assert_eq!(parse(text), None, "{text}");
+        }
+    }
+}

@@ -1,0 +1,398 @@
+//! Makes sessions and statements of the records of logs, and writes them.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::format::{Error, Failure, Parameterization, Protocol, SessionId, Shape, Statement, Writer};
+use crate::left_out::{LeftOuts, Reason};
+use crate::log::{Record, Severity, language_of};
+use crate::message::{self, Names, Said};
+use crate::parameters;
+use crate::sql::literals::{Split, highest_parameter, without_comments};
+use crate::sql::tokens::{Token, Tokens};
+use crate::time::{Micros, Timestamp};
+
+/// What of the logs is wanted.
+#[derive(Debug, Clone, Default)]
+pub struct Selection {
+    pub database: Option<String>,
+    /// From this moment on, and before that one.
+    pub from: Option<Moment>,
+    pub to: Option<Moment>,
+}
+
+/// A moment as a user writes it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// With a zone.
+    Utc(Micros),
+    /// Without one: as the log's clock shows it.
+    Wall(Micros),
+}
+
+impl Moment {
+    fn is_after(self, time: Timestamp) -> bool {
+        match self {
+            Self::Utc(moment) => moment > time.utc,
+            Self::Wall(moment) => moment > time.wall,
+        }
+    }
+}
+
+impl Selection {
+    /// Why a statement is not wanted, if that is so.
+    fn excludes(&self, time: Timestamp, database: &str) -> Option<Reason> {
+        match &self.database {
+            Some(_) if database.is_empty() => Some(Reason::UnknownDatabase),
+            Some(wanted) if wanted != database => Some(Reason::OtherDatabase),
+            _ if self.has_time(time) => None,
+            _ => Some(Reason::OtherTime),
+        }
+    }
+
+    fn has_time(&self, time: Timestamp) -> bool {
+        let is_early = self.from.is_some_and(|from| from.is_after(time));
+        let is_late = self.to.is_some_and(|to| !to.is_after(time));
+        !is_early && !is_late
+    }
+}
+
+/// Takes records in the order of the logs.
+pub struct Recorder {
+    writer: Writer,
+    selection: Selection,
+    left_out: LeftOuts,
+    server_version: Option<String>,
+    /// By process: a process serves one session at a time.
+    sessions: HashMap<u32, Open>,
+    split: Split,
+    /// The time of the first record of all.
+    first: Option<Micros>,
+}
+
+/// A session that has not ended yet.
+#[derive(Default)]
+struct Open {
+    id: Option<SessionId>,
+    session_id: String,
+    /// When it connected, if that is in the logs.
+    connected: Option<Micros>,
+    user: String,
+    database: String,
+    application: String,
+    /// A statement that was logged when it began.
+    pending: Option<Pending>,
+    /// When the statement before ended, or began if its duration is not known.
+    free: Micros,
+}
+
+/// The coarsest times of logs, with a margin, in microseconds: those of `%t` are whole seconds.
+const COARSEST: Micros = 2_000_000;
+
+/// The parameters of a statement; `None` is NULL.
+type Values = Vec<Option<String>>;
+
+struct Pending {
+    statement: Statement,
+    parameters: Values,
+    /// Of the text, by which an error finds its statement.
+    hash: u64,
+}
+
+impl Recorder {
+    pub fn new(writer: Writer, selection: Selection) -> Self {
+        Self {
+            writer,
+            selection,
+            left_out: LeftOuts::default(),
+            server_version: None,
+            sessions: HashMap::new(),
+            split: Split::default(),
+            first: None,
+        }
+    }
+
+    /// Writes what is pending. Returns the writer.
+    pub fn finish(mut self) -> Result<Finished, String> {
+        let mut processes: Vec<u32> = self.sessions.keys().copied().collect();
+        processes.sort_unstable();
+        processes.into_iter().try_for_each(|pid| self.end_session(pid, None))?;
+        Ok(Finished { writer: self.writer, left_out: self.left_out, server_version: self.server_version })
+    }
+
+    /// Counts something that is left out.
+    pub fn leave_out(&mut self, reason: Reason, source: &str, line: u64) -> Result<(), String> {
+        self.left_out.add(reason, source, line);
+        Ok(())
+    }
+
+    /// Takes a record of the log `source`.
+    pub fn take(&mut self, record: &Record, source: &str) -> Result<(), String> {
+        self.first.get_or_insert(record.time.utc);
+        if record.language.is_some() || language_of(&record.message).is_some() {
+            return self.leave_out(Reason::OtherLanguage, source, record.line);
+        }
+        match record.severity {
+            Severity::Other => Ok(()),
+            Severity::Error | Severity::Fatal => self.error(record, source),
+            Severity::Log => self.log(record, source),
+        }
+    }
+
+    fn log(&mut self, record: &Record, source: &str) -> Result<(), String> {
+        match message::read(&record.message) {
+            Said::Starting(version) => {
+                self.server_version = Some(version.to_owned());
+                Ok(())
+            }
+            Said::Other => Ok(()),
+            _ if !is_client(record) => Ok(()),
+            Said::Statement { protocol, text, duration } => {
+                let parameters = message::detail_parameters(&record.detail);
+                self.statement(record, source, &Sent { protocol, text, parameters, duration, failure: None })
+            }
+            Said::Duration(duration) => self.duration(record, duration),
+            Said::Connection => {
+                self.end_session(record.pid, None)?;
+                let connected = self.selection.has_time(record.time).then_some(record.time.utc);
+                self.sessions.insert(record.pid, Open { connected, ..Open::of(record) });
+                Ok(())
+            }
+            Said::Authorized(names) => {
+                self.session(record)?.learn(&names);
+                Ok(())
+            }
+            Said::Disconnection => {
+                self.session(record)?;
+                let end = self.selection.has_time(record.time).then_some(record.time.utc);
+                self.end_session(record.pid, end)
+            }
+            Said::Fetch => self.leave_out(Reason::CursorFetch, source, record.line),
+            Said::FunctionCall => self.leave_out(Reason::FunctionCall, source, record.line),
+        }
+    }
+
+    /// The session of a record. One that a new session's record shows to be over is ended.
+    fn session(&mut self, record: &Record) -> Result<&mut Open, String> {
+        if self.sessions.get(&record.pid).is_some_and(|open| open.is_another(record)) {
+            self.end_session(record.pid, None)?;
+        }
+        let (first, selection) = (self.first.unwrap_or_default(), &self.selection);
+        let open = self.sessions.entry(record.pid).or_insert_with(|| {
+            // A session that began before the logs begins with its first statement.
+            let started = record.session_start.filter(|start| start.utc >= first && selection.has_time(*start));
+            Open { connected: started.map(|start| start.utc), ..Open::of(record) }
+        });
+        open.learn(&Names { user: &record.user, database: &record.database, application: &record.application });
+        Ok(open)
+    }
+
+    fn end_session(&mut self, pid: u32, end: Option<Micros>) -> Result<(), String> {
+        let Some(mut open) = self.sessions.remove(&pid) else { return Ok(()) };
+        open.write_pending(&mut self.writer)?;
+        let Some(id) = open.id else { return Ok(()) };
+        let session = self.writer.session_mut(id);
+        session.end = session.end.max(end.unwrap_or(0));
+        let name = |name: String| Some(name).filter(|name| !name.is_empty());
+        (session.user, session.database) = (name(open.user), name(open.database));
+        session.application = name(open.application);
+        self.writer.end_session(id).map_err(sentence)
+    }
+
+    /// The time of a statement that was logged before, or of one that is not logged.
+    fn duration(&mut self, record: &Record, duration: Micros) -> Result<(), String> {
+        self.session(record)?;
+        let open = self.sessions.get_mut(&record.pid).expect("its session is open");
+        if let Some(pending) = &mut open.pending {
+            pending.statement.duration = Some(duration);
+        }
+        open.write_pending(&mut self.writer)
+    }
+
+    /// An error ends the pending statement, or is that of a statement which was not logged.
+    fn error(&mut self, record: &Record, source: &str) -> Result<(), String> {
+        if !is_client(record) {
+            return Ok(());
+        }
+        let failure = record.sqlstate.map_or(Failure::Unstated, Failure::Code);
+        let hash = hash_of(&record.statement);
+        // Without log_min_error_statement an error does not say what failed. A session may also fail while it is idle.
+        let is_its = |pending: &Pending| match record.statement.is_empty() {
+            true => record.severity == Severity::Error,
+            false => pending.hash == hash,
+        };
+        let open = self.sessions.get_mut(&record.pid).filter(|open| !open.is_another(record));
+        match open.map(|open| (open.pending.as_mut().is_some_and(|pending| is_its(pending)), open)) {
+            Some((true, open)) => {
+                if let Some(Pending { statement, .. }) = &mut open.pending {
+                    statement.duration = Some(record.time.utc.saturating_sub(statement.start));
+                    statement.failure = Some(failure);
+                }
+                open.write_pending(&mut self.writer)
+            }
+            _ if record.statement.is_empty() => Ok(()),
+            _ => self.failed_statement(record, source, failure),
+        }
+    }
+
+    fn failed_statement(&mut self, record: &Record, source: &str, failure: Failure) -> Result<(), String> {
+        let text = record.statement.as_str();
+        let parameters = message::context_parameters(&record.context);
+        let is_extended = parameters.is_some() || highest_parameter(text) > 0;
+        let protocol = if is_extended { Protocol::Extended } else { Protocol::Simple };
+        self.statement(record, source, &Sent { protocol, text, parameters, duration: None, failure: Some(failure) })
+    }
+
+    fn statement(&mut self, record: &Record, source: &str, sent: &Sent<'_>) -> Result<(), String> {
+        self.session(record)?;
+        let open = self.sessions.get_mut(&record.pid).expect("its session is open");
+        open.write_pending(&mut self.writer)?;
+        let free = open.free;
+        if let Some(reason) = self.selection.excludes(record.time, &open.database) {
+            return self.leave_out(reason, source, record.line);
+        }
+        if is_copy_with_client(sent.text) {
+            return self.leave_out(Reason::CopyData, source, record.line);
+        }
+        let Some((template, parameters)) = self.template(sent)? else {
+            return self.leave_out(Reason::ParametersMissing, source, record.line);
+        };
+        if sent.parameters.is_some() && parameters.iter().flatten().any(|value| parameters::may_be_cut(value)) {
+            self.left_out.add(Reason::ValuesCut, source, record.line);
+        }
+        let logged = record.time.utc.saturating_sub(sent.duration.unwrap_or(0));
+        // Times of logs are cut to milliseconds or seconds: a statement begins when the one before has ended.
+        let start = if logged < free && free - logged < COARSEST { free } else { logged };
+        let statement = Statement { start, duration: sent.duration, template, failure: sent.failure, rows: None };
+        let open = self.sessions.get_mut(&record.pid).expect("its session is open");
+        open.pending = Some(Pending { statement, parameters, hash: hash_of(sent.text) });
+        let has_ended = sent.duration.is_some() || sent.failure.is_some();
+        if has_ended { open.write_pending(&mut self.writer) } else { Ok(()) }
+    }
+
+    /// The template of a statement and its parameters; nothing if the log lacks their values.
+    fn template(&mut self, sent: &Sent<'_>) -> Result<Option<(u32, Values)>, String> {
+        let bound = match sent.parameters.map(parameters::parse) {
+            None => None,
+            Some(None) => return Ok(None),
+            Some(bound) => bound,
+        };
+        let needed = if sent.protocol == Protocol::Simple { 0 } else { highest_parameter(sent.text) as usize };
+        if bound.as_ref().map_or(0, Vec::len) < needed {
+            return Ok(None);
+        }
+        let named = match bound {
+            None if sent.protocol != Protocol::Prepared => self.with_literals(sent),
+            bound => self.with_bound(sent, bound.unwrap_or_default()),
+        };
+        named.map(Some).map_err(sentence)
+    }
+
+    fn with_literals(&mut self, sent: &Sent<'_>) -> Result<(u32, Values), Error> {
+        self.split.fill(sent.text);
+        let parameters = Parameterization::Literals { places: &self.split.places, first: self.split.first };
+        let shape = Shape { protocol: sent.protocol, text: &self.split.template, parameters };
+        let template = self.writer.template(&shape)?;
+        let literals = self.split.literals.iter().map(|literal| Some(sent.text[literal.clone()].to_owned()));
+        Ok((template, literals.collect()))
+    }
+
+    fn with_bound(&mut self, sent: &Sent<'_>, values: Values) -> Result<(u32, Values), Error> {
+        let text = without_comments(sent.text);
+        let parameters = Parameterization::Bound(values.len() as u32);
+        let template = self.writer.template(&Shape { protocol: sent.protocol, text: &text, parameters })?;
+        Ok((template, values))
+    }
+}
+
+/// A recorder that has ended.
+pub struct Finished {
+    pub writer: Writer,
+    pub left_out: LeftOuts,
+    pub server_version: Option<String>,
+}
+
+/// A statement as a record has it.
+struct Sent<'a> {
+    protocol: Protocol,
+    text: &'a str,
+    /// The list of bound parameters.
+    parameters: Option<&'a str>,
+    duration: Option<Micros>,
+    failure: Option<Failure>,
+}
+
+impl Open {
+    fn of(record: &Record) -> Self {
+        Self { session_id: record.session_id.clone(), ..Self::default() }
+    }
+
+    /// Whether a record with the same process is of another session.
+    fn is_another(&self, record: &Record) -> bool {
+        let differ = |one: &str, other: &str| !one.is_empty() && !other.is_empty() && one != other;
+        differ(&self.session_id, &record.session_id)
+            || differ(&self.user, &record.user)
+            || differ(&self.database, &record.database)
+    }
+
+    /// Writes the statement that was logged when it began, if there is one.
+    fn write_pending(&mut self, writer: &mut Writer) -> Result<(), String> {
+        let Some(Pending { statement, parameters, .. }) = self.pending.take() else { return Ok(()) };
+        let id = match self.id {
+            Some(id) => id,
+            None => {
+                let start = self.connected.unwrap_or(statement.start).min(statement.start);
+                *self.id.insert(writer.begin_session(start).map_err(sentence)?)
+            }
+        };
+        self.free = statement.start.saturating_add(statement.duration.unwrap_or(0));
+        writer.statement(id, &statement, &parameters).map_err(sentence)
+    }
+
+    /// Takes over names that are known. The application may change during the session; the last one counts.
+    fn learn(&mut self, names: &Names<'_>) {
+        for (known, name) in [
+            (&mut self.user, names.user),
+            (&mut self.database, names.database),
+            (&mut self.application, names.application),
+        ] {
+            if !name.is_empty() && known != name {
+                Record::set(known, name);
+            }
+        }
+    }
+}
+
+fn sentence(error: Error) -> String {
+    error.to_string()
+}
+
+/// Whether a record is of a client's session, as far as the log has that. Parallel workers repeat their leader's errors.
+fn is_client(record: &Record) -> bool {
+    // While it connects its type is "not initialized".
+    matches!(record.backend_type.as_str(), "" | "client backend" | "not initialized")
+}
+
+fn hash_of(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// Whether a text has a COPY command whose rows the client sends or receives.
+fn is_copy_with_client(text: &str) -> bool {
+    if !text.as_bytes().windows(3).any(|word| word.eq_ignore_ascii_case(b"std")) {
+        return false;
+    }
+    let mut is_start = true;
+    let mut is_copy = false;
+    for token in Tokens::of(text).filter(|token| !token.is_blank()) {
+        let is_client = |token: &Token<'_>| token.is_word("stdin") || token.is_word("stdout");
+        is_copy = if is_start { token.is_word("copy") } else { is_copy };
+        is_start = token.is_symbol(";");
+        if is_copy && is_client(&token) {
+            return true;
+        }
+    }
+    false
+}

@@ -1,0 +1,318 @@
+//! Splits the text of a statement into a template and its literals, which return to their places with
+//! [`crate::format::Template::write_text`].
+//!
+//! Literals are strings, numbers, and what comments say. These stay in the template, because they are part of the
+//! statement's shape:
+//!
+//! - a string behind the word `interval`
+//! - numbers in the parentheses of a type: `numeric(10, 2)`, `x::vector(3)`
+//! - numbers of columns: `ORDER BY 1, 2`
+//! - hints: comments that begin with `/*+`
+//!
+//! A list of literals behind `IN (` or `ARRAY[` is one literal, so that lists of different lengths share a template.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use super::tokens::{Kind, Token, Tokens};
+
+/// A template and its literals. It is filled anew for each text, so that its memory is used again.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Split {
+    /// The text with a placeholder for each literal.
+    pub template: String,
+    /// Where the placeholders begin in the template, in bytes.
+    pub places: Vec<u32>,
+    /// The number of the first placeholder: behind the text's own `$n`.
+    pub first: u32,
+    /// Where the literals are in the text, in bytes.
+    pub literals: Vec<Range<usize>>,
+}
+
+impl Split {
+    /// Splits a text.
+    pub fn fill(&mut self, text: &str) {
+        self.first = highest_parameter(text) + 1;
+        self.literals.clear();
+        self.places.clear();
+        self.template.clear();
+        let mut scope = Scope::default();
+        let mut tokens = Tokens::of(text);
+        while let Some(token) = tokens.next() {
+            let literal = match token.kind {
+                Kind::Comment => comment_text(&token),
+                Kind::Text if !scope.is_interval() => Some(token.at..token.end()),
+                Kind::Number if !scope.keeps_numbers() => Some(token.at..token.end()),
+                _ => None,
+            };
+            self.literals.extend(literal);
+            if !token.is_blank() {
+                scope.step(&token);
+            }
+            if scope.begins_list() {
+                if let Some((list, rest)) = list(tokens.clone()) {
+                    self.literals.push(list);
+                    tokens = rest;
+                }
+            }
+        }
+        self.write_template(text);
+    }
+
+    fn write_template(&mut self, text: &str) {
+        let mut done = 0;
+        for (literal, number) in self.literals.iter().zip(self.first..) {
+            self.template.push_str(&text[done..literal.start]);
+            self.places.push(self.template.len() as u32);
+            self.template.push('$');
+            self.template.push_str(&number.to_string());
+            done = literal.end;
+        }
+        self.template.push_str(&text[done..]);
+    }
+}
+
+/// The highest `$n` of a text, or 0.
+pub fn highest_parameter(text: &str) -> u32 {
+    if !text.contains('$') {
+        return 0;
+    }
+    Tokens::of(text).filter_map(|token| token.parameter()).max().unwrap_or(0)
+}
+
+/// The text without comments but hints: libraries write identifiers of requests into them.
+pub fn without_comments(text: &str) -> Cow<'_, str> {
+    if !text.contains("/*") && !text.contains("--") {
+        return Cow::Borrowed(text);
+    }
+    let kept = Tokens::of(text).map(|token| if comment_text(&token).is_some() { " " } else { token.text });
+    Cow::Owned(kept.collect())
+}
+
+/// Where the text of a comment is, without its delimiters. Hints and empty comments have none.
+fn comment_text(token: &Token<'_>) -> Option<Range<usize>> {
+    let is_hint = token.text.starts_with("/*+");
+    if token.kind != Kind::Comment || is_hint {
+        return None;
+    }
+    let is_closed = token.text.len() >= 4 && token.text.starts_with("/*") && token.text.ends_with("*/");
+    let text = token.at + 2..token.end() - if is_closed { 2 } else { 0 };
+    (!text.is_empty()).then_some(text)
+}
+
+/// Reads literals with commas between them up to a closing bracket. Returns them as one, and the tokens from the bracket on.
+fn list(mut tokens: Tokens<'_>) -> Option<(Range<usize>, Tokens<'_>)> {
+    let mut range: Option<Range<usize>> = None;
+    let mut is_complete = false;
+    loop {
+        let before = tokens.clone();
+        let token = tokens.by_ref().find(|token| token.kind != Kind::Space)?;
+        match token.kind {
+            Kind::Text | Kind::Number if !is_complete => {
+                is_complete = true;
+                range = Some(range.map_or(token.at, |range| range.start)..token.end());
+            }
+            Kind::Symbol if token.text == "," && is_complete => is_complete = false,
+            Kind::Symbol if matches!(token.text, "+" | "-") && !is_complete => {
+                range = Some(range.unwrap_or(token.at..token.end()));
+            }
+            Kind::Symbol if matches!(token.text, ")" | "]") && is_complete => return Some((range?, before)),
+            _ => return None,
+        }
+    }
+}
+
+/// What stands before a token.
+#[derive(Default)]
+struct Scope<'a> {
+    depth: u32,
+    /// The last token that is not blank, and two before that.
+    last: [Option<Token<'a>>; 3],
+    /// The depth of a list behind `BY`.
+    by: Option<u32>,
+    /// The depth within the parentheses of a type.
+    in_type: Option<u32>,
+}
+
+/// Types that may have numbers in parentheses without a cast before them.
+const TYPES: [&str; 14] = [
+    "bit",
+    "char",
+    "character",
+    "dec",
+    "decimal",
+    "float",
+    "interval",
+    "nchar",
+    "numeric",
+    "time",
+    "timestamp",
+    "timestamptz",
+    "varchar",
+    "varying",
+];
+
+/// Words that end a list behind `BY`.
+const ENDS_OF_BY: [&str; 13] = [
+    "except",
+    "fetch",
+    "for",
+    "from",
+    "groups",
+    "having",
+    "intersect",
+    "limit",
+    "offset",
+    "range",
+    "rows",
+    "union",
+    "window",
+];
+
+impl<'a> Scope<'a> {
+    fn step(&mut self, token: &Token<'a>) {
+        match token.text {
+            "(" | "[" => {
+                self.depth += 1;
+                if self.is_behind_type() && self.in_type.is_none() {
+                    self.in_type = Some(self.depth);
+                }
+            }
+            ")" | "]" => {
+                self.in_type = self.in_type.filter(|depth| *depth < self.depth);
+                self.by = self.by.filter(|depth| *depth < self.depth);
+                self.depth = self.depth.saturating_sub(1);
+            }
+            ";" => self.by = None,
+            _ if token.is_word("by") => self.by = Some(self.depth),
+            _ if self.by == Some(self.depth) && ENDS_OF_BY.iter().any(|word| token.is_word(word)) => self.by = None,
+            _ => {}
+        }
+        self.last = [Some(*token), self.last[0], self.last[1]];
+    }
+
+    fn last_is(&self, is_it: impl FnOnce(&Token<'a>) -> bool) -> bool {
+        self.last[0].as_ref().is_some_and(is_it)
+    }
+
+    /// Whether a type's name stands before: a known one, or any behind `::`.
+    fn is_behind_type(&self) -> bool {
+        let is_colon = |token: &Option<Token<'a>>| token.is_some_and(|token| token.is_symbol(":"));
+        let is_cast = is_colon(&self.last[1]) && is_colon(&self.last[2]);
+        self.last_is(|token| token.kind == Kind::Word && (is_cast || TYPES.iter().any(|word| token.is_word(word))))
+    }
+
+    fn is_interval(&self) -> bool {
+        self.last_is(|token| token.is_word("interval"))
+    }
+
+    fn keeps_numbers(&self) -> bool {
+        let is_column =
+            self.by == Some(self.depth) && self.last_is(|token| token.is_word("by") || token.is_symbol(","));
+        self.in_type.is_some() || is_column
+    }
+
+    /// Whether a list of values may begin here.
+    fn begins_list(&self) -> bool {
+        let [Some(bracket), Some(word), _] = &self.last else { return false };
+        (bracket.is_symbol("(") && word.is_word("in")) || (bracket.is_symbol("[") && word.is_word("array"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn split(text: &str) -> (String, Vec<&str>) {
+        let mut split = Split::default();
+        split.fill(text);
+        (split.template, split.literals.into_iter().map(|range| &text[range]).collect())
+    }
+
+    #[test]
+    fn literals_become_placeholders() {
+        for (text, template, literals) in [
+            ("select 1", "select $1", &["1"][..]),
+            (
+                "select * from t1 where a = 'x''y' and b=-5.0",
+                "select * from t1 where a = $1 and b=-$2",
+                &["'x''y'", "5.0"],
+            ),
+            ("update t set a=a+1 where \"1\"=E'\\''", "update t set a=a+$1 where \"1\"=$2", &["1", "E'\\''"]),
+            ("do $$begin null; end$$", "do $1", &["$$begin null; end$$"]),
+            ("select '2026-01-01'::date, date '2026-01-01'", "select $1::date, date $2", &["'2026-01-01'"; 2]),
+            ("", "", &[]),
+        ] {
+            assert_eq!(split(text), (template.to_owned(), literals.to_vec()));
+        }
+    }
+
+    #[test]
+    fn what_is_part_of_the_shape_stays() {
+        for text in [
+            "select now() - interval '1 day'",
+            "create table t (a numeric(10, 2), b varchar(20), c character varying(7), d timestamp (3))",
+            "select a::vector(3), b :: pg(2)",
+            "select a from t group by 1, 2 order by 1, 2 desc",
+            "select /*+ SeqScan(t1) */ a from t",
+            "select a1, t.\"2\" from x2",
+        ] {
+            assert_eq!(split(text), (text.to_owned(), vec![]));
+        }
+        let text = "select a from t order by f(a, 1), 2 limit 5";
+        assert_eq!(split(text), ("select a from t order by f(a, $1), 2 limit $2".to_owned(), vec!["1", "5"]));
+    }
+
+    #[test]
+    fn lists_of_any_length_share_a_template() {
+        for list in ["1", "1, 2", "-1,+2 , 'a'"] {
+            assert_eq!(split(&format!("select a in ({list})")), ("select a in ($1)".to_owned(), vec![list]));
+        }
+        assert_eq!(split("select array[1,2], b"), ("select array[$1], b".to_owned(), vec!["1,2"]));
+        assert_eq!(split("a in (1, b)"), ("a in ($1, b)".to_owned(), vec!["1"]));
+        assert_eq!(split("a in (select 1)"), ("a in (select $1)".to_owned(), vec!["1"]));
+    }
+
+    #[test]
+    fn comments_are_values() {
+        let text = "select 1 /* trace 17 */ -- end\n + 2 /**/";
+        assert_eq!(split(text), ("select $1 /*$2*/ --$3\n + $4 /**/".to_owned(), vec!["1", " trace 17 ", " end", "2"]));
+        assert_eq!(without_comments("a/*b*/ /*+c*/ '--d'--e\nf"), "a  /*+c*/ '--d' \nf");
+    }
+
+    #[test]
+    fn placeholders_are_numbered_behind_those_of_the_text() {
+        assert_eq!(split("prepare p as select $2, $1, 7"), ("prepare p as select $2, $1, $3".to_owned(), vec!["7"]));
+        assert_eq!(highest_parameter("select $2, '$9', \"$8\", $3"), 3);
+    }
+
+    fn join(split: &Split, text: &str) -> String {
+        let mut joined = String::new();
+        let mut done = 0;
+        for ((place, number), literal) in split.places.iter().zip(split.first..).zip(&split.literals) {
+            joined += &split.template[done..*place as usize];
+            joined += &text[literal.clone()];
+            done = *place as usize + format!("${number}").len();
+        }
+        joined + &split.template[done..]
+    }
+
+    proptest! {
+        #[test]
+        fn literals_put_back_give_the_text(
+            text in "([-a-z0-9_ '\"$.;:,()\\[\\]/*\\\\\né]|'a'|E'| in \\(1,| by | interval |::n\\(|\\$\\$|\\$1|/\\*|\\*/|--){0,40}"
+        ) {
+            let mut split = Split::default();
+            split.fill(&text);
+            prop_assert_eq!(join(&split, &text), text);
+        }
+
+        #[test]
+        fn texts_that_differ_in_values_share_a_template(a in 0_u32..1_000_000, b in "[a-z' ]{0,9}") {
+            let quoted = b.replace('\'', "''");
+            let text = format!("select * from t where a = {a} and b = '{quoted}' limit {a}");
+            prop_assert_eq!(split(&text).0, "select * from t where a = $1 and b = $2 limit $3");
+        }
+    }
+}

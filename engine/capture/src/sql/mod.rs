@@ -1,0 +1,7 @@
+//! The text of statements: its tokens, and what of it are values.
+//!
+//! - `literals`: splits a text into a template and its literals
+//! - `tokens`: the tokens of a text
+
+pub mod literals;
+pub mod tokens;

@@ -1,0 +1,212 @@
+//! Tokens of SQL, as far as needed to tell values from the rest. Every text has tokens: what PostgreSQL would reject ends
+//! somewhere.
+
+use ground::sql::{comment_end, dollar_quoted_end, escape_string_end, is_name, quoted_end};
+
+/// A token of a text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Token<'a> {
+    pub kind: Kind,
+    /// Where it begins in the text, in bytes.
+    pub at: usize,
+    pub text: &'a str,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    Space,
+    Comment,
+    /// A keyword or an unquoted name.
+    Word,
+    QuotedName,
+    /// A string, however quoted, with its prefix and quotes.
+    Text,
+    Number,
+    /// `$1`.
+    Parameter,
+    /// Any other character.
+    Symbol,
+}
+
+impl Token<'_> {
+    pub fn end(&self) -> usize {
+        self.at + self.text.len()
+    }
+
+    /// Whether it is this keyword, in lower case.
+    pub fn is_word(&self, word: &str) -> bool {
+        self.kind == Kind::Word && self.text.eq_ignore_ascii_case(word)
+    }
+
+    pub fn is_symbol(&self, symbol: &str) -> bool {
+        self.kind == Kind::Symbol && self.text == symbol
+    }
+
+    /// Whether it separates tokens and means nothing else.
+    pub fn is_blank(&self) -> bool {
+        matches!(self.kind, Kind::Space | Kind::Comment)
+    }
+
+    /// The number of a parameter.
+    pub fn parameter(&self) -> Option<u32> {
+        if self.kind == Kind::Parameter { self.text[1..].parse().ok() } else { None }
+    }
+}
+
+/// The tokens of a text, which they cover without a gap.
+#[derive(Debug, Clone)]
+pub struct Tokens<'a> {
+    text: &'a str,
+    at: usize,
+    /// Of the token before.
+    before: Kind,
+}
+
+impl<'a> Tokens<'a> {
+    pub fn of(text: &'a str) -> Self {
+        Self { text, at: 0, before: Kind::Space }
+    }
+
+    /// The kind and the end of the token that begins here.
+    fn scan_token(&self) -> (Kind, usize) {
+        let (text, at) = (self.text.as_bytes(), self.at);
+        let next = text.get(at + 1).copied().unwrap_or(0);
+        if let Some(end) = comment_end(text, at) {
+            return (Kind::Comment, end);
+        }
+        match text[at] {
+            c if c.is_ascii_whitespace() => (Kind::Space, run(text, at, |c| c.is_ascii_whitespace())),
+            b'\'' => (Kind::Text, doubled_end(text, at)),
+            b'"' => (Kind::QuotedName, doubled_end(text, at)),
+            b'e' | b'E' if next == b'\'' => (Kind::Text, escape_string_end(text, at + 1)),
+            b'b' | b'B' | b'x' | b'X' | b'n' | b'N' if next == b'\'' => (Kind::Text, doubled_end(text, at + 1)),
+            b'u' | b'U' if next == b'&' && text.get(at + 2) == Some(&b'\'') => (Kind::Text, doubled_end(text, at + 2)),
+            b'u' | b'U' if next == b'&' && text.get(at + 2) == Some(&b'"') => {
+                (Kind::QuotedName, doubled_end(text, at + 2))
+            }
+            c if c.is_ascii_digit() => (Kind::Number, number_end(text, at)),
+            // Behind a name a point separates it from a column.
+            b'.' if next.is_ascii_digit() && !matches!(self.before, Kind::Word | Kind::QuotedName) => {
+                (Kind::Number, number_end(text, at))
+            }
+            c if is_name(c) => (Kind::Word, run(text, at, |c| is_name(c) || c == b'$')),
+            b'$' if next.is_ascii_digit() => (Kind::Parameter, run(text, at + 1, |c| c.is_ascii_digit())),
+            b'$' => match dollar_quoted_end(text, at) {
+                Some(end) => (Kind::Text, end),
+                None => (Kind::Symbol, at + 1),
+            },
+            _ => (Kind::Symbol, at + 1),
+        }
+    }
+}
+
+impl<'a> Iterator for Tokens<'a> {
+    type Item = Token<'a>;
+
+    fn next(&mut self) -> Option<Token<'a>> {
+        if self.at == self.text.len() {
+            return None;
+        }
+        let (kind, end) = self.scan_token();
+        let token = Token { kind, at: self.at, text: &self.text[self.at..end] };
+        (self.at, self.before) = (end, kind);
+        Some(token)
+    }
+}
+
+fn run(text: &[u8], at: usize, is_its: impl Fn(u8) -> bool) -> usize {
+    text[at..].iter().position(|c| !is_its(*c)).map_or(text.len(), |length| at + length)
+}
+
+/// The end of a quoted text in which a doubled quote is part of it.
+fn doubled_end(text: &[u8], at: usize) -> usize {
+    let mut end = quoted_end(text, at);
+    while text.get(end) == Some(&text[at]) {
+        end = quoted_end(text, end);
+    }
+    end
+}
+
+/// The end of a number: digits with `_`, a fraction, an exponent, or digits of another base behind `0x`, `0o`, `0b`.
+fn number_end(text: &[u8], at: usize) -> usize {
+    let is_digit = |c: u8| c.is_ascii_digit() || c == b'_';
+    if text[at] == b'0' && matches!(text.get(at + 1), Some(b'x' | b'X' | b'o' | b'O' | b'b' | b'B')) {
+        let end = run(text, at + 2, |c| c.is_ascii_hexdigit() || c == b'_');
+        return if end > at + 2 { end } else { at + 1 };
+    }
+    let mut end = run(text, at, is_digit);
+    if text.get(end) == Some(&b'.') && text.get(end + 1) != Some(&b'.') {
+        end = run(text, end + 1, is_digit);
+    }
+    if matches!(text.get(end), Some(b'e' | b'E')) {
+        let sign = usize::from(matches!(text.get(end + 1), Some(b'+' | b'-')));
+        let digits = run(text, end + 1 + sign, |c| c.is_ascii_digit());
+        if digits > end + 1 + sign {
+            return digits;
+        }
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn kinds(text: &str) -> Vec<(Kind, &str)> {
+        Tokens::of(text).filter(|token| token.kind != Kind::Space).map(|token| (token.kind, token.text)).collect()
+    }
+
+    #[test]
+    fn values_are_told_from_names() {
+        for text in [
+            "'a''b'",
+            "''",
+            "E'a\\'b'",
+            "e'\\\\'",
+            "$$a$b$$",
+            "$f$ $$ $f$",
+            "B'01'",
+            "X'ff'",
+            "N'a'",
+            "U&'\\0061'",
+            "'é\n'",
+        ] {
+            assert_eq!(kinds(text), [(Kind::Text, text)]);
+        }
+        for text in ["1", "1.5", "1.", ".5", "1e10", "1.5E-3", "0x1F", "1_000", "0b01"] {
+            assert_eq!(kinds(text), [(Kind::Number, text)]);
+        }
+        for text in ["a1", "_1", "é1", "a$1", "e1", "x"] {
+            assert_eq!(kinds(text), [(Kind::Word, text)]);
+        }
+        for text in ["\"a'1\"\"b\"", "U&\"\\0061\""] {
+            assert_eq!(kinds(text), [(Kind::QuotedName, text)]);
+        }
+        assert_eq!(kinds("$12")[0].0, Kind::Parameter);
+        assert_eq!(Tokens::of("$12").next().unwrap().parameter(), Some(12));
+    }
+
+    #[test]
+    fn tokens_end_where_the_next_begins() {
+        let expected = [(Kind::Number, "1"), (Kind::Symbol, "."), (Kind::Symbol, "."), (Kind::Number, "2")];
+        assert_eq!(kinds("1..2")[..2], expected[..2]);
+        assert_eq!(kinds("1e")[0], (Kind::Number, "1"));
+        assert_eq!(kinds("t.5"), [(Kind::Word, "t"), (Kind::Symbol, "."), (Kind::Number, "5")]);
+        assert_eq!(kinds("-5"), [(Kind::Symbol, "-"), (Kind::Number, "5")]);
+        assert_eq!(kinds("a--'b\n'c'"), [(Kind::Word, "a"), (Kind::Comment, "--'b"), (Kind::Text, "'c'")]);
+    }
+
+    proptest! {
+        #[test]
+        fn tokens_cover_any_text(text in "([-a-zA-Z0-9_ '\"$.;,()/*\\\\\né]|'a'|E'|\\$\\$|/\\*|\\*/|--){0,40}") {
+            let mut at = 0;
+            for token in Tokens::of(&text) {
+                prop_assert_eq!(token.at, at);
+                prop_assert!(!token.text.is_empty());
+                at = token.end();
+            }
+            prop_assert_eq!(at, text.len());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! Logs as captures: which statements are whose, and when.
+
+use std::fs;
+
+use proptest::prelude::*;
+
+use crate::format::{About, Capture, Error, Failure, Session};
+use crate::make::{Order, make};
+use crate::time::Micros;
+
+/// A statement as a text: its start in milliseconds, the text, its duration in microseconds, and how it failed.
+type Line = String;
+
+struct Made {
+    about: About,
+    sessions: Vec<Vec<Line>>,
+}
+
+fn made(log: &[u8], anonymize: bool) -> Result<Made, String> {
+    let directory = tempfile::tempdir().unwrap();
+    let (log_file, output) = (directory.path().join("server.log"), directory.path().join("capture"));
+    fs::write(&log_file, log).unwrap();
+    let order = Order { logs: vec![log_file.to_str().unwrap().to_owned()], anonymize, ..Order::default() };
+    let about = make(&order, &output, &mut |_| {})?;
+    let capture = Capture::open(&output).unwrap();
+    let lines = |session: Result<Session, Error>| {
+        let (mut reader, mut lines) = (capture.read(&session.unwrap()), Vec::new());
+        while reader.advance().unwrap() {
+            let (statement, mut text) = (reader.statement(), Vec::new());
+            let template = &capture.templates()[statement.template as usize];
+            template.write_text(reader.parameters(), &mut text);
+            let failure = match statement.failure {
+                None => String::new(),
+                Some(Failure::Unstated) => " failed".to_owned(),
+                Some(Failure::Code(code)) => format!(" {}", String::from_utf8_lossy(&code)),
+            };
+            let duration = statement.duration.map_or("-".to_owned(), |duration: Micros| duration.to_string());
+            let text = String::from_utf8(text).unwrap();
+            lines.push(format!("{} {text} {duration}{failure}", statement.start / 1000));
+        }
+        lines
+    };
+    let sessions = capture.sessions().unwrap().map(lines).collect();
+    Ok(Made { about, sessions })
+}
+
+/// A log: each line has milliseconds, the process and the text.
+fn log(lines: &[(u32, u32, &str)]) -> Vec<u8> {
+    let line = |(time, pid, text): &(u32, u32, &str)| {
+        format!("2026-11-23 08:00:{:02}.{:03} UTC [{pid}] {text}\n", time / 1000, time % 1000)
+    };
+    lines.iter().map(line).collect::<String>().into_bytes()
+}
+
+fn sessions(lines: &[(u32, u32, &str)]) -> Vec<Vec<Line>> {
+    made(&log(lines), false).unwrap().sessions
+}
+
+#[test]
+fn a_duration_belongs_to_the_statement_before_it_in_its_session() {
+    let found = sessions(&[
+        (0, 1, "LOG:  statement: select 1"),
+        (1, 2, "LOG:  statement: select 2"),
+        (5, 1, "LOG:  duration: 5.000 ms"),
+        (6, 1, "LOG:  duration: 9.000 ms"),
+        (7, 2, "LOG:  statement: select 3"),
+    ]);
+    assert_eq!(found, [vec!["0 select 1 5000"], vec!["1 select 2 -", "7 select 3 -"]]);
+}
+
+#[test]
+fn a_statement_that_is_logged_at_its_end_begins_that_much_earlier() {
+    let found = sessions(&[
+        (500, 1, "LOG:  duration: 400.000 ms  statement: select 1"),
+        (500, 1, "LOG:  duration: 0.200 ms  statement: select 2"),
+        (900, 1, "LOG:  duration: 0.200 ms  statement: select 3"),
+    ]);
+    // The second one did not begin before the first one had ended.
+    assert_eq!(found, [["0 select 1 400000", "400 select 2 200", "799 select 3 200"]]);
+}
+
+#[test]
+fn an_error_ends_its_statement() {
+    let found = sessions(&[
+        (0, 1, "LOG:  statement: select 1/0"),
+        (3, 1, "ERROR:  22012: division by zero"),
+        (3, 1, "STATEMENT:  select 1/0"),
+        (4, 1, "ERROR:  syntax error"),
+        (4, 1, "STATEMENT:  selec"),
+        (5, 1, "LOG:  statement: select 2"),
+        (6, 1, "FATAL:  terminating connection due to idle-in-transaction timeout"),
+    ]);
+    assert_eq!(found, [["0 select 1/0 3000 22012", "4 selec - failed", "5 select 2 -"]]);
+}
+
+#[test]
+fn a_process_may_serve_one_session_after_the_other() {
+    let found = sessions(&[
+        (0, 1, "LOG:  connection received: host=[local]"),
+        (1, 1, "LOG:  statement: select 1"),
+        (2, 1, "LOG:  connection received: host=[local]"),
+        (3, 1, "LOG:  statement: select 2"),
+        (4, 1, "LOG:  disconnection: session time: 0:00:00.002 user=a database=b host=[local]"),
+        (5, 1, "LOG:  statement: select 3"),
+    ]);
+    assert_eq!(found, [vec!["1 select 1 -"], vec!["3 select 2 -"], vec!["5 select 3 -"]]);
+}
+
+#[test]
+fn a_session_begins_with_its_connection() {
+    let lines = [(0, 1, "LOG:  connection received: host=[local]"), (70, 1, "LOG:  statement: select 1")];
+    let found = made(&log(&lines), false).unwrap();
+    assert_eq!((found.sessions, found.about.span_us), (vec![vec!["70 select 1 -".to_owned()]], 70_000));
+}
+
+#[test]
+fn values_of_an_anonymized_capture_are_tokens() {
+    let log = log(&[(0, 1, "LOG:  statement: select 'alice', 4711"), (1, 1, "LOG:  statement: select 'bobby', 4711")]);
+    let found = made(&log, true).unwrap();
+    let lines = &found.sessions[0];
+    assert!(found.about.anonymized && !lines.iter().any(|line| line.contains("alice") || line.contains("bobby")));
+    let values =
+        |line: &str| line.split_once("select ").unwrap().1.split_once(", ").map(|(a, b)| (a.to_owned(), b.to_owned()));
+    let ((first, number), (second, same)) = (values(&lines[0]).unwrap(), values(&lines[1]).unwrap());
+    assert!(first < second && number == same && first.len() == 7);
+}
+
+proptest! {
+    #[test]
+    fn any_log_gives_a_capture_or_a_sentence(
+        lines in prop::collection::vec((0_u32..3, prop_oneof![
+            Just("LOG:  statement: "), Just("LOG:  execute a: "), Just("LOG:  duration: 1.5 ms  execute <unnamed>: "),
+            Just("LOG:  duration: 2 ms"), Just("DETAIL:  parameters: "), Just("ERROR:  "), Just("STATEMENT:  "),
+            Just("CONTEXT:  "), Just("LOG:  connection received: "), Just("LOG:  disconnection: "), Just("FEHLER:  "), Just("\n\t"), Just(""),
+        ], "[a-z1$= ',\"\t\n/*-]{0,20}|\\$1 = '[a-z']{0,5}'|select \\$1|copy a from stdin"), 0..30),
+        anonymize: bool,
+    ) {
+        let mut log = String::new();
+        for (index, (pid, head, text)) in lines.iter().enumerate() {
+            log += &format!("2026-11-23 08:00:{:02}.000 UTC [{pid}] {head}{text}\n", index);
+        }
+        match made(log.as_bytes(), anonymize) {
+            Ok(found) => {
+                let statements: usize = found.sessions.iter().map(Vec::len).sum();
+                prop_assert!(statements > 0);
+                prop_assert_eq!(found.about.statements, statements as u64);
+            }
+            Err(sentence) => prop_assert!(!sentence.is_empty() && !sentence.contains('\n')),
+        }
+    }
+}

@@ -1,0 +1,210 @@
+//! Times of logs and captures: microseconds since 1970-01-01 00:00 UTC.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// A time or a duration in microseconds.
+pub type Micros = u64;
+
+const SECOND: i64 = 1_000_000;
+const DAY: i64 = 86_400 * SECOND;
+
+/// A time as a log has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct Timestamp {
+    /// Since 1970-01-01 00:00 UTC. If the zone's name is unknown, it is taken for UTC.
+    pub utc: Micros,
+    /// What the clock of that zone showed, since 1970-01-01 00:00 of that clock.
+    pub wall: Micros,
+}
+
+impl Timestamp {
+    /// A time in UTC.
+    pub fn at_utc(utc: Micros) -> Self {
+        Self { utc, wall: utc }
+    }
+
+    /// Takes a time from the front of a text: `2026-11-23 08:00:00`, with a fraction of a second or without, and a zone
+    /// (`UTC`, `CET`, `+02`, `-0330`, `Z`) or none. Returns the rest of the text and whether there was a zone.
+    pub fn take(text: &str) -> Option<(Self, &str, bool)> {
+        let mut digits = Digits { rest: text };
+        let (year, month, day) = (digits.take(4, "-")?, digits.take(2, "-")?, digits.take(2, "")?);
+        digits.rest = digits.rest.strip_prefix([' ', 'T'])?;
+        let (hour, minute, second) = (digits.take(2, ":")?, digits.take(2, ":")?, digits.take(2, "")?);
+        let (fraction, rest) = take_fraction(digits.rest);
+        if !(1..=12).contains(&month) || !(1..=31).contains(&day) || hour > 23 || minute > 59 || second > 60 {
+            return None;
+        }
+        let days = days_since_1970(year, month, day);
+        let wall = days * DAY + ((hour * 60 + minute) * 60 + second) * SECOND + fraction;
+        let (offset, rest) = take_zone(rest);
+        let utc = wall - offset.unwrap_or(0) * SECOND;
+        Some((Self { utc: utc.try_into().ok()?, wall: wall.try_into().ok()? }, rest, offset.is_some()))
+    }
+}
+
+struct Digits<'a> {
+    rest: &'a str,
+}
+
+impl Digits<'_> {
+    /// Takes a number with so many digits and what separates it from the next one.
+    fn take(&mut self, count: usize, separator: &str) -> Option<i64> {
+        let (number, rest) = self.rest.split_at_checked(count)?;
+        self.rest = rest.strip_prefix(separator)?;
+        number.bytes().all(|c| c.is_ascii_digit()).then(|| number.parse().ok())?
+    }
+}
+
+/// Takes `.123` from the front, in microseconds; further digits are skipped.
+fn take_fraction(text: &str) -> (i64, &str) {
+    let Some(rest) = text.strip_prefix('.') else { return (0, text) };
+    let count = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let fraction = rest[..count].bytes().chain(std::iter::repeat(b'0')).take(6);
+    (fraction.fold(0, |sum, digit| sum * 10 + i64::from(digit - b'0')), &rest[count..])
+}
+
+/// Takes a zone from the front; its offset is in seconds east of UTC.
+fn take_zone(text: &str) -> (Option<i64>, &str) {
+    let zone = text.strip_prefix(' ').unwrap_or(text);
+    let is_signed = zone.starts_with(['+', '-']);
+    let length = if is_signed {
+        1 + zone[1..].bytes().take_while(u8::is_ascii_digit).count()
+    } else {
+        zone.bytes().take_while(u8::is_ascii_alphabetic).count()
+    };
+    let (name, rest) = zone.split_at(length);
+    let offset = match () {
+        () if is_signed => signed_offset(name),
+        () if length == 0 => None,
+        () => Some(named_offset(name)),
+    };
+    (offset, if offset.is_some() { rest } else { text })
+}
+
+/// `+02` or `-0330`.
+fn signed_offset(text: &str) -> Option<i64> {
+    let (hours, minutes) = text[1..].split_at_checked(2)?;
+    let minutes: i64 = if minutes.is_empty() { 0 } else { minutes.parse().ok()? };
+    let seconds = (hours.parse::<i64>().ok()? * 60 + minutes) * 60;
+    Some(if text.starts_with('-') { -seconds } else { seconds })
+}
+
+/// Zones whose clocks are changed twice a year, so that a log over that hour stays in order. A zone that is not here is
+/// taken for UTC: times within one log are right nevertheless.
+const ZONES: [(&str, i64); 24] = [
+    ("WET", 0),
+    ("WEST", 1),
+    ("BST", 1),
+    ("CET", 1),
+    ("CEST", 2),
+    ("EET", 2),
+    ("EEST", 3),
+    ("MSK", 3),
+    ("EST", -5),
+    ("EDT", -4),
+    ("CST", -6),
+    ("CDT", -5),
+    ("MST", -7),
+    ("MDT", -6),
+    ("PST", -8),
+    ("PDT", -7),
+    ("AKST", -9),
+    ("AKDT", -8),
+    ("HST", -10),
+    ("AST", -4),
+    ("ADT", -3),
+    ("AEST", 10),
+    ("AEDT", 11),
+    ("JST", 9),
+];
+
+fn named_offset(name: &str) -> i64 {
+    ZONES.iter().find(|(zone, _)| *zone == name).map_or(0, |(_, hours)| hours * 3600)
+}
+
+/// Days from 1970-01-01 to a date of the Gregorian calendar. Source: Howard Hinnant, "chrono-Compatible Low-Level Date
+/// Algorithms", `days_from_civil`.
+pub fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let day_of_year = (153 * (if month > 2 { month - 3 } else { month + 9 }) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + day_of_year - 719_468
+}
+
+/// Year, month and day. The same source, `civil_from_days`.
+pub fn date_of(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let day_of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * day_of_year + 2) / 153;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day_of_year - (153 * shifted + 2) / 5 + 1)
+}
+
+/// A time as `2026-11-23T08:00:00Z`.
+pub fn iso(utc: Micros) -> String {
+    let seconds = (utc / SECOND as u64) as i64;
+    let (year, month, day) = date_of(seconds.div_euclid(86_400));
+    let of_day = seconds.rem_euclid(86_400);
+    let (hour, minute, second) = (of_day / 3600, of_day / 60 % 60, of_day % 60);
+    format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}Z")
+}
+
+/// The current time.
+pub fn now() -> Micros {
+    SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as Micros
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// 2026-11-23 08:00 UTC.
+    const EIGHT: Micros = 1_795_420_800_000_000;
+
+    #[test]
+    fn times_of_logs_are_read() {
+        for (text, utc, wall, rest) in [
+            ("2026-11-23 08:00:00.123 UTC [1]", EIGHT + 123_000, EIGHT + 123_000, " [1]"),
+            ("2026-11-23 08:00:00 UTC:10.0.0.1(5):", EIGHT, EIGHT, ":10.0.0.1(5):"),
+            ("2026-11-23 09:00:00 CET,", EIGHT, EIGHT + 3_600_000_000, ","),
+            ("2026-11-23 04:30:00.5 -0330 x", EIGHT + 500_000, EIGHT - 12_600_000_000 + 500_000, " x"),
+            ("2026-11-23 13:30:00 +0530:", EIGHT, EIGHT + 19_800_000_000, ":"),
+            ("2026-11-23T08:00:00.123456789Z", EIGHT + 123_456, EIGHT + 123_456, ""),
+            ("2026-11-23 08:00:00 UTC-5f.1a-", EIGHT, EIGHT, "-5f.1a-"),
+            ("2026-11-23 08:00:00 XYZ ", EIGHT, EIGHT, " "),
+        ] {
+            let (time, left, has_zone) = Timestamp::take(text).unwrap();
+            assert_eq!((time, left, has_zone), (Timestamp { utc, wall }, rest, true), "{text}");
+        }
+        assert_eq!(Timestamp::take("2026-11-23 08:00:00 [5]"), Some((Timestamp::at_utc(EIGHT), " [5]", false)));
+    }
+
+    #[test]
+    fn other_texts_are_no_times() {
+        for text in
+            ["", "2026-11-23", "2026-13-01 00:00:00", "2026-11-23 24:00:00", "23.11.2026 08:00", "2026-11-23 08:00:0x"]
+        {
+            assert_eq!(Timestamp::take(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_time_is_written_in_utc() {
+        assert_eq!(iso(EIGHT), "2026-11-23T08:00:00Z");
+        assert_eq!(iso(951_782_400_000_000), "2000-02-29T00:00:00Z");
+    }
+
+    proptest! {
+        #[test]
+        fn dates_come_back(days in -100_000_i64..100_000) {
+            let (year, month, day) = date_of(days);
+            prop_assert_eq!(days_since_1970(year, month, day), days);
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The command line of `capture`.
+
+use std::path::PathBuf;
+
+use capture::log::{COMMON, Prefix};
+use capture::make::Order;
+use capture::recorder::Moment;
+use capture::time::Timestamp;
+use ground::getopt;
+use ground::options::{Argument, OptionRow, Stop, help_line, set};
+
+/// The name of this front end in messages.
+pub const NAME: &str = "pgtrial-engine capture";
+
+/// What is captured and where it goes.
+#[derive(Debug, Default)]
+pub struct Options {
+    pub order: Order,
+    pub directory: PathBuf,
+    /// The summary is `capture.json` without its files.
+    pub json: bool,
+    pub quiet: bool,
+}
+
+type Row = OptionRow<Options, String, ()>;
+
+#[rustfmt::skip]
+const OPTIONS: &[Row] = &[
+    Row::value("-o, --output=DIRECTORY", (), "write the capture to this new or empty directory",
+        |options, value| {
+            options.directory = value.text.into();
+            Ok(())
+        }),
+    Row::value("--prefix=FORMAT", (), "log_line_prefix of logs in the format stderr (default: a guess\nfrom the first lines)",
+        |options, value| set(&mut options.order.prefix, Prefix::parse(value.text))),
+    Row::value("--database=NAME", (), "only sessions of this database",
+        |options, value| set(&mut options.order.selection.database, Ok::<_, String>(value.text.to_owned()))),
+    Row::value("--from=TIME", (), "only statements logged at this time or later, as the log's clock\nshows it: '2026-11-23 08:00:00'; with a zone, in that: '... UTC'",
+        |options, value| set(&mut options.order.selection.from, moment(value))),
+    Row::value("--to=TIME", (), "only statements logged before this time",
+        |options, value| set(&mut options.order.selection.to, moment(value))),
+    Row::switch("--anonymize", (), "replace values by tokens of the same length and order",
+        |options| &mut options.order.anonymize),
+    Row::switch("--json", (), "print the summary as JSON", |options| &mut options.json),
+    Row::switch("-q, --quiet", (), "no progress on standard error", |options| &mut options.quiet),
+    Row::action("-V, --version", (), "output version information, then exit",
+        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+    Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
+];
+
+const INTRODUCTION: &str = "\
+pgtrial-engine capture makes a capture of a server's logs: what its sessions did, and when.
+
+Usage:
+  pgtrial-engine capture [OPTION]... -o DIRECTORY LOG...
+
+The logs are read in the order given; - is standard input. Formats: stderr, csvlog, jsonlog,
+those of Amazon RDS, and JSON exports of Google Cloud SQL. Statements must be logged by
+log_statement = 'all' or log_min_duration_statement = 0, and in English (lc_messages = 'C').
+
+Options:
+";
+
+/// The text of `--help`.
+fn help() -> String {
+    let rows: String = OPTIONS.iter().map(|row| help_line(row.spec, row.help)).collect();
+    let prefixes: String = COMMON.iter().map(|prefix| format!("  '{prefix}'\n")).collect();
+    format!("{INTRODUCTION}{rows}\nWithout --prefix, lines may begin with one of:\n{prefixes}")
+}
+
+/// Reads the command line (without the program's name). An error is a sentence.
+pub fn parse(args: Vec<String>) -> Result<Options, Stop<String>> {
+    let mut options = Options::default();
+    options.order.logs = getopt::read(OPTIONS, args, &mut options).map_err(|stop| match stop {
+        Stop::Error(message) => Stop::Error(hinted(&message)),
+        stop => stop,
+    })?;
+    options.order.made_by = format!("pgtrial-engine {}", env!("CARGO_PKG_VERSION"));
+    if options.order.logs.is_empty() {
+        return Err(Stop::Error(hinted("name the logs to be read, or - for standard input")));
+    }
+    if options.directory.as_os_str().is_empty() {
+        return Err(Stop::Error(hinted("name the directory for the capture with -o DIRECTORY")));
+    }
+    Ok(options)
+}
+
+fn hinted(message: &str) -> String {
+    format!("{message}; try \"{NAME} --help\"")
+}
+
+/// A time with a zone or without.
+fn moment(value: &Argument<'_>) -> Result<Moment, String> {
+    let wrong = || format!("{} \"{}\" is not a time such as '2026-11-23 08:00:00'", value.option(), value.text);
+    let padded = match value.text.len() {
+        // A day, or a minute.
+        10 => format!("{} 00:00:00", value.text),
+        16 => format!("{}:00", value.text),
+        _ => value.text.to_owned(),
+    };
+    let (time, rest, has_zone) = Timestamp::take(&padded).ok_or_else(wrong)?;
+    match (rest, has_zone) {
+        ("", true) => Ok(Moment::Utc(time.utc)),
+        ("", false) => Ok(Moment::Wall(time.wall)),
+        _ => Err(wrong()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(args: &[&str]) -> Result<Options, Stop<String>> {
+        parse(args.iter().map(|arg| (*arg).to_owned()).collect())
+    }
+
+    #[test]
+    fn options_say_what_is_captured() {
+        let options =
+            read(&["a.log", "-", "-o", "out", "--prefix=%t [%p]: ", "--database=shop", "--anonymize"]).unwrap();
+        assert_eq!(options.order.logs, ["a.log", "-"]);
+        assert_eq!(options.directory, PathBuf::from("out"));
+        assert_eq!(options.order.prefix.unwrap().text(), "%t [%p]: ");
+        assert_eq!(options.order.selection.database.as_deref(), Some("shop"));
+        assert!(options.order.anonymize && !options.json);
+    }
+
+    #[test]
+    fn times_are_the_logs_own_unless_they_have_a_zone() {
+        const EIGHT: u64 = 1_795_420_800_000_000;
+        for (text, moment) in [
+            ("2026-11-23 08:00:00", Moment::Wall(EIGHT)),
+            ("2026-11-23 08:00", Moment::Wall(EIGHT)),
+            ("2026-11-23", Moment::Wall(EIGHT - 8 * 3_600_000_000)),
+            ("2026-11-23 09:00:00 CET", Moment::Utc(EIGHT)),
+            ("2026-11-23T08:00:00.5Z", Moment::Utc(EIGHT + 500_000)),
+        ] {
+            let options = read(&["a", "-o", "b", "--from", text]).unwrap();
+            assert_eq!(options.order.selection.from, Some(moment), "{text}");
+        }
+    }
+
+    #[test]
+    fn mistakes_are_a_sentence_each() {
+        for (args, message) in [
+            (&["-o", "out"][..], "name the logs to be read, or - for standard input; try \"pgtrial-engine"),
+            (&["a.log"], "name the directory for the capture with -o DIRECTORY; try"),
+            (&["a", "-o", "b", "--to=noon"], "--to \"noon\" is not a time such as '2026-11-23 08:00:00'"),
+            (&["a", "-o", "b", "--prefix=%m"], "the prefix \"%m\" does not say which session"),
+            (&["--bogus"], "unrecognized option '--bogus'; try \"pgtrial-engine capture --help\""),
+        ] {
+            let Err(Stop::Error(found)) = read(args) else { panic!("{args:?} is accepted") };
+            assert!(found.starts_with(message) && !found.contains('\n'), "{found}");
+        }
+    }
+}

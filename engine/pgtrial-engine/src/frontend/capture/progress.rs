@@ -1,0 +1,60 @@
+//! How far the reading is, on standard error.
+
+use capture::make::Progress;
+use ground::clock::{Clock, Nanos, SECOND, seconds};
+use ground::output::print_stderr;
+
+use super::options::NAME;
+
+/// From line to line.
+const INTERVAL: Nanos = 5 * SECOND;
+
+const MEGABYTE: f64 = 1e6;
+
+/// Prints a line every five seconds.
+pub struct Display {
+    clock: Clock,
+    next: Nanos,
+    is_quiet: bool,
+}
+
+impl Display {
+    pub fn start(is_quiet: bool) -> Self {
+        Self { clock: Clock::start(), next: INTERVAL, is_quiet }
+    }
+
+    pub fn show(&mut self, progress: Progress) {
+        let now = self.clock.now();
+        if self.is_quiet || now < self.next {
+            return;
+        }
+        self.next = now + INTERVAL;
+        print_stderr(format_args!("{NAME}: {}\n", line(progress, now)));
+    }
+}
+
+/// What has been read in this time since the start.
+fn line(Progress { read, total }: Progress, time: Nanos) -> String {
+    let megabytes = read as f64 / MEGABYTE;
+    // A log that is being written has more than it had at the start.
+    match total.filter(|total| *total >= read && read > 0) {
+        None => format!("{megabytes:.0} MB read"),
+        Some(total) => {
+            let left = seconds(time) * (total - read) as f64 / read as f64;
+            let percent = 100.0 * read as f64 / total as f64;
+            format!("{megabytes:.0} of {:.0} MB read ({percent:.0}%), about {left:.0} s left", total as f64 / MEGABYTE)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_rest_is_estimated_by_bytes() {
+        let progress = Progress { read: 250_000_000, total: Some(1_000_000_000) };
+        assert_eq!(line(progress, 5 * SECOND), "250 of 1000 MB read (25%), about 15 s left");
+        assert_eq!(line(Progress { total: None, ..progress }, 5 * SECOND), "250 MB read");
+    }
+}

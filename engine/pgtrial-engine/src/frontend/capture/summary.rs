@@ -1,0 +1,74 @@
+//! What a capture has, for people and for programs.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use capture::format::{About, Capture, Template};
+use capture::time::iso;
+
+/// How many of the commonest templates are listed.
+const LISTED: usize = 10;
+
+/// The longest text of a template in the list, in characters.
+const LONGEST: usize = 100;
+
+/// `capture.json` on one line, with the commonest templates that the text lists too.
+pub fn json(about: &About) -> String {
+    let mut short = about.clone();
+    short.commonest.truncate(LISTED);
+    let text = serde_json::to_string(&short).expect("texts and numbers are JSON");
+    text + "\n"
+}
+
+/// The commonest templates of a capture and how many statements each has.
+pub fn commonest(directory: &Path) -> Result<Vec<(u64, Template)>, String> {
+    let capture = Capture::open(directory).map_err(|error| error.to_string())?;
+    let listed = capture.about().commonest.iter().take(LISTED);
+    Ok(listed.map(|usage| (usage.statements, capture.templates()[usage.template as usize].clone())).collect())
+}
+
+/// The summary.
+pub fn text(about: &About, commonest: &[(u64, Template)], directory: &Path) -> String {
+    let mut text = format!("capture in {}\n", directory.display());
+    for source in &about.sources {
+        let prefix = source.prefix.as_ref().map_or(String::new(), |prefix| format!(" with log_line_prefix '{prefix}'"));
+        line(&mut text, "log", &format!("{}: {}{prefix}", source.name, source.format));
+    }
+    if let Some(version) = &about.server_version {
+        line(&mut text, "server", version);
+    }
+    line(&mut text, "begin", &format!("{}, {:.1} s long", iso(about.begin_us), about.span_us as f64 / 1e6));
+    line(&mut text, "sessions", &about.sessions.to_string());
+    let failed = if about.failed > 0 { format!(", {} of them failed", about.failed) } else { String::new() };
+    line(&mut text, "statements", &format!("{}{failed}", about.statements));
+    line(&mut text, "templates", &about.templates.to_string());
+    if !commonest.is_empty() {
+        text += "commonest:\n";
+    }
+    for (statements, template) in commonest {
+        let percent = 100.0 * *statements as f64 / about.statements as f64;
+        let _ = writeln!(text, "  {statements:>9} {percent:>5.1}%  {}", shortened(&template.text));
+    }
+    if !about.left_out.is_empty() {
+        text += "left out or doubtful:\n";
+    }
+    for left_out in &about.left_out {
+        let (place, count) = (&left_out.first, left_out.count);
+        let _ = writeln!(text, "  {count:>9} {} (first: {}, line {})", left_out.why, place.source, place.line);
+    }
+    text
+}
+
+fn line(text: &mut String, name: &str, value: &str) {
+    // Writing to a string cannot fail.
+    let _ = writeln!(text, "{:<12}{value}", format!("{name}:"));
+}
+
+/// On one line, with its end cut off if it is long.
+fn shortened(text: &str) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
