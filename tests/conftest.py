@@ -130,6 +130,7 @@ def _needs(item: pytest.Item) -> set[str]:
         "like_pgbench": fixtures & {"both", "outcomes", "sides"} or "tests/engine/test_like_" in item.nodeid,
         "machine": item.nodeid.startswith(_OF_THE_MACHINE),
         "browser": "browser" in fixtures,
+        "install": item.nodeid.startswith("tests/distribution/test_installed.py"),
         "server": fixtures & set(_SERVERS) or item.nodeid.startswith(_WITH_SERVERS),
     }
     found = {name for name, present in needs.items() if present} or {"unit"}

@@ -26,8 +26,10 @@ def test_help_names_every_command_without_importing_them():
     code = (
         "import sys, contextlib\nfrom pgtrial.cli import main\n"
         "with contextlib.suppress(SystemExit): main(['--help'])\n"
-        "heavy = {'polars', 'scipy', 'altair', 'psycopg', 'numpy'} & sys.modules.keys()\n"
-        "assert not heavy, heavy"
+        "heavy = {'altair', 'asyncssh', 'duckdb', 'jinja2', 'numpy', 'polars', 'psycopg', 'pydantic', 'ray', 'scipy'}\n"
+        "heavy |= {name for name in sys.modules if name.startswith('pgtrial.') and name.count('.') > 1}\n"
+        "heavy -= {'pgtrial.model.errors'}\n"
+        "assert not heavy & sys.modules.keys(), heavy & sys.modules.keys()"
     )
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
@@ -168,3 +170,21 @@ def test_plan_shows_what_a_study_would_do(pgtrial):
 def test_a_shell_completes_commands_and_their_options(pgtrial, line, proposed):
     words = {"_PGTRIAL_COMPLETE": "complete_bash", "COMP_WORDS": line, "COMP_CWORD": str(len(line.split()) - 1)}
     assert set(pgtrial(env=words).stdout.split()) == proposed
+
+
+@pytest.mark.parametrize(
+    "arguments", [["pgbench", "--version"], ["compare", "default", "default", "--workload", "x.lua"]]
+)
+def test_an_engine_for_another_platform_is_one_sentence(pgtrial, tmp_path, arguments):
+    foreign = bytearray(require_engine().read_bytes())
+    foreign[18:20] = (1).to_bytes(2, sys.byteorder)  # the processor in the ELF header: WE 32100
+    engine = tmp_path / "pgtrial-engine"
+    engine.write_bytes(foreign)
+    engine.chmod(0o755)
+    (tmp_path / "x.lua").write_text("function event() end\n")
+    done = pgtrial(*arguments, env={"PGTRIAL_ENGINE": str(engine)}, cwd=tmp_path)
+    assert done.returncode == 1
+    assert done.stderr.startswith(
+        f"pgtrial: error: the load engine {engine} is built for another platform and does not"
+    )
+    assert done.stderr.count("\n") == 1

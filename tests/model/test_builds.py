@@ -72,7 +72,7 @@ def test_fewer_than_two_builds_are_refused_with_the_way_to_more(builds, there):
     with pytest.raises(StudyError, match=there) as refused:
         expanded({"arms": {"builds": {"postgres": "every"}}}, lambda: builds, "s.toml")
     assert "s.toml: [arms.builds]" in str(refused.value)
-    assert "pip install 'pgtrial[pg16,pg17]'" in str(refused.value)
+    assert "pip install 'pgtrial[server,pg16,pg17]'" in str(refused.value)
 
 
 def test_the_frozen_study_names_the_builds_one_by_one(tmp_path):

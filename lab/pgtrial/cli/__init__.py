@@ -17,7 +17,7 @@ from pgtrial import __version__
 from pgtrial.model.errors import PgtrialError
 
 COMMANDS = {
-    "demo": ("run", "Compare synchronous_commit on with off here and now, in about three minutes."),
+    "demo": ("demo", "Compare synchronous_commit on with off here and now, in about three minutes."),
     "run": ("run", "Run a study, or go on with one that was interrupted."),
     "stop": ("run", "Ask a running study to end after the block under way."),
     "compare": ("compare", "Compare set-ups named on the command line, without a study file."),
@@ -72,7 +72,7 @@ def _listed_only() -> None:
     """Stands for a command that is listed but not called."""
 
 
-def _application(called: str | None) -> typer.Typer:
+def application(called: str | None) -> typer.Typer:
     """The command line, with the module of the command that is called and no other imported."""
     app = typer.Typer(rich_markup_mode="markdown", context_settings=_SETTINGS)
     app.callback(invoke_without_command=True)(_root)
@@ -101,13 +101,13 @@ def _is_passed_on(arguments: list[str]) -> bool:
 
 
 def _become_engine(arguments: list[str]) -> NoReturn:
-    """Replace this process by the engine. Raises StudyError if the engine is not found."""
+    """Replace this process by the engine. Raises StudyError if the engine is not found or does not start."""
     # the help of all commands needs no engine
-    from pgtrial.loads.engine import engine_path  # noqa: PLC0415
+    from pgtrial.loads.engine import engine_path, starting  # noqa: PLC0415
 
-    engine = str(engine_path())
     sys.stdout.flush()
-    os.execv(engine, [engine, *arguments])
+    with starting(engine_path()) as engine:
+        os.execv(engine, [engine, *arguments])
 
 
 def _status_of(arguments: list[str], *, debug: bool) -> int:
@@ -115,7 +115,7 @@ def _status_of(arguments: list[str], *, debug: bool) -> int:
         if _is_passed_on(arguments):
             _become_engine(arguments)
         called = _called(arguments) if _COMPLETE not in os.environ else _completed()
-        command = typer.main.get_command(_application(called))
+        command = typer.main.get_command(application(called))
         outcome = command.main(arguments, prog_name="pgtrial", standalone_mode=False)
     except PgtrialError as error:
         if debug:

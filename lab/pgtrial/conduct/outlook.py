@@ -14,7 +14,8 @@ from pgtrial.model.records.noise import Conditions, Noise, Precision
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.servers.workspace import shared_state, state_root
+from pgtrial.servers.state import state_root
+from pgtrial.servers.workspace import shared_state
 from pgtrial.statistics.precision import blocks_for, measured_spread, precision
 from pgtrial.store.noise import keep_noise, noise_under, read_noise
 

@@ -25,7 +25,8 @@ from pgtrial.model.records.certificate import Certificate, Planted, Selftest
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
-from pgtrial.servers.workspace import shared_state, state_root
+from pgtrial.servers.state import state_root
+from pgtrial.servers.workspace import shared_state
 from pgtrial.statistics import certificate as figures
 from pgtrial.statistics import p8
 from pgtrial.statistics.ratios import Grid

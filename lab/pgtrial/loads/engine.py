@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import collections
+import errno
 import json
 import os
+import platform
 import queue
 import shutil
 import signal
@@ -13,7 +15,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import nullcontext, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
@@ -64,6 +66,25 @@ def engine_path() -> Path:
     return Path(found)
 
 
+@contextmanager
+def starting(engine: Path) -> Iterator[str]:
+    """The engine's path, for the command that starts it.
+
+    Raises StudyError if the system rejects the binary: it is built for another processor or C library.
+    """
+    try:
+        yield str(engine)
+    except OSError as error:
+        # ENOENT: the file is there, but not the dynamic loader that it names
+        if error.errno not in (errno.ENOEXEC, errno.ENOENT):
+            raise
+        raise StudyError(
+            f"the load engine {engine} is built for another platform and does not start here ({error.strerror}); "
+            f"install pgtrial's wheel for {platform.system()} {platform.machine()}, or set PGTRIAL_ENGINE to a binary "
+            "that runs"
+        ) from error
+
+
 def begun(
     command: Sequence[str],
     env: Mapping[str, str] | None,
@@ -73,17 +94,18 @@ def begun(
     **options: Any,
 ) -> subprocess.Popen[str]:
     """An engine with these words after its path. Ctrl-C in the terminal is for the lab, which ends it itself."""
-    return subprocess.Popen(
-        [str(engine_path()), *command],
-        env=env,
-        stdin=stdin,
-        stdout=subprocess.PIPE,
-        stderr=stderr,
-        encoding="utf-8",
-        errors="replace",
-        process_group=0,
-        **options,
-    )
+    with starting(engine_path()) as engine:
+        return subprocess.Popen(
+            [engine, *command],
+            env=env,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            encoding="utf-8",
+            errors="replace",
+            process_group=0,
+            **options,
+        )
 
 
 def environment(target: Mapping[str, str]) -> dict[str, str]:
@@ -94,19 +116,19 @@ def environment(target: Mapping[str, str]) -> dict[str, str]:
 
 def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str]) -> str | None:
     """What the engine has against the options of a sysbench test or against its script, in its words, or None."""
-    command = [str(engine_path()), "sysbench", test, *options, "help"]
     try:
-        done = subprocess.run(
-            command,
-            env=environment(env),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            errors="replace",
-            timeout=_HELP_TIMEOUT_S,
-            check=False,
-        )
+        with starting(engine_path()) as engine:
+            done = subprocess.run(
+                [engine, "sysbench", test, *options, "help"],
+                env=environment(env),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+                errors="replace",
+                timeout=_HELP_TIMEOUT_S,
+                check=False,
+            )
     except subprocess.TimeoutExpired:
         return f"it did not answer within {_HELP_TIMEOUT_S:.0f}s; a script must do nothing before its events"
     said = [line.strip() for line in done.stdout.splitlines() if line.strip()]

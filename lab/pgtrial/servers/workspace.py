@@ -25,6 +25,7 @@ from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.processes import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import HostRoom, Rooms, pending_rooms, remove_rooms
+from pgtrial.servers.state import state_root
 from pgtrial.servers.templates import RoomTemplates
 
 _SOCKET_PATH_MAX = 107
@@ -148,15 +149,6 @@ def _remove_own(state: Path, run: Path) -> None:
             shutil.rmtree(path, ignore_errors=True)
     with registry(state):
         shutil.rmtree(run, ignore_errors=True)
-
-
-def state_root() -> Path:
-    """$PGTRIAL_STATE, else /var/lib/pgtrial for root, else the user's XDG state directory."""
-    if chosen := os.environ.get("PGTRIAL_STATE"):
-        return Path(chosen).expanduser()
-    if os.geteuid() == 0:
-        return Path("/var/lib/pgtrial")
-    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "pgtrial"
 
 
 def leftovers(state: Path | None = None) -> list[Leftover]:

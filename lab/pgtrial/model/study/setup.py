@@ -91,9 +91,8 @@ class SetUp(Record):
 
     postgres: Setting | None = Field(
         None,
-        description='A [major version](versions.md) ("10" to "18") or a bin directory; default: "18", the embedded '
-        'server. In an arm also "every": one arm for each server build that this machine has, named after it, the '
-        "oldest first.",
+        description='A [major version](versions.md) ("10" to "18") or a bin directory; default: "18". In '
+        'an arm also "every": one arm for each server build that this machine has, named after it, the oldest first.',
     )
     dsn: Annotated[list[str] | None, BeforeValidator(_as_texts), AfterValidator(_servers)] = Field(
         None,

@@ -96,7 +96,8 @@ def expanded(data: Mapping[str, Any], builds: Callable[[], Sequence[Build]], sou
         there = f"only one, {found[0].version}" if found else "none"
         raise StudyError(
             f'{source}: [arms.{standing[0]}] postgres = "{EVERY}" compares the server builds of this machine, and '
-            f"there is {there}; install more: pip install 'pgtrial[pg16,pg17]', or your system's packages of PostgreSQL"
+            f"there is {there}; install more: pip install 'pgtrial[server,pg16,pg17]', or your system's packages of "
+            "PostgreSQL"
         )
     written: dict[str, Any] = {}
     for name, own in arms.items():

@@ -1,0 +1,61 @@
+"""Manual pages in man's macros."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from pgtrial import __version__
+
+_CODE = re.compile(r"`([^`]+)`")
+
+
+def title(name: str, summary: str) -> list[str]:
+    """The head of a page of section 1."""
+    return [
+        f'.TH {_text(name.upper())} 1 "" "pgtrial {__version__}" "User Commands"',
+        ".SH NAME",
+        f"{_text(name)} \\- {_text(summary)}",
+    ]
+
+
+def section(heading: str) -> list[str]:
+    """A section, which is named in capitals by custom."""
+    return [f'.SH "{_text(heading.upper())}"']
+
+
+def subsection(heading: str) -> list[str]:
+    """A part of a section."""
+    return [f'.SS "{_text(heading)}"']
+
+
+def paragraph(words: str) -> list[str]:
+    """Words that are filled; what stands between backquotes is bold."""
+    return [".PP", prose(words)]
+
+
+def verbatim(lines: Iterable[str]) -> list[str]:
+    """Lines as they are."""
+    return [".PP", ".nf", *map(_text, lines), ".fi"]
+
+
+def option(names: str, words: str) -> list[str]:
+    """An option and what it does."""
+    return [".TP", f".B {_text(names)}", prose(words) or "\\&"]
+
+
+def prose(words: str) -> str:
+    """Words of a paragraph, with lines that begin anew."""
+    lines = [_CODE.sub(r"\\fB\1\\fR", _text(line)) for line in words.splitlines()]
+    return "\n.br\n".join(lines)
+
+
+def page(lines: Iterable[str]) -> str:
+    """The text of a page."""
+    return "\n".join(lines) + "\n"
+
+
+def _text(words: str) -> str:
+    """Words in which nothing is taken for a macro, an escape or a hyphen that may be typeset."""
+    safe = words.replace("\\", "\\e").replace("-", "\\-").replace('"', "\\(dq")
+    return f"\\&{safe}" if safe.startswith((".", "'")) else safe

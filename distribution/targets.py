@@ -1,0 +1,41 @@
+"""The platforms that wheels are built for."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Target:
+    """One platform: how cargo, pip and Debian name it."""
+
+    name: str
+    triple: str
+    """Of Rust."""
+    tags: tuple[str, ...]
+    """Platform tags of the wheel. The first one is what auditwheel has to confirm."""
+    glibc: str | None = None
+    """The oldest version that the engine runs with; None: it is built for musl."""
+    debian: str | None = None
+    """Debian's name of the processor, where a Debian package is made of it."""
+
+
+def _glibc(processor: str, debian: str) -> Target:
+    tags = (f"manylinux_2_17_{processor}", f"manylinux2014_{processor}")
+    return Target(f"{processor}-glibc", f"{processor}-unknown-linux-gnu", tags, "2.17", debian)
+
+
+def _musl(processor: str) -> Target:
+    return Target(f"{processor}-musl", f"{processor}-unknown-linux-musl", (f"musllinux_1_2_{processor}",))
+
+
+TARGETS = (_glibc("x86_64", "amd64"), _glibc("aarch64", "arm64"), _musl("x86_64"), _musl("aarch64"))
+"""In the order in which they are built."""
+
+
+def this_machine() -> Target:
+    """The platform of this machine alone: for an engine that its own compiler built."""
+    processor, (_, glibc) = platform.machine(), platform.libc_ver()
+    debian = next((each.debian for each in TARGETS if each.name == f"{processor}-glibc"), None)
+    return Target("here", "", (f"linux_{processor}",), glibc or None, debian)

@@ -1,0 +1,38 @@
+"""What is distributed, made once for this machine of the lab's source and of the engine that the tests use."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import require, require_engine
+
+
+@dataclass(frozen=True)
+class Made:
+    """The files of `make dist-here`."""
+
+    source: Path
+    wheel: Path
+    deb: Path
+    lab: Path
+    """The wheel without the engine, which the others are made of."""
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    require_engine()
+    for program in ("dpkg-deb", "strip"):
+        require(shutil.which(program), program)
+    output = tmp_path_factory.mktemp("distribution") / "dist"
+    command = [sys.executable, "-m", "distribution", "--here", "--output", str(output)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    (source,), (wheel,), (deb,) = (output.glob(f"*.{ending}") for ending in ("tar.gz", "whl", "deb"))
+    (lab,) = output.with_name("dist-work").glob("source/lab/*.whl")
+    return Made(source, wheel, deb, lab)
