@@ -13,7 +13,19 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from bench import connections, fleet, loading, merging, observing, options, speed, swap, sysbench, truth
+from bench import (
+    connections,
+    fleet,
+    loading,
+    merging,
+    observing,
+    options,
+    replaying,
+    speed,
+    swap,
+    sysbench,
+    truth,
+)
 from bench.measures import Bench, Figure, Measure
 from bench.page import BENCHMARKS, SWAP, Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
@@ -37,6 +49,7 @@ MEASURES: dict[str, Measure] = {
     "options": options.options,
     "observing": observing.observing,
     "merging": merging.merging,
+    "replaying": replaying.replaying,
     "fleet": fleet.fleet,
     "sysbench": sysbench.tests,
     "sysbench-prepare": sysbench.prepare,

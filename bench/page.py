@@ -26,6 +26,7 @@ TITLES = {
     "options": "What output costs",
     "observing": "What observing costs",
     "merging": "Merging a fleet's events",
+    "replaying": "Replaying a capture",
     "fleet": "What several engines cost",
     "sysbench": "As sysbench: a real server",
     "sysbench-prepare": "As sysbench: making the tables",
@@ -58,6 +59,9 @@ NOTES = {
     "merging": "Events of 100 machines for 600 seconds, as files: 60,000 histograms of some 300 to 3,000 different "
     "latencies each, read, added up, and written as one run; the CPU time of the one thread that does it, and the peak "
     "of its memory.",
+    "replaying": "Select-only statements as text, on the null server with one thread. Speed: as fast as possible, with "
+    "one thread. Instructions: of the client in user space, with one session. Memory: the peak of the client's "
+    "resident memory with 10,000 sessions at the same time, each with a full chunk of statements.",
     "fleet": "Select-only, prepared, 8 clients on the real server: one engine of two threads, and two engines of one "
     "thread each on two places of a Ray cluster on this machine, read as one; the ratio is that of the two runs of a "
     "round. The start is the instant at which the last of an engine's threads begins.",

@@ -14,6 +14,7 @@ mod pacing;
 pub mod plan;
 mod pool;
 mod pooled;
+mod replayed;
 mod report;
 mod run;
 mod schedule;

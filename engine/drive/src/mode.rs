@@ -1,14 +1,16 @@
 //! When clients act: the trait that the event loop calls, one implementation for each mode of a load. A further mode is a
-//! further variant of [`crate::plan::Load`] and a file beside `closed.rs`, `staged.rs` and `pooled.rs`.
+//! further variant of [`crate::plan::Load`] and a file beside `closed.rs`, `staged.rs`, `pooled.rs` and `replayed.rs`.
 
 use crate::client::{Client, Failure};
 use crate::ledger::Tally;
 use crate::outcome::Cause;
 use crate::plan::Plan;
+use crate::report::ThreadTotals;
 use crate::thread::{Share, Thread};
 use ground::clock::Nanos;
 use wire::OpenError;
-use wire::error::ConnectionError;
+use wire::error::{ConnectionError, ServerError};
+use workload::recorded::Scheduled;
 use workload::{AbortReason, Management};
 
 /// A client of mode `M`.
@@ -38,6 +40,9 @@ pub trait Mode: Sized + Send {
 
     /// A client's transaction failed for good, was rolled back and counted; the client goes on.
     fn failed(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _failure: &Failure, _now: Nanos) {}
+
+    /// The server rejected a query whose result a client's program receives next.
+    fn query_failed(_thread: &mut Thread<'_, Self>, _client: &mut ClientOf<Self>, _error: &ServerError, _now: Nanos) {}
 
     /// A client's connection is ready.
     fn connected(thread: &mut Thread<'_, Self>, client: &mut ClientOf<Self>, now: Nanos);
@@ -81,6 +86,18 @@ pub trait Mode: Sized + Send {
         None
     }
 
+    /// Has a client wait for a recorded time. Returns when it goes on, if that is now. Only replays have such times.
+    fn schedule(
+        thread: &mut Thread<'_, Self>,
+        client: &mut ClientOf<Self>,
+        _scheduled: Scheduled,
+        _now: Nanos,
+    ) -> Option<Nanos> {
+        let reason = "the program has recorded times, which only those of replays have".to_owned();
+        Self::stuck(thread, client, None, Cause::Program(AbortReason::Script { reason }));
+        None
+    }
+
     /// Some connections are being made: a round of the event loop begins.
     fn connecting(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
 
@@ -91,4 +108,7 @@ pub trait Mode: Sized + Send {
 
     /// A round of the event loop is over.
     fn served(_thread: &mut Thread<'_, Self>, _clients: &mut [ClientOf<Self>]) {}
+
+    /// The load is over: hands over what the mode has counted.
+    fn finish(&mut self, _totals: &mut ThreadTotals) {}
 }

@@ -4,6 +4,7 @@ use std::io;
 use std::ops::Sub;
 use std::time::Duration;
 
+use crate::ledger::replay::ReplayTotals;
 use crate::ledger::tasks::Tasks;
 use crate::ledger::{ScriptAccount, Tally};
 use crate::slices::Slice;
@@ -146,6 +147,8 @@ pub struct Outcome {
     pub unfinished: usize,
     /// Only with pools of connections.
     pub tasks: Option<Tasks>,
+    /// Only of a replay.
+    pub replay: Option<ReplayTotals>,
 }
 
 /// Why a run failed.

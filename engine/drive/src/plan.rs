@@ -42,6 +42,7 @@ pub enum Load {
     Closed(ClosedPlan),
     Staged(StagedPlan),
     Pooled(PoolPlan, ScriptOptions),
+    Replayed(ReplayPlan),
 }
 
 /// A closed loop, as in pgbench: each client starts its next transaction when the former one has ended or, with a rate,
@@ -87,6 +88,25 @@ pub struct PoolPlan {
     pub lifetime: Option<Duration>,
     /// Which tasks and connections of the whole run these are.
     pub deal: TaskShare,
+}
+
+/// Recorded sessions; a client runs one after the other, and each of their statements counts as a transaction.
+#[derive(Debug, Clone)]
+pub struct ReplayPlan {
+    pub pace: ReplayPace,
+    /// No transaction begins later; those under way are finished without pauses. `None`: the load ends with its last session.
+    pub time: Option<Duration>,
+    /// What messages call the statements of each account.
+    pub accounts: Arc<[String]>,
+}
+
+/// When recorded statements start.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum ReplayPace {
+    /// At their recorded times divided by this, whether or not the server keeps up.
+    Recorded { speed: f64 },
+    /// Each when the one before it in its session has ended.
+    BackToBack,
 }
 
 /// pgbench's options for the transactions of scripts.
@@ -179,6 +199,7 @@ impl Plan {
         match &self.load {
             Load::Closed(ClosedPlan { limit: Limit::Time(length), .. }) => Some(*length),
             Load::Staged(staged) => staged.time,
+            Load::Replayed(replay) => replay.time,
             Load::Closed(ClosedPlan { limit: Limit::Transactions(_), .. }) | Load::Pooled(..) => None,
         }
     }
@@ -188,8 +209,13 @@ impl Plan {
         match &self.load {
             Load::Closed(closed) => closed.interval,
             Load::Staged(staged) => staged.interval,
-            Load::Pooled(..) => None,
+            Load::Pooled(..) | Load::Replayed(_) => None,
         }
+    }
+
+    /// Whether transactions have scheduled starts: those of a rate, or recorded ones.
+    pub fn has_schedule(&self) -> bool {
+        self.interval().is_some() || self.replay().is_some_and(ReplayPlan::has_schedule)
     }
 
     /// Whether each client has a thread of its own.
@@ -206,16 +232,31 @@ impl Plan {
     pub fn pools(&self) -> Option<&PoolPlan> {
         match &self.load {
             Load::Pooled(pools, _) => Some(pools),
-            Load::Closed(_) | Load::Staged(_) => None,
+            Load::Closed(_) | Load::Staged(_) | Load::Replayed(_) => None,
         }
     }
 
-    /// pgbench's options for the transactions; sysbench has none of them.
+    /// The replay, if the load is one.
+    pub fn replay(&self) -> Option<&ReplayPlan> {
+        match &self.load {
+            Load::Replayed(replay) => Some(replay),
+            Load::Closed(_) | Load::Staged(_) | Load::Pooled(..) => None,
+        }
+    }
+
+    /// pgbench's options for the transactions; sysbench and replays have none of them.
     pub fn options(&self) -> &ScriptOptions {
         match &self.load {
             Load::Closed(ClosedPlan { options, .. }) | Load::Pooled(_, options) => options,
-            Load::Staged(_) => &NO_OPTIONS,
+            Load::Staged(_) | Load::Replayed(_) => &NO_OPTIONS,
         }
+    }
+}
+
+impl ReplayPlan {
+    /// Whether statements start at their recorded times.
+    pub fn has_schedule(&self) -> bool {
+        matches!(self.pace, ReplayPace::Recorded { .. })
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::Duration;
 
+use crate::ledger::replay::ReplayTotals;
 use crate::ledger::{ScriptAccount, Tally};
 use crate::outcome::{Abortion, CpuTime};
 use crate::schedule::Stretch;
@@ -59,6 +60,8 @@ pub struct ThreadTotals {
     pub log_error: Option<io::Error>,
     /// Clients that had not finished.
     pub unfinished: usize,
+    /// Only of a replay.
+    pub replay: Option<ReplayTotals>,
 }
 
 /// What all threads of a run share.

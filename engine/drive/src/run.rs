@@ -10,6 +10,7 @@ use crate::mode::Mode;
 use crate::outcome::{Observer, Outcome, RunError};
 use crate::plan::{Load, Plan};
 use crate::pooled::Pooled;
+use crate::replayed::Replayed;
 use crate::report::{Inbox, Report, Shared, ThreadTotals};
 use crate::schedule::Schedule;
 use crate::staged::Staged;
@@ -32,6 +33,7 @@ pub fn run(
         Load::Staged(staged) => run.launch::<Staged>(staged, 1),
         // A pool is not divided.
         Load::Pooled(pools, _) => run.launch::<Pooled>(pools, pools.size),
+        Load::Replayed(replay) => run.launch::<Replayed>(replay, 1),
     }
 }
 
@@ -168,6 +170,9 @@ fn add_totals(outcome: &mut Outcome, totals: ThreadTotals) {
     outcome.cpu.user += totals.cpu.user;
     outcome.cpu.system += totals.cpu.system;
     outcome.busiest_thread = outcome.busiest_thread.max(totals.cpu.total().as_secs_f64());
+    if let Some(replay) = &totals.replay {
+        outcome.replay.get_or_insert_default().merge(replay);
+    }
     if outcome.scripts.is_empty() {
         outcome.scripts = totals.scripts;
     } else {

@@ -50,12 +50,14 @@ impl<'a, M> Thread<'a, M> {
         plan: &'a Plan,
         clock: Clock,
         share: Share,
-        (mode, tally): (M, Tally),
+        (mode, mut tally): (M, Tally),
         reports: Sender<Report>,
         shared: &'a Shared,
     ) -> io::Result<Self> {
         let throttle = Throttle::of_thread(plan, share.thread);
-        let tally = Tally { pace: throttle.as_ref().map(|_| Box::default()), ..tally };
+        if throttle.is_some() {
+            tally.pace.get_or_insert_default();
+        }
         Ok(Self {
             plan,
             options: plan.options(),

@@ -10,7 +10,8 @@ use crate::thread::Thread;
 use ground::clock::Nanos;
 use wire::error::{ConnectionError, ServerError};
 use wire::statement::QueryMode;
-use wire::{Answered, Connection, Reply, Rows, Sent, StatementError};
+use wire::{Answered, Connection, Reply, Rows, Scratch, Sent, StatementError};
+use workload::recorded::Recorded;
 use workload::{AbortReason, Action, ActionResult};
 
 impl<M: Mode> Thread<'_, M> {
@@ -148,6 +149,13 @@ impl<M: Mode> Thread<'_, M> {
                     }
                 }
                 Action::Manage(management) => M::manage(self, client, management, now),
+                Action::Schedule(scheduled) => M::schedule(self, client, scheduled, now),
+                Action::Recorded(recorded) => {
+                    let scratch = &mut self.sockets.scratch;
+                    let sent =
+                        client.connection.as_mut().map(|connection| send_recorded(connection, recorded, scratch));
+                    self.sent(client, Awaited::Count { last: true }, sent)
+                }
                 Action::Abort(reason) => {
                     if let AbortReason::Command { command, .. } = reason {
                         self.note_command(client, command);
@@ -341,6 +349,7 @@ impl<M: Mode> Thread<'_, M> {
 
     fn hand_failure(&mut self, client: &mut ClientOf<M>, error: &ServerError, counts: bool, now: Nanos) {
         self.books.tally.counts.queries.errors += u64::from(counts);
+        M::query_failed(self, client, error, now);
         client.program.complete(ActionResult::Failed(error));
         self.drive(client, now);
     }
@@ -379,5 +388,21 @@ impl<M: Mode> Thread<'_, M> {
     pub fn left_open(&mut self, client: &mut ClientOf<M>) {
         let reason = "end of script reached without completing the last transaction".to_owned();
         M::stuck(self, client, None, Cause::Program(AbortReason::Script { reason }));
+    }
+}
+
+/// Sends a statement as it was recorded.
+#[inline(never)]
+fn send_recorded(
+    connection: &mut Connection,
+    recorded: Recorded<'_>,
+    scratch: &mut Scratch,
+) -> Result<Sent, ConnectionError> {
+    match recorded {
+        Recorded::Query(text) => connection.send_query(text, Rows::Counted),
+        Recorded::Unnamed(text) => connection.send_unnamed(text, Rows::Counted, scratch),
+        Recorded::Values { statement, mode, values } => {
+            connection.send(statement, mode, values, Rows::Counted, scratch)
+        }
     }
 }

@@ -52,6 +52,7 @@ impl<'a, M: Mode> Worker<'a, M> {
         let ended = self.thread.clock.now();
         self.thread.roll(ended);
         self.thread.note_queue(ended, 0);
+        self.thread.mode.finish(&mut self.thread.books.totals);
         self.thread.books.finish(ended, self.thread.active);
     }
 

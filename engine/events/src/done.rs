@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::measured::{Count, Counts, Distribution, Extent, Failures, Summary};
+use crate::replay::Replay;
 
 /// The end of the run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -21,6 +22,9 @@ pub struct Done {
     /// With pools only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tasks: Option<Tasks>,
+    /// Of a replay only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// In merged events only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub machines: Option<Vec<MachineShare>>,

@@ -6,6 +6,7 @@ mod done;
 mod line;
 mod measured;
 mod measurement;
+mod replay;
 mod start;
 
 pub use done::{ClientUsage, Done, Drain, MachineShare, ResponseClasses, ResponseTime, Script, Tasks, Warning};
@@ -15,4 +16,5 @@ pub use measured::{
     moments_of,
 };
 pub use measurement::{FloatSums, Measurement};
+pub use replay::{OtherTemplates, Replay, ReplayCounts, ReplayPlan, ReplaySessions, ReplayTemplate};
 pub use start::{Connected, Hello, PROTOCOL, PhaseStart, Plan, Pools, Shard, Slices, timestamp, to_map};

@@ -7,6 +7,7 @@ use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
 use crate::measured::Count;
+use crate::replay::ReplayPlan;
 use ground::clock::Phase;
 
 /// Version of the protocol. A change that a reader could notice raises it.
@@ -48,6 +49,8 @@ pub struct Plan {
     pub pools: Option<Pools>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub slices: Option<Slices>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayPlan>,
 }
 
 /// The keys of a struct, such as those of a plan in [`Hello`].

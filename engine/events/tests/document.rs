@@ -4,8 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use events::{
     ClientError, ClientUsage, Connected, Count, Counts, Distribution, Done, Drain, Event, Extent, Hello, Line, Lost,
-    MachineShare, PhaseStart, Plan, PoolTimeouts, Pools, Queries, ResponseClasses, ResponseTime, Script, Shard, Slice,
-    Slices, Summary, Task, Tasks, Tick, Times, Warning, to_map,
+    MachineShare, OtherTemplates, PhaseStart, Plan, PoolTimeouts, Pools, Queries, Replay, ReplayCounts, ReplayPlan,
+    ReplaySessions, ReplayTemplate, ResponseClasses, ResponseTime, Script, Shard, Slice, Slices, Summary, Task, Tasks,
+    Tick, Times, Warning, to_map,
 };
 use ground::clock::Phase;
 use latency::Percentiles;
@@ -69,6 +70,16 @@ fn hello() -> Hello {
         shard: Some(Shard { number: 1, of: 1, clients: 1 }),
         pools: Some(pools),
         slices: Some(Slices { length_s: 1.0, number: 1, of: 1, seed: String::new() }),
+        replay: Some(ReplayPlan {
+            capture: String::new(),
+            sessions: COUNT,
+            statements: COUNT,
+            recorded_s: 1.0,
+            most_at_once: 1,
+            speed: None,
+            sample_percent: 100.0,
+            copies: 1,
+        }),
     };
     Hello {
         protocol: 1,
@@ -79,6 +90,39 @@ fn hello() -> Hello {
         server_version: None,
         plan: to_map(&plan),
         machines: Some(vec![String::new()]),
+    }
+}
+
+fn replay() -> Replay {
+    let counts = ReplayCounts {
+        statements: COUNT,
+        rows: COUNT,
+        other_rows: COUNT,
+        expected: COUNT,
+        unexpected_failures: [].into(),
+        missing: COUNT,
+        time_us: latency(Some(PERCENTILES)),
+        histogram: String::new(),
+    };
+    let sessions = ReplaySessions {
+        begun: COUNT,
+        finished: COUNT,
+        refused: COUNT,
+        lost: COUNT,
+        begun_before: COUNT,
+        left_open: COUNT,
+    };
+    Replay {
+        sessions,
+        statements: COUNT,
+        transactions: COUNT,
+        rows: COUNT,
+        other_rows: COUNT,
+        expected_failures: [].into(),
+        unexpected_failures: [].into(),
+        missing_failures: [].into(),
+        templates: vec![ReplayTemplate { template: 1, text: String::new(), counts: counts.clone() }],
+        other_templates: Some(OtherTemplates { templates: 1, counts }),
     }
 }
 
@@ -126,6 +170,7 @@ fn done() -> Done {
             warnings: vec![Warning { kind: String::new(), message: String::new() }],
         },
         tasks: Some(tasks),
+        replay: Some(replay()),
         machines: Some(vec![machine]),
     }
 }

@@ -1,5 +1,7 @@
 //! The events of a run: what the event loop reports and counts, written as the types of the crate `events`.
 
+mod counts;
+mod replay;
 #[cfg(test)]
 mod tests;
 
@@ -7,8 +9,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime};
 
+use counts::{counts, failures, queries};
 use drive::ledger::tasks::{Task, Tasks};
-use drive::ledger::{Counts, Failures, Tally, Turn};
+use drive::ledger::{Counts, Tally, Turn};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::slices::Slice;
 use drive::{Abortion, Began, Observer, Outcome, RunError, Tick};
@@ -17,7 +20,7 @@ pub use events::{PROTOCOL, timestamp};
 use ground::clock::{Clock, Phase, seconds};
 use ground::output::OutputFile;
 use ground::shard::ClientShare;
-use workload::queries::Queries;
+pub use replay::{ReplayDescription, TemplateName};
 
 /// Where the engine writes the events: the option's value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,9 +35,9 @@ pub const OUTPUT_LOST: u8 = 1;
 /// Which keys ticks and summaries have beside those of every load.
 #[derive(Debug, Clone, Copy, Default)]
 struct Sections {
-    /// Service times and schedule lags: the load has a rate.
+    /// Service times and schedule lags: the load has a rate or recorded times.
     pace: bool,
-    /// Statements by kind: a test of sysbench.
+    /// Statements by kind: a test of sysbench or a replay.
     queries: bool,
     /// Service times and times in the queue: tasks share pools of connections.
     pools: bool,
@@ -49,6 +52,8 @@ pub struct RunDescription<'a> {
     pub seed: u64,
     /// The server's version, if it is known.
     pub server: Option<&'a str>,
+    /// Only of a replay.
+    pub replay: Option<&'a ReplayDescription>,
 }
 
 impl Events {
@@ -65,8 +70,8 @@ impl Events {
         out.name = "events".to_owned();
         let plan = hello.plan;
         let sections = Sections {
-            pace: plan.interval().is_some(),
-            queries: matches!(plan.load, Load::Staged(_)),
+            pace: plan.has_schedule(),
+            queries: matches!(plan.load, Load::Staged(_) | Load::Replayed(_)),
             pools: plan.pools().is_some(),
         };
         let hello = events::Hello {
@@ -103,6 +108,7 @@ impl EventWriter {
 /// The events of a run, if they are asked for. An event that cannot be written is reported once, and no later one is tried.
 pub struct RunEvents<'a> {
     writer: Option<EventWriter>,
+    replay: Option<ReplayDescription>,
     is_lost: bool,
     /// Ends the run if the events are the only output and one cannot be written.
     stop: &'a AtomicBool,
@@ -121,7 +127,7 @@ impl<'a> RunEvents<'a> {
         complain: impl FnMut(&str) + 'a,
     ) -> Result<Self, String> {
         let writer = option.map(|events| events.open(clock, hello)).transpose()?;
-        Ok(Self { writer, is_lost: false, stop, complain: Box::new(complain) })
+        Ok(Self { writer, replay: hello.replay.cloned(), is_lost: false, stop, complain: Box::new(complain) })
     }
 
     /// Runs the load. An event is written when `observer` has seen what it is about.
@@ -133,7 +139,8 @@ impl<'a> RunEvents<'a> {
     /// The run is over. Returns the exit status: the given one, or [`OUTPUT_LOST`] if an event could not be written.
     pub fn done(&mut self, outcome: &Outcome, status: u8, warnings: &[Warning]) -> u8 {
         if let Some(EventWriter { sections, .. }) = self.writer {
-            self.write(Event::Done(Box::new(done_event(outcome, status, warnings, sections))));
+            let done = done_event(outcome, status, warnings, sections, self.replay.as_ref());
+            self.write(Event::Done(Box::new(done)));
         }
         if self.is_lost { OUTPUT_LOST } else { status }
     }
@@ -150,7 +157,13 @@ impl<'a> RunEvents<'a> {
     }
 }
 
-fn done_event(outcome: &Outcome, status: u8, warnings: &[Warning], sections: Sections) -> events::Done {
+fn done_event(
+    outcome: &Outcome,
+    status: u8,
+    warnings: &[Warning],
+    sections: Sections,
+    replay: Option<&ReplayDescription>,
+) -> events::Done {
     let phase = |tally, seconds| (seconds > 0.0).then(|| measurement(tally, None, sections).summary(seconds));
     let drained = &outcome.drain.counts;
     // With a single script the summaries are the script's.
@@ -176,6 +189,7 @@ fn done_event(outcome: &Outcome, status: u8, warnings: &[Warning], sections: Sec
             warnings: warnings.to_vec(),
         },
         tasks: outcome.tasks.as_ref().map(tasks_event),
+        replay: replay.map(|described| described.event(outcome.replay.as_ref())),
         machines: None,
     }
 }
@@ -238,6 +252,7 @@ fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
         Load::Closed(ClosedPlan { limit: Limit::Transactions(each), .. }) => (Some(*each), None),
         Load::Staged(staged) => (staged.events_each, staged.events),
         Load::Pooled(pools, _) => (None, Some(pools.all_tasks())),
+        Load::Replayed(_) => (None, hello.replay.map(|replay| replay.plan.statements.0)),
     };
     let ClientShare { shard, whole, .. } = plan.part;
     let number = shard.index as u64 + 1;
@@ -245,7 +260,7 @@ fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
         scripts: plan.workload.scripts().into_iter().map(|script| script.description).collect(),
         clients: plan.clients,
         jobs: plan.jobs,
-        query_mode: plan.mode.name().to_owned(),
+        query_mode: if plan.replay().is_some() { "recorded" } else { plan.mode.name() }.to_owned(),
         scale: hello.scale,
         warmup_s: plan.warmup.as_secs_f64(),
         duration_s: plan.duration().map(|duration| duration.as_secs_f64()),
@@ -260,6 +275,7 @@ fn plan_event(hello: &RunDescription<'_>) -> events::Plan {
             of: slices.of as u64,
             seed: slices.seed.to_string(),
         }),
+        replay: hello.replay.map(|replay| replay.plan.clone()),
     }
 }
 
@@ -283,32 +299,6 @@ fn task_event(task: &Task) -> events::Task {
         waited_s: seconds(task.waited),
         served_s: seconds(task.served),
         more: serde_json::Map::new(),
-    }
-}
-
-fn failures(failures: &Failures) -> events::Failures {
-    failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
-}
-
-fn counts(counts: &Counts) -> events::Counts {
-    events::Counts {
-        transactions: counts.transactions().into(),
-        failures: failures(&counts.failures),
-        skipped: counts.skipped.into(),
-        late: counts.late.into(),
-        retried: counts.retried.into(),
-        retries: counts.retries.into(),
-        queries: None,
-    }
-}
-
-fn queries(queries: &Queries) -> events::Queries {
-    events::Queries {
-        reads: queries.reads.into(),
-        writes: queries.writes.into(),
-        others: queries.others.into(),
-        errors: queries.errors.into(),
-        reconnects: queries.reconnects.into(),
     }
 }
 

@@ -18,6 +18,7 @@ Usage:
   pgtrial-engine pgbench [OPTION]... [DBNAME]   as pgbench; see pgtrial-engine pgbench --help
   pgtrial-engine sysbench [OPTION]... [TEST] [COMMAND]   as sysbench; see pgtrial-engine sysbench --help
   pgtrial-engine tasks [OPTION]... [DBNAME]     an application's tasks on pools of connections; see --help there
+  pgtrial-engine replay [OPTION]... DIRECTORY [DBNAME]   the sessions of a capture; see --help there
   pgtrial-engine merge [OPTION]... [FILE]...    the events of several machines as those of one run; see --help there
   pgtrial-engine capture [OPTION]... LOG...     a server's logs as a capture for replays; see --help there
   pgtrial-engine null-server [OPTION]...        a server with nothing behind it; see --help there
@@ -31,10 +32,11 @@ A link named pgbench or sysbench to this program is that tool.
 type FrontEnd = fn(Vec<String>) -> ExitCode;
 
 /// The front ends by their names, and whether a link of that name to the program is that front end.
-const FRONT_ENDS: [(&str, bool, FrontEnd); 6] = [
+const FRONT_ENDS: [(&str, bool, FrontEnd); 7] = [
     ("pgbench", true, frontend::pgbench::main),
     ("sysbench", true, frontend::sysbench::main),
     ("tasks", false, frontend::tasks::main),
+    ("replay", false, frontend::replay::main),
     ("merge", false, frontend::merge::main),
     ("capture", false, frontend::capture::main),
     ("null-server", false, null_server::main),

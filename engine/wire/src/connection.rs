@@ -12,7 +12,7 @@ use crate::opening::{OpenError, Opening};
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
-use crate::statement::{End, QueryMode, SHORT_ROOM, SYNC, Statement};
+use crate::statement::{End, QueryMode, SHORT_ROOM, SYNC, Statement, encode_text};
 use crate::stream::{Sent, Stream};
 use crate::target::Target;
 use crate::value::Value;
@@ -187,9 +187,17 @@ impl Connection {
     }
 
     /// Sends one simple query without values.
-    pub fn send_query(&mut self, sql: &str, rows: Rows) -> Result<Sent, ConnectionError> {
+    pub fn send_query(&mut self, sql: impl AsRef<[u8]>, rows: Rows) -> Result<Sent, ConnectionError> {
         self.exchange.expect(rows, true);
-        Ok(self.stream.send(self.exchange.request.keep_query(sql))?)
+        Ok(self.stream.send(self.exchange.request.keep_query(sql.as_ref()))?)
+    }
+
+    /// Parses a text without parameters as the unnamed statement, and executes it. `scratch` is the thread's.
+    pub fn send_unnamed(&mut self, text: &[u8], rows: Rows, scratch: &mut Scratch) -> Result<Sent, ConnectionError> {
+        scratch.long.clear();
+        encode_text(text, &mut scratch.long);
+        self.exchange.expect(rows, false);
+        self.send_text(&scratch.long)
     }
 
     /// Has the server parse and describe `statement`, even if this session has parsed it before.
@@ -316,7 +324,12 @@ impl Connection {
         self.exchange.answered()
     }
 
-    /// Returns the memory that only preparing needs.
+    /// The session has dropped its prepared statements.
+    pub fn forget_prepared(&mut self) {
+        self.exchange.request.forget_parsed();
+    }
+
+    /// Returns the memory that the text of the last request needs, and that of preparing.
     pub fn trim(&mut self) {
         self.exchange.request.trim();
     }

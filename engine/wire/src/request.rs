@@ -44,6 +44,11 @@ impl Request {
         }
     }
 
+    /// Notes that the server has dropped all statements.
+    pub fn forget_parsed(&mut self) {
+        self.parsed.clear();
+    }
+
     /// Keeps the messages of a request that hold the text of statements.
     pub fn keep_text(&mut self, messages: &[u8]) {
         self.messages.clear();
@@ -51,9 +56,9 @@ impl Request {
     }
 
     /// Keeps the message of a simple query; returns it.
-    pub fn keep_query(&mut self, sql: &str) -> &[u8] {
+    pub fn keep_query(&mut self, sql: &[u8]) -> &[u8] {
         self.messages.clear();
-        frame::write(&mut self.messages, b'Q', |out| frame::write_text(out, sql.as_bytes()));
+        frame::write(&mut self.messages, b'Q', |out| frame::write_text(out, sql));
         &self.messages
     }
 
@@ -63,7 +68,7 @@ impl Request {
         self.messages.clear();
     }
 
-    /// Returns the memory that only preparing needs.
+    /// Returns the memory that the messages need, and that of preparing.
     pub fn trim(&mut self) {
         self.messages = Vec::new();
         self.pending.shrink_to_fit();
@@ -114,6 +119,8 @@ mod tests {
         request.parse_complete();
         let known: Vec<_> = (0..200).filter(|statement| request.has_parsed(*statement)).collect();
         assert_eq!(known, [3, 70]);
+        request.forget_parsed();
+        assert!(!request.has_parsed(3));
     }
 
     #[test]

@@ -112,6 +112,21 @@ impl Statement {
         }
     }
 
+    /// A statement whose text has `$1` to `$parameters` in it already; value number i is that of `$(i + 1)`. It is not for
+    /// the simple mode, which would send the text without values.
+    pub fn with_parameters(id: usize, name: &str, text: &[u8], parameters: usize) -> Self {
+        Self {
+            id,
+            name: name.to_owned(),
+            parse: parse_message(name, text, &[]),
+            bind: BindHead::new(name, parameters),
+            parse_unnamed: parse_message("", text, &[]),
+            bind_unnamed: BindHead::new("", parameters),
+            pieces: vec![text.to_owned()],
+            holes: (0..parameters).map(|slot| Hole { slot, name: String::new() }).collect(),
+        }
+    }
+
     /// The name under which it is prepared.
     pub fn name(&self) -> &str {
         &self.name
@@ -206,6 +221,15 @@ impl Statement {
             out.push(0);
         });
     }
+}
+
+/// Appends the messages that parse a text without parameters and execute it once, up to Sync.
+pub fn encode_text(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&parse_message("", text, &[]));
+    // The unnamed portal of the unnamed statement; no formats, no parameters, all results in text format.
+    frame::write(out, b'B', |out| out.extend_from_slice(&[0; 8]));
+    out.extend_from_slice(&EXECUTE);
+    out.extend_from_slice(&SYNC);
 }
 
 fn parse_message(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
@@ -308,6 +332,30 @@ mod tests {
             select().encode(mode, prepared, &values, End::Sync, &mut out);
             assert_eq!(out, reference(parse, name, &[Some("-42"), Some("7")]));
         }
+    }
+
+    #[test]
+    fn a_text_with_its_parameters_is_parsed_as_it_is() {
+        let text = "SELECT $2, $1, $2";
+        let statement = Statement::with_parameters(0, "P1", text.as_bytes(), 2);
+        let values = [Value::Text((*b"x").into()), Value::Unset];
+        for (mode, name) in [(QueryMode::Extended, ""), (QueryMode::Prepared, "P1")] {
+            let (mut found, mut expected) = (Vec::new(), BytesMut::new());
+            statement.encode(mode, false, &values, End::Sync, &mut found);
+            frontend::parse(name, text, [], &mut expected).unwrap();
+            let parsed = expected.len();
+            assert_eq!(found[..parsed], expected[..]);
+            assert_eq!(found[parsed..], reference(false, name, &[Some("x"), None]));
+        }
+    }
+
+    #[test]
+    fn a_text_without_parameters_is_parsed_and_executed_once() {
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        encode_text(b"SELECT 'x'", &mut found);
+        let statement = Statement::with_parameters(0, "P1", b"SELECT 'x'", 0);
+        statement.encode(QueryMode::Extended, false, &[], End::Sync, &mut expected);
+        assert_eq!(found, expected);
     }
 
     #[test]

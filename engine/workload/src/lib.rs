@@ -1,5 +1,5 @@
-//! What a client does next: pgbench's scripts, sysbench's own tests and Lua scripts, as [`Program`]s. Most of them use a
-//! server; sysbench's tests of the machine compute.
+//! What a client does next: pgbench's scripts, sysbench's own tests, Lua scripts and recorded sessions, as [`Program`]s. Most of
+//! them use a server; sysbench's tests of the machine compute.
 //!
 //! This crate does not know sockets, clocks or counts. A program answers with an [`Action`], and the event loop carries
 //! it out.
@@ -10,6 +10,8 @@ pub mod oltp;
 pub mod pgbench;
 mod program;
 pub mod queries;
+pub mod recorded;
+pub mod replay;
 pub mod sb_rand;
 pub mod seeds;
 pub mod settings;

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::queries::Queries;
+use crate::recorded::{Recorded, Scheduled};
 use ground::random::Random;
 use wire::OpenError;
 use wire::error::{ConnectionError, ServerError};
@@ -36,8 +37,8 @@ pub trait Program {
     /// [`Action::End`].
     fn foresee(&mut self, _begins: bool) {}
 
-    /// Receives the result of the last action: of a [`Rows::Counted`] query only a failure, of [`Management::Connect`],
-    /// [`Action::Prepare`], [`Action::PrepareAll`] and [`Rows::Handed`] queries every result.
+    /// Receives the result of the last action: of a [`Rows::Counted`] query and of [`Action::Recorded`] only a failure, of
+    /// [`Management::Connect`], [`Action::Prepare`], [`Action::PrepareAll`] and [`Rows::Handed`] queries every result.
     fn complete(&mut self, _result: ActionResult<'_>) {}
 
     /// Ends the load: no further transaction follows.
@@ -72,6 +73,10 @@ pub enum Action<'a> {
     /// Send `sql` in a Query message in any query mode; `rows` is `Counted` or `Handed`. With `Skipped` it does not count
     /// as a query of the load, and the program receives its result.
     Text { sql: &'a str, rows: Rows },
+    /// Wait until the recorded time of a connection or of a statement, which follows as the next action.
+    Schedule(Scheduled),
+    /// Send a statement as it was recorded, and count its rows. The event loop counts it as a transaction.
+    Recorded(Recorded<'a>),
     /// Parse and describe `statement` on the server without executing it.
     Prepare { statement: &'a Statement },
     /// Parse on the server, in one round trip, those of `statements` that this session has not prepared.
@@ -91,7 +96,7 @@ pub enum Action<'a> {
     Abort(AbortReason),
 }
 
-/// What a program of a staged run does with its connections, which have numbers, and with itself.
+/// What a program of a staged run or of a replay does with its connections, which have numbers, and with itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Management {
     /// Open this connection and use it from now on. The previous connection stays open.
@@ -102,8 +107,8 @@ pub enum Management {
     Disconnect(usize),
     /// Add to the counts of statements, and to that of transactions, what the program has counted itself.
     Count { queries: Queries, events: u64 },
-    /// Take part in no further transaction; the one under way does not count. Actions up to the next [`Action::End`]
-    /// follow after the load.
+    /// Take part in no further transaction; the one under way does not count. In a staged run actions up to the next
+    /// [`Action::End`] follow after the load.
     Leave,
 }
 

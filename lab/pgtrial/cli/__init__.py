@@ -39,6 +39,7 @@ COMMANDS = {
     "sysbench": (None, "Run the load engine as sysbench for PostgreSQL; all arguments are sysbench's."),
     "tasks": (None, "Run an application's tasks on pools of connections by the load engine; see its --help."),
     "capture": (None, "Make a capture of a server's logs, for a replay; see its --help."),
+    "replay": (None, "Replay the sessions of a capture by the load engine; see its --help."),
 }
 """By name, the module and the short help of each command, so that `pgtrial --help` imports no module."""
 

@@ -4,6 +4,7 @@
 mod clients;
 mod counts;
 pub mod log;
+pub mod replay;
 mod tally;
 pub mod tasks;
 

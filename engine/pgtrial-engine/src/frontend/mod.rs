@@ -2,9 +2,11 @@
 //! beside them.
 
 pub mod capture;
+mod connections;
 mod elapsed;
 pub mod merge;
 pub mod pgbench;
+pub mod replay;
 pub mod self_check;
 pub mod sharing;
 pub mod sysbench;

@@ -57,6 +57,8 @@ pub fn done(streams: &[Stream], totals: &Totals, status: u8) -> Result<Done, Str
         scripts: scripts(&parts)?,
         client: client(&parts),
         tasks: tasks(&parts, &totals.of(Phase::Measure).latencies)?,
+        // Replays have no shards.
+        replay: None,
         machines: Some(streams.iter().map(machine_share).collect()),
     })
 }

@@ -55,6 +55,7 @@ pub fn run(mut options: Options) -> Result<u8, Failure> {
         scale: Some(facts.scale),
         seed: options.seed,
         server: Some(&session.server.version),
+        replay: None,
     };
     let interrupt = interrupt::catch()?;
     let complain = |problem: &str| messages::error(problem);

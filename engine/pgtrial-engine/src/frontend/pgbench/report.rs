@@ -96,7 +96,7 @@ impl Report<'_> {
                 writeln!(out, "number of transactions per client: {each}")?;
                 writeln!(out, "number of transactions actually processed: {committed}/{wanted}")
             }
-            Load::Closed(_) | Load::Staged(_) => {
+            Load::Closed(_) | Load::Staged(_) | Load::Replayed(_) => {
                 if let Some(duration) = self.plan.duration() {
                     writeln!(out, "duration: {} s", duration.as_secs())?;
                 }

@@ -68,7 +68,7 @@ mod tests {
     fn tests_have_limits_of_their_own() {
         let limits = |name: &str| match planned(name, &[("threads", 5), ("events", 9)]).unwrap().load {
             Load::Staged(staged) => (staged.events, staged.events_each),
-            Load::Closed(_) | Load::Pooled(..) => unreachable!("sysbench's loads are staged"),
+            Load::Closed(_) | Load::Pooled(..) | Load::Replayed(_) => unreachable!("sysbench's loads are staged"),
         };
         assert_eq!([limits("cpu"), limits("threads")], [(Some(9), None); 2]);
         assert_eq!(limits("mutex"), (Some(9), Some(1)));

@@ -188,7 +188,7 @@ mod tests {
     fn staged_of(plan: &Plan) -> StagedPlan {
         match plan.load {
             Load::Staged(staged) => staged,
-            Load::Closed(_) | Load::Pooled(..) => unreachable!("sysbench's loads are staged"),
+            Load::Closed(_) | Load::Pooled(..) | Load::Replayed(_) => unreachable!("sysbench's loads are staged"),
         }
     }
 

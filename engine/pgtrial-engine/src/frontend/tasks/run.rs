@@ -57,7 +57,8 @@ pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let interrupt = interrupt::catch()?;
     let lines = open_lines(&options, origin)?;
     let server = Some(session.server.version.as_str());
-    let hello = RunDescription { frontend: "tasks", plan: &plan, scale: None, seed: options.load.seed, server };
+    let seed = options.load.seed;
+    let hello = RunDescription { frontend: "tasks", plan: &plan, scale: None, seed, server, replay: None };
     let only_events = options.load.output.has_only_events();
     let option = options.load.output.events.as_ref();
     let mut events = RunEvents::open(option, clock, &hello, &interrupt, report_error)?;

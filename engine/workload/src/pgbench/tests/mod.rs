@@ -68,6 +68,8 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
             | Action::Prepare { .. }
             | Action::PrepareAll { .. }
             | Action::Manage(_)
+            | Action::Schedule(_)
+            | Action::Recorded(_)
             | Action::Pause) => {
                 panic!("no script of pgbench asks for {action:?}")
             }

@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use crate::frontend::connections::connection_limit;
 use crate::frontend::sharing::check_enough;
 use drive::plan::{Arrival, PoolPlan};
 use ground::options::Argument;
@@ -98,21 +99,9 @@ pub fn arrival(text: &str) -> Result<Arrival, String> {
 /// Rejects pools that need more connections than the server allows this user; the connections of all engines count. If the
 /// server does not report a limit, any size is accepted.
 pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), String> {
-    // the limits of roles and databases are not for superusers
-    const SQL: &str = "select most, what from pg_catalog.pg_roles, pg_catalog.pg_database, lateral (values \
-        (current_setting('max_connections')::int - case when rolsuper then 0 \
-        else current_setting('superuser_reserved_connections')::int end, 'max_connections'), \
-        (case when not rolsuper then rolconnlimit end, 'the role''s CONNECTION LIMIT'), \
-        (case when not rolsuper then datconnlimit end, 'the database''s CONNECTION LIMIT')) as limits (most, what) \
-        where rolname = current_user and datname = current_database() and most >= 0 order by most limit 1";
-    let rows = session.query(SQL).unwrap_or_default();
-    let limit = rows.first().and_then(|row| match row.as_slice() {
-        [Some(most), Some(what)] => Some((most.parse::<usize>().ok()?, what)),
-        _ => None,
-    });
     let size = pools.deal.size;
     let wanted = pools.apps * size;
-    match limit {
+    match connection_limit(session) {
         Some((most, what)) if wanted > most => Err(format!(
             "{} pool{} of {size} connections may need {wanted}, but the server gives this user at most {most} ({what}): \
              choose a smaller --pool or --apps, or raise that limit",

@@ -121,7 +121,7 @@ fn settle_pools(options: &mut Options, given: &[&Row]) -> Result<(), Failure> {
 }
 
 /// Raises the limit of open files to what so many connections need. The messages are pgbench's.
-fn reserve_files(connections: u64) -> Result<(), Failure> {
+pub fn reserve_files(connections: u64) -> Result<(), Failure> {
     const ADVICE: &str = "Reduce number of clients, or use limit/ulimit to increase the system limit.";
     let needed = connections + 3;
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)

@@ -1,0 +1,317 @@
+//! Replays: a client runs recorded sessions one after the other, each on a connection of its own. Statements start at their
+//! recorded times, whether or not the server keeps up, or back to back. Each statement counts as a transaction of the load.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mio::Token;
+
+use crate::client::Client;
+use crate::ledger::Tally;
+use crate::ledger::log::FailureKind;
+use crate::ledger::replay::ReplayTotals;
+use crate::mode::Mode;
+use crate::outcome::Cause;
+use crate::plan::{Plan, ReplayPace, ReplayPlan};
+use crate::report::{Report, ThreadTotals};
+use crate::thread::{Share, Thread};
+use ground::clock::Nanos;
+use wire::error::{ConnectionError, ServerError};
+use wire::{Connection, OpenError};
+use workload::recorded::{Expected, Micros, Scheduled};
+use workload::{ActionResult, Management};
+
+/// A server that has too many connections (SQLSTATE 53300) is asked again after this time, for as long as that: backends
+/// of sessions that have left may be about to end.
+const RETRY: Nanos = 20_000_000;
+const PATIENCE: Nanos = 10_000_000_000;
+const TOO_MANY_CONNECTIONS: &str = "53300";
+
+/// A thread reports at most so many unexpected errors one by one.
+const MOST_NOTES: usize = 100;
+
+/// The replay of one thread.
+pub struct Replayed {
+    pace: ReplayPace,
+    accounts: Arc<[String]>,
+    /// When the replay began.
+    began: Nanos,
+    totals: ReplayTotals,
+    /// The errors that have been reported, by account and SQLSTATE; without an account those of connections.
+    noted: BTreeSet<(Option<usize>, String)>,
+}
+
+/// What a client has of its session.
+#[derive(Default)]
+pub struct ReplayClient {
+    /// Of the statement that is next or under way.
+    expected: Expected,
+    /// Whether it has ended a transaction block.
+    has_ended_block: bool,
+    /// Whether its connection broke while it waited for its next statement.
+    is_lost: bool,
+    /// Since when it asks for a connection, if the server had too many.
+    asks_since: Option<Nanos>,
+    /// Whether the end of the load's time ends it.
+    is_stopped: bool,
+}
+
+type ReplayThread<'a> = Thread<'a, Replayed>;
+type SessionClient = Client<ReplayClient>;
+
+impl Mode for Replayed {
+    type Plan = ReplayPlan;
+    type Client = ReplayClient;
+
+    fn new(_plan: &Plan, load: &ReplayPlan, _share: Share) -> (Self, Tally) {
+        let mode = Self {
+            pace: load.pace,
+            accounts: Arc::clone(&load.accounts),
+            began: 0,
+            totals: ReplayTotals::new(load.accounts.len()),
+            noted: BTreeSet::new(),
+        };
+        (mode, Tally { pace: load.has_schedule().then(Box::default), ..Tally::default() })
+    }
+
+    fn start(thread: &mut ReplayThread<'_>, clients: &mut [SessionClient], at: Nanos) {
+        thread.mode.began = at;
+        clients.iter_mut().for_each(|client| thread.drive(client, at));
+    }
+
+    /// The program says when the next statement is.
+    fn next(_thread: &mut ReplayThread<'_>, _client: &mut SessionClient, _now: Nanos) -> bool {
+        true
+    }
+
+    fn schedule(
+        thread: &mut ReplayThread<'_>,
+        client: &mut SessionClient,
+        Scheduled { at, statement }: Scheduled,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        let is_over = thread.is_over(now);
+        if is_over && client.status == b'I' {
+            client.stop();
+            return Some(now);
+        }
+        if let Some(expected) = statement {
+            thread.mode.note_block(client, &expected);
+            client.own.expected = expected;
+        }
+        let at = thread.mode.moment(at).unwrap_or(now);
+        client.transaction.tries = 1;
+        client.transaction.began = now;
+        if at > now && !is_over {
+            client.transaction.scheduled = at;
+            thread.wait_until(client, at.min(thread.books.schedule.end));
+            return None;
+        }
+        client.transaction.scheduled = at.min(now);
+        Some(now)
+    }
+
+    fn due(thread: &mut ReplayThread<'_>, client: &mut SessionClient, now: Nanos) {
+        if std::mem::take(&mut client.own.is_lost) {
+            return thread.drive(client, now);
+        }
+        if client.own.asks_since.is_some() {
+            return thread.connect(client, now);
+        }
+        if thread.is_over(now) && client.status == b'I' {
+            client.stop();
+            return thread.drive(client, now);
+        }
+        let transaction = &mut client.transaction;
+        transaction.scheduled = transaction.scheduled.min(now);
+        transaction.began = now;
+        thread.books.note_oversleep(now - transaction.scheduled);
+        thread.drive(client, now);
+    }
+
+    fn ended(thread: &mut ReplayThread<'_>, client: &mut SessionClient, now: Nanos) -> Option<Nanos> {
+        let rows = client.connection.as_ref().map_or(0, |connection| connection.answered().rows);
+        thread.mode.totals.succeed(&client.own.expected, rows, now - client.transaction.began);
+        if client.own.expected.discards {
+            client.connection.as_mut().map(Connection::forget_prepared);
+        }
+        thread.books.commit(client, now);
+        thread.end_statement(client);
+        Some(now)
+    }
+
+    fn query_failed(thread: &mut ReplayThread<'_>, client: &mut SessionClient, error: &ServerError, now: Nanos) {
+        let expected = client.own.expected;
+        if expected.is_failure(&error.sqlstate) {
+            let time = now - client.transaction.began;
+            thread.mode.totals.fail_as_recorded(&expected, &error.sqlstate, time);
+            thread.books.commit(client, now);
+        } else {
+            thread.fail_statement(client, &error.sqlstate, &error.message);
+        }
+        thread.end_statement(client);
+    }
+
+    fn connected(thread: &mut ReplayThread<'_>, client: &mut SessionClient, now: Nanos) {
+        thread.mode.totals.sessions.begun += 1;
+        client.status = b'I';
+        (client.own.has_ended_block, client.own.asks_since) = (false, None);
+        if let Some(connection) = &mut client.connection {
+            connection.trim();
+            client.program.complete(ActionResult::Done(connection.answered()));
+        }
+        thread.drive(client, now);
+    }
+
+    /// The session cannot take place; the client goes on with the next one.
+    fn refused(thread: &mut ReplayThread<'_>, client: &mut SessionClient, error: OpenError, now: Nanos) {
+        let since = *client.own.asks_since.get_or_insert(now);
+        if error.sqlstate == TOO_MANY_CONNECTIONS && now - since < PATIENCE && !thread.is_over(now) {
+            return thread.wait_until(client, now + RETRY);
+        }
+        client.own.asks_since = None;
+        thread.mode.totals.sessions.refused += 1;
+        thread.books.fail(client, &error.sqlstate, FailureKind::Other);
+        thread.note_failure_of_session("a session got no connection", &error.sqlstate, &error);
+        client.program.complete(ActionResult::Refused(&error));
+        thread.drive(client, now);
+    }
+
+    /// The statement has failed, and its session is over.
+    fn lost(
+        thread: &mut ReplayThread<'_>,
+        client: &mut SessionClient,
+        _command: Option<usize>,
+        error: ConnectionError,
+        now: Nanos,
+    ) {
+        thread.fail_statement(client, error.sqlstate(), &error);
+        thread.lose_session(client, &error);
+        thread.drive(client, now);
+    }
+
+    fn stuck(thread: &mut ReplayThread<'_>, client: &mut SessionClient, command: Option<usize>, cause: Cause) {
+        thread.abort(client, command, cause);
+        thread.exit_on_abort();
+    }
+
+    /// What the server sends to a session that waits usually ends it.
+    #[cold]
+    fn idle_readable(thread: &mut ReplayThread<'_>, client: &mut SessionClient) {
+        let Some(connection) = &mut client.connection else { return };
+        let (registry, token) = (thread.sockets.readiness.registry(), Token(client.index));
+        let error = match connection.receive(&mut thread.sockets.buffer, registry, token) {
+            Ok(_) if !connection.is_dismissed() => return,
+            Ok(_) => ConnectionError::Closed,
+            Err(error) => error,
+        };
+        client.own.is_lost = true;
+        thread.note_failure_of_session("a session that waited lost its connection", error.sqlstate(), &error);
+        thread.lose_session(client, &error);
+    }
+
+    fn manage(
+        thread: &mut ReplayThread<'_>,
+        client: &mut SessionClient,
+        management: Management,
+        now: Nanos,
+    ) -> Option<Nanos> {
+        match management {
+            Management::Connect(_) => {
+                thread.connect(client, now);
+                None
+            }
+            Management::Disconnect(_) => {
+                let sessions = &mut thread.mode.totals.sessions;
+                sessions.finished += u64::from(!client.own.is_stopped);
+                sessions.left_open += u64::from(client.status != b'I');
+                client.disconnect();
+                client.status = b'I';
+                Some(now)
+            }
+            Management::Leave => {
+                thread.leave(client);
+                None
+            }
+            // A session has one connection, and the event loop counts its statements.
+            Management::Use(_) | Management::Count { .. } => Some(now),
+        }
+    }
+
+    fn finish(&mut self, totals: &mut ThreadTotals) {
+        totals.replay = Some(std::mem::take(&mut self.totals));
+    }
+}
+
+impl Replayed {
+    /// When a recorded moment is in this replay; `None`: at once.
+    fn moment(&self, at: Micros) -> Option<Nanos> {
+        match self.pace {
+            ReplayPace::Recorded { speed } => Some(self.began.saturating_add((at as f64 * 1000.0 / speed) as Nanos)),
+            ReplayPace::BackToBack => None,
+        }
+    }
+
+    /// Notices a session whose first COMMIT or ROLLBACK has no transaction to end.
+    fn note_block(&mut self, client: &mut SessionClient, expected: &Expected) {
+        if expected.ends_block && !std::mem::replace(&mut client.own.has_ended_block, true) && client.status == b'I' {
+            self.totals.sessions.begun_before += 1;
+        }
+    }
+}
+
+impl SessionClient {
+    /// The time of the load is over: the client leaves.
+    fn stop(&mut self) {
+        self.own.is_stopped = true;
+        self.program.stop();
+    }
+}
+
+impl ReplayThread<'_> {
+    /// A statement was answered. While its session waits it keeps nothing of it.
+    fn end_statement(&mut self, client: &mut SessionClient) {
+        self.mode.totals.transactions += u64::from(client.status == b'I');
+        if let Some(connection) = &mut client.connection {
+            connection.trim();
+        }
+    }
+
+    /// A statement failed otherwise than it was recorded.
+    #[cold]
+    fn fail_statement(&mut self, client: &SessionClient, sqlstate: &str, error: &dyn std::fmt::Display) {
+        let account = client.own.expected.account;
+        self.mode.totals.fail(&client.own.expected, sqlstate);
+        self.books.fail(client, sqlstate, FailureKind::Other);
+        if self.is_new((Some(account), sqlstate.to_owned())) {
+            let (name, error) = (&self.mode.accounts[account], first_line(error));
+            let text = format!("{name} failed with {sqlstate}, which was not recorded: {error}");
+            self.books.report(Report::Note(text));
+        }
+    }
+
+    /// The session of a client is over because its connection broke.
+    #[cold]
+    fn lose_session(&mut self, client: &mut SessionClient, error: &ConnectionError) {
+        self.mode.totals.sessions.lost += 1;
+        client.connection = None;
+        client.status = b'I';
+        client.program.complete(ActionResult::Lost(error));
+    }
+
+    #[cold]
+    fn note_failure_of_session(&mut self, what: &str, sqlstate: &str, error: &dyn std::fmt::Display) {
+        if self.is_new((None, sqlstate.to_owned())) {
+            self.books.report(Report::Note(format!("{what}: {} (others are only counted)", first_line(error))));
+        }
+    }
+
+    /// Whether an error is the first of its kind, and is to be reported.
+    fn is_new(&mut self, kind: (Option<usize>, String)) -> bool {
+        self.mode.noted.len() < MOST_NOTES && self.mode.noted.insert(kind)
+    }
+}
+
+fn first_line(error: &dyn std::fmt::Display) -> String {
+    error.to_string().lines().next().unwrap_or_default().to_owned()
+}

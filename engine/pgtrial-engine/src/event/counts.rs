@@ -1,0 +1,33 @@
+//! What the event loop has counted, as the events write it.
+
+use drive::ledger::{Counts, Failures};
+use workload::queries::Queries;
+
+/// Failures by their kinds.
+pub fn failures(failures: &Failures) -> events::Failures {
+    failures.iter().map(|(kind, count)| (kind.clone(), (*count).into())).collect()
+}
+
+/// Transactions, without statements by kind.
+pub fn counts(counts: &Counts) -> events::Counts {
+    events::Counts {
+        transactions: counts.transactions().into(),
+        failures: failures(&counts.failures),
+        skipped: counts.skipped.into(),
+        late: counts.late.into(),
+        retried: counts.retried.into(),
+        retries: counts.retries.into(),
+        queries: None,
+    }
+}
+
+/// Statements by kind.
+pub fn queries(queries: &Queries) -> events::Queries {
+    events::Queries {
+        reads: queries.reads.into(),
+        writes: queries.writes.into(),
+        others: queries.others.into(),
+        errors: queries.errors.into(),
+        reconnects: queries.reconnects.into(),
+    }
+}

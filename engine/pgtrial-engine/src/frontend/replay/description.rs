@@ -1,0 +1,67 @@
+//! What messages, events and the report call a replay and its templates.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::options::ReplayOptions;
+use crate::event::{ReplayDescription, TemplateName};
+use drive::plan::ReplayPace;
+use workload::replay::Replay;
+
+/// Texts of templates are cut to this length in events, and to the shorter one in messages, characters.
+const LONGEST_TEXT: usize = 200;
+const LONGEST_NAME: usize = 60;
+
+/// What messages call the statements of each account.
+pub fn names(replay: &Replay) -> Arc<[String]> {
+    let named = replay.templates().map(|template| {
+        format!("a statement of template {} ({})", template.id, shortened(&template.text, LONGEST_NAME))
+    });
+    named.chain([format!("a statement of one of {} other templates", replay.other_templates())]).collect()
+}
+
+/// What is known of the replay before it begins.
+pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
+    let survey = replay.survey();
+    let speed = match options.pace() {
+        ReplayPace::Recorded { speed } => Some(speed),
+        ReplayPace::BackToBack => None,
+    };
+    ReplayDescription {
+        plan: events::ReplayPlan {
+            capture: options.directory.display().to_string(),
+            sessions: survey.sessions.into(),
+            statements: survey.statements.into(),
+            recorded_s: Duration::from_micros(survey.span()).as_secs_f64(),
+            most_at_once: survey.most_at_once as u64,
+            speed,
+            sample_percent: options.sample,
+            copies: options.copies,
+        },
+        templates: replay
+            .templates()
+            .map(|template| TemplateName { id: template.id, text: shortened(&template.text, LONGEST_TEXT) })
+            .collect(),
+        other_templates: replay.other_templates(),
+    }
+}
+
+/// A text in one line, without the blanks of its layout, cut to so many characters.
+pub fn shortened(text: &str, most: usize) -> String {
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(most) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_shown_in_one_line_and_cut() {
+        assert_eq!(shortened("select  1\n\tfrom é", 60), "select 1 from é");
+        assert_eq!(shortened("éééé", 3), "ééé...");
+    }
+}

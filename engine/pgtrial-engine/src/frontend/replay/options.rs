@@ -1,0 +1,292 @@
+//! The command line of the replay front end.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use crate::event::Events;
+use crate::frontend::pgbench::options::pooling::{count, invalid, seconds};
+use drive::plan::ReplayPace;
+use drive::start_at::StartAt;
+use ground::getopt;
+use ground::getopt::GetoptError;
+use ground::options::{Argument, OptionRow, Stop, set};
+use wire::params::Given;
+use workload::replay::Choice;
+
+/// The name of this front end in messages.
+pub const NAME: &str = "pgtrial-engine replay";
+
+const MOST_CONNECTIONS: u32 = 1_000_000;
+const MOST_COPIES: u32 = 10_000;
+const MOST_LINES: u32 = 100_000;
+
+/// The highest speed: a day in less than a tenth of a second.
+const HIGHEST_SPEED: f64 = 1e6;
+
+/// What is replayed where, and what is written about it.
+#[derive(Debug)]
+pub struct ReplayOptions {
+    /// Of the capture.
+    pub directory: PathBuf,
+    pub server: Given,
+    speed: Option<f64>,
+    is_back_to_back: bool,
+    /// The share of the sessions, in percent.
+    pub sample: f64,
+    pub copies: u32,
+    seed: u64,
+    pub max_connections: Option<usize>,
+    pub jobs: usize,
+    pub time: Option<Duration>,
+    pub start: Option<StartAt>,
+    pub events: Option<Events>,
+    /// How many templates the report lists.
+    pub listed: usize,
+}
+
+impl ReplayOptions {
+    fn new() -> Self {
+        Self {
+            directory: PathBuf::new(),
+            server: Given::default(),
+            speed: None,
+            is_back_to_back: false,
+            sample: 100.0,
+            copies: 1,
+            seed: 0,
+            max_connections: None,
+            jobs: 1,
+            time: None,
+            start: None,
+            events: None,
+            listed: 20,
+        }
+    }
+
+    /// When statements start.
+    pub fn pace(&self) -> ReplayPace {
+        if self.is_back_to_back {
+            return ReplayPace::BackToBack;
+        }
+        ReplayPace::Recorded { speed: self.speed.unwrap_or(1.0) }
+    }
+
+    /// Which sessions are replayed.
+    pub fn choice(&self) -> Choice {
+        Choice { share: self.sample / 100.0, seed: self.seed, copies: self.copies }
+    }
+
+    /// Whether standard output belongs to the events.
+    pub fn has_only_events(&self) -> bool {
+        self.events == Some(Events::Stdout)
+    }
+
+    /// The seed of the draw of sessions.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+}
+
+/// Why a command line is rejected, in a sentence.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Rejection(String);
+
+impl From<String> for Rejection {
+    fn from(sentence: String) -> Self {
+        Self(sentence)
+    }
+}
+
+impl From<GetoptError> for Rejection {
+    fn from(error: GetoptError) -> Self {
+        let written = match &error {
+            GetoptError::Unrecognized(written) => written.as_str(),
+            _ => "",
+        };
+        let option = written.split('=').next().unwrap_or_default();
+        match option {
+            "slice" | "slice-of" | "slice-seed" => Self(format!(
+                "--{option} cannot be combined with a replay: recorded times would pass during the slices of others"
+            )),
+            "shard" => Self("--shard cannot be combined with a replay: one engine replays all sessions".to_owned()),
+            _ => Self(hinted(&error.to_string())),
+        }
+    }
+}
+
+/// The heading of the help under which an option is listed.
+type Row = OptionRow<ReplayOptions, Rejection, &'static str>;
+
+const REPLAY: &str = "Replay:";
+const OUTPUT: &str = "Output:";
+const CONNECTION: &str = "Connection:";
+
+#[rustfmt::skip]
+const OPTIONS: &[Row] = &[
+    Row::switch("--as-fast-as-possible", REPLAY,
+        "send each statement when the one before it in its session has\n\
+         ended, without the recorded pauses",
+        |o| &mut o.is_back_to_back),
+    Row::value("--copies=NUM", REPLAY, "replay each session NUM times at the same time (default: 1)",
+        |o, v| set(&mut o.copies, count(v, MOST_COPIES))),
+    Row::value("-j, --jobs=NUM", REPLAY, "number of threads (default: 1)",
+        |o, v| set(&mut o.jobs, count(v, MOST_CONNECTIONS).map(|jobs| jobs as usize))),
+    Row::value("--max-connections=NUM", REPLAY,
+        "most connections at the same time; further sessions wait\n\
+         (default: as many as were open at the same time)",
+        |o, v| set(&mut o.max_connections, count(v, MOST_CONNECTIONS).map(|most| most as usize))),
+    Row::value("--random-seed=NUM", REPLAY, "seed of the draw of --sample, a whole number (default: 0)",
+        |o, v| set(&mut o.seed,
+            v.text.trim().parse::<u64>().map_err(|_| invalid(v, &format!("a whole number from 0 to {}", u64::MAX))))),
+    Row::value("--sample=PERCENT", REPLAY, "draw this share of the sessions, such as 25% (default: 100%)",
+        |o, v| set(&mut o.sample, percent(v))),
+    Row::value("--speed=NUM", REPLAY, "divide the recorded times by NUM (default: 1)",
+        |o, v| set(&mut o.speed, speed(v))),
+    Row::value("--start-at=WHEN", REPLAY,
+        "begin at this time, Unix seconds with decimals or\n\
+         monotonic:SECONDS of this machine's clock, at most 60 s\n\
+         ahead; with \"-\" at the one that is read as a line from\n\
+         standard input when everything is ready",
+        |o, v| set(&mut o.start, StartAt::read(v.text))),
+    Row::value("-T, --time=SECONDS", REPLAY,
+        "begin no transaction later than this; those under way are\n\
+         finished without pauses (default: replay all)",
+        |o, v| set(&mut o.time, seconds(v))),
+
+    Row::value("--events=FILE", OUTPUT,
+        "write what happens as JSON Lines to FILE; with \"-\" to standard\n\
+         output, in place of the report",
+        |o, v| set(&mut o.events, Ok::<_, Rejection>(Events::named(v.text)))),
+    Row::value("--list=NUM", OUTPUT, "list NUM templates in the report (default: 20)",
+        |o, v| set(&mut o.listed, count(v, MOST_LINES).map(|lines| lines as usize))),
+
+    Row::text("-d, --dbname=DBNAME", CONNECTION, "database name or connection string", |o| &mut o.server.dbname),
+    Row::text("-h, --host=HOSTNAME", CONNECTION, "database server host or socket directory", |o| &mut o.server.host),
+    Row::text("-p, --port=PORT", CONNECTION, "database server port number", |o| &mut o.server.port),
+    Row::text("-U, --username=USERNAME", CONNECTION, "connect as specified database user", |o| &mut o.server.user),
+
+    Row::action("-V, --version", "", "output version information, then exit",
+        |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),
+    Row::action("-?, --help", "", "show this help, then exit", |_| Err(Stop::Print(help()))),
+];
+
+fn help() -> String {
+    let listed = ground::options::help(OPTIONS, |title| title);
+    format!(
+        "\
+pgtrial-engine replay runs the sessions of a capture against a server.
+
+Usage:
+  pgtrial-engine replay [OPTION]... DIRECTORY [DBNAME]
+
+DIRECTORY is a capture, which \"pgtrial-engine capture\" makes from the logs of a server. Each
+session gets a connection of its own when it began, sends its statements in their order,
+and leaves after the last one. By default each statement starts at its recorded time,
+whether or not the server keeps up.
+{listed}
+The exit status is 0 when the replay is complete, whatever became of its statements; 1 for
+what is rejected or could not be written; 2 when the capture could not be read to its end;
+130 after an interrupt.
+"
+    )
+}
+
+fn hinted(message: &str) -> String {
+    format!("{message}; try \"{NAME} --help\"")
+}
+
+/// An error as it is printed.
+pub fn describe(rejection: &Rejection) -> String {
+    format!("{NAME}: error: {}", rejection.0)
+}
+
+/// Reads the command line (without the program's name).
+pub fn parse(args: Vec<String>) -> Result<ReplayOptions, Stop<Rejection>> {
+    let mut options = ReplayOptions::new();
+    let mut positional = getopt::read(OPTIONS, args, &mut options)?.into_iter();
+    let Some(directory) = positional.next() else {
+        return Err(Rejection(hinted("name the directory of a capture")).into());
+    };
+    options.directory = directory.into();
+    if options.server.dbname.is_none() {
+        options.server.dbname = positional.next();
+    }
+    if let Some(extra) = positional.next() {
+        return Err(Rejection(hinted(&format!("too many command-line arguments (first is \"{extra}\")"))).into());
+    }
+    if options.is_back_to_back && options.speed.is_some() {
+        let message = "--speed cannot be combined with --as-fast-as-possible: without recorded times there is no speed";
+        return Err(Rejection(message.to_owned()).into());
+    }
+    Ok(options)
+}
+
+/// Above 0 up to 100, with or without the sign.
+fn percent(value: &Argument<'_>) -> Result<f64, String> {
+    let digits = value.text.trim();
+    let number = digits.strip_suffix('%').unwrap_or(digits).trim_end().parse::<f64>().ok();
+    let number = number.filter(|number| *number > 0.0 && *number <= 100.0);
+    number.ok_or_else(|| invalid(value, "a share above 0% and up to 100%"))
+}
+
+fn speed(value: &Argument<'_>) -> Result<f64, String> {
+    let number = value.text.trim().parse::<f64>().ok();
+    let number = number.filter(|number| (1.0 / HIGHEST_SPEED..=HIGHEST_SPEED).contains(number));
+    number.ok_or_else(|| invalid(value, &format!("a number from {} to {HIGHEST_SPEED}", 1.0 / HIGHEST_SPEED)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(line: &str) -> Result<ReplayOptions, String> {
+        parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
+            Stop::Error(rejection) => describe(&rejection),
+            Stop::Print(text) | Stop::List(text) => panic!("{text}"),
+        })
+    }
+
+    #[test]
+    fn a_directory_is_enough() {
+        let options = parsed("capture").unwrap();
+        assert_eq!((options.directory.to_str(), options.server.dbname.as_deref()), (Some("capture"), None));
+        assert_eq!(options.pace(), ReplayPace::Recorded { speed: 1.0 });
+        assert_eq!(options.choice(), Choice { share: 1.0, seed: 0, copies: 1 });
+        assert_eq!((options.max_connections, options.time, options.jobs), (None, None, 1));
+    }
+
+    #[test]
+    fn options_are_read_in_any_order() {
+        let options =
+            parsed("--sample 25% -T 1.5 capture -j2 --copies=3 shop --speed 2 --events - --random-seed 7").unwrap();
+        assert_eq!(options.choice(), Choice { share: 0.25, seed: 7, copies: 3 });
+        assert_eq!(options.pace(), ReplayPace::Recorded { speed: 2.0 });
+        assert_eq!((options.time, options.jobs), (Some(Duration::from_millis(1500)), 2));
+        assert_eq!((options.server.dbname.as_deref(), options.has_only_events()), (Some("shop"), true));
+        assert_eq!(parsed("c --as-fast").unwrap().pace(), ReplayPace::BackToBack);
+        assert_eq!(parsed("c --sample 0.5").unwrap().sample, 0.5);
+    }
+
+    #[test]
+    fn mistakes_are_a_sentence_each() {
+        for (line, message) in [
+            ("", "name the directory of a capture; try \"pgtrial-engine replay --help\""),
+            ("a b c", "too many command-line arguments (first is \"c\"); try"),
+            ("a --speed 0", "invalid value \"0\" for option --speed: it takes a number from 0.000001 to 1000000"),
+            ("a --speed nan", "invalid value \"nan\" for option --speed"),
+            ("a --sample 101%", "invalid value \"101%\" for option --sample: it takes a share above 0% and up to 100%"),
+            ("a --sample 0", "invalid value \"0\" for option --sample"),
+            ("a --copies 0", "invalid value \"0\" for option --copies: it takes a whole number from 1 to 10000"),
+            ("a --speed 2 --as-fast-as-possible", "--speed cannot be combined with --as-fast-as-possible: "),
+            ("a --slice=250ms", "--slice cannot be combined with a replay: recorded times would pass"),
+            ("a --slice-of 1/2", "--slice-of cannot be combined with a replay"),
+            ("a --shard=1/2", "--shard cannot be combined with a replay: one engine replays all sessions"),
+            ("a --bogus", "unrecognized option '--bogus'; try \"pgtrial-engine replay --help\""),
+            ("a --start-at soon", "\"soon\" is no time to start at: it takes Unix seconds"),
+        ] {
+            let found = parsed(line).unwrap_err();
+            let expected = format!("pgtrial-engine replay: error: {message}");
+            assert!(found.starts_with(&expected) && !found.contains('\n'), "{line}: {found}");
+        }
+    }
+}

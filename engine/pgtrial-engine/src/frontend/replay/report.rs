@@ -1,0 +1,282 @@
+//! The report at the end of a replay.
+
+use std::fmt::{Result, Write};
+
+use super::description::shortened;
+use crate::event::ReplayDescription;
+use drive::Outcome;
+use drive::ledger::replay::{ReplayAccount, ReplayTotals, SessionCounts};
+use drive::ledger::{Failures, Tally};
+use drive::plan::Plan;
+use latency::{Latencies, Moments};
+
+/// The longest text of a template in the table, characters.
+const LONGEST_TEXT: usize = 80;
+
+/// The whole report, with so many templates.
+pub fn report(plan: &Plan, described: &ReplayDescription, outcome: &Outcome, listed: usize) -> String {
+    let mut total = outcome.measure.clone();
+    total.merge(&outcome.drain);
+    let nothing = ReplayTotals::default();
+    let totals = outcome.replay.as_ref().unwrap_or(&nothing);
+    let mut report = Report { out: String::new(), plan, described, outcome, total, totals };
+    // Writing to a string cannot fail.
+    let _ = report.write(listed);
+    report.out
+}
+
+struct Report<'a> {
+    out: String,
+    plan: &'a Plan,
+    described: &'a ReplayDescription,
+    outcome: &'a Outcome,
+    /// The measured part and what was finished after it.
+    total: Tally,
+    totals: &'a ReplayTotals,
+}
+
+/// A template, or all others together.
+struct Row<'a> {
+    name: String,
+    account: &'a ReplayAccount,
+}
+
+impl Report<'_> {
+    fn write(&mut self, listed: usize) -> Result {
+        self.write_settings()?;
+        self.write_sessions()?;
+        self.write_statements()?;
+        self.write_times()?;
+        self.write_templates(listed)
+    }
+
+    fn write_settings(&mut self) -> Result {
+        let Self { out, plan, described, outcome, .. } = self;
+        let replayed = &described.plan;
+        writeln!(out, "capture: {}", replayed.capture)?;
+        if replayed.sample_percent < 100.0 || replayed.copies > 1 {
+            writeln!(out, "sample: {}% of the sessions, copies: {}", replayed.sample_percent, replayed.copies)?;
+        }
+        match replayed.speed {
+            Some(speed) => writeln!(out, "pace: recorded times, speed {speed}")?,
+            None => writeln!(out, "pace: as fast as possible")?,
+        }
+        writeln!(out, "maximum number of connections: {}", plan.clients)?;
+        writeln!(out, "number of threads: {}", plan.jobs)?;
+        writeln!(out, "duration: {:.3} s (recorded: {:.3} s)", outcome.elapsed_s, replayed.recorded_s)
+    }
+
+    fn write_sessions(&mut self) -> Result {
+        let (out, planned) = (&mut self.out, self.described.plan.sessions.0);
+        let SessionCounts { begun, finished, refused, lost, begun_before, left_open } = self.totals.sessions;
+        writeln!(out, "sessions: {finished} of {planned} finished")?;
+        for (count, what) in [
+            (begun.saturating_sub(finished + lost), "begun and not finished"),
+            (refused, "got no connection"),
+            (lost, "lost their connection"),
+            (begun_before, "ended a transaction that they had not begun; it may have begun before the capture"),
+            (left_open, "left in a transaction; it may have ended after the capture"),
+        ] {
+            if count > 0 {
+                writeln!(out, "  {count} {what}")?;
+            }
+        }
+        let connect_ms = 1000.0 * self.outcome.reconnect_s / begun.max(1) as f64;
+        writeln!(out, "average connection time = {connect_ms:.3} ms")
+    }
+
+    fn write_statements(&mut self) -> Result {
+        let (statements, rows) = self.totals.statements();
+        let Self { out, described, outcome, totals, .. } = self;
+        let planned = described.plan.statements.0;
+        let rate = if outcome.elapsed_s > 0.0 { statements as f64 / outcome.elapsed_s } else { 0.0 };
+        writeln!(out, "statements: {statements} of {planned} executed ({rate:.1} per second)")?;
+        writeln!(out, "transactions: {}", totals.transactions)?;
+        writeln!(out, "rows returned or changed: {rows}")?;
+        if totals.other_rows() > 0 {
+            writeln!(out, "  {} statements had another number of rows than recorded", totals.other_rows())?;
+        }
+        for (failures, what) in [
+            (&totals.expected, "errors as recorded"),
+            (&totals.unexpected, "errors that were not recorded"),
+            (&totals.missing, "recorded errors that did not come"),
+        ] {
+            writeln!(out, "{what}: {}{}", failures.values().sum::<u64>(), kinds(failures))?;
+        }
+        Ok(())
+    }
+
+    fn write_times(&mut self) -> Result {
+        let Self { out, total, .. } = self;
+        if total.counts.transactions() == 0 {
+            return Ok(());
+        }
+        write_time(out, "response time", &total.latencies, Some(&total.counts.moments))?;
+        if let Some(pace) = &total.pace {
+            write_time(out, "  from sending", &pace.service, None)?;
+            write_time(out, "  schedule lag", &pace.lags, Some(&total.counts.lag))?;
+        }
+        Ok(())
+    }
+
+    /// The templates that took the most time in total.
+    fn write_templates(&mut self, listed: usize) -> Result {
+        let mut rows = self.rows();
+        let all = rows.len();
+        rows.sort_by(|one, other| other.account.moments.sum.total_cmp(&one.account.moments.sum));
+        let whole = rows.iter().map(|row| row.account.moments.sum).sum::<f64>().max(f64::MIN_POSITIVE);
+        rows.truncate(listed);
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let mut out = String::new();
+        let shown = rows.len();
+        writeln!(out, "\ntemplates by total time ({shown} of {all}), times from sending to the answer:")?;
+        writeln!(
+            out,
+            "{:>7} {:>12} {:>12} {:>10} {:>10} {:>10} {:>12}  statement",
+            "share", "total s", "statements", "mean ms", "p95 ms", "new errors", "rows"
+        )?;
+        for Row { name, account } in rows {
+            let (sum, p95) = (account.moments.sum, account.times.percentile(95.0).unwrap_or_default());
+            writeln!(
+                out,
+                "{:>6.1}% {:>12.3} {:>12} {:>10.3} {:>10.3} {:>10} {:>12}  {name}",
+                100.0 * sum / whole,
+                sum / 1e6,
+                account.statements,
+                account.moments.mean() / 1000.0,
+                p95 as f64 / 1000.0,
+                account.unexpected(),
+                account.rows,
+            )?;
+        }
+        self.out += &out;
+        Ok(())
+    }
+
+    /// Those with statements.
+    fn rows(&self) -> Vec<Row<'_>> {
+        let names = self.described.templates.iter().map(|template| {
+            let text = shortened(&template.text, LONGEST_TEXT);
+            format!("{}: {text}", template.id)
+        });
+        let others = format!("({} other templates)", self.described.other_templates);
+        let rows = names.chain([others]).zip(&self.totals.accounts).map(|(name, account)| Row { name, account });
+        rows.filter(|row| row.account.statements > 0).collect()
+    }
+}
+
+/// How many failures there are of each kind.
+fn kinds(failures: &Failures) -> String {
+    let kinds: Vec<_> = failures.iter().map(|(kind, count)| format!("{kind}: {count}")).collect();
+    if kinds.is_empty() { String::new() } else { format!(" ({})", kinds.join(", ")) }
+}
+
+fn write_time(out: &mut String, what: &str, times: &Latencies, moments: Option<&Moments>) -> Result {
+    let Some(percentiles) = times.percentiles() else { return Ok(()) };
+    write!(out, "{what} in ms: ")?;
+    if let Some(moments) = moments {
+        write!(out, "average {:.3}, ", moments.mean() / 1000.0)?;
+    }
+    let at =
+        [("p50", percentiles.p50), ("p95", percentiles.p95), ("p99", percentiles.p99), ("p99.9", percentiles.p999)];
+    let listed: Vec<_> = at.iter().map(|(name, us)| format!("{name} {:.3}", *us as f64 / 1000.0)).collect();
+    write!(out, "{}", listed.join(", "))?;
+    match moments {
+        Some(moments) => writeln!(out, ", max {:.3}", moments.max / 1000.0),
+        None => writeln!(out),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::event::TemplateName;
+    use drive::plan::{Load, ReplayPace, ReplayPlan};
+    use ground::random::Random;
+    use ground::shard::ClientShare;
+    use workload::seeds::Seeds;
+    use workload::{Program, ScriptInfo, Workload};
+
+    struct Nothing;
+
+    impl Workload for Nothing {
+        fn scripts(&self) -> Vec<ScriptInfo> {
+            Vec::new()
+        }
+
+        fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
+            unreachable!("the plan is not run")
+        }
+    }
+
+    fn account(statements: u64, us: u64) -> ReplayAccount {
+        let mut account = ReplayAccount { statements, rows: 2 * statements, ..ReplayAccount::default() };
+        for _ in 0..statements {
+            account.moments.add(us as f64);
+            account.times.record(us * 1000);
+        }
+        account
+    }
+
+    #[test]
+    fn the_templates_that_took_the_most_time_come_first() {
+        let part = ClientShare::whole(3);
+        let pace = ReplayPace::Recorded { speed: 2.0 };
+        let load = Load::Replayed(ReplayPlan { pace, time: None, accounts: Arc::new([]) });
+        let plan = Plan::new(None, Arc::new(Nothing), part, Seeds::derive(0, &part, 0, 1, None), load);
+        let template = |id, text: &str| TemplateName { id, text: text.to_owned() };
+        let described = ReplayDescription {
+            plan: events::ReplayPlan {
+                capture: "/c".to_owned(),
+                sessions: 5.into(),
+                statements: 99.into(),
+                recorded_s: 7.0,
+                most_at_once: 3,
+                speed: Some(2.0),
+                sample_percent: 50.0,
+                copies: 1,
+            },
+            templates: vec![template(4, "select 1"), template(7, "update"), template(8, "never")],
+            other_templates: 12,
+        };
+        let mut slow = account(2, 5000);
+        slow.unexpected.insert("42P01".to_owned(), 1);
+        let totals = ReplayTotals {
+            sessions: SessionCounts { begun: 4, finished: 3, refused: 1, left_open: 1, ..SessionCounts::default() },
+            transactions: 6,
+            unexpected: [("42P01".to_owned(), 1)].into(),
+            accounts: vec![account(5, 1000), slow, ReplayAccount::default(), account(1, 1)],
+            ..ReplayTotals::default()
+        };
+        let mut outcome = Outcome { elapsed_s: 4.0, replay: Some(totals), reconnect_s: 0.008, ..Outcome::default() };
+        outcome.measure.commit(3_000_000);
+        let text = report(&plan, &described, &outcome, 2);
+        let lines: Vec<_> = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
+        for line in [
+            "sample: 50% of the sessions, copies: 1",
+            "pace: recorded times, speed 2",
+            "maximum number of connections: 3",
+            "duration: 4.000 s (recorded: 7.000 s)",
+            "sessions: 3 of 5 finished",
+            "1 begun and not finished",
+            "1 got no connection",
+            "average connection time = 2.000 ms",
+            "statements: 8 of 99 executed (2.0 per second)",
+            "transactions: 6",
+            "rows returned or changed: 16",
+            "errors as recorded: 0",
+            "errors that were not recorded: 1 (42P01: 1)",
+            "templates by total time (2 of 3), times from sending to the answer:",
+            "66.7% 0.010 2 5.000 5.003 1 4 7: update",
+            "33.3% 0.005 5 1.000 1.000 0 10 4: select 1",
+        ] {
+            assert!(lines.iter().any(|found| found == line), "{line}\n{text}");
+        }
+        assert_eq!(lines.last().map(String::as_str), Some("33.3% 0.005 5 1.000 1.000 0 10 4: select 1"));
+        assert!(report(&plan, &described, &outcome, 9).contains("  (12 other templates)\n"));
+    }
+}

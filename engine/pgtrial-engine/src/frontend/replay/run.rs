@@ -1,0 +1,170 @@
+//! The run: from the options to the exit status.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use super::description::{describe, names};
+use super::options::{NAME, Rejection, ReplayOptions};
+use super::report::report;
+use crate::event::{ReplayDescription, RunDescription, RunEvents};
+use crate::frontend::connections::connection_limit;
+use crate::frontend::pgbench::options::settle::reserve_files;
+use crate::frontend::self_check;
+use drive::plan::{Load, Plan, ReplayPlan};
+use drive::{Abortion, Began, Observer, Outcome};
+use ground::clock::{Clock, Phase};
+use ground::interrupt;
+use ground::output::{print_stderr, print_stdout};
+use ground::shard::ClientShare;
+use wire::params::Given;
+use wire::session::Session;
+use wire::target::Target;
+use workload::replay::{Replay, Survey};
+use workload::seeds::Seeds;
+
+/// Exit status of a replay that could not read its capture to the end.
+const UNREADABLE: u8 = 2;
+
+/// Replays the capture; the exit status.
+pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
+    let clock = Clock::start();
+    let replay = Replay::open(&options.directory, options.choice()).map_err(|error| error.to_string())?;
+    check_chosen(&replay, options)?;
+    let replay = Arc::new(replay);
+    let given = Given { fallback_application_name: "pgtrial replay".to_owned(), ..options.server.clone() };
+    let target = Target::of(&given)?;
+    let mut session = Session::open(&target).map_err(|error| error.message)?;
+    let clients = connections(options, replay.survey(), &mut session)?;
+    reserve_files(clients as u64).map_err(|failure| failure.sentence)?;
+    warn_of_differences(&replay, &target);
+    let plan = plan(options, &replay, target, clients);
+    let described = describe(options, &replay);
+    let interrupt = interrupt::catch()?;
+    let hello = RunDescription {
+        frontend: "replay",
+        plan: &plan,
+        scale: None,
+        seed: options.seed(),
+        server: Some(&session.server.version),
+        replay: Some(&described),
+    };
+    let mut events = RunEvents::open(options.events.as_ref(), clock, &hello, &interrupt, report_error)?;
+    drop(session);
+    let outcome =
+        events.run(&plan, clock, &mut Messages::default()).map_err(|error| Rejection::from(error.to_string()))?;
+    Ok(finish(options, &plan, &described, &outcome, &mut events))
+}
+
+/// Writes everything that is known at the end; the exit status.
+fn finish(
+    options: &ReplayOptions,
+    plan: &Plan,
+    described: &ReplayDescription,
+    outcome: &Outcome,
+    events: &mut RunEvents<'_>,
+) -> u8 {
+    let warnings = self_check::warnings(outcome, "-j");
+    let status = match (outcome.interrupted, outcome.aborted) {
+        (true, _) => interrupt::STATUS,
+        (false, 0) => 0,
+        (false, _) => UNREADABLE,
+    };
+    let status = events.done(outcome, status, &warnings);
+    if !options.has_only_events() {
+        print_stdout(report(plan, described, outcome, options.listed));
+    }
+    warnings.iter().for_each(|warning| warn(&warning.message));
+    if outcome.interrupted {
+        let seconds = outcome.elapsed_s;
+        print_stderr(format_args!("{NAME}: interrupted after {seconds:.1} s; the results are of that time\n"));
+    }
+    status
+}
+
+/// Rejects a replay of nothing.
+fn check_chosen(replay: &Replay, options: &ReplayOptions) -> Result<(), String> {
+    if replay.survey().sessions > 0 {
+        return Ok(());
+    }
+    let (directory, about) = (options.directory.display(), replay.about());
+    if about.statements == 0 {
+        return Err(format!("the capture in \"{directory}\" has no statements: make it from logs with statements"));
+    }
+    let (sample, sessions) = (options.sample, about.sessions);
+    Err(format!("--sample={sample}% draws none of the {sessions} sessions of the capture: choose a larger share"))
+}
+
+/// How many connections the replay may have at the same time.
+fn connections(options: &ReplayOptions, survey: &Survey, session: &mut Session) -> Result<usize, String> {
+    let recorded = survey.most_at_once;
+    let wanted = options.max_connections.unwrap_or(recorded);
+    match connection_limit(session) {
+        Some((most, what)) if wanted > most => {
+            let who = match options.max_connections {
+                Some(_) => format!("--max-connections={wanted} is more than the server allows"),
+                None => format!("up to {wanted} sessions are open at the same time, more than the server allows"),
+            };
+            Err(format!(
+                "{who}: it gives this user at most {most} connections ({what}). Choose --max-connections={most} or less, \
+                 so that sessions wait for one another, or raise that limit"
+            ))
+        }
+        // No session needs more connections than there are sessions.
+        _ => Ok(wanted.min(usize::try_from(survey.sessions).unwrap_or(usize::MAX))),
+    }
+}
+
+/// What the user should know of the capture before its results.
+fn warn_of_differences(replay: &Replay, target: &Target) {
+    let databases: Vec<_> = replay.survey().databases.iter().map(String::as_str).collect();
+    if databases.len() > 1 {
+        let (names, dbname) = (databases.join(", "), &target.params.dbname);
+        warn(&format!("the sessions used several databases ({names}); all of them are replayed in \"{dbname}\""));
+    }
+    if replay.about().anonymized {
+        warn("the capture is anonymized: its values are tokens, so rows and plans may differ from the recorded ones");
+    }
+}
+
+fn plan(options: &ReplayOptions, replay: &Arc<Replay>, target: Arc<Target>, clients: usize) -> Plan {
+    let part = ClientShare::whole(clients);
+    let jobs = options.jobs.min(clients);
+    let seeds = Seeds::derive(options.seed(), &part, 0, jobs, None);
+    let load = Load::Replayed(ReplayPlan { pace: options.pace(), time: options.time, accounts: names(replay) });
+    Plan {
+        start: options.start,
+        jobs,
+        exit_on_abort: true,
+        ..Plan::new(Some(target), Arc::new(Arc::clone(replay)), part, seeds, load)
+    }
+}
+
+/// Prints what happens while the replay goes on. What several threads report is printed once.
+#[derive(Default)]
+struct Messages {
+    printed: HashSet<String>,
+}
+
+impl Observer for Messages {
+    fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
+        began.and_then(Began::lateness).iter().for_each(|message| warn(message));
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        report_error(&abortion.cause.to_string());
+    }
+
+    fn note(&mut self, text: &str) {
+        if self.printed.insert(text.to_owned()) {
+            print_stderr(format_args!("{NAME}: {text}\n"));
+        }
+    }
+}
+
+fn warn(message: &str) {
+    print_stderr(format_args!("{NAME}: warning: {message}\n"));
+}
+
+fn report_error(message: &str) {
+    print_stderr(format_args!("{NAME}: error: {message}\n"));
+}

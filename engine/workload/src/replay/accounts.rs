@@ -1,0 +1,70 @@
+//! Which templates are counted apart: a bounded number of them, so that memory is bounded too.
+
+use std::collections::BTreeSet;
+
+use capture::format::About;
+
+/// The most templates that are counted apart.
+const MOST: usize = 1000;
+
+/// The accounts of a replay: one for each of the commonest templates, and one for all others.
+#[derive(Debug)]
+pub struct Accounts {
+    /// By account.
+    templates: Vec<u32>,
+    /// By template.
+    accounts: Vec<u16>,
+}
+
+impl Accounts {
+    /// If there are too many templates, the commonest of the capture come first, then the first ones.
+    pub fn new(about: &About) -> Self {
+        let commonest = about.commonest.iter().map(|usage| usage.template);
+        Self::of_templates(about.templates, commonest, MOST)
+    }
+
+    fn of_templates(all: u32, commonest: impl Iterator<Item = u32>, most: usize) -> Self {
+        let mut own = BTreeSet::new();
+        for template in commonest.filter(|template| *template < all).chain(0..all) {
+            if own.len() == most {
+                break;
+            }
+            own.insert(template);
+        }
+        let mut accounts = vec![own.len() as u16; all as usize];
+        own.iter().zip(0..).for_each(|(template, account)| accounts[*template as usize] = account);
+        Self { templates: own.into_iter().collect(), accounts }
+    }
+
+    /// The templates with an account of their own, in the order of these.
+    pub fn templates(&self) -> &[u32] {
+        &self.templates
+    }
+
+    /// The account of a template.
+    pub fn of(&self, template: u32) -> usize {
+        self.accounts[template as usize].into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn accounts(all: u32, commonest: &[u32], most: usize) -> (Vec<u32>, Vec<usize>) {
+        let accounts = Accounts::of_templates(all, commonest.iter().copied(), most);
+        (accounts.templates().to_vec(), (0..all).map(|template| accounts.of(template)).collect())
+    }
+
+    #[test]
+    fn each_template_has_an_account_if_they_are_few() {
+        assert_eq!(accounts(3, &[2], 3), (vec![0, 1, 2], vec![0, 1, 2]));
+        assert_eq!(accounts(0, &[], 3), (vec![], vec![]));
+    }
+
+    #[test]
+    fn of_many_templates_the_commonest_have_one_each() {
+        assert_eq!(accounts(5, &[3, 1], 2), (vec![1, 3], vec![2, 0, 2, 1, 2]));
+        assert_eq!(accounts(5, &[3, 9], 2), (vec![0, 3], vec![0, 2, 2, 1, 2]));
+    }
+}

@@ -1,0 +1,146 @@
+//! Which sessions of a capture are replayed, how often, and what they are together.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap};
+
+use crate::recorded::Micros;
+use capture::format::{Error, Session, Sessions};
+use ground::random::splitmix64_at;
+
+/// Which sessions are replayed.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Choice {
+    /// The share of the sessions that are drawn, above 0 up to 1. A session is drawn as a whole.
+    pub share: f64,
+    /// Of the draw.
+    pub seed: u64,
+    /// How often each of them is replayed at the same time.
+    pub copies: u32,
+}
+
+impl Choice {
+    /// Whether a session is drawn, which depends on nothing but its number and the seed. One without statements never is.
+    fn has(&self, session: &Session) -> bool {
+        let drawn = (splitmix64_at(self.seed, session.number.into()) >> 11) as f64 / (1u64 << 53) as f64;
+        session.statements > 0 && drawn < self.share
+    }
+}
+
+/// The chosen sessions in the order of their starts, each as often as there are copies.
+pub struct Chosen {
+    sessions: Sessions,
+    choice: Choice,
+    /// The session that is repeated, and how often it is still to come.
+    repeated: Option<(Session, u32)>,
+}
+
+impl Chosen {
+    /// None is taken yet.
+    pub fn new(sessions: Sessions, choice: Choice) -> Self {
+        Self { sessions, choice, repeated: None }
+    }
+}
+
+impl Iterator for Chosen {
+    type Item = Result<Session, Error>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if let Some((session, left @ 1..)) = &mut self.repeated {
+            *left -= 1;
+            return Some(Ok(session.clone()));
+        }
+        loop {
+            match self.sessions.next()? {
+                Ok(session) if !self.choice.has(&session) => {}
+                Ok(session) => {
+                    self.repeated = Some((session.clone(), self.choice.copies.saturating_sub(1)));
+                    return Some(Ok(session));
+                }
+                Err(error) => return Some(Err(error)),
+            }
+        }
+    }
+}
+
+/// What the chosen sessions are together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Survey {
+    pub sessions: u64,
+    pub statements: u64,
+    /// How many of them were open at the same time, at most.
+    pub most_at_once: usize,
+    /// From the first start to the last end, in the capture's time.
+    pub begin: Micros,
+    pub end: Micros,
+    /// The databases that they used, as far as that is known.
+    pub databases: BTreeSet<String>,
+}
+
+impl Survey {
+    /// Looks at all sessions; it keeps the ends of those that are open at the same time.
+    pub fn of(sessions: impl Iterator<Item = Result<Session, Error>>) -> Result<Self, Error> {
+        let mut survey = Self { begin: Micros::MAX, ..Self::default() };
+        let mut open = BinaryHeap::new();
+        for session in sessions {
+            let session = session?;
+            survey.sessions += 1;
+            survey.statements += session.statements;
+            survey.begin = survey.begin.min(session.start);
+            survey.end = survey.end.max(session.end);
+            while open.peek().is_some_and(|Reverse(end)| *end < session.start) {
+                open.pop();
+            }
+            open.push(Reverse(session.end));
+            survey.most_at_once = survey.most_at_once.max(open.len());
+            survey.databases.extend(session.database);
+        }
+        survey.begin = survey.begin.min(survey.end);
+        Ok(survey)
+    }
+
+    /// From the first start to the last end.
+    pub fn span(&self) -> Micros {
+        self.end - self.begin
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn session(number: u32, start: Micros, end: Micros) -> Session {
+        let mut session = Session::default();
+        (session.number, session.start, session.end, session.statements) = (number, start, end, 2);
+        session.database = Some("shop".to_owned());
+        session
+    }
+
+    #[test]
+    fn a_survey_counts_the_sessions_that_are_open_at_the_same_time() {
+        let sessions = [session(0, 10, 50), session(1, 20, 30), session(2, 30, 60), session(3, 70, 90)];
+        let survey = Survey::of(sessions.into_iter().map(Ok)).unwrap();
+        assert_eq!((survey.sessions, survey.statements, survey.most_at_once), (4, 8, 3));
+        assert_eq!((survey.begin, survey.end, survey.span()), (10, 90, 80));
+        assert_eq!(survey.databases.iter().collect::<Vec<_>>(), ["shop"]);
+    }
+
+    #[test]
+    fn a_survey_of_no_session_is_empty() {
+        assert_eq!(Survey::of(std::iter::empty()).unwrap(), Survey::default());
+    }
+
+    #[test]
+    fn about_the_share_of_the_sessions_is_drawn_and_always_the_same_ones() {
+        let drawn = |share, seed| {
+            let choice = Choice { share, seed, copies: 1 };
+            (0..10_000).filter(|number| choice.has(&session(*number, 0, 0))).collect::<Vec<_>>()
+        };
+        let quarter = drawn(0.25, 1);
+        assert!((2_300..2_700).contains(&quarter.len()), "{}", quarter.len());
+        assert_eq!(quarter, drawn(0.25, 1));
+        assert_ne!(quarter, drawn(0.25, 2));
+        assert!(quarter.iter().all(|number| drawn(0.5, 1).contains(number)));
+        assert_eq!(drawn(1.0, 3).len(), 10_000);
+        assert!(!Choice { share: 1.0, seed: 0, copies: 1 }.has(&Session::default()));
+    }
+}

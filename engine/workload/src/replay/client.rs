@@ -1,0 +1,159 @@
+//! The program of a client: it takes a session, connects when the session began, sends its statements in their order, leaves
+//! after the last one, and takes the next session.
+
+use std::sync::Arc;
+
+use super::requests::Kind;
+use super::source::Replay;
+use crate::program::{AbortReason, Action, ActionResult, Management, Program, ScriptInfo, Workload};
+use crate::recorded::{Recorded, Scheduled};
+use capture::format::{Error, SessionReader};
+use ground::random::Random;
+use wire::value::Value;
+
+/// The only connection.
+const CONNECTION: usize = 0;
+
+/// Larger buffers are freed after their statement, bytes.
+const KEPT: usize = 1024;
+
+impl Workload for Arc<Replay> {
+    /// A replay has one script.
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        vec![ScriptInfo { description: self.description().to_owned(), weight: 1, commands: Vec::new() }]
+    }
+
+    fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
+        Box::new(ReplayClient::new(Arc::clone(self)))
+    }
+}
+
+/// A client of a replay.
+pub struct ReplayClient {
+    replay: Arc<Replay>,
+    stage: Stage,
+    /// Text and values of the statement that is being sent.
+    text: Vec<u8>,
+    values: Vec<Value>,
+}
+
+/// What a client does next.
+enum Stage {
+    /// Takes a session.
+    Free,
+    /// Connects.
+    Opening(SessionReader),
+    /// Goes on to the next statement.
+    Reading(SessionReader),
+    /// Sends the statement.
+    Sending(SessionReader),
+    /// Leaves the session and the load.
+    Stopping,
+    /// Leaves the load.
+    Stopped,
+}
+
+impl ReplayClient {
+    /// A client without a session.
+    fn new(replay: Arc<Replay>) -> Self {
+        Self { replay, stage: Stage::Free, text: Vec::new(), values: Vec::new() }
+    }
+
+    fn begin_session(&mut self) -> Action<'_> {
+        match self.replay.take() {
+            Ok(Some((at, reader))) => {
+                self.stage = Stage::Opening(reader);
+                Action::Schedule(Scheduled { at, statement: None })
+            }
+            Ok(None) => Action::Manage(Management::Leave),
+            Err(error) => abort(&error),
+        }
+    }
+
+    fn read(&mut self, mut reader: SessionReader) -> Action<'_> {
+        // While the client waits it keeps nothing of the statement before.
+        self.values.clear();
+        if self.text.capacity() > KEPT {
+            self.text = Vec::new();
+        }
+        match reader.advance() {
+            Ok(true) => {}
+            Ok(false) => {
+                self.stage = Stage::Free;
+                return Action::Manage(Management::Disconnect(CONNECTION));
+            }
+            Err(error) => return abort(&error),
+        }
+        let statement = reader.statement();
+        let (at, expected) = (self.replay.since_begin(statement.start), self.replay.expected(&statement));
+        self.stage = Stage::Sending(reader);
+        Action::Schedule(Scheduled { at, statement: Some(expected) })
+    }
+
+    fn send(&mut self, reader: SessionReader) -> Action<'_> {
+        let Self { replay, stage, text, values } = self;
+        let request = replay.request(reader.statement().template);
+        let parameters = reader.parameters();
+        if parameters.len() != request.parameters {
+            let reason =
+                "a statement has more or fewer parameters than its template: the capture is damaged".to_owned();
+            return Action::Abort(AbortReason::Script { reason });
+        }
+        text.clear();
+        let recorded = match &request.kind {
+            Kind::Query(template) => {
+                template.write_text(parameters, text);
+                Recorded::Query(text)
+            }
+            Kind::Unnamed(template) => {
+                template.write_text(parameters, text);
+                Recorded::Unnamed(text)
+            }
+            Kind::Values(statement, mode) => {
+                values.extend(parameters.map(|value| value.map_or(Value::Unset, |text| Value::Text(text.into()))));
+                Recorded::Values { statement, mode: *mode, values }
+            }
+        };
+        *stage = Stage::Reading(reader);
+        Action::Recorded(recorded)
+    }
+}
+
+impl Program for ReplayClient {
+    fn begin(&mut self, _choose: &mut Random) -> usize {
+        0
+    }
+
+    fn next_action(&mut self) -> Action<'_> {
+        match std::mem::replace(&mut self.stage, Stage::Free) {
+            Stage::Free => self.begin_session(),
+            Stage::Opening(reader) => {
+                self.stage = Stage::Reading(reader);
+                Action::Manage(Management::Connect(CONNECTION))
+            }
+            Stage::Reading(reader) => self.read(reader),
+            Stage::Sending(reader) => self.send(reader),
+            Stage::Stopping => {
+                self.stage = Stage::Stopped;
+                Action::Manage(Management::Disconnect(CONNECTION))
+            }
+            Stage::Stopped => Action::Manage(Management::Leave),
+        }
+    }
+
+    /// A session whose connection could not be made, or broke, is over.
+    fn complete(&mut self, result: ActionResult<'_>) {
+        match result {
+            ActionResult::Lost(_) | ActionResult::Refused(_) => self.stage = Stage::Free,
+            ActionResult::Done(_) | ActionResult::Failed(_) => {}
+        }
+    }
+
+    fn stop(&mut self) {
+        self.stage = Stage::Stopping;
+    }
+}
+
+fn abort<'a>(error: &Error) -> Action<'a> {
+    Action::Abort(AbortReason::Script { reason: error.to_string() })
+}

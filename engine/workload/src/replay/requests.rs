@@ -1,0 +1,127 @@
+//! How the statements of each template are sent, prepared once when the capture is opened.
+
+use capture::format::{Protocol, Template};
+use ground::sql;
+use wire::statement::{QueryMode, Statement};
+
+/// How the statements of a template are sent.
+pub struct Request {
+    pub kind: Kind,
+    /// How many parameters each of them has.
+    pub parameters: usize,
+    /// Whether they end a transaction block.
+    pub ends_block: bool,
+    /// Whether they drop the prepared statements of the session.
+    pub discards: bool,
+}
+
+/// What is sent.
+pub enum Kind {
+    /// A simple query: the template's text with the literals of the statement in it.
+    Query(Template),
+    /// The same text, parsed and executed as the unnamed statement.
+    Unnamed(Template),
+    /// A statement with parameters, in this mode.
+    Values(Statement, QueryMode),
+}
+
+/// The requests of all templates, in their order.
+pub fn of(templates: &[Template]) -> Vec<Request> {
+    // A session remembers by these numbers what the server has parsed for it.
+    let mut prepared = 0..;
+    templates
+        .iter()
+        .map(|template| {
+            let text = template.text.as_bytes();
+            let parameters = template.parameters as usize;
+            let statement = |id: usize| Statement::with_parameters(id, &format!("P{id}"), text, parameters);
+            let kind = match template.protocol {
+                Protocol::Simple => Kind::Query(template.clone()),
+                Protocol::Extended | Protocol::Prepared if template.has_literals() => Kind::Unnamed(template.clone()),
+                Protocol::Extended => Kind::Values(statement(0), QueryMode::Extended),
+                Protocol::Prepared => Kind::Values(statement(prepared.next().unwrap_or_default()), QueryMode::Prepared),
+            };
+            Request { kind, parameters, ends_block: ends_block(text), discards: discards(text) }
+        })
+        .collect()
+}
+
+/// Whether a statement ends a transaction block. PREPARE TRANSACTION ends one too and is too rare to matter here.
+fn ends_block(text: &[u8]) -> bool {
+    let [first, second, third] = first_words(text);
+    match (&*first, &*second, &*third) {
+        (b"commit" | b"rollback", b"prepared", _) => false,
+        // ROLLBACK [WORK | TRANSACTION] TO SAVEPOINT
+        (b"rollback" | b"abort", second, third) => second != b"to" && third != b"to",
+        (b"commit" | b"end", ..) => true,
+        _ => false,
+    }
+}
+
+/// Whether a statement drops all prepared statements.
+fn discards(text: &[u8]) -> bool {
+    let [first, second, third] = first_words(text);
+    match (&*first, &*second) {
+        (b"discard" | b"deallocate", b"all") => true,
+        (b"deallocate", b"prepare") => third == b"all",
+        _ => false,
+    }
+}
+
+/// The first words of a statement in lower case, empty where there are none.
+fn first_words(text: &[u8]) -> [Vec<u8>; 3] {
+    let mut words = Words(text);
+    [(); 3].map(|()| words.next().unwrap_or_default().to_ascii_lowercase())
+}
+
+/// The words that a statement begins with, without comments, up to the first byte that is neither.
+struct Words<'a>(&'a [u8]);
+
+impl<'a> Iterator for Words<'a> {
+    type Item = &'a [u8];
+
+    fn next(&mut self) -> Option<&'a [u8]> {
+        self.0 = self.0.trim_ascii_start();
+        while let Some(end) = sql::comment_end(self.0, 0) {
+            self.0 = self.0[end..].trim_ascii_start();
+        }
+        let length = self.0.iter().take_while(|byte| sql::is_name(**byte)).count();
+        let (word, rest) = self.0.split_at(length);
+        self.0 = rest;
+        (length > 0).then_some(word)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_ends_of_blocks_are_recognized_by_their_words() {
+        for text in ["COMMIT", " end;", "-- now\nRollback", "/* a */ abort work", "commit and chain", "ROLLBACK;"] {
+            assert!(ends_block(text.as_bytes()), "{text}");
+        }
+        for text in [
+            "",
+            "select 1",
+            "begin",
+            "rollback to a",
+            "ROLLBACK TRANSACTION TO SAVEPOINT a",
+            "commit prepared 'x'",
+            "rollback prepared 'x'",
+            "update end set a = 1",
+            "commits",
+            "'end'",
+        ] {
+            assert!(!ends_block(text.as_bytes()), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_drops_all_prepared_statements_is_recognized() {
+        let found =
+            ["DISCARD ALL", "deallocate all;", "DEALLOCATE PREPARE ALL", "discard plans", "deallocate a", "all"]
+                .map(|text| discards(text.as_bytes()));
+        assert_eq!(found, [true, true, true, false, false, false]);
+    }
+}

@@ -1,0 +1,92 @@
+//! A capture that is replayed: its clients share its sessions, each takes the next one when it is free.
+
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+
+use super::accounts::Accounts;
+use super::choice::{Choice, Chosen, Survey};
+use super::requests;
+use super::requests::Request;
+use crate::recorded::{Expected, Micros};
+use capture::format::{About, Capture, Error, SessionReader, Statement, Template};
+
+/// A capture that is replayed.
+pub struct Replay {
+    description: String,
+    capture: Capture,
+    requests: Vec<Request>,
+    accounts: Accounts,
+    survey: Survey,
+    sessions: Mutex<Chosen>,
+}
+
+impl Replay {
+    /// Opens the capture in a directory, and looks at all sessions that are chosen. The error is a sentence.
+    pub fn open(directory: &Path, choice: Choice) -> Result<Self, Error> {
+        let capture = Capture::open(directory)?;
+        let survey = Survey::of(Chosen::new(capture.sessions()?, choice))?;
+        Ok(Self {
+            description: format!("<replay: {}>", directory.display()),
+            requests: requests::of(capture.templates()),
+            accounts: Accounts::new(capture.about()),
+            survey,
+            sessions: Mutex::new(Chosen::new(capture.sessions()?, choice)),
+            capture,
+        })
+    }
+
+    /// What reports call it.
+    pub(super) fn description(&self) -> &str {
+        &self.description
+    }
+
+    /// How the statements of a template are sent.
+    pub(super) fn request(&self, template: u32) -> &Request {
+        &self.requests[template as usize]
+    }
+
+    /// What the capture is.
+    pub fn about(&self) -> &About {
+        self.capture.about()
+    }
+
+    /// What the chosen sessions are.
+    pub fn survey(&self) -> &Survey {
+        &self.survey
+    }
+
+    /// The templates that are counted apart, in the order of their accounts. One account more counts all others, if there
+    /// are any.
+    pub fn templates(&self) -> impl Iterator<Item = &Template> {
+        self.accounts.templates().iter().map(|id| &self.capture.templates()[*id as usize])
+    }
+
+    /// How many templates the last account counts.
+    pub fn other_templates(&self) -> usize {
+        self.capture.templates().len() - self.accounts.templates().len()
+    }
+
+    /// Takes the next session: its start, and its statements.
+    pub(super) fn take(&self) -> Result<Option<(Micros, SessionReader)>, Error> {
+        // A thread that died has left the sessions whole.
+        let next = self.sessions.lock().unwrap_or_else(PoisonError::into_inner).next().transpose()?;
+        Ok(next.map(|session| (self.since_begin(session.start), self.capture.read(&session))))
+    }
+
+    /// A recorded time from the beginning of the replay.
+    pub(super) fn since_begin(&self, at: Micros) -> Micros {
+        at.saturating_sub(self.survey.begin)
+    }
+
+    /// What came of a statement when it was recorded.
+    pub(super) fn expected(&self, statement: &Statement) -> Expected {
+        let request = self.request(statement.template);
+        Expected {
+            account: self.accounts.of(statement.template),
+            failure: statement.failure,
+            rows: statement.rows,
+            ends_block: request.ends_block,
+            discards: request.discards,
+        }
+    }
+}

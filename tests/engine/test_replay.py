@@ -1,0 +1,429 @@
+"""Replays of captures: they give the same rows, errors are compared with the recorded ones, many sessions are small."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import threading
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pgtrial.loads.target import Target
+from tests.conftest import StartCluster, require_engine
+from tests.engine.events import Event, assert_consistent, done_of, events_of, histogram, of_kind
+from tests.engine.programs import Ended, Program, ended, original
+from tests.engine.sessions import wait_until_left
+from tests.engine.written_captures import Recorded, Said, write_capture
+
+TABLES = {
+    "pgbench_accounts": "aid, bid, abalance",
+    "pgbench_branches": "bid, bbalance",
+    "pgbench_tellers": "tid, bid, tbalance",
+    "pgbench_history": "tid, bid, aid, delta",
+}
+PREFIX = "%m [%p] %q%u@%d/%a "
+FAST = "--as-fast-as-possible"
+MANY = 10_000
+MOST_PER_SESSION_KIB = 4.0
+
+
+@pytest.fixture(scope="session")
+def replay() -> Program:
+    """The front end."""
+    return Program("replay", (str(require_engine()), "replay"))
+
+
+@pytest.fixture
+def null_server(tmp_path: Path) -> Iterator[Target]:
+    """A null server with two threads."""
+    command = [str(require_engine()), "null-server", "--socket-dir", str(tmp_path), "--threads", "2"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline().startswith("null-server: listening on ")
+        yield Target(str(tmp_path), 5432, "somebody", "anything")
+        process.terminate()
+
+
+def replayed(replay: Program, target: Target, capture: Path, *args: str) -> tuple[Ended, Event]:
+    """The end of a replay that is complete, and its last event; the events of all are consistent."""
+    path = capture.with_suffix(".jsonl")
+    done = replay.run(target, *args, "--events", str(path), str(capture))
+    assert done.status == 0, done.stderr
+    events = events_of(path.read_text())
+    assert_consistent(events)
+    assert events[0]["frontend"] == "replay"
+    return done, done_of(events)["replay"]
+
+
+def rows(target: Target, sql: str) -> list[tuple[Any, ...]]:
+    with target.connect() as connection:
+        return connection.execute(sql).fetchall()
+
+
+# --- a recorded run of pgbench
+
+
+@pytest.mark.parametrize("mode", ["simple", "prepared"])
+@pytest.mark.parametrize("clients", [1, 4])
+def test_a_recorded_run_of_pgbench_gives_the_same_rows(
+    replay: Program, start_cluster: StartCluster, tmp_path: Path, clients: int, mode: str
+) -> None:
+    settings = {"log_min_duration_statement": "0", "log_line_prefix": PREFIX, "fsync": "off"}
+    cluster = start_cluster(18, settings=settings)
+    recorded = replace(cluster.target, dbname="recorded")
+    copies = [replace(cluster.target, dbname=name) for name in ("fast", "timed")]
+    with cluster.target.connect() as connection:
+        connection.execute("CREATE DATABASE recorded")
+    original().load(recorded, "-s", "4")
+    wait_until_left(recorded)
+    with cluster.target.connect() as connection:
+        for copy in copies:
+            connection.execute(f"CREATE DATABASE {copy.dbname} TEMPLATE recorded")
+    log = cluster.data_directory.with_suffix(".log")
+    before = log.stat().st_size
+    run = original().run(recorded, "-n", "-c", str(clients), "-t", "50", "-M", mode)
+    assert run.status == 0, run.stderr
+    wait_until_left(recorded)
+    capture = captured(tmp_path, log.read_bytes()[before:])
+    about = json.loads((capture / "capture.json").read_text())
+    expected = contents(recorded)
+    for copy, options in zip(copies, ([FAST, "-j", "2"], ["--speed", "10"]), strict=True):
+        done, said = replayed(replay, copy, capture, *options)
+        # beside the clients there is the session that looks at the tables before
+        assert said["sessions"]["finished"] == about["sessions"] == clients + 1
+        assert said["statements"] == about["statements"] > 350 * clients
+        assert said["transactions"] == 50 * clients + about["statements"] - 350 * clients
+        assert (said["unexpected_failures"], said["missing_failures"]) == ({}, {})
+        assert contents(copy) == expected
+        assert f"sessions: {clients + 1} of {clients + 1} finished\n" in done.stdout
+        inserts, selects = (starting_with(said, word) for word in ("INSERT", "SELECT"))
+        assert [sum(template[key] for template in inserts) for key in ("rows", "statements")] == [50 * clients] * 2
+        assert histogram([template["histogram"] for template in selects]).get_total_count() == 50 * clients
+
+
+def starting_with(said: Event, word: str) -> list[Event]:
+    return [template for template in said["templates"] if template["text"].startswith(word)]
+
+
+def captured(directory: Path, log: bytes) -> Path:
+    """The capture of the sessions in the database `recorded`."""
+    (directory / "server.log").write_bytes(log)
+    command = [str(require_engine()), "capture", "-q", "-o", str(directory / "capture")]
+    selection = ["--prefix", PREFIX, "--database", "recorded", str(directory / "server.log")]
+    subprocess.run([*command, *selection], check=True, stdout=subprocess.DEVNULL)
+    return directory / "capture"
+
+
+def contents(target: Target) -> dict[str, list[tuple[Any, ...]]]:
+    """The rows of pgbench's four tables, without the times of the history."""
+    return {
+        table: rows(target, f"SELECT {columns} FROM {table} ORDER BY {columns}") for table, columns in TABLES.items()
+    }
+
+
+# --- errors
+
+
+def test_errors_are_compared_with_the_recorded_ones(replay: Program, fresh, tmp_path: Path) -> None:
+    target = fresh(18, empty=True)
+    with target.connect() as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    insert = "insert into t values ($1)"
+    capture = write_capture(
+        tmp_path / "capture",
+        [
+            Recorded(
+                [
+                    Said(0.0, insert, ["1"]),
+                    Said(0.1, insert, ["1"], sqlstate="23505"),
+                    Said(0.2, insert, ["2"], sqlstate="23505"),
+                    Said(0.3, "select 1/0"),
+                    Said(0.4, "select * from missing where id = $1", ["7"], "extended"),
+                    Said(0.5, "begin"),
+                    Said(0.6, insert, ["3"]),
+                    Said(0.7, insert, ["3"], sqlstate="23505"),
+                    Said(0.8, "select 2", sqlstate="25P02"),
+                    Said(0.9, "rollback"),
+                    Said(1.0, "select id from t", rows=2),
+                    Said(1.1, "select id from t", rows=5),
+                ]
+            )
+        ],
+    )
+    done, said = replayed(replay, target, capture, FAST)
+    assert said["expected_failures"] == {"23505": 2, "25P02": 1}
+    assert said["unexpected_failures"] == {"22012": 1, "42P01": 1}
+    assert said["missing_failures"] == {"23505": 1}
+    assert (said["statements"], said["transactions"], said["other_rows"]) == (12, 8, 1)
+    assert rows(target, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+    by_text = {template["text"]: template for template in said["templates"]}
+    assert by_text["select * from missing where id = $1"]["unexpected_failures"] == {"42P01": 1}
+    assert (by_text[insert]["expected"], by_text[insert]["missing"], by_text[insert]["rows"]) == (2, 1, 3)
+    assert "errors that were not recorded: 2 (22012: 1, 42P01: 1)\n" in done.stdout
+    said_of_it = 'failed with 42P01, which was not recorded: relation "missing" does not exist\n'
+    assert f"(select * from missing where id = $1) {said_of_it}" in done.stderr
+
+
+def test_a_session_that_loses_its_connection_is_over_and_the_others_go_on(
+    replay: Program, fresh, tmp_path: Path
+) -> None:
+    target = fresh(18, empty=True)
+    rest = [Said(0.1, "select 1"), Said(0.2, "select 1")]
+    broken = [Said(0.0, "select pg_terminate_backend(pg_backend_pid())"), *rest]
+    capture = write_capture(tmp_path / "capture", [Recorded(broken), Recorded(rest, times=3)])
+    done, said = replayed(replay, target, capture, FAST)
+    assert said["unexpected_failures"] == {"57P01": 1}
+    assert (said["sessions"]["lost"], said["sessions"]["finished"], said["statements"]) == (1, 3, 7)
+    assert "  1 lost their connection\n" in done.stdout
+
+
+def test_a_session_that_waits_notices_that_its_connection_is_gone(replay: Program, fresh, tmp_path: Path) -> None:
+    target = fresh(18, empty=True)
+    others = "application_name = 'pgtrial replay' and datname = current_database() and pid <> pg_backend_pid()"
+    victim = f"select pg_terminate_backend(pid) from pg_stat_activity where {others}"
+    capture = write_capture(
+        tmp_path / "capture",
+        [Recorded([Said(0.0, "select 1"), Said(2.0, "select 1")]), Recorded([Said(1.0, victim, rows=1)])],
+    )
+    _, said = replayed(replay, target, capture)
+    assert (said["other_rows"], said["sessions"]["lost"], said["statements"]) == (0, 1, 2)
+
+
+def test_sessions_wait_for_one_another_where_the_server_has_too_few_places(
+    replay: Program, fresh, tmp_path: Path
+) -> None:
+    target = fresh(18, empty=True)
+    with target.connect() as connection:
+        connection.execute("CREATE ROLE few LOGIN CONNECTION LIMIT 3")
+    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1"), Said(0.2, "select 1")], times=5)])
+    few = replace(target, user="few")
+    try:
+        refused = replay.run(few, str(capture))
+        assert refused.status == 1
+        assert refused.stderr == (
+            "pgtrial-engine replay: error: up to 5 sessions are open at the same time, more than the server allows: it "
+            "gives this user at most 3 connections (the role's CONNECTION LIMIT). Choose --max-connections=3 or less, "
+            "so that sessions wait for one another, or raise that limit\n"
+        )
+        # a place is free when the backend that had it has ended, which may be later than its session
+        _, said = replayed(replay, few, capture, "--max-connections=3")
+        assert (said["sessions"]["finished"], said["statements"]) == (5, 10)
+    finally:
+        wait_until_left(target)
+        with target.connect() as connection:
+            connection.execute("DROP ROLE few")
+
+
+# --- times
+
+
+def test_response_times_count_from_the_recorded_times(replay: Program, fresh, tmp_path: Path) -> None:
+    said = [Said(number / 1000, "select pg_sleep(0.2)", protocol="extended") for number in range(5)]
+    capture = write_capture(tmp_path / "capture", [Recorded(said)])
+    path = tmp_path / "events"
+    done = replay.run(fresh(18, empty=True), "--events", str(path), str(capture))
+    assert done.status == 0, done.stderr
+    measured = done_of(events_of(path.read_text()))["measure"]
+    # the last one was to start when the first one had just begun
+    assert measured["latency_us"]["max"] >= 990_000
+    assert measured["service_us"]["p50"] >= 199_000
+    assert measured["lag_us"]["p99.9"] >= 790_000
+    assert measured["queries"]["reads"] == 5
+
+
+def test_a_transaction_is_whole_when_the_time_is_over(replay: Program, fresh, tmp_path: Path) -> None:
+    target = fresh(18, empty=True)
+    with target.connect() as connection:
+        connection.execute("CREATE TABLE t (id int)")
+    insert = "insert into t values ($1)"
+    said = [
+        Said(0.0, "begin"),
+        Said(0.2, insert, ["1"]),
+        Said(3000.0, insert, ["2"]),
+        Said(6000.0, "commit"),
+        Said(6000.0, insert, ["3"]),
+    ]
+    capture = write_capture(tmp_path / "capture", [Recorded(said), Recorded([Said(4000.0, insert, ["4"])])])
+    done, told = replayed(replay, target, capture, "-T", "0.5", "-j", "2")
+    assert rows(target, "SELECT id FROM t ORDER BY id") == [(1,), (2,)]
+    assert (told["statements"], told["sessions"]["begun"], told["sessions"]["finished"]) == (4, 1, 0)
+    assert "statements: 4 of 6 executed" in done.stdout
+
+
+def test_a_sample_has_whole_sessions_and_copies_repeat_them(replay: Program, fresh, tmp_path: Path) -> None:
+    target = fresh(18, empty=True)
+    with target.connect() as connection:
+        connection.execute("CREATE TABLE t (session int)")
+    insert = "insert into t values ($1)"
+    capture = write_capture(
+        tmp_path / "capture", [Recorded([Said(0.0, insert, [str(number)])] * 3) for number in range(40)]
+    )
+    _, said = replayed(replay, target, capture, FAST, "--sample", "50%", "--copies", "2", "--max-connections", "8")
+    counted = rows(target, "SELECT session, count(*) FROM t GROUP BY session")
+    assert 0 < len(counted) < 40
+    assert {count for _, count in counted} == {6}
+    assert said["sessions"]["finished"] == 2 * len(counted)
+
+
+def test_the_edges_of_a_capture_are_told(replay: Program, fresh, tmp_path: Path) -> None:
+    cut = [Said(0.0, "select 1"), Said(0.1, "commit"), Said(0.2, "begin"), Said(0.3, "select 1")]
+    capture = write_capture(tmp_path / "capture", [Recorded(cut, database="a"), Recorded(cut[:1], database="b")])
+    target = fresh(18, empty=True)
+    done, said = replayed(replay, target, capture, FAST)
+    assert (said["sessions"]["begun_before"], said["sessions"]["left_open"]) == (1, 1)
+    assert "  1 left in a transaction; it may have ended after the capture\n" in done.stdout
+    assert (
+        f'warning: the sessions used several databases (a, b); all of them are replayed in "{target.dbname}"'
+        in done.stderr
+    )
+
+
+def test_a_session_parses_a_prepared_statement_once_and_anew_after_it_was_dropped(
+    replay: Program, fresh, tmp_path: Path
+) -> None:
+    one = Said(0.0, "select $1::int", ["1"], "prepared")
+    names = "select name from pg_prepared_statements"
+    said = [one, one, Said(0.0, names, rows=1), Said(0.0, "discard all"), one, Said(0.0, names, rows=1)]
+    capture = write_capture(tmp_path / "capture", [Recorded(said)])
+    _, told = replayed(replay, fresh(18, empty=True), capture, FAST)
+    assert (told["statements"], told["unexpected_failures"], told["other_rows"]) == (6, {}, 0)
+
+
+def test_null_parameters_and_any_text_arrive_as_they_were(replay: Program, fresh, tmp_path: Path) -> None:
+    target = fresh(18, empty=True)
+    with target.connect() as connection:
+        connection.execute("CREATE TABLE t (id int, text text)")
+    texts: list[str | None] = [None, "", "it's", "Größe\n\\", "x" * 5000]
+    said = [Said(0.0, "insert into t values ($1, $2)", [str(i), text], "extended") for i, text in enumerate(texts)]
+    said.append(Said(0.0, "insert into t values ($1, $2)", ["5", "E'\\\\x''' "]))
+    capture = write_capture(tmp_path / "capture", [Recorded(said)])
+    replayed(replay, target, capture, FAST)
+    expected = [*enumerate(texts), (5, "\\x'")]
+    assert rows(target, "SELECT id, text FROM t ORDER BY id") == expected
+
+
+# --- many sessions
+
+
+def test_ten_thousand_sessions_at_the_same_time_are_small(replay: Program, null_server: Target, tmp_path: Path) -> None:
+    said = [Said(3 + number / 10, "update t set a = $1", [f"'{'x' * 150}'"]) for number in range(13)]
+    peaks = []
+    for sessions in (1, MANY):
+        capture = write_capture(tmp_path / f"of-{sessions}", [Recorded(said, times=sessions, start=0.0)])
+        path = tmp_path / f"events-{sessions}"
+        args = ["-j", "2", "--events", str(path), str(capture)]
+        with replay.start(null_server, args) as process, Peak(process.pid) as peak:
+            done = ended(process)
+        assert done.status == 0, done.stderr
+        told = done_of(events_of(path.read_text()))["replay"]
+        assert told["statements"] == 13 * sessions
+        assert told["sessions"]["finished"] == sessions
+        assert told["rows"] == 13 * sessions
+        peaks.append(peak.kib)
+    alone, together = peaks
+    assert (together - alone) / (MANY - 1) <= MOST_PER_SESSION_KIB
+
+
+class Peak:
+    """The peak of a process's resident memory, read until it ends."""
+
+    kib = 0
+
+    def __init__(self, pid: int) -> None:
+        self._status = Path(f"/proc/{pid}/status")
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._follow)
+
+    def __enter__(self) -> Peak:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _follow(self) -> None:
+        while not self._over.wait(0.02):
+            try:
+                found = re.search(r"VmHWM:\s+(\d+)", self._status.read_text())
+            except OSError:
+                return
+            self.kib = int(found[1]) if found else self.kib
+
+
+# --- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ([], "name the directory of a capture; try"),
+        (["DIRECTORY/none"], '"DIRECTORY/none" is not a capture: it has no capture.json'),
+        (["DIRECTORY/newer"], 'the capture in "DIRECTORY/newer" has format 9, and this release reads formats up to 1'),
+        (["DIRECTORY/cut"], '"DIRECTORY/cut/sessions.bin" is cut short: it has '),
+        (["DIRECTORY/empty"], 'the capture in "DIRECTORY/empty" has no statements'),
+        (["--sample=0.0001%", "DIRECTORY/good"], "--sample=0.0001% draws none of the 1 sessions of the capture"),
+        (["--slice=250ms", "DIRECTORY/good"], "--slice cannot be combined with a replay: "),
+        (["--shard=1/2", "DIRECTORY/good"], "--shard cannot be combined with a replay: "),
+        (
+            ["--events=DIRECTORY/none/x", "DIRECTORY/good"],
+            'could not open events file "DIRECTORY/none/x": No such file',
+        ),
+    ],
+)
+def test_what_cannot_be_replayed_is_refused_in_a_sentence(
+    replay: Program, null_server: Target, tmp_path: Path, options: Sequence[str], message: str
+) -> None:
+    good = [Recorded([Said(0.0, "select 1")])]
+    write_capture(tmp_path / "good", good)
+    write_capture(tmp_path / "newer", good, format=9)
+    write_capture(tmp_path / "empty", [])
+    cut = write_capture(tmp_path / "cut", good) / "sessions.bin"
+    cut.write_bytes(cut.read_bytes()[:-1])
+    done = replay.run(null_server, *(option.replace("DIRECTORY", str(tmp_path)) for option in options))
+    assert done.status == 1
+    assert done.stderr.startswith(f"pgtrial-engine replay: error: {message.replace('DIRECTORY', str(tmp_path))}")
+    assert (done.stderr.count("\n"), done.stdout) == (1, "")
+
+
+def test_a_capture_that_is_damaged_inside_ends_the_replay(replay: Program, null_server: Target, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1")] * 3)])
+    path = capture / "sessions.bin"
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+    done = replay.run(null_server, FAST, str(capture))
+    assert done.status == 2
+    assert done.stderr.startswith(f'pgtrial-engine replay: error: "{path}" is damaged (')
+
+
+def test_a_server_that_is_not_there_is_told_before_anything_begins(replay: Program, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1")])])
+    done = replay.run(Target(str(tmp_path), 5432, "somebody", "anything"), str(capture))
+    assert done.status == 1
+    assert done.stderr.startswith("pgtrial-engine replay: error: connection to server on socket ")
+
+
+def test_the_plan_is_in_the_first_event(replay: Program, null_server: Target, tmp_path: Path) -> None:
+    said = [Said(0.0, "select 1"), Said(4.0, "select 1")]
+    capture = write_capture(tmp_path / "capture", [Recorded(said, times=2)])
+    done = replay.run(null_server, "--events", "-", "--speed=100", "--copies=2", str(capture))
+    events = events_of(done.stdout)
+    assert events[0]["plan"]["replay"] == {
+        "capture": str(capture),
+        "sessions": 4,
+        "statements": 8,
+        "recorded_s": 4.0,
+        "most_at_once": 4,
+        "speed": 100.0,
+        "sample_percent": 100.0,
+        "copies": 2,
+    }
+    plan = events[0]["plan"]
+    assert (plan["query_mode"], plan["clients"], plan["transactions"]) == ("recorded", 4, 8)
+    assert of_kind(events, "tick")
