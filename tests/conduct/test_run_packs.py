@@ -76,7 +76,7 @@ def broken_queue(folder: Path, changes: dict[str, str]) -> Path:
 
 BROKEN = {
     "done twice": (
-        {"SELECT id FROM gone": "SELECT id FROM taken", "AND NOT (taken": "AND taken.poison AND NOT (taken"},
+        {"SELECT id FROM gone": "SELECT id FROM taken", "WHERE NOT (poison": "WHERE poison AND NOT (poison"},
         r"job \d+ was done \d+ times",
     ),
     "lost": ({"FROM gone WHERE poison": "FROM gone WHERE false"}, r"jobs were lost or made up: \d+ were sent"),

@@ -1,13 +1,14 @@
 -- The oldest jobs that nobody else has. A poisoned one fails: it is tried again, and after the last attempt buried.
+-- Jobs are found again by an array of their numbers: for a join the server would expect many, and read the whole table.
 WITH taken AS (
     SELECT id, attempts, poison FROM queue_jobs ORDER BY id LIMIT :batch FOR UPDATE SKIP LOCKED
 ), again AS (
-    UPDATE queue_jobs SET attempts = queue_jobs.attempts + 1 FROM taken
-        WHERE queue_jobs.id = taken.id AND taken.poison AND taken.attempts + 1 < :attempts
+    UPDATE queue_jobs SET attempts = attempts + 1
+        WHERE id = ANY (ARRAY(SELECT id FROM taken WHERE poison AND attempts + 1 < :attempts))
 ), gone AS (
-    DELETE FROM queue_jobs USING taken
-        WHERE queue_jobs.id = taken.id AND NOT (taken.poison AND taken.attempts + 1 < :attempts)
-        RETURNING taken.id, taken.poison, taken.attempts + 1 AS attempts
+    DELETE FROM queue_jobs
+        WHERE id = ANY (ARRAY(SELECT id FROM taken WHERE NOT (poison AND attempts + 1 < :attempts)))
+        RETURNING id, poison, attempts + 1 AS attempts
 ), buried AS (
     INSERT INTO queue_dead (job, attempts) SELECT id, attempts FROM gone WHERE poison
 )
