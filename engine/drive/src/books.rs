@@ -179,6 +179,7 @@ impl<'a> Books<'a> {
             pace.service.record(now - transaction.began);
             pace.lags.record(lag);
         }
+        let is_one_of_several = self.totals.scripts.len() > 1;
         let script = &mut self.totals.scripts[transaction.script];
         for counts in [&mut self.tally.counts, &mut script.whole] {
             if is_paced {
@@ -188,6 +189,9 @@ impl<'a> Books<'a> {
             counts.add_retries(transaction.tries - 1);
         }
         script.whole.moments.add(latency as f64 / 1000.0);
+        if is_one_of_several {
+            script.latencies.record(latency);
+        }
         self.log(client, now, End::Committed { latency });
     }
 

@@ -1,6 +1,6 @@
 //! The closed loop, as in pgbench: a client starts its next transaction when the former one has ended or, with a rate, at
 //! its scheduled time. With `--connect` each transaction has a connection of its own. With `--wait-for-server` clients
-//! that lose their connection make another one.
+//! that lose their connection make another one. Clients of a load with think times wait before each transaction.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::outcome::Cause;
 use crate::plan::{ClosedPlan, Limit, Plan};
 use crate::report::Report;
 use crate::thread::{Share, Thread};
-use ground::clock::Nanos;
+use ground::clock::{Nanos, nanos};
 use wire::OpenError;
 use wire::error::ConnectionError;
 
@@ -24,6 +24,7 @@ pub struct Closed {
     /// How many each client runs; `u64::MAX` if time limits the load.
     transactions: u64,
     reconnect: bool,
+    thinks: bool,
     wait_for_server: Option<Duration>,
     /// Whether the first outage of the thread was reported.
     is_outage_noted: bool,
@@ -56,6 +57,7 @@ impl Mode for Closed {
                 Limit::Time(_) => u64::MAX,
             },
             reconnect: closed.reconnect,
+            thinks: closed.thinks,
             wait_for_server: closed.wait_for_server,
             is_outage_noted: closed.reconnect,
         };
@@ -83,6 +85,10 @@ impl Mode for Closed {
             return thread.next_at_rate(client, now);
         }
         thread.choose_script(client);
+        if thread.mode.thinks {
+            thread.think(client, now);
+            return false;
+        }
         thread.is_connected(client, now)
     }
 
@@ -231,6 +237,14 @@ impl Loop<'_> {
             self.leave(client)
         }
         false
+    }
+
+    /// Lets a client wait before the transaction that has been chosen, at most until the load is over.
+    #[cold]
+    fn think(&mut self, client: &mut LoopClient, now: Nanos) {
+        let pause = client.program.pause();
+        client.transaction.scheduled = now;
+        self.wait_until(client, now.saturating_add(nanos(pause)).min(self.books.schedule.end));
     }
 
     /// Begins the transaction of a client that has a connection; false if one has to be made before.

@@ -56,6 +56,8 @@ pub struct ClosedPlan {
     pub reconnect: bool,
     /// How long a client that has lost its connection tries to get another one; `None`: it is given up.
     pub wait_for_server: Option<Duration>,
+    /// Whether clients wait before their transactions, as their programs say; without a rate.
+    pub thinks: bool,
     pub options: ScriptOptions,
 }
 

@@ -44,6 +44,9 @@ pub struct Script {
     #[serde(flatten)]
     pub counts: Counts,
     pub latency_us: Option<Distribution>,
+    /// Absent in merged events of which a part has none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub histogram: Option<String>,
 }
 
 /// What the engine itself used in the measured phase.

@@ -102,7 +102,7 @@ pub struct Distribution {
     pub mean: f64,
     pub stddev: f64,
     pub min: f64,
-    /// Absent for a script, which has no histogram.
+    /// Absent for a script without a histogram.
     #[serde(flatten)]
     pub percentiles: Option<Percentiles>,
     pub max: f64,

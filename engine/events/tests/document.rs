@@ -161,7 +161,11 @@ fn done() -> Done {
         warmup: None,
         measure: None,
         drain: Drain { duration_s: 1.0, transactions: COUNT, failures: [].into() },
-        scripts: vec![Script { counts: counts(None), latency_us: latency(None) }],
+        scripts: vec![Script {
+            counts: counts(None),
+            latency_us: latency(Some(PERCENTILES)),
+            histogram: Some(String::new()),
+        }],
         client: ClientUsage {
             cpu_user_s: 1.0,
             cpu_system_s: 1.0,

@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use counts::{counts, failures, queries};
 use drive::ledger::tasks::{Task, Tasks};
-use drive::ledger::{Counts, Tally, Turn};
+use drive::ledger::{ScriptAccount, Tally, Turn};
 use drive::plan::{ClosedPlan, Limit, Load, Plan, PoolPlan};
 use drive::slices::Slice;
 use drive::{Abortion, Began, Observer, Outcome, RunError, Tick};
@@ -180,7 +180,7 @@ fn done_event(
             transactions: drained.transactions().into(),
             failures: failures(&drained.failures),
         },
-        scripts: several.map(|script| script_event(&script.whole)).collect(),
+        scripts: several.map(script_event).collect(),
         client: events::ClientUsage {
             cpu_user_s: outcome.cpu.user.as_secs_f64(),
             cpu_system_s: outcome.cpu.system.as_secs_f64(),
@@ -303,8 +303,13 @@ fn task_event(task: &Task) -> events::Task {
 }
 
 /// One of several scripts.
-fn script_event(whole: &Counts) -> events::Script {
-    events::Script { counts: counts(whole), latency_us: Distribution::new(&whole.moments, None) }
+fn script_event(script: &ScriptAccount) -> events::Script {
+    let ScriptAccount { whole, latencies, .. } = script;
+    events::Script {
+        counts: counts(whole),
+        latency_us: Distribution::new(&whole.moments, latencies.percentiles()),
+        histogram: Some(latencies.encode()),
+    }
 }
 
 /// A second or a phase. Parts of the load without transactions are there, and empty.

@@ -18,6 +18,7 @@ Usage:
   pgtrial-engine pgbench [OPTION]... [DBNAME]   as pgbench; see pgtrial-engine pgbench --help
   pgtrial-engine sysbench [OPTION]... [TEST] [COMMAND]   as sysbench; see pgtrial-engine sysbench --help
   pgtrial-engine tasks [OPTION]... [DBNAME]     an application's tasks on pools of connections; see --help there
+  pgtrial-engine order-entry [OPTION]... COMMAND [DBNAME]   TPC-C's transactions: load, run, check; see --help there
   pgtrial-engine replay [OPTION]... DIRECTORY [DBNAME]   the sessions of a capture; see --help there
   pgtrial-engine merge [OPTION]... [FILE]...    the events of several machines as those of one run; see --help there
   pgtrial-engine capture [OPTION]... LOG...     a server's logs as a capture for replays; see --help there
@@ -32,10 +33,11 @@ A link named pgbench or sysbench to this program is that tool.
 type FrontEnd = fn(Vec<String>) -> ExitCode;
 
 /// The front ends by their names, and whether a link of that name to the program is that front end.
-const FRONT_ENDS: [(&str, bool, FrontEnd); 7] = [
+const FRONT_ENDS: [(&str, bool, FrontEnd); 8] = [
     ("pgbench", true, frontend::pgbench::main),
     ("sysbench", true, frontend::sysbench::main),
     ("tasks", false, frontend::tasks::main),
+    ("order-entry", false, frontend::order_entry::main),
     ("replay", false, frontend::replay::main),
     ("merge", false, frontend::merge::main),
     ("capture", false, frontend::capture::main),

@@ -1,9 +1,11 @@
-//! Makes tables: pgbench's (`-i`), those of sysbench's tests (`prepare`), and the one of the published tasks, with the same
-//! contents as the originals.
+//! Makes tables: pgbench's (`-i`), those of sysbench's tests (`prepare`), the one of the published tasks, with the same
+//! contents as the originals, and those of order entry.
 //!
 //! Several engines can fill the same tables; each generates its share of the rows or tables.
 
 mod copy;
+pub mod order_entry;
+mod parallel;
 mod pgbench;
 mod progress;
 mod session;
@@ -12,4 +14,4 @@ pub mod tasks;
 
 pub use pgbench::options::{InitOptions, PartitionMethod};
 pub use pgbench::{Step, initialize};
-pub use session::{Backends, LoadError};
+pub use session::{Backends, LoadError, refuse_read_only};

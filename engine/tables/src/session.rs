@@ -23,6 +23,18 @@ pub enum LoadError {
     ThreadLost,
 }
 
+/// The reason, without the statement.
+impl std::fmt::Display for LoadError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Query { error, .. } => write!(f, "{error}"),
+            Self::Copy(error) => write!(f, "{error}"),
+            Self::Connect(error) => write!(f, "{error}"),
+            Self::ThreadLost => f.write_str("a loading thread ended unexpectedly"),
+        }
+    }
+}
+
 /// Runs `sql` and returns its rows.
 pub fn query(session: &mut Session, sql: &str) -> Result<Vec<Row>, LoadError> {
     session.query(sql).map_err(|error| LoadError::Query { sql: sql.to_owned(), error })
@@ -31,6 +43,19 @@ pub fn query(session: &mut Session, sql: &str) -> Result<Vec<Row>, LoadError> {
 /// Runs `sql`.
 pub fn execute(session: &mut Session, sql: &str) -> Result<(), LoadError> {
     query(session, sql).map(drop)
+}
+
+/// Rejects a server that takes no writes; `need` says for what it has to: `tasks update a table`.
+pub fn refuse_read_only(session: &mut Session, need: &str) -> Result<(), String> {
+    const SQL: &str = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
+    let rows = session.query(SQL).map_err(|error| error.to_string())?;
+    match rows.first().map(|row| row.iter().map(Option::as_deref).collect::<Vec<_>>()).as_deref() {
+        Some([Some("t"), _]) => Err(format!("the server is a read-only standby, and {need}; name the primary")),
+        Some([_, Some("on")]) => {
+            Err(format!("transactions of this user are read-only (default_transaction_read_only), and {need}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The most memory that the sorts of all connections together ask for, kB.

@@ -63,22 +63,6 @@ pub fn are_steps(letters: &str) -> bool {
     !letters.is_empty() && letters.chars().eq(STEPS.chars().filter(|step| letters.contains(*step)))
 }
 
-/// The server must be one that takes writes.
-pub fn refuse_read_only(session: &mut Session) -> Result<(), String> {
-    const SQL: &str = "select pg_catalog.pg_is_in_recovery(), pg_catalog.current_setting('transaction_read_only')";
-    let rows = session.query(SQL).map_err(|error| error.to_string())?;
-    match rows.first().map(|row| row.iter().map(Option::as_deref).collect::<Vec<_>>()).as_deref() {
-        Some([Some("t"), _]) => {
-            Err("the server is a read-only standby, and tasks update a table; name the primary".to_owned())
-        }
-        Some([_, Some("on")]) => {
-            Err("transactions of this user are read-only (default_transaction_read_only), and tasks update a table"
-                .to_owned())
-        }
-        _ => Ok(()),
-    }
-}
-
 /// Makes the table, its index and its rows, as published: rows by generate_series, one statement for each thread_id. A
 /// table of that name is replaced only if it was made here. An engine of several makes the rows of its share of the
 /// values of thread_id.

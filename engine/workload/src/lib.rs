@@ -1,5 +1,5 @@
-//! What a client does next: pgbench's scripts, sysbench's own tests, Lua scripts and recorded sessions, as [`Program`]s. Most of
-//! them use a server; sysbench's tests of the machine compute.
+//! What a client does next: pgbench's scripts, sysbench's own tests, Lua scripts, order entry and recorded sessions, as
+//! [`Program`]s. Most of them use a server; sysbench's tests of the machine compute.
 //!
 //! This crate does not know sockets, clocks or counts. A program answers with an [`Action`], and the event loop carries
 //! it out.
@@ -7,6 +7,7 @@
 pub mod host;
 pub mod lua;
 pub mod oltp;
+pub mod order_entry;
 pub mod pgbench;
 mod program;
 pub mod queries;

@@ -24,6 +24,12 @@ pub trait Program {
     /// retries nothing need not implement it.
     fn retry(&mut self) {}
 
+    /// How long the client waits before the transaction that has been chosen begins: no part of its latency. Asked only if
+    /// the plan has clients that think.
+    fn pause(&mut self) -> Duration {
+        Duration::ZERO
+    }
+
     /// Returns the next action. The event loop calls it when the previous action is complete.
     fn next_action(&mut self) -> Action<'_>;
 

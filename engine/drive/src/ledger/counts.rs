@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use latency::Moments;
+use latency::{Latencies, Moments};
 use workload::queries::Queries;
 
 /// The SQLSTATEs of failures after which a transaction may be tried again.
@@ -106,18 +106,21 @@ impl Account {
 #[derive(Debug, Clone, Default)]
 pub struct ScriptAccount {
     pub whole: Counts,
+    /// Of one of several scripts; those of a single one are the tally's.
+    pub latencies: Latencies,
     pub commands: Vec<Account>,
 }
 
 impl ScriptAccount {
     /// The empty account of a script with so many commands.
     pub(crate) fn new(commands: usize) -> Self {
-        Self { whole: Counts::default(), commands: vec![Account::default(); commands] }
+        Self { commands: vec![Account::default(); commands], ..Self::default() }
     }
 
     /// Adds another account of the same script.
     pub fn merge(&mut self, other: &ScriptAccount) {
         self.whole.merge(&other.whole);
+        self.latencies.merge(&other.latencies);
         for (mine, theirs) in self.commands.iter_mut().zip(&other.commands) {
             mine.merge(theirs);
         }

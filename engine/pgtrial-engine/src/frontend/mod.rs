@@ -5,6 +5,7 @@ pub mod capture;
 mod connections;
 mod elapsed;
 pub mod merge;
+pub mod order_entry;
 pub mod pgbench;
 pub mod replay;
 pub mod self_check;

@@ -15,11 +15,12 @@ use std::sync::atomic::AtomicBool;
 use wire::session::Session;
 
 use super::layout::{self, AccountsTable};
-use super::loader::{Loader, for_each};
+use super::loader::Loader;
 use super::options::{ACCOUNTS_PER_BRANCH, InitOptions, TELLERS_PER_BRANCH};
 use super::rows::{AccountRows, Columns};
 use super::statements::{ACCOUNTS, TRUNCATE, TRUNCATE_SMALL};
 use crate::copy::{Format, NEVER, copy_rows};
+use crate::parallel::for_each;
 use crate::progress::{Progress, Style};
 use crate::session::{LoadError, execute, query};
 

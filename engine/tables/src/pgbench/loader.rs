@@ -1,20 +1,12 @@
 //! The connections that `pgbench -i` loads over.
 
-use std::iter;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::mpsc;
-use std::thread;
-use std::time::Duration;
 
 use wire::session::Session;
 use wire::target::Target;
 
 use super::options::InitOptions;
 use crate::session::{Backends, LoadError};
-
-/// How long [`for_each`] waits for each further thread after an error.
-const PATIENCE: Duration = Duration::from_secs(2);
 
 /// What each step works with.
 pub struct Loader<'a> {
@@ -45,43 +37,4 @@ impl Loader<'_> {
         }
         Ok(helpers)
     }
-}
-
-/// Calls `work` for each item, over one thread for each session. Returns the sessions when all items are done.
-///
-/// After the first error the flag that `work` receives becomes true, no thread takes a further item, and each thread is
-/// waited for at most two seconds.
-pub fn for_each<T: Send + Sync + 'static>(
-    sessions: Vec<Session>,
-    items: Vec<T>,
-    work: impl Fn(&mut Session, &T, &AtomicBool) -> Result<(), LoadError> + Send + Sync + 'static,
-) -> Result<Vec<Session>, LoadError> {
-    let count = sessions.len();
-    let shared = Arc::new((items, work, AtomicUsize::new(0), AtomicBool::new(false)));
-    let (sender, receiver) = mpsc::channel();
-    for mut session in sessions {
-        let (shared, sender) = (Arc::clone(&shared), sender.clone());
-        thread::spawn(move || {
-            let (items, work, next, stop) = &*shared;
-            let mut own = iter::from_fn(|| items.get(next.fetch_add(1, Ordering::Relaxed)))
-                .take_while(|_| !stop.load(Ordering::Relaxed));
-            let done = own.try_for_each(|item| work(&mut session, item, stop)).map(|()| session);
-            // After an error the receiver may be gone.
-            let _ = sender.send(done);
-        });
-    }
-    drop(sender);
-    let mut done = Vec::new();
-    while done.len() < count {
-        match receiver.recv().unwrap_or(Err(LoadError::ThreadLost)) {
-            Ok(session) => done.push(session),
-            Err(first) => {
-                shared.3.store(true, Ordering::Relaxed);
-                drop(done);
-                while receiver.recv_timeout(PATIENCE).is_ok() {}
-                return Err(first);
-            }
-        }
-    }
-    Ok(done)
 }

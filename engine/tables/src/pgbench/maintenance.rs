@@ -2,9 +2,10 @@
 
 use wire::session::Session;
 
-use super::loader::{Loader, for_each};
+use super::loader::Loader;
 use super::options::MAX_CONNECTIONS;
 use super::statements;
+use crate::parallel::for_each;
 use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, query, raise_sort_memory};
 
 /// A condition on a partition: it has no index yet.

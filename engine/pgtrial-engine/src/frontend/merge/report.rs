@@ -8,7 +8,7 @@ use events::{
 use super::stream::{Stream, StreamState};
 use drive::ledger::tasks::POOL_TIMEOUT;
 use ground::clock::Phase;
-use latency::{Latencies, Moments};
+use latency::{Decoder, Latencies, Moments};
 
 /// The sums of all seconds, by phase.
 #[derive(Default)]
@@ -65,8 +65,49 @@ pub fn done(streams: &[Stream], totals: &Totals, status: u8) -> Result<Done, Str
 
 type Parts<'a> = [(&'a Stream, &'a Done)];
 
+/// A script of all machines. The histogram is known if each machine has one.
+struct ScriptSum {
+    counts: Counts,
+    moments: Moments,
+    latencies: Option<Latencies>,
+}
+
+impl Default for ScriptSum {
+    fn default() -> Self {
+        Self { counts: Counts::default(), moments: Moments::default(), latencies: Some(Latencies::default()) }
+    }
+}
+
+impl ScriptSum {
+    /// Adds a machine's part. The error continues a sentence about the script.
+    fn add(&mut self, script: &Script, decoder: &mut Decoder) -> Result<(), String> {
+        let count = script.counts.transactions;
+        self.moments.merge(&moments_of(count, script.latency_us.map(|latency| latency.moments(count)))?);
+        self.counts.merge(&script.counts);
+        self.latencies = match (self.latencies.take(), &script.histogram) {
+            (Some(mut sum), Some(encoded)) => {
+                decoder
+                    .add(encoded.as_bytes(), &mut sum)
+                    .map_err(|problem| format!("has a histogram that {problem}"))?;
+                Some(sum)
+            }
+            _ => None,
+        };
+        Ok(())
+    }
+
+    fn into_script(self) -> Script {
+        let percentiles = self.latencies.as_ref().and_then(Latencies::percentiles);
+        Script {
+            counts: self.counts,
+            latency_us: Distribution::new(&self.moments, percentiles),
+            histogram: self.latencies.as_ref().map(Latencies::encode),
+        }
+    }
+}
+
 fn scripts(parts: &Parts<'_>) -> Result<Vec<Script>, String> {
-    let mut sums: Vec<(Counts, Moments)> = Vec::new();
+    let (mut sums, mut decoder): (Vec<ScriptSum>, _) = (Vec::new(), Decoder::default());
     for (stream, done) in parts {
         if sums.is_empty() {
             sums.resize_with(done.scripts.len(), Default::default);
@@ -79,15 +120,12 @@ fn scripts(parts: &Parts<'_>) -> Result<Vec<Script>, String> {
                 sums.len()
             ));
         }
-        for ((counts, moments), script) in sums.iter_mut().zip(&done.scripts) {
-            let count = script.counts.transactions;
-            let latency = moments_of(count, script.latency_us.map(|latency| latency.moments(count)));
-            moments.merge(&latency.map_err(|problem| format!("machine {}: a script {problem}", stream.name))?);
-            counts.merge(&script.counts);
+        for (sum, script) in sums.iter_mut().zip(&done.scripts) {
+            let added = sum.add(script, &mut decoder);
+            added.map_err(|problem| format!("machine {}: a script {problem}", stream.name))?;
         }
     }
-    let script = |(counts, moments)| Script { counts, latency_us: Distribution::new(&moments, None) };
-    Ok(sums.into_iter().map(script).collect())
+    Ok(sums.into_iter().map(ScriptSum::into_script).collect())
 }
 
 /// CPU times are added; warnings begin with the machine's name.

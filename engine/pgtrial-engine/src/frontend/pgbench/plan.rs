@@ -17,7 +17,7 @@ use workload::seeds::Seeds;
 pub const DEFAULT_TRANSACTIONS: u32 = 10;
 
 /// The seeds of the run: of its clients, its threads and the hash functions.
-fn seeds(options: &Options) -> Seeds {
+pub fn seeds(options: &Options) -> Seeds {
     let of_hashes = options.variables.iter().find(|(name, _)| name == "default_seed");
     let of_hashes = of_hashes.map(|(_, value)| value.trim().parse::<i64>().unwrap_or(0) as u64);
     let apps = options.pools.map_or(0, |pools| pools.apps);
@@ -53,6 +53,17 @@ pub fn plan(
 ) -> Result<Plan, Failure> {
     let seeds = seeds(options);
     let workload = link(options, automatic, seeds.hashes)?;
+    Ok(plan_of(options, target, workload, seeds, origin))
+}
+
+/// The plan of a benchmark of another workload, with pgbench's options.
+pub fn plan_of(
+    options: &Options,
+    target: Arc<Target>,
+    workload: Arc<dyn Workload>,
+    seeds: Seeds,
+    origin: Duration,
+) -> Plan {
     let script_options = ScriptOptions {
         log: options.log.is_on.then(|| log_plan(options, &options.log, origin)),
         ..options.script.clone()
@@ -67,10 +78,11 @@ pub fn plan(
             interval: options.interval,
             reconnect: options.reconnect,
             wait_for_server: options.wait_for_server,
+            thinks: options.thinks,
             options: script_options,
         }),
     };
-    Ok(Plan {
+    Plan {
         start: options.start,
         slices: options.slices,
         jobs: options.jobs,
@@ -78,7 +90,7 @@ pub fn plan(
         warmup: options.warmup,
         exit_on_abort: options.exit_on_abort,
         ..Plan::new(Some(target), workload, options.part, seeds, load)
-    })
+    }
 }
 
 fn log_plan(options: &Options, log: &LogOptions, origin: Duration) -> LogPlan {

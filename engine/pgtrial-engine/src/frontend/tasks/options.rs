@@ -5,11 +5,11 @@ use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::options::fields::Options;
 use crate::frontend::pgbench::options::pooling::{MAX_CONNECTIONS, Pooling, count, invalid};
 use crate::frontend::pgbench::options::settle::{settle_database, settle_share};
-use crate::frontend::pgbench::options::table::OPTIONS;
+use crate::frontend::pgbench::options::table::row_of;
 use crate::frontend::pgbench::options::values::{named_mode, seed_of_time};
 use crate::frontend::sharing;
 use ground::getopt;
-use ground::options::{OptionRow, Setter, Stop, set};
+use ground::options::{OptionRow, Stop, set};
 use ground::shard::Shard;
 use tables::tasks::{NAME, STEPS, Shape, are_steps};
 
@@ -63,13 +63,6 @@ const LOAD: &str = "Load; numbers are of each application:";
 const OUTPUT: &str = "Output:";
 const CONNECTION: &str = "Connection:";
 
-/// An option of pgbench, with a help text of the tasks' own.
-fn of_pgbench(long: &str, group: &'static str, help: &'static str) -> Row {
-    let row = OPTIONS.iter().find(|row| row.long() == long);
-    let row = row.unwrap_or_else(|| unreachable!("pgbench has an option --{long}"));
-    Row { spec: row.spec, group, help, set: Setter::Part(row) }
-}
-
 #[rustfmt::skip]
 fn options() -> Vec<Row> {
     vec![
@@ -87,36 +80,36 @@ fn options() -> Vec<Row> {
         Row::value("--rows=NUM", TABLE, "rows of each thread_id (default: 100000)",
             |o, v| set(&mut o.rows, count(v, MAX_ROWS))),
 
-        of_pgbench("apps", LOAD, "number of applications (default: 3)"),
-        of_pgbench("arrival", LOAD, "when tasks arrive, rates in tasks per second\n(default: at-once)"),
+        row_of("apps", LOAD, "number of applications (default: 3)"),
+        row_of("arrival", LOAD, "when tasks arrive, rates in tasks per second\n(default: at-once)"),
         Row::value("-j, --jobs=NUM", LOAD, "number of threads, at most one for each application\n(default: 1)",
             |o, v| set(&mut o.load.jobs, count(v, MAX_CONNECTIONS).map(|jobs| jobs as usize))),
         Row::value("-M, --protocol=simple|extended|prepared", LOAD, "protocol for submitting queries (default: simple)",
             |o, v| set(&mut o.load.mode,
                 named_mode(v.text).ok_or_else(|| invalid(v, "simple, extended or prepared")))),
-        of_pgbench("pool", LOAD, "most connections of the pool (default: 100)"),
-        of_pgbench("pool-lifetime", LOAD, "replace connections that are older"),
-        of_pgbench("pool-timeout", LOAD, "a task that got no connection in this time has failed\n(default: 15)"),
+        row_of("pool", LOAD, "most connections of the pool (default: 100)"),
+        row_of("pool-lifetime", LOAD, "replace connections that are older"),
+        row_of("pool-timeout", LOAD, "a task that got no connection in this time has failed\n(default: 15)"),
         Row::value("--random-seed=NUM", LOAD, "whole number (default: from the time)",
             |o, v| {
                 o.load.is_seeded = true;
                 let seed = v.text.trim().parse::<u64>();
                 set(&mut o.load.seed, seed.map_err(|_| invalid(v, &format!("a whole number from 0 to {}", u64::MAX))))
             }),
-        of_pgbench("shard", LOAD,
+        row_of("shard", LOAD,
             "run part I of N (from 1) of the run that the other options say,\n\
              which N engines share; -j is each engine's own; with\n\
              -I --init-steps=g make part I of N of the rows"),
-        of_pgbench("start-at", LOAD,
+        row_of("start-at", LOAD,
             "begin at this time, Unix seconds with decimals or\n\
              monotonic:SECONDS of this machine's clock, at most 60 s\n\
              ahead; with \"-\" at the one that is read as a line from\n\
              standard input when everything is ready"),
-        of_pgbench("tasks", LOAD, "number of tasks (default: 5000)"),
+        row_of("tasks", LOAD, "number of tasks (default: 5000)"),
 
         Row::text("--csv=FILE", OUTPUT, "write a line for each task to FILE, with its time in the queue\nand on the server apart",
             |o| &mut o.csv),
-        of_pgbench("events", OUTPUT,
+        row_of("events", OUTPUT,
             "write what happens as JSON Lines to FILE; with \"-\" to standard\noutput, in place of the lines and the summary"),
         Row::text("--log=FILE", OUTPUT,
             "write the lines \"ApplicationId | Running Tasks | Task Duration |\n\
@@ -124,10 +117,10 @@ fn options() -> Vec<Row> {
             |o| &mut o.log),
         Row::switch("-q, --quiet", OUTPUT, "no such lines on standard output", |o| &mut o.quiet),
 
-        of_pgbench("dbname", CONNECTION, "database name or connection string"),
-        of_pgbench("host", CONNECTION, "database server host or socket directory"),
-        of_pgbench("port", CONNECTION, "database server port number"),
-        of_pgbench("username", CONNECTION, "connect as specified database user"),
+        row_of("dbname", CONNECTION, "database name or connection string"),
+        row_of("host", CONNECTION, "database server host or socket directory"),
+        row_of("port", CONNECTION, "database server port number"),
+        row_of("username", CONNECTION, "connect as specified database user"),
 
         Row::action("-V, --version", "", "output version information, then exit",
             |_| Err(Stop::Print(format!("{NAME} {}\n", env!("CARGO_PKG_VERSION"))))),

@@ -15,6 +15,7 @@ use drive::{Began, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase};
 use ground::interrupt;
 use ground::output::{OutputFile, print_stderr, print_stdout};
+use tables::refuse_read_only;
 use tables::tasks;
 use tables::tasks::NAME;
 use workload::pgbench::parse;
@@ -37,7 +38,7 @@ UPDATE table_a SET a_value = :a_value WHERE thread_id = :thread_id AND a_value =
 pub fn run(mut options: TasksOptions) -> Result<u8, Failure> {
     let target = target(&options.load.server, "pgtrial tasks", "setup")?;
     let mut session = session(&target, "setup")?;
-    tasks::refuse_read_only(&mut session)?;
+    refuse_read_only(&mut session, "tasks update a table")?;
     if options.initialize || options.initialize_only {
         let (shape, steps, shard) = (options.shape(), &options.init_steps, options.table_shard);
         tasks::make(&mut session, shape, steps, shard, &target.params.dbname)?;

@@ -146,6 +146,30 @@ fn scripts_tasks_warnings_and_statuses_of_all_machines_are_in_the_last_event() {
 }
 
 #[test]
+fn percentiles_of_a_script_are_those_of_all_machines_that_have_its_histogram() {
+    let stream = engine(&some(), 2, 1.0, false);
+    let part = |us: u64, has_histogram: bool| {
+        let mut latencies = Latencies::default();
+        (0..10).for_each(|_| latencies.record(us * 1000));
+        changed(&stream, |done| {
+            let latency = json!({ "mean": us, "stddev": 0.0, "min": us, "max": us });
+            let mut script = json!({ "transactions": 10, "failures": {}, "skipped": 0, "late": 0, "retried": 0,
+                                     "retries": 0, "latency_us": latency });
+            if has_histogram {
+                script["histogram"] = json!(latencies.encode());
+            }
+            extend(done, json!({ "scripts": [script] }));
+        })
+    };
+    let merged = |parts: &[Vec<Vec<u8>>]| in_turns(parts).unwrap().0.last().unwrap().body["scripts"][0].clone();
+    let both = merged(&[part(100, true), part(200, true)]);
+    assert_eq!((&both["latency_us"]["p50"], &both["latency_us"]["p90"]), (&json!(100), &json!(200)));
+    let one = merged(&[part(100, true), part(200, false)]);
+    assert!(one["latency_us"].get("p50").is_none() && one.get("histogram").is_none());
+    assert_eq!(one["latency_us"]["mean"], json!(150.0));
+}
+
+#[test]
 fn missing_events_and_those_out_of_order_are_rejected() {
     let stream = engine(&some(), 2, 1.0, false);
     let without = |index: usize| {

@@ -47,6 +47,8 @@ pub struct Options {
     /// How long clients that lost their connection try to get another one.
     pub wait_for_server: Option<Duration>,
     pub exit_on_abort: bool,
+    /// Whether clients wait around their transactions; pgbench's never do.
+    pub thinks: bool,
     pub seed: u64,
     /// Whether the seed is a number that was given: all engines of a run then have the same one.
     pub is_seeded: bool,

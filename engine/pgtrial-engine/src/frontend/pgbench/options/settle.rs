@@ -52,9 +52,14 @@ pub fn settle(options: &mut Options, given: &[&Row], positional: Vec<String>) ->
         options.init.tables.shard = options.shard;
         settle_initialization(&mut options.init, options.no_vacuum)
     } else {
-        settle_slices(options)?;
-        contradiction(options).map_or(Ok(()), |message| Err(Failure::error(message)))
+        settle_benchmark(options)
     }
+}
+
+/// What follows from the options of a benchmark taken together, and what contradicts.
+pub fn settle_benchmark(options: &mut Options) -> Result<(), Failure> {
+    settle_slices(options)?;
+    contradiction(options).map_or(Ok(()), |message| Err(Failure::error(message)))
 }
 
 /// Whether pgbench takes an option in this mode.

@@ -11,11 +11,18 @@ use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::scripts;
 use crate::frontend::sharing;
 use drive::start_at::StartAt;
-use ground::options::{OptionRow, Stop, set};
+use ground::options::{OptionRow, Setter, Stop, set};
 use workload::pgbench::builtin;
 
 /// An option of pgbench.
 pub type Row = OptionRow<Options, Failure, HelpSection>;
+
+/// The option of this name for a front end whose options have pgbench's as a part, with a help text of its own.
+pub fn row_of<T: AsMut<Options> + 'static, G>(long: &str, group: G, help: &'static str) -> OptionRow<T, Failure, G> {
+    let row = OPTIONS.iter().find(|row| row.long() == long);
+    let row = row.unwrap_or_else(|| unreachable!("pgbench has an option --{long}"));
+    OptionRow { spec: row.spec, group, help, set: Setter::Part(row) }
+}
 
 const fn no_vacuum(group: HelpSection, help: &'static str) -> Row {
     Row::switch("-n, --no-vacuum", group, help, |o| &mut o.no_vacuum)

@@ -33,6 +33,7 @@ fn closed() -> ClosedPlan {
         interval: None,
         reconnect: false,
         wait_for_server: None,
+        thinks: false,
         options: ScriptOptions { timed_commands: true, ..ScriptOptions::default() },
     }
 }
@@ -74,7 +75,7 @@ fn outcome(scripts: usize) -> Outcome {
         elapsed_s: 4.0,
         connect_s: 0.005,
         reconnect_s: 0.014,
-        scripts: vec![ScriptAccount { whole: counts(), commands: vec![account] }; scripts],
+        scripts: vec![ScriptAccount { whole: counts(), commands: vec![account], ..ScriptAccount::default() }; scripts],
         ..Outcome::default()
     }
 }

@@ -1,0 +1,65 @@
+//! `check`: whether the consistency conditions hold.
+
+use super::messages::report_error;
+use super::options::OrderEntryOptions;
+use crate::frontend::pgbench::messages::Failure;
+use crate::frontend::pgbench::server::{session, target};
+use ground::output::print_stdout;
+use tables::order_entry::conditions::{CONDITIONS, Condition, Violation, begin};
+use tables::order_entry::find;
+
+/// Exit status if a condition does not hold.
+const VIOLATED: u8 = 2;
+
+/// What the connection is for.
+const PURPOSE: &str = "checking";
+
+/// Checks all conditions and prints a line for each; the exit status.
+pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
+    let target = target(&options.load.server, "pgtrial order-entry", PURPOSE)?;
+    let mut session = session(&target, PURPOSE)?;
+    find(&mut session, &target.params.dbname)?;
+    begin(&mut session).map_err(Failure::error)?;
+    let mut status = 0;
+    for condition in &CONDITIONS {
+        let found = condition.check(&mut session);
+        let found = found
+            .map_err(|error| Failure::error(format!("condition {} could not be checked: {error}", condition.number)))?;
+        match found {
+            None => print_stdout(format_args!("condition {}: holds ({})\n", condition.number, condition.text)),
+            Some(violation) => {
+                report_error(&sentence(condition, &violation));
+                status = VIOLATED;
+            }
+        }
+    }
+    Ok(status)
+}
+
+/// What is wrong: the number, the place, and both values.
+fn sentence(condition: &Condition, violation: &Violation) -> String {
+    let Violation { place, left, right, places } = violation;
+    format!(
+        "condition {} does not hold for {place}: {}, but {left} is not {right} (places: {places})",
+        condition.number, condition.text
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_violation_is_told_with_its_place_and_both_values() {
+        let violation = Violation {
+            place: "warehouse 3".to_owned(),
+            left: "300000.00".to_owned(),
+            right: "300010.00".to_owned(),
+            places: "1".to_owned(),
+        };
+        assert_eq!(
+            sentence(&CONDITIONS[0], &violation),
+            "condition 1 does not hold for warehouse 3: W_YTD = sum(D_YTD), but 300000.00 is not 300010.00 (places: 1)"
+        );
+    }
+}

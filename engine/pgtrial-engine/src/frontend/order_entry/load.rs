@@ -1,0 +1,25 @@
+//! `load`: makes the tables.
+
+use super::options::OrderEntryOptions;
+use crate::frontend::pgbench::messages::Failure;
+use crate::frontend::pgbench::server::{session, target};
+use tables::order_entry::{Made, load};
+use tables::refuse_read_only;
+
+/// What the connections are for.
+const PURPOSE: &str = "loading";
+
+/// Makes the tables as the options say; the exit status.
+pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
+    let target = target(&options.load.server, "pgtrial order-entry", PURPOSE)?;
+    let mut session = session(&target, PURPOSE)?;
+    refuse_read_only(&mut session, "load makes tables")?;
+    let made = Made {
+        warehouses: options.warehouses.unwrap_or(1),
+        seed: options.seed_of_load(),
+        fillfactor: options.fillfactor.unwrap_or(100),
+        foreign_keys: options.foreign_keys,
+    };
+    load(session, &target, made, options.jobs)?;
+    Ok(0)
+}

@@ -1,0 +1,82 @@
+//! What is printed while a run goes on: progress, clients that are given up, notes.
+
+use super::messages::{report_error, warn};
+use crate::frontend::elapsed::Elapsed;
+use drive::ledger::Tally;
+use drive::plan::Plan;
+use drive::{Abortion, Began, Observer, Tick};
+use ground::clock::Phase;
+use ground::output::print_stderr;
+use tables::order_entry::NAME;
+use workload::order_entry::Kind;
+
+/// Observes a run.
+pub struct Watch {
+    /// Seconds between progress lines.
+    every: Option<u64>,
+    clients: usize,
+    elapsed: Elapsed,
+    /// What has happened since the last progress line, and how long that is.
+    since: Tally,
+    since_s: f64,
+}
+
+impl Watch {
+    /// Prints a progress line every so many seconds of the measured part.
+    pub fn new(every: Option<u32>, plan: &Plan) -> Self {
+        let elapsed = Elapsed::new(plan);
+        Self { every: every.map(u64::from), clients: plan.clients, elapsed, since: Tally::default(), since_s: 0.0 }
+    }
+}
+
+impl Observer for Watch {
+    fn phase(&mut self, _phase: Phase, began: Option<&Began>) {
+        began.and_then(Began::lateness).iter().for_each(warn);
+    }
+
+    fn tick(&mut self, tick: &Tick) {
+        let Some(every) = self.every.filter(|_| tick.phase != Phase::Warmup) else { return };
+        self.since.merge(&tick.tally);
+        self.since_s += tick.seconds;
+        if self.elapsed.add(tick).any(|second| second % every == 0) {
+            // With slices by the time of the clients in them.
+            let seconds = self.since.turn_s(self.clients).unwrap_or(self.since_s);
+            print_stderr(format_args!("{}\n", line(self.elapsed.seconds(), seconds, &self.since)));
+            (self.since, self.since_s) = (Tally::default(), 0.0);
+        }
+    }
+
+    fn aborted(&mut self, abortion: &Abortion) {
+        let Abortion { client, script, cause, .. } = abortion;
+        let name = Kind::all().get(*script).map_or("a transaction", |kind| kind.name());
+        let reason = cause.to_string();
+        // The server's lines after the first are about the statement.
+        let reason = reason.lines().next().unwrap_or_default();
+        report_error(&format!("client {client} was given up in {name}: {reason}"));
+    }
+
+    fn note(&mut self, text: &str) {
+        print_stderr(format_args!("{NAME}: {text}\n"));
+    }
+}
+
+/// A progress line.
+fn line(time: f64, seconds: f64, tally: &Tally) -> String {
+    let counts = &tally.counts;
+    let tps = if seconds > 0.0 { counts.transactions() as f64 / seconds } else { 0.0 };
+    let p90 = tally.latencies.percentile(90.0).unwrap_or_default() as f64 / 1000.0;
+    let (mean, failed) = (counts.moments.mean() / 1000.0, counts.failed());
+    format!("progress: {time:.1} s, {tps:.1} tps, lat {mean:.3} ms, p90 {p90:.3} ms, {failed} failed")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_progress_line_has_the_rate_and_the_latency() {
+        let mut tally = Tally::default();
+        (0..10).for_each(|_| tally.commit(2_000_000));
+        assert_eq!(line(5.0, 2.0, &tally), "progress: 5.0 s, 5.0 tps, lat 2.000 ms, p90 2.000 ms, 0 failed");
+    }
+}

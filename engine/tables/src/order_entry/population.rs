@@ -1,0 +1,82 @@
+//! The initial population (clause 4.3.3): its size and its generators. The same seed gives the same rows.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use ground::random::{Random, splitmix64_at};
+use workload::order_entry::sizes::{DISTRICTS, FEWEST_LINES, MOST_LINES, ORDERS};
+
+/// Seconds from 1970 to 2000, from which PostgreSQL counts.
+const EPOCH_2000_S: i64 = 946_684_800;
+
+/// What the tables of a load are filled with.
+#[derive(Debug, Clone, Copy)]
+pub struct Population {
+    pub warehouses: i64,
+    pub seed: u64,
+    /// The time of all rows, microseconds since 2000.
+    pub now: i64,
+}
+
+/// The rows of a table: appends the next one; returns false if there is none.
+pub type Rows = Box<dyn FnMut(&mut Vec<u8>) -> bool + Send>;
+
+/// What is drawn from a generator of its own.
+#[derive(Debug, Clone, Copy)]
+pub enum Stream {
+    Items,
+    Warehouses,
+    Districts,
+    Stock,
+    Customers,
+    History,
+    Orders,
+    /// The number of lines of each order, which two tables need.
+    OrderSizes,
+    OrderLines,
+}
+
+/// A row of a table that has so many for each district.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Place {
+    pub warehouse: i64,
+    pub district: i64,
+    /// In the district, from 1.
+    pub number: i64,
+}
+
+impl Population {
+    /// The population of so many warehouses, as of now.
+    pub fn new(warehouses: u32, seed: u64) -> Self {
+        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_micros() as i64;
+        Self { warehouses: warehouses.into(), seed, now: now - EPOCH_2000_S * 1_000_000 }
+    }
+
+    /// The generator of a stream for a district; streams of whole warehouses have district 0.
+    pub fn random(&self, stream: Stream, warehouse: i64, district: i64) -> Random {
+        let number = (stream as u64) << 48 | (warehouse as u64) << 8 | district as u64;
+        Random::seeded(splitmix64_at(self.seed, number))
+    }
+
+    /// The rows of a table that has `of_district` for each district, in the order of their keys.
+    pub fn places(&self, of_district: i64) -> impl Iterator<Item = Place> + Send + use<> {
+        (0..self.warehouses * DISTRICTS * of_district).map(move |row| Place {
+            warehouse: row / (DISTRICTS * of_district) + 1,
+            district: row / of_district % DISTRICTS + 1,
+            number: row % of_district + 1,
+        })
+    }
+
+    /// How many order lines there are.
+    pub fn order_lines(&self) -> u64 {
+        let lines = self.places(1).map(|place| {
+            let mut sizes = self.random(Stream::OrderSizes, place.warehouse, place.district);
+            (0..ORDERS).map(|_| order_size(&mut sizes) as u64).sum::<u64>()
+        });
+        lines.sum()
+    }
+}
+
+/// How many lines the next order has.
+pub fn order_size(sizes: &mut Random) -> i64 {
+    sizes.range(FEWEST_LINES, MOST_LINES)
+}

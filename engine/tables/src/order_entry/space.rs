@@ -1,0 +1,48 @@
+//! What the tables take on disk, and what they would take after 60 days (clause 4.2.3).
+
+use wire::session::Session;
+
+use crate::session::{LoadError, query};
+
+/// What the tables take, with their indexes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Space {
+    /// Bytes of all tables.
+    pub bytes: f64,
+    /// Bytes of the tables to which new-orders add, by order.
+    pub bytes_per_order: f64,
+}
+
+/// A day of the specification has eight hours.
+const MINUTES_PER_DAY: f64 = 8.0 * 60.0;
+const DAYS: f64 = 60.0;
+
+impl Space {
+    /// Bytes after 60 days of eight hours at this many new-order transactions a minute.
+    pub fn after_60_days(&self, new_orders_per_minute: f64) -> f64 {
+        self.bytes + DAYS * MINUTES_PER_DAY * new_orders_per_minute * self.bytes_per_order
+    }
+}
+
+/// Asks the server. The number of orders is the planner's, so that nothing is read; `None` if it knows none.
+pub fn space(session: &mut Session) -> Result<Option<Space>, LoadError> {
+    const SQL: &str = "select sum(pg_catalog.pg_total_relation_size(c.oid)), \
+        sum(pg_catalog.pg_total_relation_size(c.oid)) filter (where c.relname in ('orders', 'order_line', 'history')) \
+          / nullif(sum(c.reltuples) filter (where c.relname = 'orders'), 0) \
+        from pg_catalog.pg_class c where c.oid in (select pg_catalog.to_regclass(name)::oid from pg_catalog.unnest(\
+          array['warehouse', 'district', 'customer', 'history', 'new_order', 'orders', 'order_line', 'item', 'stock']) as name)";
+    let rows = query(session, SQL)?;
+    let number = |index: usize| rows.first()?.get(index)?.as_ref()?.parse::<f64>().ok().filter(|number| *number > 0.0);
+    Ok(number(0).zip(number(1)).map(|(bytes, bytes_per_order)| Space { bytes, bytes_per_order }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sixty_days_are_of_eight_hours() {
+        let space = Space { bytes: 1e9, bytes_per_order: 1000.0 };
+        assert_eq!(space.after_60_days(10.0), 1e9 + 10.0 * 60.0 * 8.0 * 60.0 * 1000.0);
+    }
+}

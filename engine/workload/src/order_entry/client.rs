@@ -1,0 +1,90 @@
+//! One client: a terminal that enters one transaction after another.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::load::OrderEntry;
+use super::mix::Kind;
+use super::terminal::Terminal;
+use super::transactions::{self, Request, Transaction};
+use super::values::Values;
+use crate::program::{AbortReason, Action, Program, ScriptInfo, Workload};
+use ground::random::Random;
+use wire::ResultSet;
+
+impl Workload for Arc<OrderEntry> {
+    /// A script for each kind of transaction; the commands of each are the statements of all.
+    fn scripts(&self) -> Vec<ScriptInfo> {
+        self.scripts.clone()
+    }
+
+    fn client(&self, client: usize, random: Random) -> Box<dyn Program> {
+        Box::new(OrderEntryClient::new(Arc::clone(self), client, random))
+    }
+}
+
+/// A client of a run.
+pub struct OrderEntryClient {
+    load: Arc<OrderEntry>,
+    terminal: Terminal,
+    transactions: [Box<dyn Transaction>; 5],
+    /// Which of them is under way.
+    current: usize,
+    /// The kind of the last one, and of the one before it, if there was one.
+    kind: Kind,
+    before: Option<Kind>,
+    values: Values,
+    /// The statement that was sent last.
+    sent: usize,
+}
+
+impl OrderEntryClient {
+    /// Client `client` of the whole run.
+    pub fn new(load: Arc<OrderEntry>, client: usize, random: Random) -> Self {
+        let terminal = Terminal::new(client, load.clients, load.warehouses, load.constants, random);
+        Self {
+            load,
+            terminal,
+            transactions: transactions::all(),
+            current: 0,
+            kind: Kind::NewOrder,
+            before: None,
+            values: Values::default(),
+            sent: 0,
+        }
+    }
+}
+
+impl Program for OrderEntryClient {
+    fn begin(&mut self, choose: &mut Random) -> usize {
+        self.current = self.load.mix.choose(choose);
+        let transaction = &mut self.transactions[self.current];
+        let is_rolled_back = transaction.draw(&mut self.terminal);
+        transaction.start(&mut self.values);
+        self.kind = if is_rolled_back { Kind::RolledBack } else { Kind::all()[self.current] };
+        self.kind as usize
+    }
+
+    fn pause(&mut self) -> Duration {
+        let thinking = self.before.replace(self.kind).map(|kind| kind.think(&mut self.terminal.random));
+        thinking.unwrap_or_default() + self.kind.keying()
+    }
+
+    fn retry(&mut self) {
+        self.transactions[self.current].start(&mut self.values);
+    }
+
+    fn next_action(&mut self) -> Action<'_> {
+        let Request { statement, rows, last } = self.transactions[self.current].next(&mut self.values);
+        self.sent = statement;
+        let values = self.values.all();
+        Action::Query { command: statement, statement: &self.load.statements[statement], values, rows, last }
+    }
+
+    fn store(&mut self, results: &[ResultSet]) -> Result<(), AbortReason> {
+        let nothing = ResultSet::default();
+        let result = results.last().unwrap_or(&nothing);
+        let stored = self.transactions[self.current].store(result, &mut self.values);
+        stored.map_err(|reason| AbortReason::Rows { command: self.sent, query: 0, reason })
+    }
+}

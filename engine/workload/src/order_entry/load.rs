@@ -1,0 +1,49 @@
+//! The load of a run: what all clients share.
+
+use std::sync::Arc;
+
+use super::mix::{Kind, Mix};
+use super::nurand::Constants;
+use super::statements;
+use crate::program::{CommandInfo, ScriptInfo};
+use wire::statement::{QueryMode, Statement};
+
+/// The load of a run on tables of so many warehouses.
+pub struct OrderEntry {
+    pub warehouses: i64,
+    /// Of the whole run.
+    pub clients: usize,
+    pub mix: Mix,
+    pub constants: Constants,
+    /// By their numbers.
+    pub statements: Vec<Statement>,
+    pub scripts: Vec<ScriptInfo>,
+}
+
+impl OrderEntry {
+    /// The load of so many clients on tables that were filled from `seed_of_load`; all engines of a run have the same
+    /// `seed`.
+    pub fn new(
+        warehouses: u32,
+        clients: usize,
+        mix: Mix,
+        (seed, seed_of_load): (u64, u64),
+        mode: QueryMode,
+    ) -> Arc<Self> {
+        let texts = statements::texts();
+        let commands: Vec<_> = texts.iter().map(|text| CommandInfo { line: text.clone(), is_sql: true }).collect();
+        let script = |kind: Kind| ScriptInfo {
+            description: kind.name().to_owned(),
+            weight: mix.weight(kind),
+            commands: commands.clone(),
+        };
+        Arc::new(Self {
+            warehouses: warehouses.into(),
+            clients,
+            mix,
+            constants: Constants::of_run(seed, seed_of_load),
+            statements: texts.iter().enumerate().map(|(id, text)| statements::compile(id, text, mode)).collect(),
+            scripts: Kind::all().map(script).to_vec(),
+        })
+    }
+}

@@ -1,0 +1,132 @@
+//! Which transaction is next, and how long a terminal waits around it.
+
+use std::time::Duration;
+
+use ground::random::Random;
+
+/// A kind of transaction, in the order of reports and events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    NewOrder,
+    Payment,
+    OrderStatus,
+    Delivery,
+    StockLevel,
+    /// A new-order that the specification has rolled back, counted apart.
+    RolledBack,
+}
+
+/// Of each kind its name, and the mean keying and think times of clause 5.2.5.7, seconds.
+const KINDS: [(Kind, &str, u64, f64); 6] = [
+    (Kind::NewOrder, "new-order", 18, 12.0),
+    (Kind::Payment, "payment", 3, 12.0),
+    (Kind::OrderStatus, "order-status", 2, 10.0),
+    (Kind::Delivery, "delivery", 2, 5.0),
+    (Kind::StockLevel, "stock-level", 2, 5.0),
+    (Kind::RolledBack, "new-order, rolled back", 18, 12.0),
+];
+
+/// The longest think time as a multiple of the mean.
+const LONGEST_THINK: f64 = 10.0;
+
+/// With keying and think times a warehouse has at most this many new-order transactions a minute: its ten terminals, each
+/// with 45% of its transactions.
+pub const MOST_NEW_ORDERS_PER_WAREHOUSE: f64 = 12.86;
+
+impl Kind {
+    /// All kinds in their order.
+    pub fn all() -> [Self; KINDS.len()] {
+        KINDS.map(|(kind, ..)| kind)
+    }
+
+    pub fn name(self) -> &'static str {
+        KINDS[self as usize].1
+    }
+
+    /// How long a terminal types before the transaction.
+    pub fn keying(self) -> Duration {
+        Duration::from_secs(KINDS[self as usize].2)
+    }
+
+    /// How long a terminal thinks after the transaction: a negative exponential distribution, cut off.
+    pub fn think(self, random: &mut Random) -> Duration {
+        let mean = KINDS[self as usize].3;
+        let drawn = -(1.0 - random.unit()).ln();
+        Duration::from_secs_f64(mean * drawn.min(LONGEST_THINK))
+    }
+}
+
+/// The shares of the five transactions, as weights.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Mix {
+    weights: [u32; 5],
+}
+
+impl Default for Mix {
+    /// The minimum of the specification for all but new-order, which has the rest (clause 5.2.3).
+    fn default() -> Self {
+        Self { weights: [45, 43, 4, 4, 4] }
+    }
+}
+
+impl Mix {
+    /// A mix of these weights: new-order, payment, order-status, delivery, stock-level. `None` if all are zero.
+    pub fn new(weights: [u32; 5]) -> Option<Self> {
+        weights.iter().any(|weight| *weight > 0).then_some(Self { weights })
+    }
+
+    /// The weight of a kind; those new-orders that are rolled back have none of their own.
+    pub fn weight(&self, kind: Kind) -> u64 {
+        self.weights.get(kind as usize).copied().unwrap_or(0).into()
+    }
+
+    /// Draws the place of a transaction among the five.
+    pub fn choose(&self, random: &mut Random) -> usize {
+        let total: u64 = self.weights.iter().copied().map(u64::from).sum();
+        let mut left = random.range(0, total as i64 - 1);
+        let chosen = self.weights.iter().position(|weight| {
+            left -= i64::from(*weight);
+            left < 0
+        });
+        chosen.unwrap_or(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DRAWS: usize = 100_000;
+
+    #[test]
+    fn transactions_are_as_frequent_as_their_weights_say() {
+        for weights in [[45, 43, 4, 4, 4], [10, 10, 1, 1, 1], [0, 0, 1, 0, 0]] {
+            let (mix, mut random) = (Mix::new(weights).unwrap(), Random::seeded(5));
+            let mut counts = [0usize; 5];
+            (0..DRAWS).for_each(|_| counts[mix.choose(&mut random)] += 1);
+            let total: u32 = weights.iter().sum();
+            for (weight, count) in weights.iter().zip(counts) {
+                let share = f64::from(*weight) / f64::from(total);
+                let spread = (DRAWS as f64 * share * (1.0 - share)).sqrt();
+                assert!((count as f64 - DRAWS as f64 * share).abs() <= 5.0 * spread, "{weights:?}: {counts:?}");
+            }
+        }
+        assert_eq!(Mix::new([0; 5]), None);
+    }
+
+    #[test]
+    fn think_times_have_their_mean_and_their_limit() {
+        let mut random = Random::seeded(5);
+        let times: Vec<_> = (0..DRAWS).map(|_| Kind::NewOrder.think(&mut random).as_secs_f64()).collect();
+        let mean = times.iter().sum::<f64>() / DRAWS as f64;
+        // The deviation of an exponential distribution is its mean.
+        assert!((mean - 12.0).abs() < 5.0 * 12.0 / (DRAWS as f64).sqrt(), "{mean}");
+        assert!(times.iter().all(|time| (0.0..=120.0).contains(time)));
+        assert!(times.iter().any(|time| *time > 60.0));
+    }
+
+    #[test]
+    fn kinds_stand_at_their_places() {
+        assert!(KINDS.iter().enumerate().all(|(place, (kind, ..))| *kind as usize == place));
+    }
+}

@@ -1,0 +1,17 @@
+//! How many rows there are of each kind: clause 1.2.1 of the specification, revision 5.11.
+
+pub const ITEMS: i64 = 100_000;
+/// Of a warehouse; each has a row of `stock` for each item.
+pub const DISTRICTS: i64 = 10;
+/// Of a district.
+pub const CUSTOMERS: i64 = 3000;
+/// Of a district, one for each customer.
+pub const ORDERS: i64 = CUSTOMERS;
+/// The first order of a district that is not delivered; each from it on has a row of `new_order`.
+pub const FIRST_NEW_ORDER: i64 = 2101;
+/// Order lines of an order.
+pub const FEWEST_LINES: i64 = 5;
+pub const MOST_LINES: i64 = 15;
+
+/// The most warehouses.
+pub const MOST_WAREHOUSES: u32 = 10_000;

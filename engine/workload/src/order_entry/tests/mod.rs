@@ -1,0 +1,82 @@
+mod inputs;
+mod sequences;
+
+use std::sync::Arc;
+
+use super::client::OrderEntryClient;
+use super::*;
+use crate::program::{Action, Program};
+use ground::random::Random;
+use wire::ResultSet;
+use wire::Rows;
+use wire::statement::QueryMode;
+
+/// A load of ten warehouses with a single kind of transaction.
+fn load(place: usize) -> Arc<OrderEntry> {
+    let mut weights = [0; 5];
+    weights[place] = 1;
+    OrderEntry::new(10, 8, Mix::new(weights).unwrap(), (3, 4), QueryMode::Simple)
+}
+
+fn client(place: usize) -> OrderEntryClient {
+    OrderEntryClient::new(load(place), 2, Random::seeded(21))
+}
+
+/// A statement of a transaction as it is sent, and whether it is the last one.
+struct Sent {
+    text: String,
+    last: bool,
+}
+
+/// The next statement; `answer` gives the row for one whose result is kept, `None` for no row.
+fn step(client: &mut OrderEntryClient, answer: &dyn Fn(&str) -> Option<Vec<&'static str>>) -> Sent {
+    let Action::Query { statement, values, rows, last, .. } = client.next_action() else {
+        panic!("there is a statement")
+    };
+    let mut text = Vec::new();
+    statement.write_text(values, &mut text);
+    let text = String::from_utf8(text).unwrap();
+    assert!(!text.replace("::", "").contains([':', '{']), "every value is set: {text}");
+    if rows == Rows::Kept {
+        let row = answer(&text);
+        let last = row.iter().flatten().map(|value| Some(value.as_bytes().to_vec())).collect();
+        let result = ResultSet { columns: Vec::new(), rows: u64::from(row.is_some()), last };
+        client.store(&[result]).unwrap();
+    }
+    Sent { text, last }
+}
+
+/// What a server would answer.
+fn usual(text: &str) -> Option<Vec<&'static str>> {
+    Some(match text {
+        _ if text.starts_with("UPDATE district SET d_next_o_id") => vec!["3001", "0.1000"],
+        _ if text.starts_with("SELECT i_price") => return (!text.contains("100001")).then(|| vec!["12.34", "n", "d"]),
+        _ if text.starts_with("UPDATE stock") => vec!["abcdefghijklmnopqrstuvwx", "50", "data"],
+        _ if text.starts_with("UPDATE warehouse") => vec!["ware"],
+        _ if text.starts_with("UPDATE district SET d_ytd") => vec!["dist"],
+        _ if text.contains("array_agg(c_id") => vec!["77"],
+        _ if text.starts_with("SELECT o_id") => vec!["2500"],
+        _ if text.starts_with("SELECT no_o_id") => vec!["2101"],
+        _ if text.starts_with("UPDATE orders") => vec!["55"],
+        _ if text.contains("sum(ol_amount)") => vec!["123.45"],
+        _ if text.starts_with("SELECT d_next_o_id") => vec!["3001"],
+        _ => panic!("no answer for {text}"),
+    })
+}
+
+/// The statements of a whole transaction, after it has begun.
+fn statements_of(client: &mut OrderEntryClient) -> Vec<String> {
+    let mut texts = Vec::new();
+    loop {
+        let Sent { text, last } = step(client, &usual);
+        texts.push(text);
+        if last {
+            return texts;
+        }
+    }
+}
+
+/// The first words of each statement, without repetitions that follow each other.
+fn outline(texts: &[String]) -> Vec<String> {
+    texts.iter().map(|text| text.split(' ').take(2).collect::<Vec<_>>().join(" ")).collect()
+}

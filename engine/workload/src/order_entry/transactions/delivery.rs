@@ -1,0 +1,76 @@
+//! Delivery (clause 2.7): the oldest new order of each district of a warehouse, all in one database transaction, and at
+//! once rather than queued.
+
+use super::transaction::{Request, Transaction, column, number};
+use crate::order_entry::sizes::DISTRICTS;
+use crate::order_entry::statements::Sql;
+use crate::order_entry::terminal::Terminal;
+use crate::order_entry::values::{Slot, Values};
+use wire::ResultSet;
+
+/// A delivery.
+#[derive(Default)]
+pub struct Delivery {
+    home: i64,
+    carrier: i64,
+    /// From 1.
+    district: i64,
+    step: Step,
+}
+
+/// The next statement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Step {
+    #[default]
+    Begin,
+    Oldest,
+    Delete,
+    Order,
+    Lines,
+    Customer,
+}
+
+impl Transaction for Delivery {
+    fn draw(&mut self, terminal: &mut Terminal) -> bool {
+        self.home = terminal.home;
+        self.carrier = terminal.random.range(1, 10);
+        false
+    }
+
+    fn start(&mut self, values: &mut Values) {
+        (self.step, self.district) = (Step::Begin, 0);
+        values.set(Slot::W, self.home);
+        values.set(Slot::Carrier, self.carrier);
+    }
+
+    fn next(&mut self, values: &mut Values) -> Request {
+        let (request, next) = match self.step {
+            Step::Begin => (Request::skip(Sql::Begin), Step::Oldest),
+            Step::Oldest if self.district == DISTRICTS => (Request::end(Sql::Commit), Step::Begin),
+            Step::Oldest => {
+                self.district += 1;
+                values.set(Slot::D, self.district);
+                (Request::keep(Sql::FindOldestNewOrder), Step::Delete)
+            }
+            Step::Delete => (Request::skip(Sql::DeleteNewOrder), Step::Order),
+            Step::Order => (Request::keep(Sql::DeliverOrder), Step::Lines),
+            Step::Lines => (Request::keep(Sql::DeliverOrderLines), Step::Customer),
+            Step::Customer => (Request::skip(Sql::DeliverToCustomer), Step::Oldest),
+        };
+        self.step = next;
+        request
+    }
+
+    /// The step is that of the next statement.
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+        match self.step {
+            // All orders of the district are delivered: it is skipped (clause 2.7.4.2).
+            Step::Delete if result.rows == 0 => self.step = Step::Oldest,
+            Step::Delete => values.set(Slot::Order, number(result, 0, "a new order")?),
+            Step::Lines => values.set(Slot::Customer, number(result, 0, "the order's row")?),
+            Step::Customer => values.set_bytes(Slot::Amount, column(result, 0, "the sum of the order lines")?),
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,21 @@
+//! The five transactions (clauses 2.4 to 2.8).
+
+mod delivery;
+mod new_order;
+mod order_status;
+mod payment;
+mod stock_level;
+mod transaction;
+
+pub use transaction::{Request, Transaction};
+
+/// The transactions of a client in the order of the mix.
+pub fn all() -> [Box<dyn Transaction>; 5] {
+    [
+        Box::<new_order::NewOrder>::default(),
+        Box::<payment::Payment>::default(),
+        Box::<order_status::OrderStatus>::default(),
+        Box::<delivery::Delivery>::default(),
+        Box::<stock_level::StockLevel>::default(),
+    ]
+}

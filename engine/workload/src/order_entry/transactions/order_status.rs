@@ -1,0 +1,72 @@
+//! Order-status (clause 2.6): a customer asks for the last order.
+
+use super::transaction::{Request, Transaction, number, set_customer};
+use crate::order_entry::statements::Sql;
+use crate::order_entry::terminal::{Customer, Terminal};
+use crate::order_entry::values::{Slot, Values};
+use wire::ResultSet;
+
+/// A question for the last order of a customer.
+pub struct OrderStatus {
+    home: i64,
+    district: i64,
+    customer: Customer,
+    step: Step,
+}
+
+/// The next statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Begin,
+    LastName,
+    Balance,
+    Order,
+    Lines,
+    Commit,
+}
+
+impl Default for OrderStatus {
+    fn default() -> Self {
+        Self { home: 1, district: 1, customer: Customer::Id(1), step: Step::Begin }
+    }
+}
+
+impl Transaction for OrderStatus {
+    fn draw(&mut self, terminal: &mut Terminal) -> bool {
+        self.home = terminal.home;
+        self.district = terminal.any_district();
+        self.customer = terminal.customer();
+        false
+    }
+
+    fn start(&mut self, values: &mut Values) {
+        self.step = Step::Begin;
+        set_customer(values, self.home, self.district, self.customer);
+    }
+
+    fn next(&mut self, _values: &mut Values) -> Request {
+        let (request, next) = match self.step {
+            Step::Begin => match self.customer {
+                Customer::LastName(_) => (Request::skip(Sql::Begin), Step::LastName),
+                Customer::Id(_) => (Request::skip(Sql::Begin), Step::Balance),
+            },
+            Step::LastName => (Request::keep(Sql::FindByLastName), Step::Balance),
+            Step::Balance => (Request::skip(Sql::ReadBalance), Step::Order),
+            Step::Order => (Request::keep(Sql::FindLastOrder), Step::Lines),
+            Step::Lines => (Request::skip(Sql::ReadOrderLines), Step::Commit),
+            Step::Commit => (Request::end(Sql::Commit), Step::Begin),
+        };
+        self.step = next;
+        request
+    }
+
+    /// The step is that of the next statement.
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+        match self.step {
+            Step::Balance => values.set(Slot::Customer, number(result, 0, "a customer of this last name")?),
+            Step::Lines => values.set(Slot::Order, number(result, 0, "an order of the customer")?),
+            _ => {}
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,129 @@
+//! Payment (clause 2.5): a customer pays, 15% of them at another warehouse than their own.
+
+use std::io::Write;
+
+use super::transaction::{Request, Transaction, column, number, set_customer};
+use crate::order_entry::statements::Sql;
+use crate::order_entry::terminal::{Customer, Terminal};
+use crate::order_entry::values::{Slot, Values};
+use wire::ResultSet;
+
+/// A payment.
+pub struct Payment {
+    home: i64,
+    district: i64,
+    customer_warehouse: i64,
+    customer_district: i64,
+    customer: Customer,
+    cents: i64,
+    step: Step,
+    /// Of the warehouse, then of the district.
+    names: Vec<u8>,
+}
+
+/// The next statement.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Step {
+    Begin,
+    Warehouse,
+    District,
+    LastName,
+    Customer,
+    History,
+    Commit,
+}
+
+impl Default for Payment {
+    fn default() -> Self {
+        Self {
+            home: 1,
+            district: 1,
+            customer_warehouse: 1,
+            customer_district: 1,
+            customer: Customer::Id(1),
+            cents: 0,
+            step: Step::Begin,
+            names: Vec::new(),
+        }
+    }
+}
+
+impl Transaction for Payment {
+    fn draw(&mut self, terminal: &mut Terminal) -> bool {
+        self.home = terminal.home;
+        self.district = terminal.any_district();
+        (self.customer_warehouse, self.customer_district) = if terminal.warehouses > 1 && terminal.happens(15) {
+            (terminal.other_warehouse(), terminal.any_district())
+        } else {
+            (self.home, self.district)
+        };
+        self.customer = terminal.customer();
+        self.cents = terminal.random.range(100, 500_000);
+        false
+    }
+
+    fn start(&mut self, values: &mut Values) {
+        self.step = Step::Begin;
+        values.set(Slot::W, self.home);
+        values.set(Slot::D, self.district);
+        set_customer(values, self.customer_warehouse, self.customer_district, self.customer);
+        values.set_cents(Slot::Amount, self.cents);
+    }
+
+    fn next(&mut self, values: &mut Values) -> Request {
+        let (request, next) = match self.step {
+            Step::Begin => (Request::skip(Sql::Begin), Step::Warehouse),
+            Step::Warehouse => (Request::keep(Sql::PayWarehouse), Step::District),
+            Step::District => match self.customer {
+                Customer::LastName(_) => (Request::keep(Sql::PayDistrict), Step::LastName),
+                Customer::Id(_) => (Request::keep(Sql::PayDistrict), Step::Customer),
+            },
+            Step::LastName => (Request::keep(Sql::FindByLastName), Step::Customer),
+            Step::Customer => {
+                self.set_note(values);
+                (Request::skip(Sql::PayCustomer), Step::History)
+            }
+            Step::History => (Request::skip(Sql::InsertHistory), Step::Commit),
+            Step::Commit => (Request::end(Sql::Commit), Step::Begin),
+        };
+        self.step = next;
+        request
+    }
+
+    /// The step is that of the next statement.
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+        match self.step {
+            Step::District => {
+                self.names.clear();
+                self.names.extend_from_slice(column(result, 0, "the warehouse's row")?);
+            }
+            Step::LastName => self.store_district(result, values)?,
+            Step::Customer if matches!(self.customer, Customer::Id(_)) => self.store_district(result, values)?,
+            Step::Customer => values.set(Slot::Customer, number(result, 0, "a customer of this last name")?),
+            _ => {}
+        }
+        Ok(())
+    }
+}
+
+impl Payment {
+    /// `h_data` is made of the names of warehouse and district (clause 2.5.2.2).
+    fn store_district(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+        self.names.extend_from_slice(b"    ");
+        self.names.extend_from_slice(column(result, 0, "the district's row")?);
+        values.set_bytes(Slot::Names, &self.names);
+        Ok(())
+    }
+
+    /// What a customer with bad credit gets before the rest of `c_data`.
+    fn set_note(&self, values: &mut Values) {
+        let customer = values.number(Slot::Customer);
+        let Self { home, district, customer_warehouse, customer_district, cents, .. } = *self;
+        values.write(Slot::Note, |out| {
+            let (whole, rest) = (cents / 100, cents % 100);
+            // Writing to memory cannot fail.
+            let _ =
+                write!(out, "{customer} {customer_district} {customer_warehouse} {district} {home} {whole}.{rest:02}|");
+        });
+    }
+}

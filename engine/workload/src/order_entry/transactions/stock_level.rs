@@ -1,0 +1,65 @@
+//! Stock-level (clause 2.8): how many items of the last 20 orders of a district are short.
+
+use super::transaction::{Request, Transaction, number};
+use crate::order_entry::statements::Sql;
+use crate::order_entry::terminal::Terminal;
+use crate::order_entry::values::{Slot, Values};
+use wire::ResultSet;
+
+/// So many of the latest orders are looked at.
+const RECENT: i64 = 20;
+
+/// A look at the stock of a district.
+#[derive(Default)]
+pub struct StockLevel {
+    home: i64,
+    district: i64,
+    threshold: i64,
+    step: Step,
+}
+
+/// The next statement.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+enum Step {
+    #[default]
+    Begin,
+    District,
+    Count,
+    Commit,
+}
+
+impl Transaction for StockLevel {
+    fn draw(&mut self, terminal: &mut Terminal) -> bool {
+        (self.home, self.district) = (terminal.home, terminal.district);
+        self.threshold = terminal.random.range(10, 20);
+        false
+    }
+
+    fn start(&mut self, values: &mut Values) {
+        self.step = Step::Begin;
+        values.set(Slot::W, self.home);
+        values.set(Slot::D, self.district);
+        values.set(Slot::Threshold, self.threshold);
+    }
+
+    fn next(&mut self, _values: &mut Values) -> Request {
+        let (request, next) = match self.step {
+            Step::Begin => (Request::skip(Sql::Begin), Step::District),
+            Step::District => (Request::keep(Sql::ReadNextOrderNumber), Step::Count),
+            Step::Count => (Request::skip(Sql::CountLowStock), Step::Commit),
+            Step::Commit => (Request::end(Sql::Commit), Step::Begin),
+        };
+        self.step = next;
+        request
+    }
+
+    /// The step is that of the next statement.
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
+        if self.step == Step::Count {
+            let next = number(result, 0, "the district's row")?;
+            values.set(Slot::Order, next);
+            values.set(Slot::FirstRecent, next - RECENT);
+        }
+        Ok(())
+    }
+}

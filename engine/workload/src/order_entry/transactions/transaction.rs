@@ -1,0 +1,71 @@
+//! What a transaction is: a sequence of statements whose inputs were drawn before the first.
+
+use crate::order_entry::names::write_last_name;
+use crate::order_entry::statements::Sql;
+use crate::order_entry::terminal::{Customer, Terminal};
+use crate::order_entry::values::{Slot, Values, whole};
+use wire::{ResultSet, Rows};
+
+/// A transaction of a client, used again and again.
+pub trait Transaction {
+    /// Draws the inputs of another one; returns whether the specification has it rolled back.
+    fn draw(&mut self, terminal: &mut Terminal) -> bool;
+
+    /// Goes back to the first statement, with the same inputs.
+    fn start(&mut self, values: &mut Values);
+
+    /// The next statement.
+    fn next(&mut self, values: &mut Values) -> Request;
+
+    /// Takes the result of the last statement, if it was asked for. The error says what was expected and was not there.
+    fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String>;
+}
+
+/// A statement that a client is to send.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Request {
+    /// Among those of the run.
+    pub statement: usize,
+    /// Whether the transaction takes the result.
+    pub rows: Rows,
+    pub last: bool,
+}
+
+impl Request {
+    /// One whose rows nobody reads.
+    pub fn skip(sql: Sql) -> Self {
+        Self { statement: sql.number(), rows: Rows::Skipped, last: false }
+    }
+
+    /// One whose result [`Transaction::store`] takes.
+    pub fn keep(sql: Sql) -> Self {
+        Self { rows: Rows::Kept, ..Self::skip(sql) }
+    }
+
+    /// The last one.
+    pub fn end(sql: Sql) -> Self {
+        Self { last: true, ..Self::skip(sql) }
+    }
+}
+
+/// Sets what names a customer.
+pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer: Customer) {
+    values.set(Slot::CustomerW, warehouse);
+    values.set(Slot::CustomerD, district);
+    match customer {
+        Customer::Id(id) => values.set(Slot::Customer, id),
+        Customer::LastName(number) => values.write(Slot::LastName, |out| write_last_name(number, out)),
+    }
+}
+
+/// A column of a result's one row; the error names `what` is missing.
+pub fn column<'a>(result: &'a ResultSet, index: usize, what: &str) -> Result<&'a [u8], String> {
+    let value = result.last.get(index).and_then(Option::as_deref).filter(|_| result.rows == 1);
+    value.ok_or_else(|| format!("expected {what}, got {} rows", result.rows))
+}
+
+/// The same for a whole number.
+pub fn number(result: &ResultSet, index: usize, what: &str) -> Result<i64, String> {
+    let value = column(result, index, what)?;
+    whole(value).ok_or_else(|| format!("expected {what}, got \"{}\"", String::from_utf8_lossy(value)))
+}

@@ -1,0 +1,141 @@
+//! What a client writes into statements: a value for each [`Slot`].
+
+use std::io::Write;
+
+use wire::value::Value;
+
+/// Declares the slots with their names in statements, which are strings or not.
+macro_rules! slots {
+    ($($slot:ident $name:literal $is_string:literal,)*) => {
+        /// A value of a client.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Slot { $($slot,)* }
+
+        const SLOTS: &[(Slot, &str, bool)] = &[$((Slot::$slot, $name, $is_string),)*];
+    };
+}
+
+slots! {
+    W "w" false,
+    D "d" false,
+    CustomerW "customer_w" false,
+    CustomerD "customer_d" false,
+    Customer "customer" false,
+    LastName "last_name" true,
+    Order "order" false,
+    Lines "lines" false,
+    AllLocal "all_local" false,
+    Number "number" false,
+    Item "item" false,
+    SupplyW "supply_w" false,
+    Quantity "quantity" false,
+    Remote "remote" false,
+    Amount "amount" false,
+    DistInfo "dist_info" true,
+    Names "names" true,
+    Note "note" true,
+    Carrier "carrier" false,
+    FirstRecent "first_recent" false,
+    Threshold "threshold" false,
+}
+
+impl Slot {
+    pub const COUNT: usize = SLOTS.len();
+
+    /// The slot of this name.
+    pub fn named(name: &str) -> Self {
+        let found = SLOTS.iter().find(|(_, known, _)| *known == name);
+        found.map_or_else(|| unreachable!("there is a slot {name}"), |(slot, ..)| *slot)
+    }
+
+    /// Whether the value needs quotes in a text.
+    pub fn is_string(self) -> bool {
+        SLOTS[self as usize].2
+    }
+}
+
+/// The values of a client.
+pub struct Values {
+    all: Box<[Value]>,
+    /// Where a text is put together.
+    text: Vec<u8>,
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self { all: vec![Value::Unset; Slot::COUNT].into(), text: Vec::new() }
+    }
+}
+
+impl Values {
+    /// As statements take them.
+    pub fn all(&self) -> &[Value] {
+        &self.all
+    }
+
+    /// A number that was set before.
+    pub fn number(&self, slot: Slot) -> i64 {
+        match self.all[slot as usize] {
+            Value::Int(number) => number,
+            _ => 0,
+        }
+    }
+
+    /// Sets a whole number.
+    pub fn set(&mut self, slot: Slot, number: i64) {
+        self.all[slot as usize] = Value::Int(number);
+    }
+
+    /// Sets a text, or a number that is already one.
+    pub fn set_bytes(&mut self, slot: Slot, text: &[u8]) {
+        self.all[slot as usize].set_text(text);
+    }
+
+    /// Sets a text that `write` appends to an empty one.
+    pub fn write(&mut self, slot: Slot, write: impl FnOnce(&mut Vec<u8>)) {
+        self.text.clear();
+        write(&mut self.text);
+        self.all[slot as usize].set_text(&self.text);
+    }
+
+    /// Sets an amount of money in cents.
+    pub fn set_cents(&mut self, slot: Slot, cents: i64) {
+        self.write(slot, |out| {
+            // Writing to memory cannot fail.
+            let _ = write!(out, "{}.{:02}", cents / 100, cents % 100);
+        });
+    }
+}
+
+/// Reads an amount of money, such as `12.30`, in cents; `None` for anything else.
+pub fn cents(text: &[u8]) -> Option<i64> {
+    let text = std::str::from_utf8(text).ok()?;
+    let (whole, rest) = text.split_once('.')?;
+    if rest.len() != 2 {
+        return None;
+    }
+    Some(whole.parse::<i64>().ok()? * 100 + rest.parse::<i64>().ok()?)
+}
+
+/// Reads a whole number; `None` for anything else.
+pub fn whole(text: &[u8]) -> Option<i64> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn money_is_read_as_it_is_written() {
+        for (number, text) in [(0, "0.00"), (7, "0.07"), (100, "1.00"), (500_000, "5000.00")] {
+            let mut values = Values::default();
+            values.set_cents(Slot::Amount, number);
+            assert_eq!(values.all()[Slot::Amount as usize], Value::Text(text.as_bytes().into()));
+            assert_eq!(cents(text.as_bytes()), Some(number));
+        }
+        for text in ["", "1", "1.5", "x.00", "1.0x", "\u{e4}.00"] {
+            assert_eq!(cents(text.as_bytes()), None, "{text}");
+        }
+    }
+}
