@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from pgtrial.conduct.engine_options import engine_options
+from pgtrial.conduct.engine_options import engine_options, front_end
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.sysbench import SysbenchSection
@@ -39,6 +39,15 @@ def test_tries_and_their_time_limit_are_passed_on_in_pgbenchs_units():
 def test_a_server_that_may_be_away_is_waited_for_and_errors_fail_their_transaction_alone():
     options = engine_options(LoadSection(on_server_loss="wait 1min 30s"), POINT, 42, None)
     assert options[-3:] == ["--continue-on-error", "--wait-for-server", "90"]
+
+
+def test_order_entry_is_run_in_its_own_front_end():
+    point = LoadPoint(workload="order-entry", scale=10, clients=8, protocol="prepared", rate=50.0)
+    load = LoadSection(workload="order-entry", warmup=0.5, duration=3, jobs=2, max_tries=0)
+    assert front_end(point) == "order-entry"
+    assert " ".join(engine_options(load, point, 42, None)) == (
+        "run -M prepared -c 8 -j 2 -T 3 --warmup 0.5 --random-seed 42 -R 50 --max-tries 0"
+    )
 
 
 def test_a_test_of_sysbench_is_run_in_its_own_options():

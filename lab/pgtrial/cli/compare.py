@@ -40,9 +40,9 @@ def compare_command(
     workload: Annotated[
         str | None,
         typer.Option(
-            help="tpcb-like, simple-update, select-only, a test of sysbench such as oltp_read_write, app-tasks, a pack "
-            "(pack:queue, or its folder), or the path of a script (pgbench's .sql, sysbench's .lua); several with "
-            "commas."
+            help="tpcb-like, simple-update, select-only, order-entry, a test of sysbench such as oltp_read_write, "
+            "app-tasks, a pack (pack:queue, or its folder), or the path of a script (pgbench's .sql, sysbench's .lua); "
+            "several with commas."
         ),
     ] = None,
     scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,

@@ -18,6 +18,7 @@ from pgtrial.cli.study_options import builds_here
 from pgtrial.conduct.plan import make_plan, study_estimate
 from pgtrial.loads.fleet import scratch
 from pgtrial.model.errors import ArmError, StudyError
+from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS
 from pgtrial.model.units import format_duration, format_size, parse_duration, plural
@@ -34,6 +35,7 @@ WORKLOADS = {
     "simple-update": "tpcb-like without the updates of tellers and branches",
     "select-only": "one account read by its key",
     **dict.fromkeys(SYSBENCH_TESTS, "a test of sysbench"),
+    ORDER_ENTRY: "the five transactions of TPC-C on so many warehouses",
     "app-tasks": "an application's tasks, a SELECT and an UPDATE each, on pools of connections; it stands alone",
 }
 

@@ -14,6 +14,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.records.packs import PackLoad
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.load_section import LoadSection
+from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import patience_s
@@ -57,13 +58,17 @@ def engine_options(
     jobs = _jobs(load, point, each or Each())
     if point.tasks is not None:
         return _tasks(load, point, seed, jobs)
-    make = _sysbench if point.sysbench else _pgbench
+    make = _sysbench if point.sysbench else _order_entry if point.workload == ORDER_ENTRY else _pgbench
     return [*make(load, point, seed, script, jobs, turn=turn), *turn.options(seed)]
 
 
 def front_end(point: LoadPoint) -> FrontEnd:
     """Which of the engine's front ends has the workload."""
-    return "tasks" if point.tasks is not None else "sysbench" if point.sysbench else "pgbench"
+    if point.tasks is not None:
+        return "tasks"
+    if point.workload == ORDER_ENTRY:
+        return "order-entry"
+    return "sysbench" if point.sysbench else "pgbench"
 
 
 def most_parts(point: LoadPoint) -> int:
@@ -90,9 +95,19 @@ def check_sysbench(spec: StudySpec) -> None:
 def _pgbench(
     load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
 ) -> list[str]:
+    return ["-n", *_workload(point, script), *_closed_loop(load, point, seed, jobs, turn=turn)]
+
+
+def _order_entry(
+    load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
+) -> list[str]:
+    return ["run", *_closed_loop(load, point, seed, jobs, turn=turn)]
+
+
+def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, *, turn: Turn) -> list[str]:
+    """Options that pgbench and order-entry share."""
     warmup, duration = map(turn.wall_s, (load.warmup, load.duration))
-    options = ["-n", *_workload(point, script), "-M", point.protocol]
-    options += ["-c", str(point.clients), "-j", str(jobs)]
+    options = ["-M", point.protocol, "-c", str(point.clients), "-j", str(jobs)]
     options += ["-T", f"{duration:.0f}", "--warmup", f"{warmup:g}", "--random-seed", str(seed)]
     if point.rate is not None:
         options += ["-R", f"{point.rate:.10g}"]

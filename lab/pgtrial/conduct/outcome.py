@@ -10,7 +10,15 @@ import polars as pl
 from pgtrial.conduct.ticks import by_second, slice_row, summary_of
 from pgtrial.loads.engine import Event, own_s
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import ClientUse, ClientWarning, FailureSpan, Latency, Phase, ServiceTime
+from pgtrial.model.records.study import (
+    ClientUse,
+    ClientWarning,
+    FailureSpan,
+    Latency,
+    Phase,
+    ServiceTime,
+    TransactionKind,
+)
 from pgtrial.model.records.tasks import TaskSummary, TaskTimes
 from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
 
@@ -31,6 +39,8 @@ class Outcome:
         self.first_error: str | None = None
         self.failed_after_s: list[float] = []
         self.clients = 0
+        self.scripts: list[str] = []
+        """Their descriptions."""
         self.begun = False
         self.slice_s: float | None = None
         """Length of a slice; None of a load that does not alternate with others."""
@@ -43,6 +53,7 @@ class Outcome:
                 self.ticks.append(event)
             case "hello":
                 self.slice_s = event.get("plan", {}).get("slices", {}).get("length_s")
+                self.scripts = event.get("plan", {}).get("scripts", [])
             case "connected":
                 self.clients = int(event["clients"])
             case "error":
@@ -99,6 +110,20 @@ class Outcome:
             timeout_waited_us=_times(summary["timeout_waited_us"], None),
             failed_after_us=1e6 * sum(after) / len(after) if after else None,
         )
+
+    @property
+    def kinds(self) -> list[TransactionKind]:
+        """What became of each of several scripts; [] of a load with one."""
+        found = self.done.get("scripts", []) if self.done else []
+        return [
+            TransactionKind(
+                name=name,
+                transactions=script["transactions"],
+                failures=script.get("failures", {}),
+                latency_us=_latency(script.get("latency_us")),
+            )
+            for name, script in zip(self.scripts, found, strict=False)
+        ]
 
     @property
     def aborted_clients(self) -> int:
@@ -187,19 +212,24 @@ def _row(tick: Event) -> list[Any]:
 
 
 def _phase(summary: Mapping[str, Any], seconds: float) -> Phase:
-    latency, service = summary.get("latency_us"), summary.get("service_us")
+    service = summary.get("service_us")
     return Phase(
         duration_s=seconds,
         transactions=summary["transactions"],
         failures=summary.get("failures", {}),
         tps=summary["tps"] * summary["duration_s"] / seconds if seconds else 0.0,
-        latency_us=Latency(**{name: latency[name.replace("p999", "p99.9")] for name in Latency.model_fields})
-        if latency
-        else None,
+        latency_us=_latency(summary.get("latency_us")),
         service_us=ServiceTime(**{name: service[name.replace("p999", "p99.9")] for name in ServiceTime.model_fields})
         if service
         else None,
     )
+
+
+def _latency(figures: Mapping[str, Any] | None) -> Latency | None:
+    """None without transactions, and without percentiles."""
+    if not figures or "p50" not in figures:
+        return None
+    return Latency(**{name: figures[name.replace("p999", "p99.9")] for name in Latency.model_fields})
 
 
 _EXACT = ("planned", "completed", "failed", "failures", "unfinished", "under_5_s", "classes")

@@ -20,6 +20,7 @@ from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.study import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.places import draw_places
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
@@ -32,6 +33,8 @@ _RESTORE_S_PER_SCALE = 0.03
 """Copying 15 MB at 500 MB/s, or vacuuming it."""
 _ROWS_PER_SCALE = 55_000
 """Rows of sysbench's tables that take as much room as a scale unit."""
+_SCALES_PER_WAREHOUSE = 7
+"""How many scale units take the room of a warehouse."""
 _SMALLER = 5
 """How many rows of table_a take the room of one of sysbench's."""
 _START_AND_STOP_S = 2.0
@@ -92,10 +95,11 @@ def _restore_estimate(server: Server, point: LoadPoint) -> float:
         return 0.0
     if point.pack is not None:
         return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
+    scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
     rows = (point.tables or 0) * (point.table_size or 0)
     if point.tasks is not None:
         rows = point.tasks.threads_in_table * point.tasks.rows // _SMALLER
-    return _RESTORE_S_PER_SCALE * max(point.scale, rows / _ROWS_PER_SCALE)
+    return _RESTORE_S_PER_SCALE * max(scale, rows / _ROWS_PER_SCALE)
 
 
 def takes_canaries(spec: StudySpec, plan: Plan) -> bool:

@@ -28,6 +28,7 @@ from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
 from pgtrial.evidence.observe import counters, server_log
 from pgtrial.evidence.observe.host import read_host
+from pgtrial.loads.conditions import violated_condition
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.loads.engine import EngineRun, Event
 from pgtrial.loads.load_makers import LoadOrder
@@ -36,6 +37,7 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, StudyError, TrialError
 from pgtrial.model.records.study import Trial
+from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm, timed
 from pgtrial.store.files import cannot_write
@@ -128,6 +130,7 @@ class _Measured:
         self._session = self._stack.enter_context(target.connect())
         self._checkpoint = Checkpoint(target)
         self._stack.callback(self._checkpoint.close)
+        _check_conditions(course, target, "before")
         _make_ready(course, self._session, arm, self._checkpoint, target)
         self._others = counters.count_clients(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
@@ -184,6 +187,8 @@ class _Measured:
             except psycopg.OperationalError as error:
                 course.lose(error)
         _settle_loss(course)
+        if course.reason is None:
+            _check_conditions(course, self._target, "after")
         if course.pack is not None and course.reason is None:
             _assess(course, course.pack, self._target)
 
@@ -222,6 +227,16 @@ def _assess(course: Course, files: SqlFiles, target: Target) -> None:
         check(files, target, "after the load")
     with timed(course.timings, "measure"):
         course.quality = measure(files, target)
+
+
+def _check_conditions(course: Course, target: Target, when: str) -> None:
+    """Raise TrialError if a consistency condition of the data does not hold, where the study asks for that."""
+    if not course.load.check or course.point.workload != ORDER_ENTRY:
+        return
+    with timed(course.timings, "check"):
+        violation = violated_condition(target)
+    if violation is not None:
+        raise TrialError(f"{when} the load {violation}")
 
 
 def _settle_loss(course: Course) -> None:
@@ -288,6 +303,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         warmup=outcome.warmup,
         measured=outcome.measured,
         tasks=outcome.tasks,
+        kinds=outcome.kinds if course.point.workload == ORDER_ENTRY else [],
         table_created_s=course.table_created_s,
         quality=course.quality,
         aborted_clients=outcome.aborted_clients,

@@ -40,11 +40,12 @@ _STOP_GRACE_S = 5.0
 _NOTICE_S = 0.2
 _HELP_TIMEOUT_S = 30.0
 
-FrontEnd = Literal["pgbench", "sysbench", "tasks"]
+FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry"]
 _EVENTS: dict[FrontEnd, tuple[str, ...]] = {
     "pgbench": ("--events", "-"),
     "sysbench": ("--jsonl=-", "run"),
     "tasks": ("--events", "-"),
+    "order-entry": ("--events", "-"),
 }
 """The last arguments of a front end that writes events to standard output."""
 

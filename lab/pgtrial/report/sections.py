@@ -20,7 +20,7 @@ from pgtrial.report.charts.timeline import timelines
 from pgtrial.report.charts.tps import size_charts, tps_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
-from pgtrial.report.tables import certificate, published, results, servers, slices, tasks, trials, where
+from pgtrial.report.tables import certificate, published, results, servers, slices, tasks, transactions, trials, where
 
 
 @dataclass(frozen=True)
@@ -95,7 +95,7 @@ _TOPICS = (
         "Latency",
         "Marks are the median trial, bars reach from the lowest to the highest trial; logarithmic scale.",
         [latency_charts],
-        [results.latency_table],
+        [results.latency_table, transactions.transaction_tables],
     ),
     Topic(
         "timeline",

@@ -7,6 +7,7 @@ from statistics import median
 
 from pgtrial.evidence.audit.case import Case, Concern, Pair, is_frequent, listed, rule, unlike
 from pgtrial.model.records.study import LoadPoint, Trial
+from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import setting_bytes
 
 _LARGER = 1.05
@@ -61,7 +62,7 @@ def _points(case: Case) -> list[LoadPoint]:
 def _data(point: LoadPoint) -> tuple[object, ...]:
     if point.sysbench:
         return point.workload, point.tables, point.table_size
-    return point.scale, point.pack and point.pack.name
+    return point.scale, point.workload == ORDER_ENTRY, point.pack and point.pack.name
 
 
 def _size(case: Case, arm: str, point: LoadPoint) -> float | None:

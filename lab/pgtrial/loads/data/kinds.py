@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Self
 
 from pgtrial.loads.data.data import Data
+from pgtrial.loads.data.order_entry_tables import OrderEntryTables
 from pgtrial.loads.data.pack_tables import PackTables
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.sysbench_tables import SysbenchTables
@@ -15,7 +16,7 @@ from pgtrial.loads.target import Session, Target
 from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
-KINDS: tuple[type[Data], ...] = (TaskTable, SysbenchTables, PackTables, PgbenchTables)
+KINDS: tuple[type[Data], ...] = (TaskTable, SysbenchTables, OrderEntryTables, PackTables, PgbenchTables)
 """The first that a load point needs is its data; pgbench's tables serve all workloads without data of their own."""
 
 

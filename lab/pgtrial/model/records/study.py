@@ -217,6 +217,17 @@ class Phase(Record):
     )
 
 
+class TransactionKind(Record):
+    """One of several transactions of a load in one trial: the measured part, and what was under way at its end."""
+
+    name: str
+    transactions: Count = Field(description="Those that ended as they were to.")
+    failures: dict[str, Count] = Field(description="By SQLSTATE or kind.")
+    latency_us: Latency | None = Field(
+        description="None when none ended, or where a machine of a fleet has no histogram."
+    )
+
+
 class ClientWarning(Record):
     """What the engine has to say against its own measurement."""
 
@@ -280,6 +291,7 @@ class Trial(Record):
     warmup: Phase | None = None
     measured: Phase | None = None
     tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
+    kinds: list[TransactionKind] = added([], "Of the workload order-entry: each of its transactions.")
     quality: float | None = added(None, "What measure.sql of a pack found after the load, e.g. the recall.")
     table_created_s: float | None = added(
         None, "How long the workload's table took to be made, once for all trials on the same data."

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from pgtrial.model.records import Record
+from pgtrial.model.study.order_entry import ORDER_ENTRY, refusal_of_order_entry
 from pgtrial.model.study.packs import BUNDLED, PackSection
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
@@ -43,7 +44,7 @@ Protocol = Literal["simple", "extended", "prepared"]
 WORKLOADS = ("tpcb-like", "simple-update", "select-only")
 """The built-in workloads of pgbench, named as it names its scripts."""
 
-BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, APP_TASKS)
+BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS)
 
 
 def is_script(workload: str) -> bool:
@@ -85,7 +86,8 @@ class LoadSection(Record):
         ["tpcb-like"],
         min_length=1,
         description="Built-in workloads: tpcb-like, simple-update, select-only; sysbench's own tests, such as "
-        "oltp_read_write, oltp_write_only, oltp_point_select; app-tasks, which stands alone: the "
+        "oltp_read_write, oltp_write_only, oltp_point_select; [order-entry](order-entry.md), the transactions of "
+        "TPC-C; app-tasks, which stands alone: the "
         "[tasks](tasks.md) of an application on pools of connections; or scripts of your own: paths with a `/` or "
         "ending in `.sql` or `.lua`, relative to the study file. A pgbench script finds pgbench's tables at the "
         "study's scale, which it knows as `:scale`, and what setup_sql makes; a Lua script is a test of sysbench, "
@@ -94,8 +96,8 @@ class LoadSection(Record):
     scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [10],
         min_length=1,
-        description="Scale factors; one unit is 100,000 accounts, about 15 MB, or what a pack says. Not for sysbench's "
-        "tests, which `sysbench` sizes.",
+        description="Scale factors; one unit is 100,000 accounts, about 15 MB; of order-entry a warehouse, about 105 "
+        "MB; or what a pack says. Not for sysbench's tests, which `sysbench` sizes.",
     )
     clients: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [8], min_length=1, description="Concurrent database clients."
@@ -146,6 +148,12 @@ class LoadSection(Record):
         None, gt=0, description="With max_tries: a transaction that has taken longer is not tried again."
     )
 
+    check: bool = Field(
+        False,
+        description="Whether the [consistency conditions](order-entry.md#consistency) of order-entry are checked "
+        "before and after each trial; one that does not hold makes the trial a failure.",
+    )
+
     on_server_loss: ServerLoss = Field(
         "fail",
         description="What becomes of a trial whose server goes: `fail`, or `wait 60s`: clients that lose their "
@@ -189,6 +197,13 @@ class LoadSection(Record):
                 )
         elif self.sysbench != SysbenchSection():
             raise ValueError("sysbench is for workloads that are tests of sysbench, and none of these is; remove it")
+        return self
+
+    @model_validator(mode="after")
+    def _what_order_entry_can(self) -> LoadSection:
+        refusal = refusal_of_order_entry(self.workload, self.scale, check=self.check)
+        if refusal is not None:
+            raise ValueError(refusal)
         return self
 
     @model_validator(mode="after")

@@ -1,0 +1,33 @@
+"""The consistency conditions of order entry, checked by the engine before and after a load."""
+
+from __future__ import annotations
+
+import subprocess
+
+from pgtrial.loads.engine import engine_path, environment, last_words
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import TrialError
+
+_VIOLATED = 2
+"""The engine's exit status where a condition does not hold."""
+
+
+def violated_condition(server: Target) -> str | None:
+    """The first condition that does not hold, with its number and both values; None if all hold. Raises TrialError."""
+    done = subprocess.run(
+        [str(engine_path()), "order-entry", "check"],
+        env=environment(server.environment()),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+    if done.returncode == 0:
+        return None
+    told = [line.partition("error: ")[2] for line in done.stderr.splitlines() if "error: " in line]
+    if done.returncode != _VIOLATED or not told:
+        said = told[-1] if told else last_words(done.stderr.splitlines(), done.returncode)
+        raise TrialError(f"the consistency conditions could not be checked: {said}")
+    more = f", and {len(told) - 1} more do not hold" if len(told) > 1 else ""
+    return told[0] + more

@@ -1,0 +1,101 @@
+"""The tables of the workload order-entry on a server: making them, finding them again, and what they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Self
+
+from pgtrial.loads.data.data import Data
+from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
+from pgtrial.loads.target import Session, Target, value
+from pgtrial.model.errors import StudyError
+from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.study.order_entry import ORDER_ENTRY
+from pgtrial.model.study.spec import StudySpec
+
+TABLES = ("customer", "district", "history", "item", "new_order", "order_line", "orders", "stock", "warehouse")
+
+MB_PER_WAREHOUSE = 105
+"""Tables and indexes, at fill factor 100."""
+
+_MADE = "pgtrial order entry"
+"""With which the engine's comments on tables of its own begin."""
+
+_SEED = 1
+"""Of the rows: all arms get the same."""
+
+
+@dataclass(frozen=True)
+class OrderEntryTables(Data):
+    """The nine tables of so many warehouses; `fillfactor` in percent."""
+
+    relations: ClassVar[str] = f"c.relname = ANY ('{{{','.join(TABLES)}}}')"
+
+    warehouses: int
+    fillfactor: int = 100
+    foreign_keys: bool = False
+
+    @classmethod
+    def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
+        if point.workload != ORDER_ENTRY:
+            return None
+        return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
+
+    @property
+    def label(self) -> str:
+        return f"order entry, {self.warehouses:,} warehouse{'s' if self.warehouses != 1 else ''}"
+
+    @property
+    def digest(self) -> str:
+        return f"orders {self._mark}"
+
+    @property
+    def mb(self) -> int:
+        return round(MB_PER_WAREHOUSE * self.warehouses * 100 / self.fillfactor)
+
+    @property
+    def short_name(self) -> str:
+        keys = "-keys" if self.foreign_keys else ""
+        return f"orders-w{self.warehouses}{f'-f{self.fillfactor}' if self.fillfactor != 100 else ''}{keys}"
+
+    @property
+    def _mark(self) -> str:
+        """The engine's comment on the table warehouse when all is there."""
+        keys = "with" if self.foreign_keys else "without"
+        return f"{_MADE}: {self.warehouses} warehouses, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
+
+    def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
+        """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""
+        with server.connect() as connection:
+            self.find(connection)  # what is there already is ours, or this is as far as we go
+        maker.make(_order(server.environment(), self), report)
+        with server.connect() as connection:
+            # hint bits and frozen rows are written now, not by the first reads of a trial
+            vacuum(connection, TABLES, freeze=True)
+
+    def find(self, connection: Session) -> bool:
+        """Whether these very tables are there. Raises StudyError for a table of others in the place of one."""
+        comments = {name: _comment(connection, name) for name in TABLES if _is_there(connection, name)}
+        foreign = next((name for name, comment in comments.items() if not comment.startswith(_MADE)), None)
+        if foreign is not None:
+            raise StudyError(
+                f"the database {connection.info.dbname} already holds a table {foreign} that pgtrial did not make and "
+                "will not replace; rename it, or name another database in the dsn"
+            )
+        return len(comments) == len(TABLES) and comments["warehouse"] == self._mark
+
+
+def _order(env: Mapping[str, str], tables: OrderEntryTables) -> DataOrder:
+    """What the engine is to load; it replaces what it made before."""
+    command = ["order-entry", "load", f"--warehouses={tables.warehouses}", f"--fillfactor={tables.fillfactor}"]
+    command += [f"--random-seed={_SEED}", *(["--foreign-keys"] if tables.foreign_keys else [])]
+    return DataOrder(f"loading {tables.label}", command, noticing(env))
+
+
+def _is_there(connection: Session, table: str) -> bool:
+    return value(connection, "SELECT to_regclass(%s)", table) is not None
+
+
+def _comment(connection: Session, table: str) -> str:
+    return str(value(connection, "SELECT obj_description(to_regclass(%s), 'pg_class')", table) or "")
