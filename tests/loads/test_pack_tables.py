@@ -1,0 +1,98 @@
+"""The tables of a pack on a server that others use: found again, replaced by other data; those of others stay."""
+
+from __future__ import annotations
+
+import psycopg
+import pytest
+
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.data.pack_tables import PackTables
+from pgtrial.loads.target import Target, value
+from pgtrial.model.errors import StudyError
+from pgtrial.model.study.spec import load_points
+from pgtrial.store.study_file import build_study
+from tests.packs import write_pack
+
+
+@pytest.fixture
+def database(clusters):
+    """An empty database of its own."""
+    target = clusters(18).target
+    with target.connect() as session:
+        session.execute("CREATE DATABASE packs")
+    yield Target(target.host, target.port, target.user, "packs", target.password, target.extra)
+    with target.connect() as session:
+        session.execute("DROP DATABASE packs WITH (FORCE)")
+
+
+@pytest.fixture
+def tables(tmp_path):
+    """Makes the data of a pack at a scale, with these files."""
+
+    def make(scale: int = 1, **changed: str) -> PackTables:
+        write_pack(tmp_path / "counters", **changed)
+        data = {"load": {"workload": "./counters", "scale": scale}, "arms": {"a": {}, "b": {}}}
+        spec = build_study(data, "test", tmp_path)
+        found = data_of(spec, load_points(spec)[0])
+        assert isinstance(found, PackTables)
+        return found
+
+    return make
+
+
+def silent(line: str) -> None:
+    del line
+
+
+def counted(session: psycopg.Connection) -> int:
+    return value(session, "SELECT count(*) FROM counters")
+
+
+def test_data_that_is_there_is_found_and_other_data_replaces_it(database, tables):
+    small, large = tables(1), tables(3)
+    with database.connect() as session:
+        assert not small.find(session)
+        small.make(database, silent)
+        assert small.find(session)
+        assert small.table_names(session) == ["counters"]
+        assert not large.find(session)
+        assert large.clear(session) is False, "no load is resumed"
+        large.make(database, silent)
+        assert counted(session) == 30
+        assert large.find(session)
+        assert not small.find(session)
+
+
+def test_a_load_that_failed_is_no_data_and_gone_before_the_next(database, tables):
+    broken = tables(1, data_sql="INSERT INTO counters VALUES (1, 1);\nINSERT INTO counter VALUES (1);\n")
+    with pytest.raises(StudyError, match=r"data\.sql, line 2"):
+        broken.make(database, silent)
+    whole = tables(1)
+    with database.connect() as session:
+        assert counted(session) == 1
+        assert not broken.find(session)
+        whole.clear(session)
+        whole.make(database, silent)
+        assert counted(session) == 10
+
+
+def test_tables_of_others_are_never_dropped(database, tables):
+    with database.connect() as session:
+        session.execute("CREATE TABLE counters AS SELECT 1 AS id")
+        data = tables(1)
+        assert not data.find(session)
+        data.clear(session)
+        with pytest.raises(
+            StudyError, match=r'schema\.sql, line 1 .*PostgreSQL says: relation "counters" already exists'
+        ):
+            data.make(database, silent)
+        assert counted(session) == 1
+        data.clear(session)
+        assert counted(session) == 1
+
+
+def test_rows_come_from_a_file_of_the_pack(database, tables):
+    copied = tables(1, data_sql="COPY counters (id, value) FROM 'rows.csv' WITH (FORMAT csv);\n", rows_csv="1,7\n2,8\n")
+    copied.make(database, silent)
+    with database.connect() as session:
+        assert value(session, "SELECT sum(value) FROM counters") == 15
