@@ -51,6 +51,7 @@ def test_help_names_every_command_without_importing_them():
         "pgbench",
         "sysbench",
         "tasks",
+        "capture",
     ):
         assert command in done.stdout
 
@@ -125,7 +126,7 @@ def test_debug_shows_the_traceback(pgtrial, tmp_path):
     assert "Traceback" in pgtrial("run", "absent.toml", "--debug", cwd=tmp_path).stderr
 
 
-@pytest.mark.parametrize("tool", ["pgbench", "sysbench", "tasks"])
+@pytest.mark.parametrize("tool", ["pgbench", "sysbench", "tasks", "capture"])
 def test_the_engine_as_a_tool_receives_its_arguments_untouched(pgtrial, tool, tmp_path):
     engine = tmp_path / "engine"
     engine.write_text('#!/bin/sh\nprintf "%s\\n" "$@"\nexit 7\n')

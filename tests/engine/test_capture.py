@@ -188,6 +188,49 @@ def test_every_statement_is_captured_as_it_was_sent(logs: Logs, log: Path, tmp_p
     assert found.about["server_version"].startswith(f"{logs.major}.")
 
 
+def test_a_log_that_is_cut_anywhere_gives_the_statements_before(logs: Logs, log: Path, tmp_path: Path) -> None:
+    content = log.read_bytes()
+    whole = captured(tmp_path / "whole", log)
+    for cut in (len(content) // 3, len(content) // 2, len(content) * 4 // 5):
+        part = tmp_path / f"{cut}{log.suffix}"
+        part.write_bytes(content[:cut])
+        found = captured(tmp_path / str(cut), part)
+        sessions = [session for session in found.sessions if session.application in logs.sent]
+        assert len(sessions) > 1
+        for session in sessions:
+            sent = whole.of(str(session.application)).statements
+            assert [each.sent for each in session.statements] == [each.sent for each in sent[: len(session.statements)]]
+        *finished, last = sorted(sessions, key=lambda session: session.start_us)
+        assert last.statements
+        for session in finished:
+            assert session.statements == whole.of(str(session.application)).statements
+
+
+@pytest.mark.parametrize(
+    ("prefix", "verbosity"),
+    [
+        ("%m [%p] ", "default"),
+        ("%t:%r:%u@%d:[%p]:", "default"),
+        ("%m:%r:%u@%d:[%p]:%l:%e:%s:%v:%x:%c:%q%a:", "default"),
+        ("%t [%p]: [%l-1] user=%u,db=%d,app=%a,client=%h ", "verbose"),
+        ("%t-%c-", "terse"),
+    ],
+)
+def test_prefixes_of_servers_are_guessed(prefix: str, verbosity: str, start_cluster, tmp_path: Path) -> None:
+    settings = {"log_line_prefix": prefix, "log_error_verbosity": verbosity, "log_connections": "on"}
+    cluster = start_cluster(18, settings=settings)
+    sent = work(cluster.target.with_settings(STYLES["all"]), "app")
+    cluster.stop()
+    found = captured(tmp_path / "capture", cluster.data_directory.with_suffix(".log"))
+    sessions = [session for session in found.sessions if own(session.statements) == sent]
+    # Terse messages have no details, so that there are no parameters.
+    if verbosity == "terse":
+        assert found.left_out()["parameters-missing"] > 0
+        return
+    assert [(session.user, session.database) for session in sessions] == [("postgres", "postgres")]
+    assert found.about["sources"][0]["prefix"] == prefix
+
+
 def test_failed_statements_are_captured_with_their_errors(log: Path, tmp_path: Path) -> None:
     found = captured(tmp_path / "capture", log)
     codes = ["unstated"] * 3 if log.suffix == ".log" else CODES
@@ -362,6 +405,8 @@ def test_a_capture_is_not_written_over_something_else(tmp_path: Path) -> None:
     captured(tmp_path / "capture", log)
     message = f'"{tmp_path / "capture"}" is not empty. Name a new directory for the capture'
     assert refused("-o", tmp_path / "capture", log) == message
+    assert refused("-o", tmp_path / "capture", log, "--anonymize") == message
+    assert not (tmp_path / "capture.plain").exists()
     assert (tmp_path / "capture").stat().st_mode & 0o777 == 0o700
     assert refused("-o", tmp_path / "x", tmp_path / "no.log") == (
         f'could not open the log "{tmp_path / "no.log"}": No such file or directory'

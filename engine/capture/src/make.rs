@@ -43,6 +43,8 @@ pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress))
     if !order.anonymize {
         return read(order, directory, progress);
     }
+    // A directory that cannot be used is refused before the logs are read.
+    drop(Writer::create(directory).map_err(|error| error.to_string())?);
     // The order of all values must be known before the first token is.
     let mut plain = directory.as_os_str().to_owned();
     plain.push(".plain");

@@ -148,7 +148,9 @@ impl Recorder {
             Said::Other => Ok(()),
             _ if !is_client(record) => Ok(()),
             Said::Statement { protocol, text, duration } => {
-                let parameters = message::detail_parameters(&record.detail);
+                // In the simple protocol nothing is bound, whatever a damaged log says.
+                let is_bound = protocol != Protocol::Simple;
+                let parameters = message::detail_parameters(&record.detail).filter(|_| is_bound);
                 self.statement(record, source, &Sent { protocol, text, parameters, duration, failure: None })
             }
             Said::Duration(duration) => self.duration(record, duration),

@@ -125,7 +125,48 @@ fn values_of_an_anonymized_capture_are_tokens() {
     assert!(first < second && number == same && first.len() == 7);
 }
 
+#[test]
+fn in_the_simple_protocol_nothing_is_bound() {
+    let lines = [(0, 1, "LOG:  statement: select 1"), (0, 1, "DETAIL:  parameters: $1 = 'a'")];
+    assert_eq!(sessions(&lines), [["0 select 1 -"]]);
+}
+
+/// A short log of each format.
+const LOGS: [&str; 4] = [
+    "2026-11-23 08:00:00.000 UTC [7] LOG:  execute a: select $1\n\
+     2026-11-23 08:00:00.000 UTC [7] DETAIL:  parameters: $1 = 'it''s'\n\
+     2026-11-23 08:00:01.000 UTC [8] ERROR:  a\n2026-11-23 08:00:01.000 UTC [8] STATEMENT:  select 1,\n\t2\n",
+    "2026-11-23 08:00:00.000 UTC,\"me\",\"db\",7,,6560a1b2.7,1,,2026-11-23 07:59:00 UTC,,0,LOG,00000,\"statement: a\n\"\"b\"\"\",,,,,,,,,\"x\"\n\
+     2026-11-23 08:00:00.000 UTC,\"me\",\"db\",7,,6560a1b2.7,1,,2026-11-23 07:59:00 UTC,,0,LOG,00000,\"statement: c\",,,,,,,,,\"x\"\n",
+    "{\"timestamp\":\"2026-11-23 08:00:00.000 UTC\",\"pid\":7,\"error_severity\":\"LOG\",\"message\":\"statement: \\u00e9\"}\n\
+     {\"timestamp\":\"2026-11-23 08:00:00.000 UTC\",\"pid\":7,\"error_severity\":\"LOG\",\"message\":\"duration: 1 ms\"}\n",
+    "[{\"textPayload\":\"2026-11-23 08:00:00.000 UTC [7]: [1-1] db=d,user=u LOG:  statement: a\\nb\"},\n\
+     {\"textPayload\":\"2026-11-23 08:00:00.000 UTC [7]: [2-1] db=d,user=u LOG:  statement: c\"}]\n",
+];
+
+#[test]
+fn the_short_logs_are_whole() {
+    assert_eq!(LOGS.map(|log| made(log.as_bytes(), false).unwrap().about.statements), [2, 2, 1, 2]);
+}
+
 proptest! {
+    #[test]
+    fn a_damaged_log_gives_a_capture_or_a_sentence(
+        log in 0_usize..4,
+        damage in prop::collection::vec((0.0..1.0, 0_usize..60, prop::collection::vec(any::<u8>(), 0..3)), 1..6),
+        anonymize: bool,
+    ) {
+        let mut log = LOGS[log].as_bytes().to_vec();
+        for (place, length, bytes) in damage {
+            let from = (place * log.len() as f64) as usize;
+            let to = log.len().min(from + length);
+            log.splice(from..to, bytes);
+        }
+        if let Err(sentence) = made(&log, anonymize) {
+            prop_assert!(!sentence.is_empty() && !sentence.contains('\n'), "{}", sentence);
+        }
+    }
+
     #[test]
     fn any_log_gives_a_capture_or_a_sentence(
         lines in prop::collection::vec((0_u32..3, prop_oneof![

@@ -101,7 +101,8 @@ impl Template {
                 done = at + placeholder_length(number);
                 rest.is_some_and(|rest| rest.starts_with(&format!("${number}")))
             });
-        found && (self.places.is_empty() || self.places.len() == self.parameters as usize)
+        let are_bound = self.places.is_empty() && self.protocol != Protocol::Simple;
+        found && (are_bound || self.places.len() == self.parameters as usize)
     }
 }
 
@@ -169,5 +170,6 @@ mod tests {
             assert!(!template(text, places, first).is_sound(), "{text}");
         }
         assert!(!Template { parameters: 2, ..template("select $1", &[7], 1) }.is_sound());
+        assert!(!Template { parameters: 1, ..template("select 1", &[], 1) }.is_sound());
     }
 }
