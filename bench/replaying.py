@@ -15,9 +15,10 @@ from pgtrial.loads.target import Target
 
 SESSIONS, STATEMENTS = 64, 10_000
 FEW, MANY = 500, 3000
-MOST_SESSIONS, THEIR_STATEMENTS = 10_000, 40
+MOST_SESSIONS, THEIR_STATEMENTS, LONG = 10_000, 12, 180
 WAIT_S = 3
-"""So long the many sessions are connected before their first statement, so that all are open at the same time."""
+"""So long the many sessions are connected before their first statement, so that all are open at the same time. Their
+statements are so long that they fill a chunk of a capture."""
 _BEGIN = datetime(2026, 11, 23, tzinfo=UTC)
 _FAST = "--as-fast-as-possible"
 
@@ -59,7 +60,7 @@ def _instructions(bench: Bench) -> Iterator[Figure]:
 def _memory(bench: Bench) -> Iterator[Figure]:
     peaks: dict[int, list[Ran]] = {}
     for sessions in (1, MOST_SESSIONS):
-        capture = _capture(bench, f"memory-{sessions}", sessions, THEIR_STATEMENTS, wait_s=WAIT_S)
+        capture = _capture(bench, f"memory-{sessions}", sessions, THEIR_STATEMENTS, wait_s=WAIT_S, long=LONG)
         with null_server(bench.scratch) as target:
             what = f"memory of a replay, {sessions:,} sessions"
             runs = bench.interleave(what, {OURS: _replay(target, ["-j", "2", str(capture)])}, min(bench.rounds, 3))
@@ -76,7 +77,7 @@ def _replay(target: Target, args: list[str], *before: str) -> Callable[[], Ran]:
     return lambda: execute(OURS, [*before, str(engine_path()), "replay", *args], target)
 
 
-def _capture(bench: Bench, name: str, sessions: int, statements: int, *, wait_s: float = 0) -> Path:
+def _capture(bench: Bench, name: str, sessions: int, statements: int, *, wait_s: float = 0, long: int = 0) -> Path:
     """A capture of sessions that begin together and send a statement each millisecond."""
     log, capture = bench.scratch / f"{name}.log", bench.scratch / name
     with log.open("w") as file:
@@ -86,7 +87,8 @@ def _capture(bench: Bench, name: str, sessions: int, statements: int, *, wait_s:
             at = wait_s + number / 1000
             for session in range(sessions):
                 aid = (session * 7919 + number * 104_729) % 100_000 + 1
-                text = f"SELECT abalance FROM pgbench_accounts WHERE aid = {aid};"
+                more = f" AND filler <> '{'x' * long}'" if long else ""
+                text = f"SELECT abalance FROM pgbench_accounts WHERE aid = {aid}{more};"
                 file.write(_line(at, session, f"duration: 0.000 ms  statement: {text}"))
     execute(OURS, [str(engine_path()), "capture", str(log), "-o", str(capture), "--prefix", "%m %c "], bench.target)
     log.unlink()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import signal
 import subprocess
 import threading
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,7 @@ import pytest
 
 from pgtrial.loads.target import Target
 from tests.conftest import StartCluster, require_engine
-from tests.engine.events import Event, assert_consistent, done_of, events_of, histogram, of_kind
+from tests.engine.events import Event, assert_consistent, done_of, events_of, histogram, of_kind, wait_for
 from tests.engine.programs import Ended, Program, ended, original
 from tests.engine.sessions import wait_until_left
 from tests.engine.written_captures import Recorded, Said, write_capture
@@ -305,6 +306,38 @@ def test_null_parameters_and_any_text_arrive_as_they_were(replay: Program, fresh
     replayed(replay, target, capture, FAST)
     expected = [*enumerate(texts), (5, "\\x'")]
     assert rows(target, "SELECT id, text FROM t ORDER BY id") == expected
+
+
+def test_texts_arrive_in_a_database_of_another_encoding(replay: Program, fresh, tmp_path: Path) -> None:
+    target = replace(fresh(18, empty=True), dbname="latin")
+    with replace(target, dbname="postgres").connect() as connection:
+        connection.execute("CREATE DATABASE latin TEMPLATE template0 ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C'")
+    try:
+        with target.connect() as connection:
+            connection.execute("CREATE TABLE t (text text)")
+        insert = "insert into t values ($1)"
+        said = [Said(0.0, insert, ["'Größe'"]), Said(0.0, insert, ["Größe"], "prepared")]
+        replayed(replay, target, write_capture(tmp_path / "capture", [Recorded(said)]), FAST)
+        assert rows(target, "SELECT text = U&'Gr\\00f6\\00dfe', length(text) FROM t") == [(True, 5)] * 2
+    finally:
+        wait_until_left(target)
+        with replace(target, dbname="postgres").connect() as connection:
+            connection.execute("DROP DATABASE latin")
+
+
+def test_an_interrupt_ends_a_replay_with_what_was_done_so_far(replay: Program, fresh, tmp_path: Path) -> None:
+    capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1"), Said(3000.0, "select 1")])])
+    path = tmp_path / "events"
+    with replay.start(fresh(18, empty=True), ["--events", str(path), str(capture)]) as process:
+        wait_for(path, lambda events: any(tick["queries"]["reads"] for tick in of_kind(events, "tick")))
+        process.send_signal(signal.SIGINT)
+        done = ended(process)
+    assert done.status == 130
+    assert "statements: 1 of 2 executed" in done.stdout
+    assert "  1 begun and not finished\n" in done.stdout
+    assert "interrupted after" in done.stderr
+    told = done_of(events_of(path.read_text()))
+    assert (told["interrupted"], told["replay"]["statements"]) == (True, 1)
 
 
 # --- many sessions

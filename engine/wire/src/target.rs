@@ -43,8 +43,13 @@ impl Target {
     /// The server that a command line and the environment name. Prints libpq's warnings, such as on an unsafe password file.
     /// The error is a sentence.
     pub fn of(given: &Given) -> Result<Arc<Self>, String> {
-        let params = params::resolve(given, &ProcessEnvironment)?;
-        params.warnings.iter().for_each(|warning| print_stderr(format_args!("{warning}\n")));
+        Ok(Arc::new(Self::resolve(params_of(given)?)))
+    }
+
+    /// The same for texts in this encoding, unless the user names another one.
+    pub fn of_encoding(given: &Given, encoding: &str) -> Result<Arc<Self>, String> {
+        let mut params = params_of(given)?;
+        params.client_encoding.get_or_insert_with(|| encoding.to_owned());
         Ok(Arc::new(Self::resolve(params)))
     }
 
@@ -128,6 +133,13 @@ impl Target {
         let question = if matches!(error, ConnectionError::Connect(_)) { question } else { "" };
         format!("connection to server {place} failed: {error}{question}")
     }
+}
+
+/// The parameters that a command line and the environment name. Prints libpq's warnings.
+fn params_of(given: &Given) -> Result<Params, String> {
+    let params = params::resolve(given, &ProcessEnvironment)?;
+    params.warnings.iter().for_each(|warning| print_stderr(format_args!("{warning}\n")));
+    Ok(params)
 }
 
 /// Reads a line that is not shown.

@@ -22,6 +22,9 @@ use wire::target::Target;
 use workload::replay::{Replay, Survey};
 use workload::seeds::Seeds;
 
+/// Captures are in this encoding, whatever that of the recorded database was.
+const ENCODING: &str = "UTF8";
+
 /// Exit status of a replay that could not read its capture to the end.
 const UNREADABLE: u8 = 2;
 
@@ -32,7 +35,7 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
     check_chosen(&replay, options)?;
     let replay = Arc::new(replay);
     let given = Given { fallback_application_name: "pgtrial replay".to_owned(), ..options.server.clone() };
-    let target = Target::of(&given)?;
+    let target = Target::of_encoding(&given, ENCODING)?;
     let mut session = Session::open(&target).map_err(|error| error.message)?;
     let clients = connections(options, replay.survey(), &mut session)?;
     reserve_files(clients as u64).map_err(|failure| failure.sentence)?;
