@@ -12,7 +12,7 @@ from hdrh.histogram import HdrHistogram
 
 from bench.measures import Bench, Figure, at_most
 from bench.programs import OURS, execute
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.process import engine_path
 
 MACHINES = 100
 SECONDS = 600

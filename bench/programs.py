@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from pgtrial.loads.engine import engine_path, environment
+from pgtrial.loads.process import engine_path, environment
 from pgtrial.loads.target import Target
 from pgtrial.servers.installations import ServerBinaries
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from bench.measures import Bench, Figure, at_least, at_most
 from bench.programs import OURS, Ran, execute, null_server
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 
 SESSIONS, STATEMENTS = 64, 10_000

@@ -16,7 +16,7 @@ from distribution.manual import manual_pages
 from distribution.running import DistributionError
 from distribution.targets import TARGETS, Target, this_machine
 from distribution.wheels import make_wheel
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.process import engine_path
 
 _NAMES = [target.name for target in TARGETS]
 

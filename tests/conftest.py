@@ -21,7 +21,7 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import WorkerController
 
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.process import engine_path
 from pgtrial.model.errors import StudyError
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve

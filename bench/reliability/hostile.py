@@ -15,7 +15,7 @@ from random import Random
 from bench.reliability.kind import Attack, Campaign, Figure, Kind
 from bench.reliability.liar import FAULTS, Fault, Liar
 from bench.reliability.served import resident_kib, served
-from pgtrial.loads.engine import engine_path, environment
+from pgtrial.loads.process import engine_path, environment
 from pgtrial.loads.target import Target
 
 _AT_ONCE = 8

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from bench.reliability.kind import Campaign, Missing
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.loads.engine import engine_path, environment
+from pgtrial.loads.process import engine_path, environment
 from pgtrial.loads.target import Target
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs

@@ -16,7 +16,7 @@ from distribution.engine import ROOT
 from distribution.running import DistributionError
 from distribution.targets import TARGETS
 from pgtrial import __version__
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.process import engine_path
 from tests.conftest import require
 
 SHARED = (

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pgtrial.loads.engine import environment
+from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from tests.conftest import require_engine, require_server
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.loads.engine import environment
+from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from tests.conftest import public_directory, require, require_root
 from tests.engine.programs import TIMEOUT_S, Ended, Program, client_program

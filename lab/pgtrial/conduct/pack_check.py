@@ -11,7 +11,7 @@ from pgtrial.conduct.pack_steps import check, measure
 from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pack_tables import sql_files
 from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.records.packs import PackLoad

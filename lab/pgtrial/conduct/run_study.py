@@ -24,9 +24,9 @@ from pgtrial.conduct.watch import ReadCanary, Watch
 from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.canary import CanaryProbes
-from pgtrial.loads.engine import engine_path
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
+from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import HostTrouble

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from pgtrial.loads.engine import engine_path, environment, last_words
+from pgtrial.loads.process import engine_path, environment, last_words
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError
 

@@ -12,7 +12,7 @@ from typing import Literal, Protocol
 
 from psycopg import sql
 
-from pgtrial.loads.engine import TAIL_LINES, begun, environment, last_words, lines_of
+from pgtrial.loads.process import TAIL_LINES, begun, environment, last_words, lines_of
 from pgtrial.loads.target import KEEPALIVES, Session
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import ArmError

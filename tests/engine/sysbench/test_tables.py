@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pgtrial.loads.engine import environment
+from pgtrial.loads.process import environment
 from pgtrial.loads.target import Target
 from tests.engine.programs import client_program
 from tests.engine.sysbench.sides import Side

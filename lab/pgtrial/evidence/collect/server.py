@@ -12,7 +12,7 @@ import psutil
 from pgtrial import __version__
 from pgtrial.evidence.collect.files import NAMES
 from pgtrial.evidence.collect.subject import Subject, collector
-from pgtrial.loads.engine import engine_path
+from pgtrial.loads.process import engine_path
 from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import PgtrialError

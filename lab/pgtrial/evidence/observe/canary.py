@@ -22,7 +22,8 @@ import psutil
 
 from pgtrial.evidence.observe import linux
 from pgtrial.evidence.observe.system import whole_cpu
-from pgtrial.loads.engine import LoadRun, begun
+from pgtrial.loads.engine import LoadRun
+from pgtrial.loads.process import begun
 from pgtrial.machines.cpus import running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL, wait_or_kill
 from pgtrial.model.errors import PgtrialError

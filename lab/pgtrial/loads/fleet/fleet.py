@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any
 
 from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder, OnLine
-from pgtrial.loads.engine import EngineRun, engine_path
+from pgtrial.loads.engine import EngineRun
 from pgtrial.loads.fleet.agent import identity, kind_of_machine
 from pgtrial.loads.fleet.cluster import RayCluster, joined
 from pgtrial.loads.fleet.members import (
@@ -28,6 +28,7 @@ from pgtrial.loads.fleet.run import FleetRun
 from pgtrial.loads.fleet.scratch import clean
 from pgtrial.loads.fleet.sharing import make_shared
 from pgtrial.loads.load_makers import LoadMaker, LoadOrder, OneEngine
+from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.machines.cpus import cpu_numbers
 from pgtrial.model.errors import ArmError, StudyError

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
-from pgtrial.loads.engine import AT_A_WORD, EngineRun, Event, environment, last_words, load_command
+from pgtrial.loads.engine import AT_A_WORD, EngineRun, Event, load_command
 from pgtrial.loads.fleet.agent import identity
 from pgtrial.loads.fleet.members import ANSWER_S, MachineLost, Member, Offset
 from pgtrial.loads.fleet.remote_engine import END_S, HERE, RemoteEngine, pack
 from pgtrial.loads.load_makers import Each, LoadOrder
+from pgtrial.loads.process import environment, last_words
 from pgtrial.machines.interrupt import held_off
 from pgtrial.model.errors import TrialError
 from pgtrial.model.records.where_it_ran import MachineShare

@@ -9,9 +9,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 from pgtrial.loads.data_makers import DataOrder, OnLine, is_progress
-from pgtrial.loads.engine import TAIL_LINES, last_words
 from pgtrial.loads.fleet.members import MachineLost, Member
 from pgtrial.loads.fleet.remote_engine import RemoteEngine, pack
+from pgtrial.loads.process import TAIL_LINES, last_words
 from pgtrial.model.errors import ArmError
 
 

@@ -1,0 +1,105 @@
+"""The engine's binary as a process: where it is, how it is begun, and its last words when it fails."""
+
+from __future__ import annotations
+
+import errno
+import os
+import platform
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO, Any
+
+from pgtrial.model.errors import StudyError
+
+_NAME = "pgtrial-engine"
+TAIL_LINES = 40
+"""How many of an engine's last lines are kept for when it fails."""
+
+
+def engine_path() -> Path:
+    """The engine's binary: $PGTRIAL_ENGINE, else beside this Python, else on PATH. Raises StudyError."""
+    chosen = os.environ.get("PGTRIAL_ENGINE")
+    if chosen:
+        if not os.access(chosen, os.X_OK):
+            raise StudyError(f"PGTRIAL_ENGINE names {chosen}, which is not an executable file; correct or unset it")
+        return Path(chosen)
+    beside = Path(sys.executable).with_name(_NAME)
+    found = str(beside) if os.access(beside, os.X_OK) else shutil.which(_NAME)
+    if found is None:
+        raise StudyError(
+            f"the load engine {_NAME} is neither beside {sys.executable} nor on PATH; "
+            "reinstall pgtrial, or set PGTRIAL_ENGINE to the binary"
+        )
+    return Path(found)
+
+
+@contextmanager
+def starting(engine: Path) -> Iterator[str]:
+    """The engine's path, for the command that starts it.
+
+    Raises StudyError if the system rejects the binary: it is built for another processor or C library.
+    """
+    try:
+        yield str(engine)
+    except OSError as error:
+        # ENOENT: the file is there, but not the dynamic loader that it names
+        if error.errno not in (errno.ENOEXEC, errno.ENOENT):
+            raise
+        raise StudyError(
+            f"the load engine {engine} is built for another platform and does not start here ({error.strerror}); "
+            f"install pgtrial's wheel for {platform.system()} {platform.machine()}, or set PGTRIAL_ENGINE to a binary "
+            "that runs"
+        ) from error
+
+
+def begun(
+    command: Sequence[str],
+    env: Mapping[str, str] | None,
+    *,
+    stdin: int = subprocess.DEVNULL,
+    stderr: int,
+    **options: Any,
+) -> subprocess.Popen[str]:
+    """An engine with these words after its path. Ctrl-C in the terminal is for the lab, which ends it itself."""
+    with starting(engine_path()) as engine:
+        return subprocess.Popen(
+            [engine, *command],
+            env=env,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            encoding="utf-8",
+            errors="replace",
+            process_group=0,
+            **options,
+        )
+
+
+def environment(target: Mapping[str, str]) -> dict[str, str]:
+    """The engine's environment: this process's without stray PG* variables, then the target's PG* values."""
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}
+    return kept | dict(target)
+
+
+def lines_of(stream: IO[str] | None) -> Iterator[str]:
+    """The lines of an engine's output that say something."""
+    # text mode ends a line at a carriage return too, with which progress is redrawn
+    yield from (line.strip() for line in stream or () if line.strip())
+
+
+def last_words(tail: Sequence[str], status: int | None) -> str:
+    """Why an engine ended, in one sentence: its last message, or the signal that killed it."""
+    if status is not None and status < 0:
+        return f"the engine was killed by {signal.Signals(-status).name}"
+    return last_message(tail) or f"the engine ended with status {status} and said nothing"
+
+
+def last_message(tail: Sequence[str]) -> str | None:
+    """The last line that complains, else the last one; None if there is none."""
+    spoken = [line for line in tail if "error" in line.lower() or "fatal" in line.lower()] or list(tail)
+    return spoken[-1] if spoken else None
