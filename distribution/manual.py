@@ -12,7 +12,7 @@ from distribution import roff
 from distribution.running import run
 from pgtrial.cli import COMMANDS, application
 
-_FRONT_END = re.compile(r"^  pgtrial-engine ([a-z-]+) \[.*?\]\S* {2,}(.+?); see ", re.MULTILINE)
+_FRONT_END = re.compile(r"^  pgtrial-engine ([a-z-]+) \[.*? {2,}(\S.*?); see ", re.MULTILINE)
 _OPTION = re.compile(r"^ {2,4}(-.*?)(?: {2,}(\S.*))?$")
 _CLOSE_OPTION = re.compile(r"^(--\S+) (\S.*)$")
 """sysbench aligns the descriptions to its longest option, one space behind it."""

@@ -14,7 +14,7 @@ from distribution.roff import option, paragraph
 from pgtrial.cli import COMMANDS, application
 from tests.conftest import require, require_engine
 
-FRONT_ENDS = ("pgbench", "sysbench", "tasks", "merge", "null-server")
+FRONT_ENDS = ("pgbench", "sysbench", "tasks", "replay", "merge", "capture", "null-server")
 
 
 @pytest.fixture(scope="module")
