@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from pgtrial.loads.process import engine_path, environment, last_words
+from pgtrial.loads.process import engine_path, environment, last_words, starting
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError
 
@@ -13,16 +13,20 @@ _VIOLATED = 2
 
 
 def violated_condition(server: Target) -> str | None:
-    """The first condition that does not hold, with its number and both values; None if all hold. Raises TrialError."""
-    done = subprocess.run(
-        [str(engine_path()), "order-entry", "check"],
-        env=environment(server.environment()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    """The first condition that does not hold, with its number and both values; None if all hold.
+
+    Raises TrialError, and StudyError for an engine that is built for another platform.
+    """
+    with starting(engine_path()) as engine:
+        done = subprocess.run(
+            [engine, "order-entry", "check"],
+            env=environment(server.environment()),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            check=False,
+        )
     if done.returncode == 0:
         return None
     told = [line.partition("error: ")[2] for line in done.stderr.splitlines() if "error: " in line]

@@ -277,8 +277,11 @@ def _moved_with(result: StudyResult) -> list[str]:
     """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
     sentences = []
     single = all(cost.load_point is not None for cost in result.costs)
-    costs = [each for each in result.costs if (each.load_point is None or single) and clearly(each, result.margin)]
-    costs = [each for each in costs if cost_text(each)]
+    costs = [
+        each
+        for each in result.costs
+        if (each.load_point is None or single) and clearly(each, result.margin) and cost_text(each)
+    ]
     for claim in result.primary:
         own = [cost for cost in costs if cost.arm == claim.arm]
         if claim.verdict not in ("better", "worse") or not own:

@@ -126,10 +126,7 @@ mod tests {
         let prefix = Prefix::parse("%m [%p]: [%l-1] db=%d,user=%u ").unwrap();
         let mut all = Vec::new();
         read(&mut Lines::of(log.as_bytes()), &prefix, &mut |found| {
-            all.push(match found {
-                Found::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),
-                Found::Unreadable { line, why } => format!("{line} {why:?}"),
-            });
+            all.push(found.told());
             Ok(())
         })
         .unwrap();

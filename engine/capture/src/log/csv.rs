@@ -204,10 +204,7 @@ mod tests {
     fn found(log: &str) -> Vec<String> {
         let mut all = Vec::new();
         read(&mut Lines::of(log.as_bytes()), &mut |found| {
-            all.push(match found {
-                Found::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),
-                Found::Unreadable { line, why } => format!("{line} {why:?}"),
-            });
+            all.push(found.told());
             Ok(())
         })
         .unwrap();

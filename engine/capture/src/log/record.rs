@@ -72,6 +72,17 @@ pub enum Found<'a> {
     },
 }
 
+#[cfg(test)]
+impl Found<'_> {
+    /// Its line, with the message and the detail or why it cannot be read.
+    pub fn told(&self) -> String {
+        match self {
+            Found::Record(record) => format!("{} {}|{}", record.line, record.message, record.detail),
+            Found::Unreadable { line, why } => format!("{line} {why:?}"),
+        }
+    }
+}
+
 /// Why a line cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unreadable {

@@ -12,3 +12,22 @@ pub mod self_check;
 pub mod sharing;
 pub mod sysbench;
 pub mod tasks;
+
+#[cfg(test)]
+mod never_run {
+    use ground::random::Random;
+    use workload::{Program, ScriptInfo, Workload};
+
+    /// A workload for plans of which only the numbers count.
+    pub struct Nothing;
+
+    impl Workload for Nothing {
+        fn scripts(&self) -> Vec<ScriptInfo> {
+            Vec::new()
+        }
+
+        fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
+            unreachable!("the plan is not run")
+        }
+    }
+}

@@ -154,7 +154,8 @@ fn rows() -> Vec<Row> {
         of_pgbench("slice-of", "be number I (from 1) of N engines that take turns"),
         of_pgbench("slice-seed", "draw the order of each round of turns from this seed"),
         of_pgbench("start-at",
-            "begin at this time, Unix seconds with decimals, at most 60 s\n\
+            "begin at this time, Unix seconds with decimals or\n\
+             monotonic:SECONDS of this machine's clock, at most 60 s\n\
              ahead; with \"-\" at the one that is read as a line from\n\
              standard input when all clients are connected"),
         Row::switch("--think-times", Run,
@@ -198,8 +199,7 @@ or a condition does not hold; 130 after an interrupt.
 
 /// A failure in one sentence.
 pub fn describe(failure: &Failure) -> String {
-    let hint = if failure.is_misuse { format!("; try \"{NAME} --help\"") } else { String::new() };
-    format!("{NAME}: error: {}{hint}", failure.sentence)
+    failure.told_by(NAME)
 }
 
 /// Reads the command line (without the program's name).

@@ -30,6 +30,12 @@ impl Failure {
         Self { is_misuse: true, ..Self::error(message) }.hint("Try \"pgbench --help\" for more information.")
     }
 
+    /// In one sentence, as a front end of another name says it.
+    pub fn told_by(&self, name: &str) -> String {
+        let hint = if self.is_misuse { format!("; try \"{name} --help\"") } else { String::new() };
+        format!("{name}: error: {}{hint}", self.sentence)
+    }
+
     /// Adds a detail.
     pub fn detail(mut self, text: impl fmt::Display) -> Self {
         self.lines.push(format!("pgbench: detail: {text}"));

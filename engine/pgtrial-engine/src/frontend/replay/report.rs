@@ -195,23 +195,10 @@ mod tests {
 
     use super::*;
     use crate::event::TemplateName;
+    use crate::frontend::never_run::Nothing;
     use drive::plan::{Load, ReplayPace, ReplayPlan};
-    use ground::random::Random;
     use ground::shard::ClientShare;
     use workload::seeds::Seeds;
-    use workload::{Program, ScriptInfo, Workload};
-
-    struct Nothing;
-
-    impl Workload for Nothing {
-        fn scripts(&self) -> Vec<ScriptInfo> {
-            Vec::new()
-        }
-
-        fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
-            unreachable!("the plan is not run")
-        }
-    }
 
     fn account(statements: u64, us: u64) -> ReplayAccount {
         let mut account = ReplayAccount { statements, rows: 2 * statements, ..ReplayAccount::default() };

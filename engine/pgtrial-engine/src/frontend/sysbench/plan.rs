@@ -144,23 +144,9 @@ fn seed(settings: &Settings) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use ground::random::Random;
+    use crate::frontend::never_run::Nothing;
     use wire::params::SslMode;
     use workload::settings::OptionValue;
-    use workload::{Program, ScriptInfo};
-
-    /// A workload that is never run.
-    struct Nothing;
-
-    impl Workload for Nothing {
-        fn scripts(&self) -> Vec<ScriptInfo> {
-            Vec::new()
-        }
-
-        fn client(&self, _client: usize, _random: Random) -> Box<dyn Program> {
-            unreachable!("it is never run")
-        }
-    }
 
     fn settings(options: &[(&str, i64)]) -> Settings {
         let mut settings = Settings::default();

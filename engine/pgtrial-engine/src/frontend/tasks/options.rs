@@ -149,8 +149,7 @@ refused or could not be written; 130 after an interrupt.
 
 /// A failure in one sentence.
 pub fn describe(failure: &Failure) -> String {
-    let hint = if failure.is_misuse { format!("; try \"{NAME} --help\"") } else { String::new() };
-    format!("{NAME}: error: {}{hint}", failure.sentence)
+    failure.told_by(NAME)
 }
 
 /// Reads the command line (without the program's name).

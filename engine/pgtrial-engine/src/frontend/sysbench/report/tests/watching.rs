@@ -11,13 +11,13 @@ use super::super::run::log_limits;
 use super::super::status::OVERDUE;
 use super::super::texts::opening;
 use super::{logged, tally, usual};
+use crate::frontend::never_run::Nothing;
 use crate::frontend::sysbench::log::Level;
 use drive::ledger::{Pace, Queue, Tally, Turn};
 use drive::plan::{Load, Plan, StagedPlan};
 use drive::slices::Slices;
 use drive::{Abortion, Cause, Observer, Outcome, Tick};
 use ground::clock::{Clock, Phase, SECOND};
-use ground::random::Random;
 use ground::shard::{ClientShare, Shard};
 use wire::params;
 use wire::params::{Given, ProcessEnvironment};
@@ -26,19 +26,7 @@ use wire::target::Target;
 use workload::seeds::Seeds;
 use workload::settings::{OptionValue, Settings};
 use workload::statistics::{Hooks, Introduction, Statistics};
-use workload::{AbortReason, Fatal, Program, ScriptInfo, Workload};
-
-struct Nothing;
-
-impl Workload for Nothing {
-    fn scripts(&self) -> Vec<ScriptInfo> {
-        Vec::new()
-    }
-
-    fn client(&self, _: usize, _: Random) -> Box<dyn Program> {
-        unreachable!("a report needs no client")
-    }
-}
+use workload::{AbortReason, Fatal};
 
 impl Hooks for Nothing {}
 
