@@ -116,7 +116,8 @@ dist-here: $(VENV)/.dev
 release-check: lint docs
 	@test -z "$$(git status --porcelain)" || { echo 'the working tree has changes; commit them'; exit 1; }
 	@$(BIN)/python -m pytest --quiet tests/test_release.py
-	@! grep -q '(unreleased)' CHANGELOG.md || { echo 'the newest section of CHANGELOG.md has no date'; exit 1; }
+	@! sed '/^## [0-9]/,$$d' CHANGELOG.md | grep -q '^- ' || { echo 'CHANGELOG.md has unreleased lines; move them to the section of the release'; exit 1; }
+	@grep -m 1 '^## [0-9]' CHANGELOG.md | grep -Eq ' \([0-9]{4}-[0-9]{2}-[0-9]{2}\)$$' || { echo 'the newest section of CHANGELOG.md has no date'; exit 1; }
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m bench

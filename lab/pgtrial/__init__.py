@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pgtrial.api import Study, compare, open
 
 __all__ = ["Study", "__version__", "compare", "open"]
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 
 def __getattr__(name: str) -> Any:
