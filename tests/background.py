@@ -7,7 +7,7 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 
 
 def background(data: Path, name: str) -> psutil.Process:

@@ -23,9 +23,9 @@ from xdist.workermanage import WorkerController
 
 from pgtrial.loads.process import engine_path
 from pgtrial.model.errors import StudyError
+from pgtrial.servers.access import reserved_port
 from pgtrial.servers.cluster import Cluster, create_cluster
 from pgtrial.servers.installations import ServerBinaries, find_servers, resolve
-from pgtrial.servers.processes import reserved_port
 from pgtrial.servers.room import copy_directory
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import open_study

@@ -14,7 +14,7 @@ from tests.conduct.small import each_once, start_lab
 
 from bench.reliability.kind import Attack, Campaign
 from pgtrial.model.errors import PgtrialError
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from pgtrial.servers.workspace import leftovers
 from pgtrial.store.directory import StudyDirectory
 

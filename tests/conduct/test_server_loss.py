@@ -20,7 +20,7 @@ from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.results import level_table, levels_text
 from pgtrial.servers.arm import Arm
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from pgtrial.statistics.regimes import detect
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import committed_per_second

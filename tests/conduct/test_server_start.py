@@ -12,7 +12,7 @@ from pgtrial.conduct.progress import Preparing, ProgressEvent, TrialBegins
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError
 from pgtrial.report.data import read_data
-from pgtrial.servers.processes import reserved_port
+from pgtrial.servers.access import reserved_port
 from pgtrial.store.directory import StudyDirectory
 from tests.conduct.small import FAST, each_once, small_study
 from tests.conftest import require_engine

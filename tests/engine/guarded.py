@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from pgtrial.servers.access import reserved_port
 from pgtrial.servers.cluster import Cluster, create_cluster
-from pgtrial.servers.processes import reserved_port
 from pgtrial.servers.workspace import Workspace
 from tests.conftest import require_server
 from tests.engine.programs import TIMEOUT_S, Ended, Program

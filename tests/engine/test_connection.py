@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.servers.processes import reserved_port
+from pgtrial.servers.access import reserved_port
 from tests.engine.events import of_kind, wait_for
 from tests.engine.guarded import (
     ADDRESS,

@@ -12,7 +12,7 @@ import pytest
 
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.servers.cluster import Cluster
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from tests.engine.events import assert_consistent, done_of, events_of, histogram, of_kind, run_with_events, wait_for
 from tests.engine.programs import ended
 

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.machines import alone
+from pgtrial.machines import kernel
 from pgtrial.machines.machine import LOCAL
 from pgtrial.model.errors import ArmError
 from tests.conftest import require
 
 _OTHER = """
-from pgtrial.machines.alone import alone_changing
+from pgtrial.machines.kernel import alone_changing
 from pgtrial.machines.machine import LOCAL
 with alone_changing(LOCAL):
     print("held", flush=True)
@@ -26,10 +26,10 @@ def test_one_lab_waits_until_another_has_put_the_kernel_back(monkeypatch):
         assert other.stdout is not None
         assert other.stdout.readline() == b"held\n"
         with monkeypatch.context() as impatient:
-            impatient.setattr(alone, "_PATIENCE_S", 0.0)
-            with pytest.raises(ArmError, match="another pgtrial has been changing"), alone.alone_changing(LOCAL):
+            impatient.setattr(kernel, "_PATIENCE_S", 0.0)
+            with pytest.raises(ArmError, match="another pgtrial has been changing"), kernel.alone_changing(LOCAL):
                 pass
         other.communicate(b"\n")
     assert other.returncode == 0
-    with alone.alone_changing(LOCAL):
+    with kernel.alone_changing(LOCAL):
         pass

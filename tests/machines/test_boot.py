@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 
-from pgtrial.machines.boot import ASK_START, BOOT_ID, parse_start
+from pgtrial.machines.posix import ASK_START, BOOT_ID, parse_start
 
 HOUR = 3600
 SYSCTL = """#!/bin/sh

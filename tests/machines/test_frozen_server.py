@@ -15,7 +15,7 @@ from pgtrial.machines.journal import HostJournal, pending, undo_all
 from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.machines.server import FrozenServer, Processes
 from pgtrial.servers.cluster import Cluster
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from tests.background import background
 from tests.conftest import require
 from tests.machines.shell import ShellMachine

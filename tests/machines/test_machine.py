@@ -10,8 +10,7 @@ import pytest
 
 from pgtrial.machines.cpus import usable_cpus
 from pgtrial.machines.machine import Done, HostError, HostLost
-from pgtrial.machines.mounts import mountinfo
-from pgtrial.machines.volumes import Mount, Pool
+from pgtrial.machines.volumes import Mount, Pool, mountinfo
 from tests.conftest import require_root
 from tests.machines.shell import ShellMachine
 

@@ -14,8 +14,7 @@ import pytest
 from pgtrial.machines.journal import HostJournal, pending
 from pgtrial.machines.kernel import KernelValue, read_value, sysctl_path
 from pgtrial.machines.machine import LOCAL, HostError
-from pgtrial.machines.mounts import mount_of, mounted_at, mountinfo, mounts
-from pgtrial.machines.volumes import LoopDevice, Pool, Signature
+from pgtrial.machines.volumes import LoopDevice, Pool, Signature, mount_of, mounted_at, mountinfo, mounts
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.servers import server_of
 from pgtrial.model.study.setup import SetUp

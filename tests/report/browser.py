@@ -12,7 +12,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.remote.webdriver import WebDriver
 
-from pgtrial.servers.processes import reserved_port
+from pgtrial.servers.access import reserved_port
 
 PATIENCE_S = 180
 """For a page that hangs; on a machine that others use as well one draws in seconds."""

@@ -18,7 +18,7 @@ import pytest
 
 from pgtrial.model.errors import ArmError
 from pgtrial.servers.cluster import Cluster, create_cluster
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from tests.conftest import require, require_root, require_server
 
 

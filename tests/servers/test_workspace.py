@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.processes import server_processes
+from pgtrial.servers.postmaster import server_processes
 from pgtrial.servers.templates import TemplateKey, TemplateOrder
 from pgtrial.servers.workspace import Workspace, clean, leftovers
 from tests.conftest import require, require_root, require_server

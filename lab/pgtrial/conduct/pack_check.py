@@ -19,9 +19,8 @@ from pgtrial.model.records.study import LoadPoint
 from pgtrial.model.study.packs import HOLD
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import plural
-from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.cluster import Cluster, create_cluster, loading_settings
 from pgtrial.servers.installations import resolve
-from pgtrial.servers.lab_settings import loading_settings
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.study_file import build_study
 

@@ -12,10 +12,9 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from pgtrial.machines.boot import boot_id
-from pgtrial.machines.kernel import KernelValue, Parameter
+from pgtrial.machines.kernel import HugePages, KernelValue, Parameter
 from pgtrial.machines.machine import Change, HostError, Machine, refused
-from pgtrial.machines.pages import HugePages
+from pgtrial.machines.posix import boot_id
 from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
 
@@ -138,3 +137,11 @@ def _words(entry: Path, machine: Machine) -> str:
         return str(_read(entry, machine)[0])
     except HostError:
         return f"change recorded in {entry}"
+
+
+@dataclass(frozen=True)
+class Leftover:
+    """Something on this machine that no running lab holds."""
+
+    path: Path
+    what: str

@@ -1,19 +1,23 @@
-"""How clients reach a server over TCP: its address as they see it, theirs as it sees them, and the password."""
+"""How clients reach a server over TCP: its address as they see it, theirs as it sees them, port and password."""
 
 from __future__ import annotations
 
 import ipaddress
 import socket
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from psycopg import pq
 
 from pgtrial.model.errors import ArmError
-from pgtrial.servers.processes import LOOPBACK
 
 if TYPE_CHECKING:
     from pgtrial.machines.ssh.machine import RemoteMachine
+
+LOOPBACK = "127.0.0.1"
 
 HBA = (
     "# written by pgtrial: the private socket directory is the lock\nlocal all all trust\nlocal replication all trust\n"
@@ -77,3 +81,19 @@ def verifier(password: str) -> str:
     """The SCRAM-SHA-256 verifier of a password, as in pg_authid, with a random salt."""
     # libpq computes it on any connection, also on one that is none
     return pq.PGconn.connect_start(b"host=/").encrypt_password(password.encode(), b"", b"scram-sha-256").decode()
+
+
+@contextmanager
+def reserved_port() -> Iterator[int]:
+    """A TCP port of the loopback address that nobody listens on, and that the system gives to nobody else meanwhile.
+
+    Of two that ask for SO_REUSEADDR, as PostgreSQL does, Linux lets one listen at a port that the other only has.
+    """
+    with socket.socket() as reserved:
+        if sys.platform == "linux":
+            reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        reserved.bind((LOOPBACK, 0))
+        port: int = reserved.getsockname()[1]
+        if sys.platform != "linux":
+            reserved.close()
+        yield port

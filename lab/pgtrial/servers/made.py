@@ -19,16 +19,15 @@ from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
 from pgtrial.loads.target import Target, value
 from pgtrial.machines.cpus import parse_cpus, usable_cpus
+from pgtrial.machines.kernel import KB, huge_page_counters
 from pgtrial.machines.machine import LOCAL, HostError, HostLost, HostTrouble, Machine
-from pgtrial.machines.pages import KB, counters
 from pgtrial.machines.ssh import PATIENCE_S
 from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
 from pgtrial.model.study.servers import Made, MadeBySsh, MadeHere
 from pgtrial.servers.access import LOOPBACK_ACCESS, Access, access_to
 from pgtrial.servers.arm import Needs, check_clients, check_data, check_sessions, timed
-from pgtrial.servers.cluster import Cluster, create_cluster
+from pgtrial.servers.cluster import Cluster, check_settings, create_cluster, loading_settings
 from pgtrial.servers.installations import ServerBinaries, resolve
-from pgtrial.servers.lab_settings import check_settings, loading_settings
 from pgtrial.servers.machine_state import MachineState, page_settings, taking_pages
 from pgtrial.servers.room import Room, copy_directory, move_wal
 from pgtrial.servers.rooms import HostRoom
@@ -122,7 +121,7 @@ class MadeArm:
         watches = self.setup.huge_pages in KB
         keep = self.setup.reset in ("vacuum", "none")
         room = self._site.room
-        self.host_seen = {"before": counters(room.machine)} if watches else {}
+        self.host_seen = {"before": huge_page_counters(room.machine)} if watches else {}
         with ExitStack() as stack:
             with timed(timings, "restore"):
                 data = self._data(tables, place, stack)
@@ -133,7 +132,7 @@ class MadeArm:
                     cluster.start(log)
                 self.data_directory, self._served = data, cluster
                 if watches:
-                    self.host_seen["during"] = counters(room.machine)
+                    self.host_seen["during"] = huge_page_counters(room.machine)
                 if keep and tables != NO_TABLES:
                     # the data of a trial before, brought near its first state
                     with cluster.target.connect() as connection:
@@ -149,7 +148,7 @@ class MadeArm:
                     cluster.fetch_log(log)
                     stack.close()
                 if watches:
-                    self.host_seen["after"] = counters(room.machine)
+                    self.host_seen["after"] = huge_page_counters(room.machine)
 
     def fetch_log(self, log: Path) -> None:
         """Append what the server being served has written since. Raises TrialError when its host cannot be reached."""

@@ -1,4 +1,7 @@
-"""The process of a server, by its owner: a child of the lab, or pg_ctl on another host, journalled there."""
+"""The process of a server, by its owner: a child of the lab, or pg_ctl on another host, journalled there.
+
+Servers of a lab that is gone are found by their data directories, never by name alone, and ended.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,12 @@ import re
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
+import psutil
 import psycopg
 
 from pgtrial.loads.target import Session, Target, has_data_in
@@ -19,7 +24,6 @@ from pgtrial.machines.machine import LOCAL, HostError, wait_or_kill
 from pgtrial.machines.server import FrozenServer, RunningServer
 from pgtrial.model.errors import ArmError, StartError
 from pgtrial.servers.installations import ServerBinaries
-from pgtrial.servers.processes import stop_servers_below
 from pgtrial.servers.room import Room, is_full
 
 SUPERUSER = "postgres"
@@ -201,3 +205,62 @@ def last_words(log: Path, begin: int = 0) -> str:
     said = [found[1].strip() if (found := _SPOKEN.search(line)) else line.strip() for line in lines]
     telling = [words for words in said if words and not _NOISE.search(words)]
     return "; ".join(words.removesuffix(".") for words in telling[-5:]) or "it said nothing"
+
+
+_PATIENCE_S = 15.0
+_NAMES = ("postgres", "postmaster", "pgtrial-engine")
+
+
+def stop_servers_below(directory: Path) -> int:
+    """Stop at once every server whose data directory lies below `directory`; returns how many processes there were.
+
+    A postmaster is asked first (immediate shutdown, so that it removes its shared memory); what remains is killed.
+    Processes that are stopped go on first, or the postmaster would wait for them.
+    """
+    found = server_processes(directory)
+    if not found:
+        return 0
+    for process in found:
+        _signal(process, signal.SIGCONT)
+        if _is_postmaster(process):
+            _signal(process, signal.SIGQUIT)
+    psutil.wait_procs(found, timeout=_PATIENCE_S if any(map(_is_postmaster, found)) else 0)
+    remaining = server_processes(directory)
+    for process in remaining:
+        _signal(process, signal.SIGKILL)
+    psutil.wait_procs(remaining, timeout=_PATIENCE_S)
+    return len(found)
+
+
+def server_processes(directory: Path) -> list[psutil.Process]:
+    """Servers, null ones too, that work in `directory` or below: PostgreSQL's sit in their data directories."""
+    wanted = directory.resolve()
+    found = []
+    for process in psutil.process_iter():
+        if _works_below(process, wanted):
+            with suppress(psutil.NoSuchProcess):
+                # what the iterator has kept may be of an earlier process with this number, and signals no later one
+                found.append(psutil.Process(process.pid))
+    return found
+
+
+def _works_below(process: psutil.Process, directory: Path) -> bool:
+    try:
+        if process.name() not in _NAMES:
+            return False
+        return Path(process.cwd().removesuffix(" (deleted)")).is_relative_to(directory)
+    except psutil.Error:
+        return False
+
+
+def _is_postmaster(process: psutil.Process) -> bool:
+    try:
+        recorded = (Path(process.cwd()) / "postmaster.pid").read_text().split("\n", 1)[0]
+        return recorded.strip() == str(process.pid)
+    except (psutil.Error, OSError):
+        return False
+
+
+def _signal(process: psutil.Process, number: signal.Signals) -> None:
+    with suppress(psutil.NoSuchProcess):
+        process.send_signal(number)

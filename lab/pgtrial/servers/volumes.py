@@ -11,10 +11,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.machines.journal import HostJournal
+from pgtrial.machines.kernel import available_bytes
 from pgtrial.machines.machine import HostError, Machine
-from pgtrial.machines.mounts import Mounted, mount_of, mounted_at, mountinfo, mounts
-from pgtrial.machines.pages import available_bytes
-from pgtrial.machines.volumes import BackingFile, LoopDevice, Mount, MountPoint, Pool, PrivateDirectory, Signature
+from pgtrial.machines.volumes import (
+    BackingFile,
+    LoopDevice,
+    Mount,
+    Mounted,
+    MountPoint,
+    Pool,
+    PrivateDirectory,
+    Signature,
+    mount_of,
+    mounted_at,
+    mountinfo,
+    mounts,
+)
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.model.study.storage import Storage, Volume
 

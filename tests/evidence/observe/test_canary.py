@@ -7,7 +7,7 @@ import pytest
 
 from pgtrial.evidence.observe import canary
 from pgtrial.evidence.observe.canary import CanaryProbes
-from pgtrial.servers.processes import stop_servers_below
+from pgtrial.servers.postmaster import stop_servers_below
 from tests.conftest import require_engine
 
 

@@ -19,7 +19,7 @@ from pathlib import Path
 import asyncssh
 import psutil
 
-from pgtrial.machines.boot import BOOT_ID
+from pgtrial.machines.posix import BOOT_ID
 
 _LISTENING = "0A"
 _SUDOERS = "/etc/sudoers"

@@ -8,7 +8,7 @@ import pytest
 
 from pgtrial.conduct.progress import Second
 from pgtrial.conduct.run_study import run_study
-from pgtrial.machines.boot import BOOT_ID
+from pgtrial.machines.posix import BOOT_ID
 from pgtrial.model.errors import StudyError
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.where import where_tables

@@ -11,8 +11,8 @@ import psycopg
 
 from pgtrial.evidence.collect.files import POWERSHELL, Files, MachineFiles
 from pgtrial.loads.target import Session, Target, value
-from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.posix import BOOT_ID
 
 
 def runs_here(connection: Session, target: Target) -> bool:

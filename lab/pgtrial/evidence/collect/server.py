@@ -13,8 +13,8 @@ from pgtrial import __version__
 from pgtrial.evidence.collect.files import NAMES
 from pgtrial.evidence.collect.subject import Subject, collector
 from pgtrial.loads.process import engine_path
-from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL
+from pgtrial.machines.posix import BOOT_ID
 from pgtrial.model.errors import PgtrialError
 from pgtrial.model.records import Record
 from pgtrial.model.resources import resource, table

@@ -13,7 +13,7 @@ from typing import Any
 from pgtrial.evidence.collect import block
 from pgtrial.evidence.collect.files import NAMES, Files, parse_fields
 from pgtrial.evidence.collect.subject import Subject, collector
-from pgtrial.machines.mounts import Mounted, mount_of
+from pgtrial.machines.volumes import Mounted, mount_of
 
 MOUNTINFO = "/proc/self/mountinfo"
 _SYS = Path("/sys")

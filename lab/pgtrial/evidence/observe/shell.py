@@ -7,8 +7,8 @@ from pathlib import Path
 
 from pgtrial.evidence.observe.linux import FILES, device_file, linux_snapshot, read
 from pgtrial.evidence.observe.system import Snapshot, known
-from pgtrial.machines.boot import BOOT_ID
 from pgtrial.machines.machine import LOCAL, Machine
+from pgtrial.machines.posix import BOOT_ID
 from pgtrial.model.resources import filled, resource
 
 _VALUES = {"boot_id": BOOT_ID, "device_file": device_file("$device"), "files": " ".join(FILES)}

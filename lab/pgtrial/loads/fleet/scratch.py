@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.machines.alone import Leftover
+from pgtrial.machines.journal import Leftover
 
 _NAME = re.compile(r"pgt-ray-(\d+)-\w+")
 """With the number of the lab's process."""

@@ -14,8 +14,8 @@ from typing import Any, TypeVar
 
 import asyncssh
 
-from pgtrial.machines.boot import ASK_START, Start, now_s, parse_start
 from pgtrial.machines.machine import HostLost
+from pgtrial.machines.posix import ASK_START, Start, now_s, parse_start
 from pgtrial.machines.ssh import HURRY_S, PATIENCE_S
 from pgtrial.machines.ssh.complaints import Dropped, Restarted, Unreachable, Where, may_pass, no_posix_shell, why
 from pgtrial.machines.ssh.shell import Ended, Shell
