@@ -19,15 +19,15 @@ import altair as alt
 import numpy as np
 
 from pgtrial.model.records import Record
-from pgtrial.model.records.certificate import Selftest
+from pgtrial.model.records.machine import Selftest
 from pgtrial.model.units import as_written, format_duration, percent
 from pgtrial.statistics import p8
 from pgtrial.statistics.certificate import PLANTED_BLOCKS, SAME_BLOCKS, Series, consecutive, series
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.precision import spread
 from pgtrial.statistics.ratios import Grid
-from pgtrial.store.certificates import selftest_in
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.state import selftest_in
 
 _FIGURES = Path(__file__).with_name("campaign.json")
 _PICTURE = Path(__file__).parents[1] / "docs" / "images" / "power.svg"

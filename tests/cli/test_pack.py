@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.store.pack_folders import bundled_packs
+from pgtrial.store.workloads import bundled_packs
 from tests.cli.forked import forked_commands
 from tests.conftest import require_engine, require_server
 from tests.packs import QUALITY, write_pack

@@ -15,9 +15,9 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.selftest import Wanted, calibration_of, next_work, selftest_of, slower_by
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.certificate import Certificate, Certificates
-from pgtrial.store.certificates import certificate_for, keep_certificate
+from pgtrial.model.records.machine import Certificate, Certificates
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.state import certificate_for, keep_certificate
 from tests.conduct.small import FAST, small_study
 from tests.conftest import require_engine
 

@@ -16,7 +16,7 @@ from pgtrial.report.data import read_data
 from pgtrial.report.tables.results import level_table
 from pgtrial.servers.arm import Needs
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.pack_folders import find_pack
+from pgtrial.store.workloads import find_pack
 from tests.conduct.small import each_once, small_study, start_lab, templates_with
 from tests.conduct.test_crashes import PATIENCE_S, engine_of_the_second_trial
 from tests.conftest import require_engine, require_server

@@ -15,7 +15,7 @@ from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.noise import read_noise
+from pgtrial.store.state import read_noise
 from pgtrial.store.tables import TIMELINE_SCHEMA
 from tests.conduct.small import FAST, each_once, once, small_study
 from tests.conftest import require_engine

@@ -13,8 +13,8 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import Pack
 from pgtrial.model.study.spec import StudySpec, load_points
-from pgtrial.store.pack_folders import bundled_packs, described_packs
 from pgtrial.store.study_file import build_study
+from pgtrial.store.workloads import bundled_packs, described_packs
 from tests.packs import MANIFEST, QUALITY, write_pack
 
 ARMS = {"a": {}, "b": {"settings": {"jit": "off"}}}

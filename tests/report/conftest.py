@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from pgtrial.model.records.canary import Canary, CanaryReading
+from pgtrial.model.records.disturbances import Canary, CanaryReading
 from pgtrial.model.records.study import Audit, ClientWarning, Facts, Finding, Plan, SliceRow, Trial
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pgtrial.model.records.canary import Canary, CanaryReading
+from pgtrial.model.records.disturbances import Canary, CanaryReading
 
 USUAL = {"cpu_per_s": 2000.0, "flushes_per_s": 1000.0, "select1_per_s": 60_000.0}
 

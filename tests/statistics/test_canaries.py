@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pgtrial.model.records.canary import Canary, CanaryReading
+from pgtrial.model.records.disturbances import Canary, CanaryReading
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.report.verdict import disturbance_notes
 from pgtrial.statistics import canaries as rule

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from pgtrial.model.records.certificate import Planted
+from pgtrial.model.records.machine import Planted
 from pgtrial.statistics import p8
 from pgtrial.statistics.certificate import SAME_BLOCKS, Series, consecutive, found, reach, relabelled, series
 from pgtrial.statistics.precision import precision

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.model.records.interruption import InterruptedTrial, Interruption
+from pgtrial.model.records.disturbances import InterruptedTrial, Interruption
 from pgtrial.report.verdict import interruption_notes, verdict_of
 
 from .studies import make_plan, run

@@ -11,8 +11,8 @@ from pgtrial.model.errors import StoreError
 from pgtrial.model.study.spec import load_points
 from pgtrial.store.bundle import open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.scripts import digest
 from pgtrial.store.study_file import read_study
+from pgtrial.store.workloads import digest
 from tests.packs import FILES, write_pack
 
 STUDY = """

@@ -11,8 +11,8 @@ from pgtrial.cli.place import find_or_create
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError, StudyError
 from pgtrial.store.directory import StudyDirectory
-from pgtrial.store.scripts import digest
 from pgtrial.store.study_file import build_study, read_study
+from pgtrial.store.workloads import digest
 
 NOW = "2026-11-20T14:12:00+00:00"
 TEXT = "\\set aid random(1, 100000 * :scale)\r\nSELECT abalance FROM pgbench_accounts WHERE aid = :aid;\n-- é\n"

@@ -6,7 +6,7 @@ import pytest
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.canary import Canary, Judgement, Void
+from pgtrial.model.records.disturbances import Canary, Judgement, Void
 from pgtrial.store import files, voids
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study

@@ -28,9 +28,9 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.arm import Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.state import state_root
 from pgtrial.servers.workspace import Workspace
 from pgtrial.store.bundle import is_bundle, open_study
+from pgtrial.store.state import state_root
 
 _NOT_SHOWN = ("defaults", "sources")
 

@@ -25,10 +25,10 @@ from pgtrial.model.units import format_duration, format_size, parse_duration, pl
 from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.installations import find_servers
 from pgtrial.servers.kept_templates import KeptTemplate
-from pgtrial.servers.state import state_root
 from pgtrial.servers.workspace import clean, leftovers, templates_of
-from pgtrial.store.pack_folders import described_packs
+from pgtrial.store.state import state_root
 from pgtrial.store.study_file import bundled_studies, profiles_of, read_study
+from pgtrial.store.workloads import described_packs
 
 WORKLOADS = {
     "tpcb-like": "pgbench's default: five statements in a transaction, updates of three tables and a history",

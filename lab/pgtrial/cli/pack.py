@@ -14,7 +14,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.units import plural
 from pgtrial.report.table import Table, by_place, for_terminal
-from pgtrial.store.pack_folders import FoundPack, described_packs, find_pack
+from pgtrial.store.workloads import FoundPack, described_packs, find_pack
 
 
 class Action(StrEnum):

@@ -30,13 +30,13 @@ from pgtrial.conduct.selftest import (
 )
 from pgtrial.machines.interrupt import interruptible
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.certificate import Certificate, Selftest
+from pgtrial.model.records.machine import Certificate, Selftest
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, parse_duration, parse_share, percent
 from pgtrial.report.build import build_report
 from pgtrial.report.tables.certificate import caution, lines
-from pgtrial.store.certificates import selftest_in, write_certificate, write_selftest
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.state import selftest_in, write_certificate, write_selftest
 
 _DEFAULT = Wanted()
 _LEAST, _MOST = 0.005, 0.5

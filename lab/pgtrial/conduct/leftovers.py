@@ -9,7 +9,7 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.model.records.interruption import InterruptedTrial
+from pgtrial.model.records.disturbances import InterruptedTrial
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.files import cannot_write
 from pgtrial.store.voids import KILLED, note_interruption

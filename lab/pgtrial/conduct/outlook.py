@@ -10,16 +10,13 @@ from dataclasses import dataclass
 from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.plan import block_estimate, study_estimate
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.noise import Conditions, Noise, Precision
+from pgtrial.model.records.machine import Conditions, Noise, Precision
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
-from pgtrial.servers.state import state_root
 from pgtrial.servers.workspace import shared_state
 from pgtrial.statistics.precision import blocks_for, measured_spread, precision
-from pgtrial.store.noise import keep_noise, noise_under, read_noise
-
-_RECORD = "noise.json"
+from pgtrial.store.state import NOISE, keep_noise, noise_under, read_noise, state_root
 
 
 @dataclass(frozen=True)
@@ -40,7 +37,7 @@ def outlook(spec: StudySpec, plan: Plan) -> Outlook | None:
     if are_units(spec) or precision(plan.looks, claims, 0.0) is None:
         return None
     try:
-        noise = noise_under(_conditions(spec, plan), read_noise(state_root() / _RECORD))
+        noise = noise_under(_conditions(spec, plan), read_noise(state_root() / NOISE))
     except StoreError as error:
         return Outlook(note=str(error))
     if noise is None:
@@ -59,7 +56,7 @@ def keep(spec: StudySpec, plan: Plan, trials: Sequence[Trial]) -> None:
         study=plan.name, created=plan.created, conditions=_conditions(spec, plan), blocks=blocks, spread=spread
     )
     with shared_state() as root:
-        keep_noise(root / _RECORD, noise)
+        keep_noise(root / NOISE, noise)
 
 
 def precision_so_far(plan: Plan, trials: Sequence[Trial]) -> Precision | None:

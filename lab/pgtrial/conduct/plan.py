@@ -27,7 +27,7 @@ from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration
 from pgtrial.statistics import p8
 from pgtrial.statistics.canaries import REFERENCE
-from pgtrial.store.scripts import digest
+from pgtrial.store.workloads import digest
 
 _RESTORE_S_PER_SCALE = 0.03
 """Copying 15 MB at 500 MB/s, or vacuuming it."""

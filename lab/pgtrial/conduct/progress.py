@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pgtrial.model.records.noise import Precision
+from pgtrial.model.records.machine import Precision
 from pgtrial.model.records.study import LoadPoint, PlannedTrial, Trial
 
 

@@ -21,23 +21,23 @@ from typing import Any
 import pgtrial
 from pgtrial.conduct.plan import block_estimate
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.certificate import Certificate, Planted, Selftest
+from pgtrial.model.records.machine import Certificate, Planted, Selftest
 from pgtrial.model.study.setup import WORK
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration
-from pgtrial.servers.state import state_root
 from pgtrial.servers.workspace import shared_state
 from pgtrial.statistics import certificate as figures
 from pgtrial.statistics import p8
 from pgtrial.statistics.ratios import Grid
-from pgtrial.store.certificates import (
-    RECORD,
+from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.state import (
+    CERTIFICATES,
     certificate_for,
     keep_certificate,
+    state_root,
     study_certificate,
     write_certificate,
 )
-from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 
 WORKLOADS = ("select-only", "tpcb-like")
@@ -232,7 +232,7 @@ def _version(study: StudyDirectory) -> str | None:
 def keep_for_studies(certificate: Certificate) -> None:
     """Put a certificate where later studies of this machine find it. Raises StoreError."""
     with shared_state() as root:
-        keep_certificate(root / RECORD, certificate)
+        keep_certificate(root / CERTIFICATES, certificate)
 
 
 def take_certificate(study: StudyDirectory) -> None:
@@ -242,6 +242,6 @@ def take_certificate(study: StudyDirectory) -> None:
     """
     if study.trials() or study_certificate(study) is not None:
         return
-    certificate = certificate_for(state_root() / RECORD, study.plan.server_hosts)
+    certificate = certificate_for(state_root() / CERTIFICATES, study.plan.server_hosts)
     if certificate is not None:
         write_certificate(study, certificate)

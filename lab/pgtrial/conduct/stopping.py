@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.study import Plan, PlannedTrial, Trial
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics.canaries import judgements

@@ -12,15 +12,15 @@ import polars as pl
 
 from pgtrial.evidence.audit import whole_audit
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.records.canary import Canary
-from pgtrial.model.records.certificate import Certificate
+from pgtrial.model.records.disturbances import Canary
+from pgtrial.model.records.machine import Certificate
 from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.study import Facts, LoadPoint, Plan, SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.over_time import Reached, reached
-from pgtrial.store.certificates import study_certificate
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.state import study_certificate
 from pgtrial.store.tables import committed_per_second
 from pgtrial.store.voids import read_interruptions
 

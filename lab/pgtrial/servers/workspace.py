@@ -30,8 +30,8 @@ from pgtrial.servers.kept_templates import Templates
 from pgtrial.servers.postmaster import stop_servers_below
 from pgtrial.servers.room import Room, servers_account
 from pgtrial.servers.rooms import HostRoom, Rooms, pending_rooms, remove_rooms
-from pgtrial.servers.state import state_root
 from pgtrial.servers.templates import RoomTemplates
+from pgtrial.store.state import state_root
 
 _SOCKET_PATH_MAX = 107
 _OF_A_LAB = "directories and servers of a lab that ended abruptly"

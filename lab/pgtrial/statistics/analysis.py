@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
 from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
 from pgtrial.statistics import levels

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 from typing import Literal
 
-from pgtrial.model.records.canary import Canary, CanaryReading, Deviation, DisturbedBlock, Judgement
+from pgtrial.model.records.disturbances import Canary, CanaryReading, Deviation, DisturbedBlock, Judgement
 from pgtrial.model.records.study import Plan
 from pgtrial.model.units import percent
 from pgtrial.statistics.levels import robust_sd

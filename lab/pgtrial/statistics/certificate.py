@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgtrial.model.records.certificate import Found, Planted, Reach, StudyRun
+from pgtrial.model.records.machine import Found, Planted, Reach, StudyRun
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference, decide

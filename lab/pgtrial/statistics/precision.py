@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from scipy.special import ndtri, stdtrit
 
-from pgtrial.model.records.noise import FEWEST_BLOCKS, Precision
+from pgtrial.model.records.machine import FEWEST_BLOCKS, Precision
 from pgtrial.model.records.study import Plan, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.ratios import Grid

@@ -17,7 +17,7 @@ import polars as pl
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.records.canary import Canary
+from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.study import Audit, Facts, Plan, PlannedTrial, Trial
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import MANIFEST
@@ -35,7 +35,6 @@ from pgtrial.store.files import (
 )
 from pgtrial.store.plan_file import PLAN, STUDY, read_plan, write_plan
 from pgtrial.store.running import locked
-from pgtrial.store.scripts import FOLDER, digest
 from pgtrial.store.tables import (
     OBSERVED_SCHEMA,
     PROVIDER_SCHEMA,
@@ -47,6 +46,7 @@ from pgtrial.store.tables import (
     read_frame,
 )
 from pgtrial.store.voids import set_aside, unfinished_void
+from pgtrial.store.workloads import FOLDER, digest
 
 _PROVIDER = "provider.parquet"
 _RECORD = "trial.json"

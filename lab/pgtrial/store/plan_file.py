@@ -12,7 +12,7 @@ from pydantic_core import from_json
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.study import Plan
 from pgtrial.store.files import damaged, parse_record, write_atomically
-from pgtrial.store.scripts import digest
+from pgtrial.store.workloads import digest
 
 PLAN, STUDY = "plan.json", "study.toml"
 

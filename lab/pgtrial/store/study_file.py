@@ -24,7 +24,7 @@ from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
-from pgtrial.store.scripts import take_in
+from pgtrial.store.workloads import take_in
 
 _SECTIONS: dict[str, type[BaseModel]] = {
     "study": StudySection,

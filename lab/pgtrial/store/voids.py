@@ -11,8 +11,7 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pgtrial.model.records.canary import Canary, Judgement, Void
-from pgtrial.model.records.interruption import InterruptedTrial, Interruption
+from pgtrial.model.records.disturbances import Canary, InterruptedTrial, Interruption, Judgement, Void
 from pgtrial.store.files import read_record, sync_directory, write_atomically, writing
 
 VOIDED = "voided"

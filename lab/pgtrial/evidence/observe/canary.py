@@ -27,7 +27,7 @@ from pgtrial.loads.process import begun
 from pgtrial.machines.cpus import running_on, usable_cpus
 from pgtrial.machines.machine import LOCAL, wait_or_kill
 from pgtrial.model.errors import PgtrialError
-from pgtrial.model.records.canary import CanaryReading
+from pgtrial.model.records.disturbances import CanaryReading
 
 _MIB = bytes(1 << 20)
 _BLOCK = b"\x5a" * 8192

@@ -8,8 +8,7 @@ from typing import Literal
 from pydantic import Field
 
 from pgtrial.model.records import Record, added
-from pgtrial.model.records.canary import DisturbedBlock
-from pgtrial.model.records.interruption import Interruption
+from pgtrial.model.records.disturbances import DisturbedBlock, Interruption
 from pgtrial.model.records.regimes import Shape, TrialRegime
 from pgtrial.model.records.study import FORMAT, Finding, LoadPoint
 from pgtrial.model.records.where_it_ran import WhereItRan

@@ -8,7 +8,7 @@ from typing import Any
 
 from scipy.special import bdtrc
 
-from pgtrial.model.records.certificate import Certificate, Found, Reach, StudyRun
+from pgtrial.model.records.machine import Certificate, Found, Reach, StudyRun
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table, by_place

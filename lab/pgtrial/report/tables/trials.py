@@ -6,8 +6,7 @@ from collections.abc import Callable, Sequence
 from statistics import median
 from typing import Any
 
-from pgtrial.model.records.canary import Canary
-from pgtrial.model.records.interruption import InterruptedTrial, Interruption
+from pgtrial.model.records.disturbances import Canary, InterruptedTrial, Interruption
 from pgtrial.model.records.study import ClientUse, FailureSpan, LoadPoint, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData

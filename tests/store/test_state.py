@@ -7,8 +7,8 @@ import json
 import pytest
 
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.noise import Conditions, Noise
-from pgtrial.store.noise import keep_noise, noise_under, read_noise
+from pgtrial.model.records.machine import Conditions, Noise
+from pgtrial.store.state import keep_noise, noise_under, read_noise
 
 HERE = Conditions(lab_host="box", servers=[], load_points=["select-only, 8 clients"], arms=2, duration_s=10.0)
 

@@ -1,4 +1,4 @@
-"""The canaries of a study, as types: what each measured, the judgement of a block, and why a block was set aside."""
+"""What disturbed a study, as types: canaries and the judgement of a block, blocks set aside, interruptions."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 from pydantic import Field
 
 from pgtrial.model.records import Record
-from pgtrial.model.records.study import FORMAT
+from pgtrial.model.records.study import FORMAT, Moment
 
 
 class CanaryReading(Record):
@@ -80,3 +80,24 @@ class Void(Record):
     reason: str
     judgement: Judgement
     canaries: list[Canary] = Field(description="Before and after the block.")
+
+
+class InterruptedTrial(Record):
+    """A trial that was under way. It is run again, and does not count."""
+
+    index: int
+    block: int
+    arm: str
+    load_point: int = Field(description="Index into Plan.load_points.")
+    under_way_s: float | None = Field(None, description="Since its start; None: the lab was killed.")
+    tps: float | None = Field(None, description="In the measured part until then; None: it had not begun, or unknown.")
+
+
+class Interruption(Record):
+    """interruptions/0001.json: one interruption; of trials that alternate all were under way."""
+
+    format: int = FORMAT
+    number: int = Field(description="From 1, in the order of time.")
+    noted: Moment
+    how: str = Field(description="SIGINT (Ctrl-C), SIGTERM, SIGHUP, or `killed`, which the next start noticed.")
+    trials: list[InterruptedTrial]

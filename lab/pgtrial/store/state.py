@@ -1,0 +1,161 @@
+"""The state directory: where it is, and the records in it that all studies of a machine share.
+
+noise.json has the noise of the machine's studies, certificates.json the certificates of its self-tests, of which each
+study keeps a copy. They hold no passwords.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from pydantic_core import from_json
+
+from pgtrial.model.errors import StoreError
+from pgtrial.model.records import Record
+from pgtrial.model.records.machine import Certificate, Certificates, Conditions, Noise, NoiseRecord, Selftest
+from pgtrial.store.files import first_line, read_record, write_atomically
+
+if TYPE_CHECKING:  # to read trials takes libraries that a look at the state directory does without
+    from pgtrial.store.directory import StudyDirectory
+
+CERTIFICATES = "certificates.json"
+NOISE = "noise.json"
+_OWN = "certificate.json"
+_SELFTEST = "selftest.json"
+
+_R = TypeVar("_R", bound=Record)
+_Shared = TypeVar("_Shared", NoiseRecord, Certificates)
+
+
+def state_root() -> Path:
+    """$PGTRIAL_STATE, else /var/lib/pgtrial for root, else the user's XDG state directory."""
+    if chosen := os.environ.get("PGTRIAL_STATE"):
+        return Path(chosen).expanduser()
+    if os.geteuid() == 0:
+        return Path("/var/lib/pgtrial")
+    return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "pgtrial"
+
+
+def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
+    """The latest certificate for servers on these hosts, from the record; None: none is there. Raises StoreError."""
+    kept = _read_shared(path, Certificates, "`pgtrial selftest`").certificates
+    return next((each for each in kept if each.servers == servers), None)
+
+
+def keep_certificate(path: Path, certificate: Certificate) -> None:
+    """Put a certificate into the record, in place of the one for the same servers. A damaged record is begun anew.
+
+    Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
+    """
+
+    def with_it(record: Certificates) -> Certificates:
+        others = [each for each in record.certificates if each.servers != certificate.servers]
+        return Certificates(certificates=[certificate, *others])
+
+    _change_shared(path, Certificates, with_it)
+
+
+def study_certificate(study: StudyDirectory) -> Certificate | None:
+    """The certificate that a study keeps; None: the machine had none. Raises StoreError."""
+    return _own(study, _OWN, Certificate, "delete it, or restore it from a copy")
+
+
+def write_certificate(study: StudyDirectory, certificate: Certificate) -> Path:
+    """Store the certificate beside the study. Raises StoreError."""
+    return study.write_file(_OWN, certificate.model_dump_json(indent=1) + "\n")
+
+
+def selftest_in(study: StudyDirectory) -> Selftest | None:
+    """How the arms of a self-test differ; None: the study is another one. Raises StoreError."""
+    return _own(study, _SELFTEST, Selftest, "run `pgtrial selftest` anew")
+
+
+def write_selftest(study: StudyDirectory, selftest: Selftest) -> None:
+    """Store how the arms of a self-test differ. Raises StoreError."""
+    study.write_file(_SELFTEST, selftest.model_dump_json(indent=1) + "\n")
+
+
+def _own(study: StudyDirectory, name: str, kind: type[_R], cure: str) -> _R | None:
+    path = study.path / name
+    return read_record(path, kind, cure) if path.exists() else None
+
+
+_KEPT = 100
+"""Studies; older ones are dropped."""
+_ENOUGH_BLOCKS = 8
+_LIKE = 2.0
+"""Trials at most so many times longer or shorter are alike: longer ones are less noisy, by how much is not known."""
+
+
+def read_noise(path: Path) -> list[Noise]:
+    """The studies of the record; none if there is no record. Raises StoreError if it is damaged or newer."""
+    return _read_shared(path, NoiseRecord, "the next study").studies
+
+
+def keep_noise(path: Path, noise: Noise) -> None:
+    """Put a study's noise into the record, in place of what the same study had. A damaged record is begun anew.
+
+    Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
+    """
+
+    def with_it(record: NoiseRecord) -> NoiseRecord:
+        others = [each for each in record.studies if (each.study, each.created) != (noise.study, noise.created)]
+        return NoiseRecord(studies=[*others, noise][-_KEPT:])
+
+    _change_shared(path, NoiseRecord, with_it)
+
+
+def noise_under(conditions: Conditions, studies: list[Noise]) -> Noise | None:
+    """The latest study under these conditions with eight blocks or more, else the one with the most blocks."""
+    alike = [each for each in reversed(studies) if _alike(each.conditions, conditions)]
+    return max(alike, key=lambda each: min(each.blocks, _ENOUGH_BLOCKS), default=None)
+
+
+def _alike(there: Conditions, here: Conditions) -> bool:
+    same = there.model_copy(update={"duration_s": here.duration_s}) == here
+    shorter, longer = sorted((there.duration_s, here.duration_s))
+    return same and longer <= _LIKE * shorter
+
+
+class _NewerRecord(StoreError):
+    """The record was written by a newer pgtrial, and must not be replaced."""
+
+
+def _read_shared(path: Path, kind: type[_Shared], writer: str) -> _Shared:
+    """The record; an empty one if there is none. Raises StoreError if it is damaged or newer.
+
+    `writer` is who begins a damaged record anew.
+    """
+    try:
+        data = from_json(path.read_bytes())
+        version = data.get("format") if isinstance(data, dict) else None
+        if isinstance(version, int) and version > kind().format:
+            raise _NewerRecord(f"{path} is ignored: a newer pgtrial wrote it (format {version}); upgrade to use it")
+        return kind.model_validate(data)
+    except FileNotFoundError:
+        return kind()
+    except OSError as error:
+        raise StoreError(f"{path} is ignored: it cannot be read ({error.strerror})") from error
+    except ValueError as error:
+        why = first_line(error)
+        raise StoreError(f"{path} is ignored: it is damaged ({why}); {writer} begins it anew") from error
+
+
+def _change_shared(path: Path, kind: type[_Shared], change: Callable[[_Shared], _Shared]) -> None:
+    """Replace the record by what `change` makes of it. A damaged record is begun anew.
+
+    Raises StoreError if the record is newer or cannot be written. The caller keeps other labs from writing.
+    """
+    try:
+        before = _read_shared(path, kind, "this")
+    except _NewerRecord:
+        raise
+    except StoreError:
+        before = kind()
+    try:
+        write_atomically(path, change(before).model_dump_json(indent=1))
+    except StoreError as error:
+        raise StoreError(f"{path} cannot be written ({getattr(error.__cause__, 'strerror', error)})") from error
