@@ -18,7 +18,7 @@ import pytest
 from bench.reliability.kills import IN_TURNS
 from bench.reliability.kind import Attack, Campaign, Figure, Kind, Missing, machine_unchanged
 from bench.reliability.labs import Lab, forget, run_to_its_end
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 
 _STUDIES = 4
 _STUDY_S = 30.0

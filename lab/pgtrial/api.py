@@ -20,8 +20,9 @@ from pgtrial.conduct.progress import Listener
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
 from pgtrial.model.latencies import Latencies
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.resources import resource
 from pgtrial.report.brief import brief
 from pgtrial.report.build import build_report

@@ -11,7 +11,7 @@ from rich.console import Console
 from pgtrial.cli.progress import shown, sparkline
 from pgtrial.conduct.progress import BlockEnds, Second, TrialBegins
 from pgtrial.model.records.machine import Precision
-from pgtrial.model.records.study import LoadPoint, PlannedTrial
+from pgtrial.model.records.plan import LoadPoint, PlannedTrial
 
 POINT = LoadPoint(workload="select-only", scale=1, clients=4, protocol="simple")
 FOURTH = BlockEnds(

@@ -19,7 +19,8 @@ from pgtrial.conduct.progress import Listener, ProgressEvent, Second
 from pgtrial.conduct.run_trials import run_trials
 from pgtrial.loads.data.kinds import Data
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
-from pgtrial.model.records.study import PlannedTrial, Trial
+from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.arms import make_arms
 from pgtrial.servers.kept_templates import Templates

@@ -13,7 +13,7 @@ from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.study import PlannedTrial
+from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.report.data import read_data
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8

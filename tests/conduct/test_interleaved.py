@@ -20,7 +20,7 @@ from pgtrial.conduct.plan import make_plan, takes_canaries
 from pgtrial.conduct.progress import Preparing, ProgressEvent
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.course import Interleaving
+from pgtrial.model.records.plan import Interleaving
 from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data

@@ -10,7 +10,7 @@ import pytest
 
 from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.report.tables.results import level_table

@@ -6,8 +6,7 @@ import pytest
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.run_study import run_study
-from pgtrial.model.records.study import Trial
-from pgtrial.model.records.tasks import TaskSummary
+from pgtrial.model.records.trial import TaskSummary, Trial
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data
 from pgtrial.report.sections import draw

@@ -4,7 +4,8 @@ import pytest
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.stopping import Stop, leaving, next_step, time_left
-from pgtrial.model.records.study import Phase, PlannedTrial, Trial
+from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.records.trial import Phase, Trial
 from pgtrial.report.verdict import verdict_of
 from pgtrial.store.study_file import build_study
 

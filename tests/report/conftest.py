@@ -12,7 +12,9 @@ import polars as pl
 import pytest
 
 from pgtrial.model.records.disturbances import Canary, CanaryReading
-from pgtrial.model.records.study import Audit, ClientWarning, Facts, Finding, Plan, SliceRow, Trial
+from pgtrial.model.records.facts import Audit, Facts, Finding
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import ClientWarning, SliceRow, Trial
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec

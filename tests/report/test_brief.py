@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from pgtrial.model.records.study import Audit
+from pgtrial.model.records.facts import Audit
 from pgtrial.report.brief import Brief, brief
 from pgtrial.report.terminal import in_short
 from pgtrial.report.verdict import verdict_of

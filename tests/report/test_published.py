@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pgtrial.model.published import published_names, read_published
-from pgtrial.model.records.study import Audit
+from pgtrial.model.records.facts import Audit
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.charts.tps import size_charts
 from pgtrial.report.data import StudyData, read_data

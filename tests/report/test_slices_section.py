@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.course import Interleaving
+from pgtrial.model.records.plan import Interleaving
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.report.design import design
 from pgtrial.report.sections import draw

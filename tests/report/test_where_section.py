@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
+from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Audit, Facts
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.report.build import build_report
 from pgtrial.report.data import read_data

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from datetime import timedelta
 from itertools import groupby
 
-from pgtrial.model.records.course import Interleaving
-from pgtrial.model.records.study import Plan, PlannedTrial, SliceRow, Trial
+from pgtrial.model.records.plan import Interleaving, Plan, PlannedTrial
+from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.servers.freezing import Slices
 
 from .studies import START, make_plan, make_trial

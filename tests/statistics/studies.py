@@ -9,8 +9,9 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 
 from pgtrial.conduct.deployments import planned_looks, share_out
+from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import ClientUse, Latency, LoadPoint, Phase, Plan, PlannedTrial, Trial
+from pgtrial.model.records.trial import ClientUse, Latency, Phase, Trial
 from pgtrial.statistics import p8
 
 START = datetime(2026, 11, 20, 14, 12, 3, tzinfo=UTC)

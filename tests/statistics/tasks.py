@@ -7,9 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from pgtrial.model.records.facts import Audit
+from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial, TaskLoad
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Audit, LoadPoint, Plan, PlannedTrial, Trial
-from pgtrial.model.records.tasks import TaskLoad, TaskSummary, TaskTimes
+from pgtrial.model.records.trial import TaskSummary, TaskTimes, Trial
 from pgtrial.report.verdict import verdict_of
 from tests.statistics.studies import make_plan, make_trial
 

@@ -9,8 +9,10 @@ import re
 import numpy as np
 import pytest
 
+from pgtrial.model.records.facts import Audit, Finding
+from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Audit, Finding, LoadPoint, Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import levels, p8
 

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.model.records.disturbances import Canary, CanaryReading
-from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.verdict import disturbance_notes
 from pgtrial.statistics import canaries as rule
 from pgtrial.statistics.canaries import is_off, judge, judgements, most_voids

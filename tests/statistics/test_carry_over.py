@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from pgtrial.model.records.results import CarryOver, CarryOverShift, StudyResult
-from pgtrial.model.records.study import SliceRow
+from pgtrial.model.records.trial import SliceRow
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.carry_over import speeds_of
 

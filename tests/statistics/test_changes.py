@@ -8,8 +8,9 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import StudyResult
-from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import Cost, StudyResult
-from pgtrial.model.records.study import LoadPoint, Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.verdict import verdict_of
 
 from .studies import make_plan, noisy, run

@@ -7,8 +7,8 @@ import math
 import numpy as np
 import pytest
 
+from pgtrial.model.records.facts import Audit, Finding
 from pgtrial.model.records.results import Criterion, StudyResult
-from pgtrial.model.records.study import Audit, Finding
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.criteria import SECONDARY, criteria
 from pgtrial.statistics.p8 import fewest_blocks, interval, schedule

@@ -10,8 +10,8 @@ import pytest
 import scipy
 
 from pgtrial.conduct.deployments import share_out
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio, StudyResult
-from pgtrial.model.records.study import Plan
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import decide

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.model.records.packs import PackLoad, Quality
-from pgtrial.model.records.study import LoadPoint, Plan, Trial
+from pgtrial.model.records.plan import LoadPoint, PackLoad, Plan, Quality
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.verdict import verdict_of
 from tests.statistics.studies import make_plan, noisy, run
 

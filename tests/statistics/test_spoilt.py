@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.model.records.study import ClientWarning, LoadPoint, Phase, Plan, Trial
+from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.trial import ClientWarning, Phase, Trial
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics import p8
 

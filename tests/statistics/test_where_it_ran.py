@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pgtrial.model.records.study import Facts
+from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.statistics.analysis import analyse_study
 from pgtrial.statistics.where_it_ran import machine_parts, where_it_ran

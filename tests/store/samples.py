@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hdrh.histogram import HdrHistogram
 
-from pgtrial.model.records.study import Phase, PlannedTrial, Trial
+from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.records.trial import Phase, Trial
 from pgtrial.store.directory import StudyDirectory
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.disturbances import Canary
-from pgtrial.model.records.study import Audit, Facts
+from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.store import bundle
 from pgtrial.store.bundle import check_parts, is_bundle, manifest_of, open_head, open_study, write_bundle
 from pgtrial.store.directory import StudyDirectory

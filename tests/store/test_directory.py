@@ -10,7 +10,7 @@ import pytest
 
 from pgtrial.conduct.plan import make_plan
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.study import Audit, Facts, Finding
+from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import OBSERVED_SCHEMA, TIMELINE_SCHEMA, WAITS_SCHEMA

@@ -23,7 +23,7 @@ from pgtrial.evidence.collect.collect import collect, collect_machine
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.machines.interrupt import Interrupted, interruptible
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import Audit, Facts
+from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.table import Table, by_place, for_terminal
 from pgtrial.servers.arm import Needs

@@ -12,8 +12,7 @@ from pgtrial.conduct.engine_options import check_sysbench
 from pgtrial.conduct.plan import make_plan
 from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError, StudyError
-from pgtrial.model.records.course import EarlierTry
-from pgtrial.model.records.study import Plan
+from pgtrial.model.records.plan import EarlierTry, Plan
 from pgtrial.model.study.frozen import freeze, without_secrets
 from pgtrial.model.study.spec import StudySection, StudySpec
 from pgtrial.model.units import slug

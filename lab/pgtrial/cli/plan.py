@@ -21,7 +21,7 @@ from pgtrial.conduct.outlook import Outlook, cautions, in_one_line, outlook
 from pgtrial.conduct.plan import canary_estimate, fewest_blocks, study_estimate, warnings
 from pgtrial.evidence.audit.case import listed
 from pgtrial.loads.data.data import needed_mb
-from pgtrial.model.records.study import Plan
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.study.fleet import LOCAL, FleetSection
 from pgtrial.model.study.places import shared_places

@@ -35,7 +35,7 @@ from pgtrial.conduct.progress import (
     TrialEnds,
 )
 from pgtrial.model.records.results import Estimate
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, percent, plural
 from pgtrial.report.words import bounds_text
 

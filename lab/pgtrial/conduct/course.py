@@ -22,7 +22,7 @@ from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import one_line
 from pgtrial.model.records.disturbances import InterruptedTrial
-from pgtrial.model.records.study import LoadPoint, PlannedTrial
+from pgtrial.model.records.plan import LoadPoint, PlannedTrial
 from pgtrial.model.records.where_it_ran import MachineShare
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.servers.arm import Arm

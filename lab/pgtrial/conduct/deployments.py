@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import PlannedTrial
+from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration

@@ -11,8 +11,7 @@ from pgtrial.loads.data.sysbench_tables import lua_environment
 from pgtrial.loads.engine import AT_A_WORD, FrontEnd, refusal_by_sysbench
 from pgtrial.loads.load_makers import Each
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.packs import PackLoad
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint, PackLoad
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec

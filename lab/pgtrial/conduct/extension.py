@@ -14,8 +14,8 @@ from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.plan import CANARY_S, make_plan, takes_canaries
 from pgtrial.conduct.stopping import block_time
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.course import Extension
-from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.model.records.plan import Extension, Plan, PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics import p8

@@ -9,7 +9,7 @@ from dataclasses import replace
 import psutil
 
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.course import Interleaving
+from pgtrial.model.records.plan import Interleaving
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
 from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.interleaving import is_whole
-from pgtrial.model.records.study import Plan
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.units import format_duration
 
 _FACTORS = (1, 2, 4, 8, 12, 20, 40, 60, 120)

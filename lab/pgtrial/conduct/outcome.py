@@ -10,16 +10,17 @@ import polars as pl
 from pgtrial.conduct.ticks import by_second, slice_row, summary_of
 from pgtrial.loads.engine import Event, own_s
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import (
+from pgtrial.model.records.trial import (
     ClientUse,
     ClientWarning,
     FailureSpan,
     Latency,
     Phase,
     ServiceTime,
+    TaskSummary,
+    TaskTimes,
     TransactionKind,
 )
-from pgtrial.model.records.tasks import TaskSummary, TaskTimes
 from pgtrial.store.tables import SLICES_SCHEMA, TIMELINE_SCHEMA
 
 PHASES = ("warmup", "measure")

@@ -11,7 +11,8 @@ from pgtrial.conduct.deployments import are_units
 from pgtrial.conduct.plan import block_estimate, study_estimate
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.machine import Conditions, Noise, Precision
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import as_written, format_duration, percent, plural
 from pgtrial.servers.workspace import shared_state

@@ -14,8 +14,7 @@ from pgtrial.loads.data_makers import ENGINE_HERE, DataOrder
 from pgtrial.loads.process import engine_path
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import ArmError, StudyError, TrialError
-from pgtrial.model.records.packs import PackLoad
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint, PackLoad
 from pgtrial.model.study.packs import HOLD
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import plural

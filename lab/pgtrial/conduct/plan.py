@@ -19,7 +19,7 @@ from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import LoadPoint, Plan, PlannedTrial
+from pgtrial.model.records.plan import LoadPoint, Plan, PlannedTrial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.places import draw_places
 from pgtrial.model.study.servers import Server

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pgtrial.model.records.machine import Precision
-from pgtrial.model.records.study import LoadPoint, PlannedTrial, Trial
+from pgtrial.model.records.plan import LoadPoint, PlannedTrial
+from pgtrial.model.records.trial import Trial
 
 
 @dataclass(frozen=True)

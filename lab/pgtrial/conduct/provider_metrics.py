@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 
 from pgtrial.evidence.observe.cloudwatch import SOURCE, CloudWatch, MetricsError
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.servers import Given
 from pgtrial.model.study.setup import ProviderMetrics
 from pgtrial.model.units import plural

@@ -31,7 +31,9 @@ from pgtrial.loads.target import Target
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StoreError, StudyError
-from pgtrial.model.records.study import Facts, Plan, PlannedTrial, Trial
+from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs

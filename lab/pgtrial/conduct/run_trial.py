@@ -36,7 +36,7 @@ from pgtrial.loads.sql_files import SqlFiles
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import HostTrouble
 from pgtrial.model.errors import ArmError, StartError, StudyError, TrialError
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm, timed

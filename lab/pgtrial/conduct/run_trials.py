@@ -25,7 +25,8 @@ from pgtrial.loads.load_makers import LoadMaker, OneEngine
 from pgtrial.machines.journal import HostJournal
 from pgtrial.machines.machine import LOCAL, HostTrouble
 from pgtrial.model.errors import ArmError, StoreError, TrialError
-from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.freezing import Freezer, Slices
 from pgtrial.store.directory import StudyDirectory

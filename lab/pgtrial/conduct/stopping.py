@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from pgtrial.model.records.disturbances import Canary
-from pgtrial.model.records.study import Plan, PlannedTrial, Trial
+from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics.canaries import judgements
 from pgtrial.statistics.changes import Seconds

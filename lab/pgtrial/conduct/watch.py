@@ -9,7 +9,7 @@ from typing import Literal
 from pgtrial.conduct.progress import BlockNoisy, BlockVoid, Listener, Preparing
 from pgtrial.conduct.stopping import wall_time
 from pgtrial.model.records.disturbances import Canary, CanaryReading, Judgement
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.canaries import REFERENCE, is_off, judge
 from pgtrial.store.directory import StudyDirectory
 

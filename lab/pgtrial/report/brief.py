@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from pgtrial.model.records.facts import Finding
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, StudyResult, Word
-from pgtrial.model.records.study import Finding, Plan
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.report.verdict import title
 from pgtrial.report.words import (

@@ -13,9 +13,11 @@ import polars as pl
 from pgtrial.evidence.audit import whole_audit
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.disturbances import Canary
+from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.machine import Certificate
+from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.results import Claim, StudyResult
-from pgtrial.model.records.study import Facts, LoadPoint, Plan, SliceRow, Trial
+from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
 from pgtrial.statistics.over_time import Reached, reached

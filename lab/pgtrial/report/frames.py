@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 
 import polars as pl
 
-from pgtrial.model.records.study import LoadPoint, Trial
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.data import read_data
 from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory

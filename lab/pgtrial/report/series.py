@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import polars as pl
 
 from pgtrial.evidence.observe.cloudwatch import UNITS
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.report.data import StudyData
 
 MB = 1e-6

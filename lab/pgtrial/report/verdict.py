@@ -8,8 +8,10 @@ from collections.abc import Mapping, Sequence
 
 from pgtrial.evidence.audit import GRAVITY, TITLES
 from pgtrial.model.records.disturbances import Canary, Interruption
+from pgtrial.model.records.facts import Audit, Facts, Finding
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, Cost, StudyResult
-from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import percent, plural
 from pgtrial.report.words import cost_text, in_regime, interval_text, sentence
 from pgtrial.statistics.analysis import analyse_study, withholds

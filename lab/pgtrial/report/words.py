@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import CellRegimes, Claim, Cost, Estimate, Failures, Steadiness, StudyResult
-from pgtrial.model.records.study import Plan
 from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
 from pgtrial.statistics.deployments import is_fixed
 

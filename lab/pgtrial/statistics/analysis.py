@@ -6,8 +6,10 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from pgtrial.model.records.disturbances import Canary
+from pgtrial.model.records.facts import Audit, Facts, Finding
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, PlannedLook, StudyResult
-from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import levels
 from pgtrial.statistics.canaries import disturbed
 from pgtrial.statistics.carry_over import Slices, carry_over, cell_speeds, shifts

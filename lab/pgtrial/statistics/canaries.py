@@ -9,7 +9,7 @@ from statistics import median
 from typing import Literal
 
 from pgtrial.model.records.disturbances import Canary, CanaryReading, Deviation, DisturbedBlock, Judgement
-from pgtrial.model.records.study import Plan
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.units import percent
 from pgtrial.statistics.levels import robust_sd
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from pgtrial.model.records.results import CarryOver, CarryOverShift
-from pgtrial.model.records.study import SliceRow
+from pgtrial.model.records.trial import SliceRow
 from pgtrial.statistics.claims import at_last_look
 from pgtrial.statistics.ratios import Grid
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.model.records.machine import Found, Planted, Reach, StudyRun
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference, decide
 from pgtrial.statistics.over_time import ALPHA, block_seconds

@@ -12,7 +12,7 @@ from scipy.special import bdtrc
 
 from pgtrial.model.records.regimes import Regime, Shape, TrialRegime
 from pgtrial.model.records.results import BlockRatio, CellRegimes, Steadiness, When
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.levels import spread
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.regimes import detect

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio, Claim, Comparison, Estimate, LookReading, When
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.changes import Changes, Seconds
 from pgtrial.statistics.deployments import ALPHA, t_interval

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from pgtrial.model.records.results import Claim, Cost
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import at_last_look
 from pgtrial.statistics.levels import median_interval

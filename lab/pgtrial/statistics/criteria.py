@@ -16,8 +16,7 @@ from typing import Literal
 import numpy as np
 
 from pgtrial.model.records.results import Claim, Criterion, Estimate, Word
-from pgtrial.model.records.study import Trial
-from pgtrial.model.records.tasks import TaskSummary
+from pgtrial.model.records.trial import TaskSummary, Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.levels import NOTABLE_SHARE

@@ -17,8 +17,8 @@ from typing import Literal
 import numpy as np
 from scipy.special import stdtrit
 
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
-from pgtrial.model.records.study import Plan
 from pgtrial.statistics import p8
 
 FEWEST = 4

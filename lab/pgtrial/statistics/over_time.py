@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, Estimate
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.ratios import Grid

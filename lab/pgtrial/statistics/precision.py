@@ -20,7 +20,8 @@ import numpy as np
 from scipy.special import ndtri, stdtrit
 
 from pgtrial.model.records.machine import FEWEST_BLOCKS, Precision
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.ratios import Grid
 

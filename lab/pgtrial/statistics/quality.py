@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Literal
 
-from pgtrial.model.records.packs import Quality
+from pgtrial.model.records.plan import Quality
 from pgtrial.statistics.ratios import Grid
 
 _ROUNDING = 1e-9

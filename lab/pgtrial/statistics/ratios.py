@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from functools import cached_property
 from itertools import takewhile
 
+from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import BlockRatio
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.deployments import Units
 from pgtrial.statistics.p8 import WORST
 

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 from fractions import Fraction
 
-from pgtrial.model.records.study import Plan, Trial
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.ratios import Grid
 
 TOLERATED = Fraction(1, 8)

@@ -7,7 +7,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean, median
 from typing import Any, Literal
 
-from pgtrial.model.records.study import Facts, Plan, Trial
+from pgtrial.model.records.facts import Facts
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.records.where_it_ran import MachinePart, MachineWay, ServerHost, ServerPlace, WhereItRan
 from pgtrial.statistics.canaries import DEVIATIONS, FLOOR
 from pgtrial.statistics.levels import robust_sd

@@ -18,7 +18,9 @@ import polars as pl
 from pgtrial.model.errors import StoreError
 from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.disturbances import Canary
-from pgtrial.model.records.study import Audit, Facts, Plan, PlannedTrial, Trial
+from pgtrial.model.records.facts import Audit, Facts
+from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import MANIFEST
 from pgtrial.model.study.spec import StudySpec

@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records import Record
-from pgtrial.model.records.study import FORMAT
+from pgtrial.model.records import FORMAT, Record
 
 _R = TypeVar("_R", bound=Record)
 

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic_core import from_json
 
 from pgtrial.model.errors import StoreError
-from pgtrial.model.records.study import Plan
+from pgtrial.model.records.plan import Plan
 from pgtrial.store.files import damaged, parse_record, write_atomically
 from pgtrial.store.workloads import digest
 

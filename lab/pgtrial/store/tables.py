@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from pgtrial.model.records import Record
-from pgtrial.model.records.study import SliceRow, TimelineRow
+from pgtrial.model.records.trial import SliceRow, TimelineRow
 from pgtrial.store.files import damaged
 
 _KINDS: dict[Any, pl.DataType] = {int: pl.Int64(), float: pl.Float64(), float | None: pl.Float64()}

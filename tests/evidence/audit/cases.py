@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pgtrial.model.records.study import Facts, Finding
+from pgtrial.model.records.facts import Facts, Finding
 
 from ...statistics.studies import POINT, make_plan, noisy, run
 

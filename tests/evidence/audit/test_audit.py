@@ -7,7 +7,7 @@ import pytest
 from pgtrial.conduct.plan import make_plan
 from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.collect import collect
-from pgtrial.model.records.study import Facts
+from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.spec import StudySpec
 from tests.conftest import VERSIONS
 

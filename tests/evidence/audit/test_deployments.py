@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pgtrial.evidence.audit import audit
-from pgtrial.model.records.study import Facts
+from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.spec import StudySpec
 
 from .cases import named, plan_of

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pgtrial.evidence.audit import audit_trials, whole_audit
-from pgtrial.model.records.study import Audit, ClientUse
+from pgtrial.model.records.facts import Audit
+from pgtrial.model.records.trial import ClientUse
 from pgtrial.model.units import setting_bytes
 
 from ...statistics.fleets import share

@@ -17,7 +17,7 @@ from pgtrial.evidence.collect.subject import Subject
 from pgtrial.loads.target import Target
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.volumes import mount_of
-from pgtrial.model.records.study import Facts
+from pgtrial.model.records.facts import Facts
 from tests.conftest import require
 
 _TABLE = """\

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 
 from pgtrial.evidence.audit import clocks, differences, durability, fleet, hosts, hygiene, network, noise, tables
 from pgtrial.evidence.audit.case import Case, Rule
-from pgtrial.model.records.study import Audit, Facts, Finding, Plan, Trial
+from pgtrial.model.records.facts import Audit, Facts, Finding
+from pgtrial.model.records.plan import Plan
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 
 _TOPICS = (clocks, differences, durability, fleet, hosts, hygiene, network, noise, tables)

@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pgtrial.model.records.study import Facts, Finding, LoadPoint, Plan, Trial
+from pgtrial.model.records.facts import Facts, Finding
+from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.statistics.where_it_ran import THIS_MACHINE
 

@@ -10,7 +10,7 @@ from pgtrial.evidence.audit import network
 from pgtrial.evidence.audit.case import Case, Concern, Difference, compared, known_value, listed, rule, shortened
 from pgtrial.evidence.audit.hygiene import is_debugging
 from pgtrial.evidence.collect.server import KNOWN
-from pgtrial.model.records.study import Facts
+from pgtrial.model.records.facts import Facts
 from pgtrial.model.study.places import listed_places
 
 _BY_INITDB = frozenset(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.statistics.where_it_ran import further_machines, lost_machines, machine_parts, machine_ways
 
 _UNEVEN = 0.01

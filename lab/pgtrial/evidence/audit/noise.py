@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pgtrial.evidence.audit.case import Case, Concern, is_frequent, listed, rule
-from pgtrial.model.records.study import ClientUse, Trial
+from pgtrial.model.records.trial import ClientUse, Trial
 from pgtrial.model.records.where_it_ran import MachineShare
 
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 
 from pgtrial.evidence.audit.case import Case, Concern, Pair, is_frequent, listed, rule, unlike
-from pgtrial.model.records.study import LoadPoint, Trial
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import setting_bytes
 

@@ -13,7 +13,7 @@ from pgtrial.evidence.collect.subject import Collector, Subject
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.windows import AnyMachine, WindowsHost
-from pgtrial.model.records.study import Facts
+from pgtrial.model.records.facts import Facts
 
 GROUPS = (
     "hardware",

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Self
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, Reset, vacuum
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 CLUSTER_MB = 50

@@ -13,7 +13,7 @@ from pgtrial.loads.data.sysbench_tables import SysbenchTables
 from pgtrial.loads.data.task_table import TaskTable
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine
 from pgtrial.loads.target import Session, Target
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 KINDS: tuple[type[Data], ...] = (TaskTable, SysbenchTables, OrderEntryTables, PackTables, PgbenchTables)

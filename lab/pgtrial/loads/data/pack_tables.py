@@ -16,7 +16,7 @@ from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine, vacuum
 from pgtrial.loads.sql_files import SqlFiles, names_in
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.packs import DATA, ROWS, SCHEMA, pack_files, read_pack
 from pgtrial.model.study.spec import StudySpec
 

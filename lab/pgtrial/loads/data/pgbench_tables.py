@@ -21,7 +21,7 @@ from pgtrial.loads.data_makers import (
 )
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import ArmError, StudyError
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 MB_PER_SCALE = 15

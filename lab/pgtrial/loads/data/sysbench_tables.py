@@ -22,7 +22,7 @@ from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine,
 from pgtrial.loads.engine import server_options
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, is_sysbench, prepares
 from pgtrial.model.units import format_duration

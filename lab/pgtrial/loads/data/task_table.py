@@ -15,7 +15,7 @@ from pgtrial.loads.data.data import Data
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, DataOrder, OnLine, noticing, vacuum
 from pgtrial.loads.target import Session, Target, value
 from pgtrial.model.errors import StudyError
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.spec import StudySpec
 
 _TABLE = "table_a"

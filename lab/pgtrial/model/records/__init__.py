@@ -1,10 +1,17 @@
-"""Everything that is stored of a study, as types; here the base of all records."""
+"""Everything that is stored of a study, as types; here the base of all records.
+
+All times in seconds, latencies in us.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from datetime import datetime
+from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
+
+FORMAT = 1
+"""Version of the directory's format; a reader refuses a higher one."""
 
 
 class Record(BaseModel):
@@ -16,3 +23,12 @@ class Record(BaseModel):
 def added(default: Any, description: str) -> Any:
     """A field that is left out of the file while it has its default, so that files from before it stay the same."""
     return Field(default, exclude_if=lambda value: value == default, description=description)
+
+
+def _with_offset(text: str) -> str:
+    if datetime.fromisoformat(text).tzinfo is None:
+        raise ValueError("a moment needs its offset from UTC")
+    return text
+
+
+Moment = Annotated[str, AfterValidator(_with_offset), Field(description="UTC, ISO 8601.")]

@@ -6,8 +6,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from pgtrial.model.records import Record
-from pgtrial.model.records.study import FORMAT, Moment
+from pgtrial.model.records import FORMAT, Moment, Record
 
 
 class CanaryReading(Record):

@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records import Record
-from pgtrial.model.records.packs import PackLoad, Quality, Weight
+from pgtrial.model.records.plan import PackLoad, Quality, Weight
 from pgtrial.model.units import Setting, nearest
 
 MANIFEST = "pack.toml"

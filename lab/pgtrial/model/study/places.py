@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from pgtrial.model.records.study import PlannedTrial
+from pgtrial.model.records.plan import PlannedTrial
 from pgtrial.model.study.servers import Made, MadeBySsh
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.storage import Storage

@@ -11,8 +11,7 @@ from pydantic import AfterValidator, Field, PrivateAttr
 
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
-from pgtrial.model.records.study import LoadPoint
-from pgtrial.model.records.tasks import TaskLoad
+from pgtrial.model.records.plan import LoadPoint, TaskLoad
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.packs import pack_load

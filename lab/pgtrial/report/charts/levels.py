@@ -8,7 +8,7 @@ from typing import Any
 
 import altair as alt
 
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.report.charts.parts import arm_colour, arm_dash, arm_shape
 from pgtrial.report.data import StudyData
 

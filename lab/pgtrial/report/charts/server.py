@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from pgtrial.model.records.study import LoadPoint
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.report.charts.parts import Canvas, Figure
 from pgtrial.report.charts.seconds import Line, bin_width, small_lines, stacked
 from pgtrial.report.data import StudyData

@@ -8,7 +8,7 @@ from typing import Any
 import altair as alt
 
 from pgtrial.model.latencies import Latencies
-from pgtrial.model.records.tasks import TaskTimes
+from pgtrial.model.records.trial import TaskTimes
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash
 from pgtrial.report.data import StudyData
 

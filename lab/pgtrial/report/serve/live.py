@@ -14,8 +14,9 @@ from pydantic_core import from_json
 
 from pgtrial.loads.engine import own_s
 from pgtrial.model.errors import StoreError
+from pgtrial.model.records.facts import Finding
+from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import Claim, Estimate
-from pgtrial.model.records.study import Finding, Plan, PlannedTrial
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.statistics.over_time import Reached
 from pgtrial.store.directory import StudyDirectory

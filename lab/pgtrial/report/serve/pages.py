@@ -10,7 +10,7 @@ import polars as pl
 from jinja2 import Environment
 
 from pgtrial.model.records.results import Claim
-from pgtrial.model.records.study import Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.model.units import percent, plural
 from pgtrial.report.brief import brief
 from pgtrial.report.charts.trial import seconds_of, trial_charts

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from pgtrial.model.records.plan import Measure
 from pgtrial.model.records.regimes import TrialRegime
 from pgtrial.model.records.results import (
     BlockRatio,
@@ -16,7 +17,6 @@ from pgtrial.model.records.results import (
     Spread,
     Steadiness,
 )
-from pgtrial.model.records.study import Measure
 from pgtrial.model.units import percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number

@@ -10,8 +10,9 @@ from typing import Any
 
 import polars as pl
 
+from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.results import Cost
-from pgtrial.model.records.study import LoadPoint, Trial
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.data import StudyData
 from pgtrial.report.series import (
     CPU_MODES,

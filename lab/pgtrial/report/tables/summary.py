@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from pgtrial.model.records.plan import measure_of
 from pgtrial.model.records.results import Claim, Criterion, StudyResult, Word
-from pgtrial.model.records.study import measure_of
 from pgtrial.model.records.where_it_ran import MachinePart, WhereItRan
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import median_tps, signed

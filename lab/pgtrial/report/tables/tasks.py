@@ -7,8 +7,7 @@ from statistics import median
 
 from pgtrial.model.published import Published, read_published
 from pgtrial.model.records.results import Criterion
-from pgtrial.model.records.study import Trial
-from pgtrial.model.records.tasks import TaskTimes
+from pgtrial.model.records.trial import TaskTimes, Trial
 from pgtrial.model.units import as_written, percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Table, by_place

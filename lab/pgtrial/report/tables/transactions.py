@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from pgtrial.model.records.study import LoadPoint, Trial
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.trial import Trial
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import NONE, Table, by_place
 

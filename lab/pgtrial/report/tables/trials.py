@@ -7,7 +7,8 @@ from statistics import median
 from typing import Any
 
 from pgtrial.model.records.disturbances import Canary, InterruptedTrial, Interruption
-from pgtrial.model.records.study import ClientUse, FailureSpan, LoadPoint, Trial
+from pgtrial.model.records.plan import LoadPoint
+from pgtrial.model.records.trial import ClientUse, FailureSpan, Trial
 from pgtrial.model.units import percent
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number

@@ -1,0 +1,41 @@
+"""What the arms are, as types: the facts of each, and what they say about fairness."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import FORMAT, Record, added
+
+
+class Facts(Record):
+    """facts/ARM.json: what an arm is. Keys are dotted names grouped by room, values plain JSON."""
+
+    format: int = FORMAT
+    arm: str
+    deployment: int | None = added(
+        None, "Which of the arm's deployments, from 0, in facts/ARM/NUMBER.json; None: it has no others."
+    )
+    collected: str
+    facts: dict[str, dict[str, Any]] = Field(
+        description="group -> name -> value; groups: hardware, cpu, memory, limits, os, storage, network, server, "
+        "settings, defaults, sources, client, probes. An unknown value is null, never guessed."
+    )
+
+
+class Finding(Record):
+    """One word of the audit."""
+
+    rule: str
+    severity: Literal["info", "warning", "withhold"]
+    arms: list[str]
+    message: str = Field(description="What was found, one sentence.")
+    cure: str = Field(description="What to do about it, one sentence.")
+
+
+class Audit(Record):
+    """facts/audit.json: what the facts say about fairness."""
+
+    format: int = FORMAT
+    findings: list[Finding]

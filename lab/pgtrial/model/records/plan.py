@@ -1,0 +1,263 @@
+"""What is frozen before the first trial, as types: the load points, how trials take turns, and the plan."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import FORMAT, Record, added
+from pgtrial.model.records.where_it_ran import ServerHost
+from pgtrial.model.units import slug
+
+
+class TaskLoad(Record):
+    """The tasks of a load point; all numbers are of each application."""
+
+    apps: int
+    tasks: int
+    arrival: str = Field(description="`at-once`, or tasks a second: `50` at equal distances, `poisson:50` at random.")
+    pool: int = Field(description="Connections at most.")
+    pool_timeout_s: float = Field(description="A task that waits longer for a connection has failed.")
+    threads_in_table: int
+    rows: int = Field(description="Of each thread in the table.")
+
+    @property
+    def label(self) -> str:
+        """For people: `3 x 5,000 tasks at once on pools of 100`."""
+        when = "at once" if self.arrival == "at-once" else f"at {self.arrival.removeprefix('poisson:')}/s each"
+        return f"{self.apps} x {self.tasks:,} tasks {when} on pools of {self.pool}"
+
+
+Weight = Annotated[int, Field(ge=0, le=1_000_000)]
+"""How often a script is chosen, against the weights of the others."""
+
+
+class Quality(Record):
+    """A quality of the answers, such as recall. Arms are compared only where it is the same."""
+
+    name: str = Field(min_length=1, max_length=40, description="For people: `recall@10`.")
+    better: Literal["more", "less"] = Field("more", description="Whether a larger value is the better one.")
+    tolerance: float = Field(
+        0.01, ge=0, description="Medians of two arms that differ by no more than this count as equal; absolute."
+    )
+    at_least: float | None = added(
+        None, "The worst value with which an arm gets a verdict: the least, or where less is better the most."
+    )
+
+    def reaches(self, value: float) -> bool:
+        """Whether a value is as good as the study asks for."""
+        if self.at_least is None:
+            return True
+        return value >= self.at_least if self.better == "more" else value <= self.at_least
+
+    def text(self, value: float) -> str:
+        """`recall@10 0.953`."""
+        return f"{self.name} {value:.4g}"
+
+
+class PackLoad(Record):
+    """What runs at a load point."""
+
+    name: str
+    mix: str | None = added(None, "Which of the pack's mixes; None: it has but one.")
+    scripts: dict[str, Weight] = Field(description="Weight of each script, by its file in the pack.")
+    variables: dict[str, str] = Field(description="Values of the pack's variables, `scale` apart.")
+    transaction: str = Field(description="What a transaction is.")
+    mb_per_scale: float = Field(description="Megabytes of data of one scale unit, about; 0: unknown.")
+    hold: str | None = added(None, "The setting of PostgreSQL that has the lab run hold.sql during the load.")
+    quality: Quality | None = added(None, "What measure.sql finds out; None: there is no such file.")
+
+    def __hash__(self) -> int:
+        """Load points are keys of dictionaries, and dictionaries have no hash of their own."""
+        return hash((self.name, self.mix))
+
+
+class LoadPoint(Record):
+    """One cell of workload x scale x clients x rate; tests of sysbench have the size of their tables for the scale."""
+
+    workload: str = Field(
+        description="A built-in workload, the file name of a script of the study's own, or a pack with its mix."
+    )
+    scale: int = Field(description="Of pgbench's tables or a pack's; 1 for tests of sysbench.")
+    sysbench: bool = added(False, "Whether it is a test of sysbench.")
+    tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
+    table_size: int | None = added(None, "Rows of each of them; None: the test's own.")
+    tasks: TaskLoad | None = added(None, "Of the workload app-tasks: what runs.")
+    pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
+    clients: int = Field(description="Of tasks the connections that there may be.")
+    protocol: str
+    rate: float | None = added(None, "Transactions per second; None: a closed loop.")
+
+    @property
+    def label(self) -> str:
+        """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
+        if self.tasks is not None:
+            return f"{self.load}, {self.tasks.label}"
+        rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
+        return f"{self.load}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
+
+    @property
+    def load(self) -> str:
+        """Workload and data, for people: `tpcb-like, scale 20`, `oltp_write_only, 250 x 450,000 rows`."""
+        if self.tasks is not None:
+            return f"{self.workload}, {self.tasks.threads_in_table:,} x {self.tasks.rows:,} rows"
+        if not self.sysbench:
+            return f"{self.workload}, scale {self.scale}"
+        if self.tables is None and self.table_size is None:
+            return self.workload
+        tables = "" if self.tables is None else f"{self.tables:,} table{'s' if self.tables != 1 else ''}"
+        if self.table_size is None:
+            return f"{self.workload}, {tables}"
+        return f"{self.workload}, {f'{self.tables:,} x ' if self.tables else ''}{self.table_size:,} rows"
+
+    @property
+    def slug(self) -> str:
+        """For directory names: `tpcb-like-s20-c8`, with a rate `tpcb-like-s20-c8-r500`."""
+        if self.tasks is not None:
+            return f"{slug(self.workload)}-{self.tasks.apps}x{self.tasks.tasks}-p{self.tasks.pool}"
+        rate = f"-r{self.rate:.10g}" if self.rate is not None else ""
+        if self.sysbench:
+            size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
+            return f"{slug(self.workload)}{size and f'-t{size}'}-c{self.clients}{rate}"
+        return f"{slug(self.workload)}-s{self.scale}-c{self.clients}{rate}"
+
+
+Measure = Literal["goodput", "mean response time", "mean response time of tasks"]
+
+
+def measure_of(points: Sequence[LoadPoint]) -> Measure:
+    """What claims compare: how much is done, or where that is fixed, how soon."""
+    if any(point.tasks is not None for point in points):
+        return "mean response time of tasks"
+    return "goodput" if all(point.rate is None for point in points) else "mean response time"
+
+
+DrawnPlace = Annotated[
+    int | None,
+    Field(
+        exclude_if=lambda place: place is None,
+        description="The place that was drawn, from 0: which of those that the arm's storage lists, which of the kept "
+        "copies of the data, or which of the arm's deployments; None: nothing to draw.",
+    ),
+]
+
+
+class Interleaving(Record):
+    """How the trials of one load point of one block run at the same time: in turns, a slice of time each."""
+
+    slice_s: float = Field(description="Length of a slice; the measured part of each trial is a whole number of them.")
+    shared_server: bool = Field(False, description="Whether all arms are sessions of one server with other settings.")
+    transactions: int = added(5, "How many median transactions of the slowest arm a slice is to hold.")
+    longer: dict[int, float] = added(
+        {}, "By load point the length where slice_s was too short for that, as its first warm-up found; for all arms."
+    )
+
+    def slice_at(self, point: int) -> float:
+        """Length of a slice at a load point."""
+        return self.longer.get(point, self.slice_s)
+
+
+class Extension(Record):
+    """One step by which a study went on after its end; the plan's looks and trials hold what it added."""
+
+    created: str = Field(description="UTC, ISO 8601.")
+    pgtrial: str = Field(description="Version of the lab that planned it.")
+    after: int = Field(description="Blocks that were complete.")
+    end: int = Field(description="Blocks after which the study ends now.")
+    budget_s: float | None = Field(description="Time that the blocks may take; None: not limited.")
+    decided: bool = Field(description="Whether every comparison was decided: then only the end ends the study.")
+
+
+class EarlierTry(Record):
+    """A study of the same question that was there when this one began."""
+
+    directory: str = Field(description="Its name, beside this study's directory.")
+    created: str = Field(description="UTC, ISO 8601.")
+    blocks: int = Field(description="Blocks that were complete.")
+    planned: int = Field(description="Blocks that were planned.")
+
+
+class PlannedTrial(Record):
+    """One trial of the plan. `index` counts from 0 in the order of execution, `block` from 0."""
+
+    index: int
+    block: int
+    load_point: int = Field(description="Index into Plan.load_points.")
+    arm: str
+    seed: int = Field(description="Random seed of the engine: the same for all arms at this load point of this block.")
+    place: DrawnPlace = None
+
+
+class Plan(Record):
+    """plan.json: frozen before the first trial; an extension adds to it and changes nothing.
+
+    The order is drawn for `max_blocks` blocks at once.
+    """
+
+    format: int = FORMAT
+    name: str
+    created: str = Field(description="UTC, ISO 8601.")
+    pgtrial: str = Field(description="Version of the lab that planned.")
+    seed: int
+    baseline: str
+    arms: list[str]
+    load_points: list[LoadPoint]
+    max_blocks: int
+    looks: list[int] = Field(description="Planned looks up to max_blocks, in blocks.")
+    margin: float
+    stop_early: bool
+    drop_decided: bool = added(False, "Whether an arm leaves at the look at which all its claims are decided.")
+    allow_busy_client: bool = Field(False, description="Whether trials in which the client was a limit may decide.")
+    warmup_s: float
+    duration_s: float
+    trial_estimate_s: float = Field(description="Expected wall time of one trial, all phases.")
+    declared: dict[str, list[str]] = Field(description="Per arm, the keys in which the study says that it differs.")
+    scope: str = Field(description="What the verdict speaks of, e.g. `this host, data directory swapped every trial`.")
+    deployments: int = added(
+        1,
+        "Given servers of one product that each arm names. With several, all trials of a block run on "
+        "those of one number, their place.",
+    )
+    hosts: dict[str, list[ServerHost]] = added(
+        {}, "Per arm where its server is, one for each deployment; empty where all are on the lab's machine."
+    )
+    scripts: dict[str, str] = Field({}, description="SHA-256 of each script of the study's own, by its name.")
+    interleaving: Interleaving | None = added(None, "How trials alternate; None: each runs by itself.")
+    earlier: list[EarlierTry] = added(
+        [], "Studies of the same question in the same results directory, the oldest first."
+    )
+    left: dict[str, int] = added({}, "Arms that have left: after how many blocks, all their claims being decided.")
+    extensions: list[Extension] = added([], "How the study went on after its end, in order.")
+    trials: list[PlannedTrial]
+
+    @property
+    def shares_server(self) -> bool:
+        """Whether all arms are sessions of one server."""
+        return self.interleaving is not None and self.interleaving.shared_server
+
+    @property
+    def server_hosts(self) -> list[str]:
+        """Hosts of the servers, sorted; empty: all on the lab's machine."""
+        return sorted({host.label for hosts in self.hosts.values() for host in hosts})
+
+    @property
+    def end(self) -> int:
+        """Blocks after which the study ends at the latest: an extension may ask for fewer than are planned."""
+        return self.extensions[-1].end if self.extensions else self.max_blocks
+
+    @property
+    def wanted(self) -> list[PlannedTrial]:
+        """The planned trials without those of arms that have left before."""
+        return [each for each in self.trials if each.block < self.left.get(each.arm, self.max_blocks)]
+
+    @property
+    def due(self) -> list[PlannedTrial]:
+        """The wanted trials up to the end."""
+        return [planned for planned in self.wanted if planned.block < self.end]
+
+    @property
+    def measure(self) -> Measure:
+        """What the study's claims compare."""
+        return measure_of(self.load_points)

@@ -1,0 +1,238 @@
+"""What is stored of a trial, as types: its outcome, its tasks, its seconds and its slices."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import Field
+
+from pgtrial.model.records import FORMAT, Moment, Record, added
+from pgtrial.model.records.plan import DrawnPlace, LoadPoint
+from pgtrial.model.records.where_it_ran import MachineShare
+
+Count = Annotated[int, Field(ge=0)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+"""What was counted or measured is not negative, and is a number."""
+
+
+class Latency(Record):
+    """Latency of one trial's committed transactions, microseconds."""
+
+    mean: float
+    stddev: float
+    min: float
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p999: float
+    max: float
+
+
+class ServiceTime(Record):
+    """Time of one trial's committed transactions from their actual start, microseconds: the server's part."""
+
+    p50: float
+    p90: float
+    p95: float
+    p99: float
+    p999: float
+
+
+class Phase(Record):
+    """What the engine measured in one phase (warm-up or measured part)."""
+
+    duration_s: Amount = Field(
+        description="Its length; of interleaved trials without the others' slices: the mean time a client was active."
+    )
+    transactions: Count = Field(description="Committed transactions.")
+    failures: dict[str, Count] = Field(description="Failed transactions by SQLSTATE or kind.")
+    tps: Amount = Field(description="Committed transactions per second of the phase: the goodput.")
+    latency_us: Latency | None = Field(description="None when nothing was committed.")
+    service_us: ServiceTime | None = added(
+        None, "With a rate, beside latency_us, which then is the response time; None for trials older than this."
+    )
+
+
+class TransactionKind(Record):
+    """One of several transactions of a load in one trial: the measured part, and what was under way at its end."""
+
+    name: str
+    transactions: Count = Field(description="Those that ended as they were to.")
+    failures: dict[str, Count] = Field(description="By SQLSTATE or kind.")
+    latency_us: Latency | None = Field(
+        description="None when none ended, or where a machine of a fleet has no histogram."
+    )
+
+
+class ClientWarning(Record):
+    """What the engine has to say against its own measurement."""
+
+    kind: str = Field(description="`client-busy` or `schedule-lag`.")
+    message: str = Field(description="One sentence.")
+
+
+class ClientUse(Record):
+    """What the engine itself used in the measured part."""
+
+    cpu_user_s: Amount
+    cpu_system_s: Amount
+    busiest_thread_share: float = Field(description="CPU time of the busiest thread / wall time.")
+    cpu_per_transaction_us: float | None = Field(
+        None,
+        description="CPU time of the load threads by transaction; None: nothing was measured, or the trial is older "
+        "than the engine's self-check.",
+    )
+    warnings: list[ClientWarning] = Field(
+        [], description="Why the client may have been a limit; empty too for trials older than the engine's self-check."
+    )
+
+
+class FailureSpan(Record):
+    """When transactions of a trial failed in one way; second by second it is in engine.jsonl."""
+
+    phase: Literal["warmup", "measure"]
+    kind: str = Field(description="SQLSTATE or kind.")
+    first_s: Count = Field(description="The first second of the phase with such a failure.")
+    last_s: Count
+    failures: Count
+
+
+class TaskTimes(Record):
+    """Times of tasks in one trial, microseconds."""
+
+    mean: float
+    min: float
+    max: float
+    median: float | None = Field(None, description="Of the response exact, else to three digits; None: not known.")
+    p95: float | None = None
+
+
+class TaskSummary(Record):
+    """What became of a trial's tasks. Times are of the completed ones, but for those that say otherwise."""
+
+    planned: int
+    completed: int
+    failed: int
+    failures: dict[str, int] = Field(description="By SQLSTATE or kind; `pool-timeout`: no connection in time.")
+    unfinished: int = Field(description="Neither, after an interrupt.")
+    response_us: TaskTimes | None = Field(description="From the arrival to the end; None where none was completed.")
+    queue_us: TaskTimes | None = Field(description="From the arrival until it had a connection.")
+    service_us: TaskTimes | None = Field(description="From then to the end.")
+    timeout_waited_us: TaskTimes | None = Field(description="Of those that got no connection; None: all got one.")
+    failed_after_us: float | None = Field(description="Mean time from the arrival to the failure; None: none failed.")
+    under_5_s: int = Field(description="Completed in less than five seconds.")
+    classes: dict[str, int] = Field(
+        description="Completed tasks by response time: up_to_0.1_s, longer but up_to_1_s, but up_to_10_s, longer."
+    )
+
+    @property
+    def mean_us(self) -> float | None:
+        """Mean response time of all tasks, a failed one with the time until it failed; None where none ended."""
+        done = self.response_us.mean * self.completed if self.response_us else 0.0
+        lost = self.failed_after_us * self.failed if self.failed_after_us is not None else 0.0
+        ended = self.completed + self.failed
+        return (done + lost) / ended if ended else None
+
+    def within(self, limit: Literal["0.1_s", "1_s", "10_s"]) -> int:
+        """Tasks that were completed within the limit."""
+        names = ("up_to_0.1_s", "up_to_1_s", "up_to_10_s")
+        return sum(self.classes[name] for name in names[: names.index(f"up_to_{limit}") + 1])
+
+
+class Trial(Record):
+    """trial.json: the outcome of one trial. A failed trial is kept, and counts as the worst possible rank."""
+
+    format: int = FORMAT
+    index: int
+    block: int
+    arm: str
+    load_point: LoadPoint
+    seed: int
+    place: DrawnPlace = None
+    status: Literal["completed", "failed"]
+    reason: str | None = Field(None, description="Why it failed, one sentence.")
+    started: Moment
+    ended: Moment
+    phases_s: dict[str, float] = Field(
+        description="Wall time of restore, start, warm, load, collect, stop; with a pack of check and measure."
+    )
+    checkpoint_s: float | None = Field(None, description="Duration of the lab's CHECKPOINT at half of the warm-up.")
+    warmup: Phase | None = None
+    measured: Phase | None = None
+    tasks: TaskSummary | None = added(None, "Of the workload app-tasks.")
+    kinds: list[TransactionKind] = added([], "Of the workload order-entry: each of its transactions.")
+    quality: float | None = added(None, "What measure.sql of a pack found after the load, e.g. the recall.")
+    table_created_s: float | None = added(
+        None, "How long the workload's table took to be made, once for all trials on the same data."
+    )
+    aborted_clients: Count = 0
+    client: ClientUse | None = None
+    server_deltas: dict[str, dict[str, Amount]] = Field(
+        {},
+        description="Counter changes over the measured part by view: database, wal, checkpointer, bgwriter, "
+        "io, maintenance (of autovacuum), host (of the lab's own machine) and sampler (what observing itself took).",
+    )
+    relations_before: dict[str, dict[str, float]] = Field(
+        {}, description="As relations, before the load; empty for trials older than this record."
+    )
+    relations: dict[str, dict[str, float]] = Field(
+        {}, description="After the run, per table: bytes_table, bytes_indexes, live_tuples, dead_tuples."
+    )
+    huge_pages: dict[str, dict[str, int]] = added(
+        {}, "Of an arm with huge pages: the kernel's counters `before`, `during` and `after` the trial."
+    )
+    round_trip_us: float | None = added(
+        None, "Median of 20 round trips (SELECT 1) before the load; None for trials older than this record."
+    )
+    start_failures: list[str] = added(
+        [],
+        "What the server said at each attempt at which it did not start. After one the second succeeded; after two "
+        "the trial has failed.",
+    )
+    not_permitted: list[str] = added([], "What the arm's server does not permit the lab, and the trial did without.")
+    notes: list[str] = Field([], description="What a reader should know, e.g. a checkpoint inside the measured part.")
+    machines: list[MachineShare] = added([], "Of a load made by a fleet: each machine's part.")
+    failure_spans: list[FailureSpan] = added([], "When transactions failed, by kind, in the order of time.")
+    server_log_tail: list[str] = added(
+        [],
+        "What the server's log said during the load of PANIC, FATAL and processes that ended: the last "
+        "lines, no statements.",
+    )
+
+    @property
+    def never_started(self) -> bool:
+        """Whether it failed because its server did not start."""
+        return self.status == "failed" and len(self.start_failures) > 1
+
+
+class SliceRow(Record):
+    """One row of slices.parquet: one slice of an interleaved trial. Times in seconds since the start of the load.
+
+    The start is the same for all trials that alternate.
+    """
+
+    phase: Literal["warmup", "measure"]
+    round: int = Field(description="Number of the round, from 0 at the start of the load: each arm has a slice in it.")
+    planned_begin_s: float
+    planned_end_s: float
+    begin_s: float | None = Field(description="When the first client was active; None: none was.")
+    end_s: float | None = Field(description="When the last client was active: what overran the slice is counted in it.")
+    client_s: float = Field(description="How long clients were active, the sum over the clients.")
+    transactions: int
+    failures: int
+    mean_us: float | None
+
+
+class TimelineRow(Record):
+    """One row of timeline.parquet: one second of one phase; of interleaved trials of the arm's own time."""
+
+    phase: Literal["warmup", "measure"]
+    second: int
+    transactions: int
+    failures: int
+    mean_us: float | None
+    p50_us: float | None
+    p95_us: float | None
+    p99_us: float | None
+    max_us: float | None
