@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pgtrial.cli.run import run_command
-from pgtrial.conduct.extension import More, announcement, extend
-from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.plan import More, announcement, extend, make_plan
 from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.stopping import Stop, next_step
 from pgtrial.model.errors import StoreError, StudyError

@@ -73,7 +73,7 @@ def test_a_trial_keeps_what_the_engine_and_the_server_measured(finished):
         assert {"restore", "start", "warm", "load", "collect", "stop"} <= trial.phases_s.keys()
         assert trial.checkpoint_s is not None
         database = trial.server_deltas["database"]
-        # the delta may begin up to a second early (see observe.counters), or late by what the lab was held up
+        # the delta may begin up to a second early (see observe.views), or late by what the lab was held up
         assert measured.transactions / 10 < database["xact_commit"]
         assert trial.server_deltas["wal"]["wal_bytes"] > 0
         assert trial.server_deltas["maintenance"]["autovacuums"] >= 0

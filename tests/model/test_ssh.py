@@ -4,7 +4,7 @@ import tomllib
 
 import pytest
 
-from pgtrial.conduct.declared import declared
+from pgtrial.conduct.scope import differing_keys as declared
 from pgtrial.conduct.scope import hosts_of, scope_of
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.where_it_ran import ServerHost

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from pgtrial.evidence.observe.counters import deltas, read_counters
+from pgtrial.evidence.observe.views import deltas, read_counters
 from pgtrial.loads.data.kinds import NO_TABLES
 from pgtrial.model.errors import ArmError, StudyError
 from pgtrial.servers.workspace import clean, leftovers

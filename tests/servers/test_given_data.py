@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 
 from pgtrial.conduct.settle import NO_PREWARM, warm_relations
-from pgtrial.evidence.observe.counters import wait_for_clients_to_leave
+from pgtrial.evidence.observe.views import wait_for_clients_to_leave
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.data.task_table import creation_s
 from pgtrial.model.errors import StudyError

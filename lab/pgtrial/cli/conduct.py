@@ -12,9 +12,8 @@ from rich.console import Console, RenderableType
 from pgtrial.cli import print_notes, say, warn
 from pgtrial.cli.place import find_or_create
 from pgtrial.cli.progress import shown
-from pgtrial.conduct.extension import More
 from pgtrial.conduct.outlook import cautions, outlook
-from pgtrial.conduct.plan import warnings
+from pgtrial.conduct.plan import More, warnings
 from pgtrial.conduct.provider_metrics import import_metrics
 from pgtrial.conduct.run_study import run_study
 from pgtrial.machines.interrupt import Interrupted, interruptible

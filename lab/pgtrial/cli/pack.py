@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from pgtrial.conduct.pack_check import study_of, try_out
+from pgtrial.conduct.packs import study_of, try_out
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.packs import BUNDLED
 from pgtrial.model.units import plural

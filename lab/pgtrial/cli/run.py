@@ -11,7 +11,7 @@ import typer
 from pgtrial.cli import study_options
 from pgtrial.cli.conduct import conduct, start
 from pgtrial.cli.study_options import Profile, Seed, read
-from pgtrial.conduct.extension import More
+from pgtrial.conduct.plan import More
 from pgtrial.model.errors import StudyError
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import parse_duration

@@ -13,8 +13,8 @@ import psycopg
 from pgtrial.conduct.engine_options import ALONE, Turn
 from pgtrial.conduct.outcome import Outcome
 from pgtrial.conduct.progress import Listener
-from pgtrial.evidence.observe.counters import Counters
 from pgtrial.evidence.observe.sampler import Observation, Sampler
+from pgtrial.evidence.observe.views import Counters
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.engine import Inbox
 from pgtrial.loads.load_makers import LoadMaker

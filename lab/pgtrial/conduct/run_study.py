@@ -10,12 +10,10 @@ from functools import partial
 
 import psycopg
 
-from pgtrial.conduct.extension import More, announcement, extend
-from pgtrial.conduct.interleaving import sessions_of
+from pgtrial.conduct.interleaving import SlicesTooShort, sessions_of
 from pgtrial.conduct.leftovers import discard_unfinished
-from pgtrial.conduct.lengthening import SlicesTooShort
 from pgtrial.conduct.outlook import keep, precision_so_far
-from pgtrial.conduct.plan import takes_canaries
+from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.selftest import take_certificate

@@ -22,11 +22,11 @@ from pgtrial.conduct import leftovers
 from pgtrial.conduct.course import Course, Watching, observed, sentence
 from pgtrial.conduct.engine_options import engine_options, front_end, most_parts
 from pgtrial.conduct.outcome import PHASES
-from pgtrial.conduct.pack_steps import check, held, measure
+from pgtrial.conduct.packs import check, held, measure
 from pgtrial.conduct.progress import Preparing, Second
 from pgtrial.conduct.settle import Checkpoint, run_setup_sql, warm_relations
 from pgtrial.evidence.collect.network import median_round_trip
-from pgtrial.evidence.observe import counters, server_log
+from pgtrial.evidence.observe import server_log, views
 from pgtrial.evidence.observe.host import read_host
 from pgtrial.loads.conditions import violated_condition
 from pgtrial.loads.data.task_table import creation_s
@@ -119,7 +119,7 @@ class _Measured:
         self._course, self._arm, self._target, self._stack = course, arm, target, stack
         self._session: psycopg.Connection[tuple[Any, ...]] | None = None
         self._others = 0
-        self._before: counters.Counters | None = None
+        self._before: views.Counters | None = None
         self._measured_since: float | None = None
         self._checkpoint: Checkpoint | None = None
         self._over = False
@@ -132,7 +132,7 @@ class _Measured:
         self._stack.callback(self._checkpoint.close)
         _check_conditions(course, target, "before")
         _make_ready(course, self._session, arm, self._checkpoint, target)
-        self._others = counters.count_clients(self._session)
+        self._others = views.count_clients(self._session)
         hold = None if course.point.pack is None else course.point.pack.hold
         with (
             held(course.pack, hold, target),
@@ -180,10 +180,10 @@ class _Measured:
             course.not_permitted += [checkpoint.not_permitted] if checkpoint.not_permitted else []
             try:
                 if not course.shared_server:
-                    counters.wait_for_clients_to_leave(session, self._others)
+                    views.wait_for_clients_to_leave(session, self._others)
                 if self._before is not None:
-                    course.deltas |= counters.deltas(self._before, self._counters())
-                course.relations = counters.read_relations(session, course.data.relations)
+                    course.deltas |= views.deltas(self._before, self._counters())
+                course.relations = views.read_relations(session, course.data.relations)
             except psycopg.OperationalError as error:
                 course.lose(error)
         _settle_loss(course)
@@ -192,13 +192,13 @@ class _Measured:
         if course.pack is not None and course.reason is None:
             _assess(course, course.pack, self._target)
 
-    def _counters(self) -> counters.Counters:
+    def _counters(self) -> views.Counters:
         arm, session = self._arm, self._session
         if session is None:
             return {}
         network = not self._target.host.startswith(("/", "@"))
         host = read_host(arm.machine, arm.data_directory, session, network=network, alone=self._course.turn.of == 1)
-        return counters.read_counters(session) | host
+        return views.read_counters(session) | host
 
 
 def _make_ready(
@@ -215,7 +215,7 @@ def _make_ready(
         course.not_permitted += [missed] if missed else []
         if course.load.phases_s[0] == 0:
             checkpoint.issue_now()
-    course.relations_before = counters.read_relations(session, course.data.relations)
+    course.relations_before = views.read_relations(session, course.data.relations)
     if course.point.tasks is not None:
         course.table_created_s = creation_s(session)
     course.round_trip_us = median_round_trip(session)

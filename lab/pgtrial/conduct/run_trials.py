@@ -14,8 +14,8 @@ from typing import Self
 
 from pgtrial.conduct.course import Course
 from pgtrial.conduct.engine_options import ALONE, Turn
+from pgtrial.conduct.interleaving import check_slices, may_lengthen
 from pgtrial.conduct.leftovers import remove
-from pgtrial.conduct.lengthening import check_slices, may_lengthen
 from pgtrial.conduct.progress import Listener, Preparing
 from pgtrial.conduct.run_trial import Steps, WhileServed, now, record, steps_of, write_measurements
 from pgtrial.loads.data.kinds import data_of

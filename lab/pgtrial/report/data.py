@@ -20,7 +20,7 @@ from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of
-from pgtrial.statistics.over_time import Reached, reached
+from pgtrial.statistics.precision import Reached, reached
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.state import study_certificate
 from pgtrial.store.tables import committed_per_second

@@ -19,9 +19,8 @@ from pgtrial.statistics.canaries import disturbed, last_before_off, most_voids, 
 from pgtrial.statistics.carry_over import Slices
 from pgtrial.statistics.changes import Seconds
 from pgtrial.statistics.costs import clearly
-from pgtrial.statistics.quality import QualityCell, quality_cells
 from pgtrial.statistics.ratios import Grid
-from pgtrial.statistics.spoilt import CLIENT_RULES, SpoiltCell, spoilt_cells
+from pgtrial.statistics.withheld import CLIENT_RULES, QualityCell, SpoiltCell, quality_cells, spoilt_cells
 
 
 def verdict_of(

@@ -17,11 +17,10 @@ from pgtrial.statistics.changes import Changes, Seconds
 from pgtrial.statistics.claims import Subject, make_claim
 from pgtrial.statistics.costs import costs
 from pgtrial.statistics.criteria import criteria
-from pgtrial.statistics.over_time import under_way_s
-from pgtrial.statistics.quality import quality_cells
+from pgtrial.statistics.precision import under_way_s
 from pgtrial.statistics.ratios import Grid
-from pgtrial.statistics.spoilt import spoilt_cells
 from pgtrial.statistics.where_it_ran import where_it_ran
+from pgtrial.statistics.withheld import quality_cells, spoilt_cells
 
 
 def analyse_study(

@@ -23,8 +23,7 @@ from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference, decide
-from pgtrial.statistics.over_time import ALPHA, block_seconds
-from pgtrial.statistics.precision import blocks_to_find, spread
+from pgtrial.statistics.precision import ALPHA, block_seconds, blocks_to_find, spread
 from pgtrial.statistics.ratios import Grid
 
 _DIFFERENCES = (0.01, 0.02, 0.03, 0.05, 0.1)

@@ -10,13 +10,12 @@ from typing import Literal
 import numpy as np
 from scipy.special import bdtrc
 
-from pgtrial.model.records.regimes import Regime, Shape, TrialRegime
 from pgtrial.model.records.results import BlockRatio, CellRegimes, Steadiness, When
-from pgtrial.model.records.trial import Trial
+from pgtrial.model.records.trial import Regime, Shape, Trial, TrialRegime
 from pgtrial.statistics.levels import spread
 from pgtrial.statistics.ratios import Grid
 from pgtrial.statistics.regimes import detect
-from pgtrial.statistics.spoilt import TOLERATED
+from pgtrial.statistics.withheld import TOLERATED
 
 Seconds = Mapping[int, Sequence[int]]
 """Committed transactions in each second of the measured part, by index of the trial."""

@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from pgtrial.model.records.regimes import Regime, Segment, Shape
+from pgtrial.model.records.trial import Regime, Segment, Shape
 from pgtrial.statistics.levels import robust_sd
 
 Floats = npt.NDArray[np.float64]

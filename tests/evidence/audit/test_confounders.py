@@ -9,7 +9,7 @@ import pytest
 
 from pgtrial.evidence.audit import audit, whole_audit
 from pgtrial.evidence.collect.collect import collect
-from pgtrial.evidence.observe.counters import read_relations
+from pgtrial.evidence.observe.views import read_relations
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.report.verdict import verdict_of

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.collect import collect, flush, network, place
+from pgtrial.evidence.collect import collect, flush, network, subject
 from pgtrial.evidence.collect.files import MachineFiles
 from pgtrial.evidence.collect.flush import parse_dd
 from pgtrial.evidence.collect.network import streamed_mb_s
@@ -114,7 +114,7 @@ def test_of_a_server_elsewhere_clock_and_bandwidth_are_measured(start_cluster, f
         settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
         hba="local all all trust\nhost all all 127.0.0.1/32 trust\n",
     )
-    monkeypatch.setattr(place, "backend_process", lambda number, files: None)
+    monkeypatch.setattr(subject, "backend_process", lambda number, files: None)
     target = Target("127.0.0.1", free_port, "postgres", "postgres", extra={"sslmode": "disable"})
     probes = collect.collect("A", target, measure=True).facts["probes"]
     assert probes["bandwidth_mb_s"] > 0

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.collect import flush, network, place
+from pgtrial.evidence.collect import flush, network, subject
 from pgtrial.evidence.collect.collect import collect, collect_machine
 from pgtrial.evidence.collect.flush import parse_pg_test_fsync, rates_of
 from pgtrial.loads.target import Target
@@ -105,7 +105,7 @@ def test_a_server_behind_a_tunnel_is_elsewhere_and_its_host_unknown(start_cluste
         settings={"listen_addresses": "127.0.0.1", "port": str(free_port)},
         hba="local all all trust\nhost all all 127.0.0.1/32 trust\n",
     )
-    monkeypatch.setattr(place, "backend_process", lambda number, files: None)
+    monkeypatch.setattr(subject, "backend_process", lambda number, files: None)
     facts = collect("A", Target("127.0.0.1", free_port, "postgres", "postgres", extra={"sslmode": "disable"})).facts
     assert facts["network"]["path"] == "loopback, leading elsewhere"
     assert facts["client"]["connection"] == "over the network"
@@ -120,6 +120,6 @@ def test_an_address_that_is_not_this_machines_is_reached_by_the_network_even_if_
 
 
 def test_the_machine_knows_its_own_addresses():
-    own = place.own_addresses()
+    own = subject.own_addresses()
     assert "127.0.0.1" in own
     assert all(socket.getaddrinfo(address, None) for address in own)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pgtrial.evidence.collect import block, storage
+from pgtrial.evidence.collect import storage
 from pgtrial.evidence.collect.files import MachineFiles
 from pgtrial.machines.machine import LOCAL
 
@@ -56,8 +56,8 @@ def test_a_plain_disk_is_a_stack_of_one(sys):
         queue__nr_requests="1023",
         queue__discard_max_bytes="0",
     )
-    disk = block.disk_of(FILES, sys, "259:0", "/dev/nvme0n1")
-    facts = block.queue_facts(FILES, disk) | block.stack_facts(FILES, disk, sys, _nowhere)
+    disk = storage.disk_of(FILES, sys, "259:0", "/dev/nvme0n1")
+    facts = storage.queue_facts(FILES, disk) | storage.stack_facts(FILES, disk, sys, _nowhere)
     assert (facts["device"], facts["device_model"], facts["device_mb"]) == ("nvme0n1", "Samsung SSD 980", 1024)
     assert (facts["rotational"], facts["scheduler"], facts["queue_requests"]) == (False, "none", 1023)
     assert facts["discard"] is False
@@ -68,7 +68,7 @@ def test_a_partition_stands_for_its_disk(sys):
     home = _disk(sys, "sda", "8:0")
     _write(home / "sda1/partition", "1")
     (sys / "dev/block/8:1").symlink_to(home / "sda1")
-    assert block.disk_of(FILES, sys, "8:1", "/dev/sda1") == sys / "class/block" / home.name
+    assert storage.disk_of(FILES, sys, "8:1", "/dev/sda1") == sys / "class/block" / home.name
 
 
 def test_an_encrypted_volume_on_software_raid_is_walked_down_to_its_disks(sys):
@@ -80,7 +80,7 @@ def test_an_encrypted_volume_on_software_raid_is_walked_down_to_its_disks(sys):
     _on(raid, first, second)
     _on(crypt, raid)
     _on(volume, crypt)
-    facts = block.stack_facts(FILES, block.disk_of(FILES, sys, "253:1", "/dev/mapper/vg-pg"), sys, _nowhere)
+    facts = storage.stack_facts(FILES, storage.disk_of(FILES, sys, "253:1", "/dev/mapper/vg-pg"), sys, _nowhere)
     assert facts["stack"] == ["LVM", "encrypted", "RAID raid1 of 2", "disk", "disk"]
     assert facts["raid"] == "raid1"
     assert facts["disk_write_caches"] == ["write back", "write through"]
@@ -95,26 +95,26 @@ def test_a_loop_device_stands_on_the_disk_of_its_file(sys):
         asked.append(str(file))
         return "254:0"
 
-    facts = block.stack_facts(FILES, block.disk_of(FILES, sys, "7:3", "/dev/loop3"), sys, holder)
+    facts = storage.stack_facts(FILES, storage.disk_of(FILES, sys, "7:3", "/dev/loop3"), sys, holder)
     assert facts["stack"] == ["loop", "disk"]
     assert set(asked) == {"/var/lib/pgtrial/volume.img"}
 
 
 def test_a_loop_file_on_its_own_file_system_comes_to_an_end(sys):
     _disk(sys, "loop3", "7:3", loop__backing_file="/mnt/volume.img")
-    facts = block.stack_facts(FILES, block.disk_of(FILES, sys, "7:3", "/dev/loop3"), sys, lambda file: "7:3")
+    facts = storage.stack_facts(FILES, storage.disk_of(FILES, sys, "7:3", "/dev/loop3"), sys, lambda file: "7:3")
     assert set(facts["stack"]) == {"loop"}
 
 
 def test_a_file_system_of_many_devices_is_found_by_its_source(sys):
     home = _disk(sys, "vdc", "254:32")
-    assert block.disk_of(FILES, sys, "0:47", "/dev/vdc") == sys / "class/block" / home.name
+    assert storage.disk_of(FILES, sys, "0:47", "/dev/vdc") == sys / "class/block" / home.name
 
 
 def test_without_a_device_all_is_unknown(sys):
-    disk = block.disk_of(FILES, sys, "0:25", "tmpfs")
+    disk = storage.disk_of(FILES, sys, "0:25", "tmpfs")
     assert disk is None
-    assert set((block.queue_facts(FILES, disk) | block.stack_facts(FILES, disk, sys, _nowhere)).values()) == {None}
+    assert set((storage.queue_facts(FILES, disk) | storage.stack_facts(FILES, disk, sys, _nowhere)).values()) == {None}
 
 
 def test_xfs_tells_geometry_and_features():

@@ -9,8 +9,7 @@ import pytest
 from pgtrial.evidence.collect import windows
 from pgtrial.evidence.collect.collect import facts_of
 from pgtrial.evidence.collect.files import WindowsFiles
-from pgtrial.evidence.collect.place import backend_process
-from pgtrial.evidence.collect.subject import Subject
+from pgtrial.evidence.collect.subject import Subject, backend_process
 from pgtrial.machines.windows import WindowsHost, command_line, parse_reply
 
 from .recordings import recorded

@@ -2,7 +2,7 @@
 
 import time
 
-from pgtrial.evidence.observe import counters
+from pgtrial.evidence.observe import views
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
 
 PATIENCE_S = 120.0
@@ -10,7 +10,7 @@ PATIENCE_S = 120.0
 
 def test_every_version_gives_the_same_core_of_counters(cluster):
     with cluster.target.connect() as session:
-        read = counters.read_counters(session)
+        read = views.read_counters(session)
     assert {"xact_commit", "xact_rollback", "blks_read", "blks_hit", "deadlocks"} <= read["database"].keys()
     of_wal = {"wal_records", "wal_fpi", "wal_bytes", "wal_write", "wal_sync"}
     assert of_wal <= read["wal"].keys() if cluster.server.major >= 14 else "wal" not in read
@@ -21,19 +21,17 @@ def test_every_version_gives_the_same_core_of_counters(cluster):
 
 def test_a_delta_holds_the_work_done_in_between(cluster):
     with cluster.target.connect() as session:
-        before = counters.read_counters(session)
+        before = views.read_counters(session)
         with cluster.target.connect() as worker:
             worker.execute("CREATE TABLE pgbench_work AS SELECT generate_series(1, 1000) AS n")
             worker.execute("CHECKPOINT")
-        counters.wait_for_clients_to_leave(session, 0, PATIENCE_S)
+        views.wait_for_clients_to_leave(session, 0, PATIENCE_S)
         deadline = time.monotonic() + PATIENCE_S
         # the checkpointer reports a checkpoint after it has told whoever waits for its end
-        while not (changes := counters.deltas(before, counters.read_counters(session)))["checkpointer"][
-            "num_requested"
-        ]:
+        while not (changes := views.deltas(before, views.read_counters(session)))["checkpointer"]["num_requested"]:
             assert time.monotonic() < deadline
             time.sleep(0.02)
-        relations = counters.read_relations(session, PgbenchTables.relations)
+        relations = views.read_relations(session, PgbenchTables.relations)
         session.execute("DROP TABLE pgbench_work")
     assert changes["database"]["tup_inserted"] >= 1000
     if cluster.server.major >= 14:
@@ -45,4 +43,4 @@ def test_a_delta_holds_the_work_done_in_between(cluster):
 def test_a_counter_that_was_reset_in_between_is_left_out():
     before = {"wal": {"wal_bytes": 100.0, "wal_fpi": 1.0}, "gone": {"x": 1.0}}
     after = {"wal": {"wal_bytes": 5.0, "wal_fpi": 3.0, "new": 7.0}}
-    assert counters.deltas(before, after) == {"wal": {"wal_fpi": 2.0}}
+    assert views.deltas(before, after) == {"wal": {"wal_fpi": 2.0}}

@@ -14,11 +14,11 @@ import psutil
 import pytest
 
 from pgtrial.evidence.observe import linux
-from pgtrial.evidence.observe.counters import deltas
 from pgtrial.evidence.observe.host import HostSampler, read_host
 from pgtrial.evidence.observe.linux import LocalLinux
 from pgtrial.evidence.observe.shell import Shell
 from pgtrial.evidence.observe.system import CPU_MODES
+from pgtrial.evidence.observe.views import deltas
 from pgtrial.machines.machine import LOCAL, Done, HostLost
 from tests.conftest import require
 from tests.machines.shell import ShellMachine

@@ -15,9 +15,8 @@ import psycopg
 import pytest
 
 from pgtrial.evidence.observe import sampler as sampling
-from pgtrial.evidence.observe.counters import Session, count_clients
 from pgtrial.evidence.observe.sampler import Sampler
-from pgtrial.evidence.observe.views import Views
+from pgtrial.evidence.observe.views import Session, Views, count_clients
 from pgtrial.machines.machine import LOCAL, Done, HostLost
 from pgtrial.machines.windows import WindowsHost
 from tests.conftest import require

@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pgtrial.evidence.collect import bsd, flush, hardware, limits, network, operating_system, server, storage, windows
-from pgtrial.evidence.collect.place import runs_here, shown_directory
-from pgtrial.evidence.collect.subject import Collector, Subject
+from pgtrial.evidence.collect.subject import Collector, Subject, runs_here, shown_directory
 from pgtrial.loads.target import Session, Target
 from pgtrial.machines.machine import LOCAL
 from pgtrial.machines.windows import AnyMachine, WindowsHost

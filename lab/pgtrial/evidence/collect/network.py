@@ -10,8 +10,7 @@ from typing import Any
 
 import psutil
 
-from pgtrial.evidence.collect.place import own_addresses, peer_address
-from pgtrial.evidence.collect.subject import Subject, collector
+from pgtrial.evidence.collect.subject import Subject, collector, own_addresses, peer_address
 from pgtrial.loads.target import Session
 
 _ROW = 8192

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import psutil
 
-from pgtrial.evidence.collect.place import shown_directory
-from pgtrial.evidence.observe.counters import Counters
+from pgtrial.evidence.collect.subject import shown_directory
 from pgtrial.evidence.observe.linux import LocalLinux, is_local_linux
 from pgtrial.evidence.observe.shell import Shell
 from pgtrial.evidence.observe.system import Snapshot, System, whole_cpu
+from pgtrial.evidence.observe.views import Counters
 from pgtrial.evidence.observe.windows import Windows
 from pgtrial.loads.target import Session
 from pgtrial.machines.machine import LOCAL, HostTrouble

@@ -11,7 +11,7 @@ from pgtrial.model.records import FORMAT, Record, added
 from pgtrial.model.records.disturbances import DisturbedBlock, Interruption
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import LoadPoint
-from pgtrial.model.records.regimes import Shape, TrialRegime
+from pgtrial.model.records.trial import Shape, TrialRegime
 from pgtrial.model.records.where_it_ran import WhereItRan
 
 Word = Literal["better", "worse", "equivalent", "undecided", "withheld"]

@@ -1,4 +1,4 @@
-"""What is stored of a trial, as types: its outcome, its tasks, its seconds and its slices."""
+"""What is known of a trial, as types: its outcome, tasks, seconds and slices, and the levels that it went through."""
 
 from __future__ import annotations
 
@@ -236,3 +236,32 @@ class TimelineRow(Record):
     p95_us: float | None
     p99_us: float | None
     max_us: float | None
+
+
+Shape = Literal["flat", "warm-up", "slow-down", "collapse", "recovery", "cyclic", "no steady state"]
+"""The class of a trial's timeline. Only the first keeps one level from start to end."""
+
+
+class Segment(Record):
+    """A part of a trial in which it kept one level. Seconds count from the start of the measured part."""
+
+    start_s: int
+    end_s: int
+    tps: float = Field(description="Median second.")
+    committed: int = Field(description="Transactions committed up to the end: the work done when the level changed.")
+
+
+class Regime(Record):
+    """The levels that one trial went through."""
+
+    shape: Shape
+    settled: bool = Field(description="Whether the last level is one that the trial kept.")
+    segments: list[Segment]
+
+
+class TrialRegime(Record):
+    """A trial that did not keep one level."""
+
+    index: int
+    block: int
+    regime: Regime

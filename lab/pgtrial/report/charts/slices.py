@@ -11,7 +11,7 @@ from pgtrial.model.units import format_duration, percent
 from pgtrial.report.charts.parts import Canvas, Figure, arm_colour, arm_dash, arm_shape
 from pgtrial.report.data import StudyData
 from pgtrial.report.tables.slices import comparison, middle_block, slice_tps
-from pgtrial.statistics.over_time import half_width
+from pgtrial.statistics.precision import half_width
 
 _MOST_SLICES = 120
 """Slices of one chart, the first of the measured part: more would be too narrow to see."""

@@ -18,7 +18,7 @@ from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan, PlannedTrial
 from pgtrial.model.records.results import Claim, Estimate
 from pgtrial.report.data import StudyData, read_data
-from pgtrial.statistics.over_time import Reached
+from pgtrial.statistics.precision import Reached
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.running import is_running, stop_is_asked
 

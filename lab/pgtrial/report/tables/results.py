@@ -6,7 +6,6 @@ from collections.abc import Callable
 from functools import partial
 
 from pgtrial.model.records.plan import Measure
-from pgtrial.model.records.regimes import TrialRegime
 from pgtrial.model.records.results import (
     BlockRatio,
     CellRegimes,
@@ -17,6 +16,7 @@ from pgtrial.model.records.results import (
     Spread,
     Steadiness,
 )
+from pgtrial.model.records.trial import TrialRegime
 from pgtrial.model.units import percent, plural
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number

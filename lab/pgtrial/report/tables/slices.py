@@ -12,7 +12,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.table import Column, Table, number
 from pgtrial.report.tables.results import signed
 from pgtrial.report.words import in_regime, interval_text
-from pgtrial.statistics.over_time import Reached, half_width
+from pgtrial.statistics.precision import Reached, half_width
 
 
 def slice_tables(data: StudyData) -> list[Table[Any]]:
