@@ -41,9 +41,12 @@ def compare_command(
         str | None,
         typer.Option(
             help="tpcb-like, simple-update, select-only, order-entry, a test of sysbench such as oltp_read_write, "
-            "app-tasks, a pack (pack:queue, or its folder), or the path of a script (pgbench's .sql, sysbench's .lua); "
-            "several with commas."
+            "app-tasks, a pack (pack:queue, or its folder), a replay (replay:DIRECTORY), or the path of a script "
+            "(pgbench's .sql, sysbench's .lua); several with commas."
         ),
+    ] = None,
+    data: Annotated[
+        str | None, typer.Option(help="With a replay: a dump of the data as they were when the capture began.")
     ] = None,
     scale: Annotated[str | None, typer.Option(help="Scale factors, e.g. 10 or 10,100.")] = None,
     clients: Annotated[str | None, typer.Option(help="Numbers of clients, e.g. 1,8,32.")] = None,
@@ -87,6 +90,7 @@ def compare_command(
     """
     load = {
         "workload": _words(workload),
+        "replay": {"data": data} if data is not None else None,
         "scale": _numbers("--scale", scale),
         "clients": _numbers("--clients", clients),
         "rate": _words(rate),

@@ -153,7 +153,9 @@ def _fleet(fleet: FleetSection) -> str:
 def _how_long(spec: StudySpec, plan: Plan, expected: Outlook | None) -> Iterator[tuple[str, str]]:
     estimates = _estimates(spec, plan)
     trial = (
-        "each of all tasks to their end"
+        f"each one replay, {format_duration(round(spec.load.expected_s))} as recorded"
+        if spec.load.replays
+        else "each of all tasks to their end"
         if spec.load.runs_tasks
         else f"each {format_duration(plan.warmup_s)} of warm-up and {format_duration(plan.duration_s)} measured"
     )

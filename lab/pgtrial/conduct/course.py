@@ -142,8 +142,8 @@ def observed(course: Course, arm: Arm, target: Target) -> Iterator[Watching]:
 
 
 def _measured_s(course: Course) -> float:
-    """Length of the measured part: as planned, or for tasks as measured."""
-    if not course.load.runs_tasks:
+    """Length of the measured part: as planned, or of a load with an end of its own as measured."""
+    if not course.load.has_own_end:
         return course.turn.wall_s(course.load.duration)
     measured = course.outcome.measured
     return measured.duration_s if measured else course.load.longest_s

@@ -17,6 +17,7 @@ from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import patience_s
+from pgtrial.store.replay_files import capture_of
 
 
 @dataclass(frozen=True)
@@ -57,6 +58,8 @@ def engine_options(
     jobs = _jobs(load, point, each or Each())
     if point.tasks is not None:
         return _tasks(load, point, seed, jobs)
+    if point.replay is not None:
+        return _replay(load, seed, jobs)
     make = _sysbench if point.sysbench else _order_entry if point.workload == ORDER_ENTRY else _pgbench
     return [*make(load, point, seed, script, jobs, turn=turn), *turn.options(seed)]
 
@@ -65,6 +68,8 @@ def front_end(point: LoadPoint) -> FrontEnd:
     """Which of the engine's front ends has the workload."""
     if point.tasks is not None:
         return "tasks"
+    if point.replay is not None:
+        return "replay"
     if point.workload == ORDER_ENTRY:
         return "order-entry"
     return "sysbench" if point.sysbench else "pgbench"
@@ -137,6 +142,11 @@ def _tasks(load: LoadSection, point: LoadPoint, seed: int, jobs: int) -> list[st
     return [*load.tasks.arguments(), "-M", point.protocol, "-j", str(jobs), "--random-seed", str(seed)]
 
 
+def _replay(load: LoadSection, seed: int, jobs: int) -> list[str]:
+    capture = str(capture_of(load.workload[0]))
+    return [capture, *load.replay.arguments(), "-j", str(jobs), "--random-seed", str(seed)]
+
+
 def _workload(point: LoadPoint, script: Path | None) -> list[str]:
     if script is None:
         return ["-b", point.workload]
@@ -154,6 +164,11 @@ def pack_options(pack: PackLoad, folder: Path, scale: int) -> list[str]:
 
 
 def _jobs(load: LoadSection, point: LoadPoint, each: Each) -> int:
-    """Threads of each engine: as the study says, else one per 16 of its clients and at most its share of the CPUs."""
+    """Threads of each engine: as the study says, else one per 16 of its clients and at most its share of the CPUs.
+
+    How many connections a replay has at the same time only its engine knows: each session counts.
+    """
     clients = point.clients // each.engines
+    if point.replay is not None:
+        clients = load.replay.max_connections or point.replay.sessions * point.replay.copies
     return min(clients, load.jobs or max(1, min(math.ceil(clients / 16), each.cpus)))

@@ -97,6 +97,8 @@ def _obstacles(spec: StudySpec) -> Iterator[str]:
     load = spec.load
     if load.runs_tasks:
         yield "tasks run to their end"
+    if load.replays:
+        yield "the recorded times of a replay would pass during the slices of the others"
     if load.on_server_loss != "fail":
         yield "the time without service of a server that is lost is to count"
     if sessions_of(spec) is None:

@@ -10,6 +10,7 @@ import polars as pl
 from pgtrial.conduct.ticks import by_second, slice_row, summary_of
 from pgtrial.loads.engine import Event, own_s
 from pgtrial.model.errors import StudyError
+from pgtrial.model.records.replay import ReplaySummary, StatementTimes, TemplateResult
 from pgtrial.model.records.trial import (
     ClientUse,
     ClientWarning,
@@ -127,6 +128,19 @@ class Outcome:
         ]
 
     @property
+    def replay(self) -> ReplaySummary | None:
+        """What became of the statements of a replay; None of another load."""
+        found = self.done and self.done.get("replay")
+        if not found:
+            return None
+        others = found.get("other_templates") or {}
+        return ReplaySummary(
+            **{name: found[name] for name in _OF_REPLAY},
+            templates=[_template(each) for each in found["templates"]],
+            others=others.get("statements", 0),
+        )
+
+    @property
     def aborted_clients(self) -> int:
         """Clients that could not go on, e.g. because their connection broke."""
         return int(self.done.get("clients_aborted", 0)) if self.done else 0
@@ -231,6 +245,32 @@ def _latency(figures: Mapping[str, Any] | None) -> Latency | None:
     if not figures or "p50" not in figures:
         return None
     return Latency(**{name: figures[name.replace("p999", "p99.9")] for name in Latency.model_fields})
+
+
+_OF_REPLAY = (
+    "statements",
+    "transactions",
+    "rows",
+    "sessions",
+    "expected_failures",
+    "unexpected_failures",
+    "missing_failures",
+)
+
+
+def _template(found: Mapping[str, Any]) -> TemplateResult:
+    times = found["time_us"]
+    return TemplateResult(
+        template=found["template"],
+        text=found["text"],
+        statements=found["statements"],
+        rows=found["rows"],
+        failures=found["unexpected_failures"],
+        missing=found["missing"],
+        time_us=StatementTimes(**{name: times[name] for name in StatementTimes.model_fields})
+        if times and "p50" in times
+        else None,
+    )
 
 
 _EXACT = ("planned", "completed", "failed", "failures", "unfinished", "under_5_s", "classes")

@@ -22,6 +22,7 @@ from pgtrial.conduct.deployments import are_units, deployments_of, fewest_of, pl
 from pgtrial.conduct.interleaving import interleaving_of
 from pgtrial.conduct.scope import differing_keys, hosts_of, scope_of
 from pgtrial.conduct.stopping import block_time
+from pgtrial.loads.data.kinds import data_of
 from pgtrial.loads.data.pgbench_tables import MB_PER_SCALE
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Extension, LoadPoint, Plan, PlannedTrial
@@ -33,6 +34,7 @@ from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics import p8
 from pgtrial.statistics.canaries import REFERENCE
+from pgtrial.statistics.statements import MOST_STATEMENTS
 from pgtrial.store.workloads import digest
 
 _RESTORE_S_PER_SCALE = 0.03
@@ -69,7 +71,7 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
         arms=arms,
         load_points=points,
         max_blocks=max_blocks,
-        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, len(arms) - 1),
+        looks=planned_looks(deployments, max_blocks) if are_units(spec) else p8.looks(max_blocks, _claims(spec)),
         margin=spec.verdict.margin,
         stop_early=spec.verdict.stop_early,
         drop_decided=spec.verdict.drop_decided,
@@ -89,18 +91,19 @@ def make_plan(spec: StudySpec, seed: int, created: str) -> Plan:
 
 def block_estimate(spec: StudySpec) -> float:
     """Expected wall time of one block, seconds: every arm once at every load point, all phases of a trial."""
-    run = spec.load.tasks.expected_s if spec.load.runs_tasks else spec.load.warmup + spec.load.duration
-    fixed = run + _START_AND_STOP_S + _COLLECT_S
+    fixed = spec.load.expected_s + _START_AND_STOP_S + _COLLECT_S
     servers = [spec.resolved(arm) for arm in spec.arms]
-    return sum(fixed + _restore_estimate(server, point) for server in servers for point in load_points(spec))
+    return sum(fixed + _restore_estimate(spec, server, point) for server in servers for point in load_points(spec))
 
 
-def _restore_estimate(server: Server, point: LoadPoint) -> float:
+def _restore_estimate(spec: StudySpec, server: Server, point: LoadPoint) -> float:
     """Seconds; next to none for a copy that is kept as it is, and where vacuum finds nothing changed."""
     if server.reset == "none" or (server.reset == "vacuum" and point.workload == "select-only"):
         return 0.0
     if point.pack is not None:
         return _RESTORE_S_PER_SCALE * point.scale * point.pack.mb_per_scale / MB_PER_SCALE
+    if point.replay is not None:
+        return _RESTORE_S_PER_SCALE * data_of(spec, point).mb / MB_PER_SCALE
     scale = point.scale * (_SCALES_PER_WAREHOUSE if point.workload == ORDER_ENTRY else 1)
     rows = (point.tables or 0) * (point.table_size or 0)
     if point.tasks is not None:
@@ -125,8 +128,13 @@ def study_estimate(spec: StudySpec, plan: Plan) -> float:
 
 def fewest_blocks(spec: StudySpec, plan: Plan) -> int:
     """The first planned look at which a verdict on every arm is possible at all."""
-    claims = len(spec.arms) - 1
+    claims = _claims(spec)
     return fewest_of(plan.deployments, plan.max_blocks, claims) if are_units(spec) else p8.first_look(claims)
+
+
+def _claims(spec: StudySpec) -> int:
+    """How many claims the first look is to decide: the primary ones, and of a replay those on its statements."""
+    return max(len(spec.arms) - 1, MOST_STATEMENTS if spec.load.replays else 0)
 
 
 def declared(spec: StudySpec, arm: str) -> list[str]:
@@ -168,7 +176,7 @@ def _max_blocks(spec: StudySpec, block_s: float) -> int:
     if spec.verdict.blocks is not None:
         return spec.verdict.blocks
     affordable = int(spec.verdict.budget / block_s)
-    floor = p8.first_look(len(spec.arms) - 1)
+    floor = p8.first_look(_claims(spec))
     if affordable < floor:
         enough = f"{math.ceil(floor * block_s / 60)}min"
         raise StudyError(

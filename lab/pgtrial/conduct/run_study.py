@@ -40,6 +40,7 @@ from pgtrial.servers.workspace import LeftOnHost, Workspace
 from pgtrial.statistics.claims import decide
 from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory, committed_seconds
+from pgtrial.store.replay_files import check_unchanged
 from pgtrial.store.running import forget_stop, stop_is_asked
 
 
@@ -70,6 +71,7 @@ def run_study(
         if ended and more is None:
             _end(study, given, listener)
             return
+        check_unchanged(given)
         extended = _extended(study, more, ended=ended) if more is not None else None
         workspace = stack.enter_context(_workspace(listener))
         workspace.templates.study = str(study.path.absolute())

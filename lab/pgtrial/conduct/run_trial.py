@@ -41,6 +41,7 @@ from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.units import patience_s
 from pgtrial.servers.arm import Arm, timed
 from pgtrial.store.files import cannot_write
+from pgtrial.store.replay_files import capture_of
 
 WhileServed = Callable[[Arm, Target, int | None], None]
 """Arm, where its server is, and the place that the trial has."""
@@ -250,12 +251,22 @@ def _settle_loss(course: Course) -> None:
 
 
 def _check_script(course: Course, run: EngineRun) -> None:
-    """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct."""
-    if course.script is None or course.outcome.begun:
+    """Raise StudyError if the engine did not begin for an error in the script, which a repetition would not correct.
+
+    The same goes for a capture, and for the number of its sessions.
+    """
+    if course.outcome.begun:
         return
-    complaint = run.message_about(str(course.script))
-    if complaint is not None:
+    if course.script is not None and (complaint := run.message_about(str(course.script))) is not None:
         raise StudyError(f"the engine refuses a script of the study: {complaint}")
+    if course.point.replay is not None:
+        for words in (str(capture_of(course.load.workload[0])), _TOO_MANY):
+            if (complaint := run.message_about(words)) is not None:
+                raise StudyError(f"the engine refuses the replay: {complaint}")
+
+
+_TOO_MANY = "more than the server allows"
+"""What the engine says of connections."""
 
 
 @contextmanager
@@ -304,6 +315,7 @@ def record(course: Course, host_seen: dict[str, dict[str, int]]) -> Trial:
         measured=outcome.measured,
         tasks=outcome.tasks,
         kinds=outcome.kinds if course.point.workload == ORDER_ENTRY else [],
+        replay=outcome.replay,
         table_created_s=course.table_created_s,
         quality=course.quality,
         aborted_clients=outcome.aborted_clients,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import json
 import queue
+import re
 import signal
 import subprocess
 import threading
@@ -31,13 +32,16 @@ Inbox = queue.SimpleQueue[tuple["EngineRun", str | None]]
 _STOP_GRACE_S = 5.0
 _NOTICE_S = 0.2
 _HELP_TIMEOUT_S = 30.0
+_PROGRAM = re.compile(r"((pgbench|pgtrial-engine replay): error|FATAL): ")
+"""How front ends begin their complaints."""
 
-FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry"]
+FrontEnd = Literal["pgbench", "sysbench", "tasks", "order-entry", "replay"]
 _EVENTS: dict[FrontEnd, tuple[str, ...]] = {
     "pgbench": ("--events", "-"),
     "sysbench": ("--jsonl=-", "run"),
     "tasks": ("--events", "-"),
     "order-entry": ("--events", "-"),
+    "replay": ("--events", "-"),
 }
 """The last arguments of a front end that writes events to standard output."""
 
@@ -191,7 +195,7 @@ class EngineRun:
     def message_about(self, name: str) -> str | None:
         """The first of the last messages that speaks of `name`, without the program's name; None if there is none."""
         found = next((line for line in self._tail if name in line), None)
-        return found and found.removeprefix("pgbench: error: ").removeprefix("FATAL: ")
+        return found and _PROGRAM.sub("", found)
 
     @property
     def trouble(self) -> str | None:

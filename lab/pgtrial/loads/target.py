@@ -88,6 +88,8 @@ class Target:
     password: str | None = field(default=None, repr=False)
     extra: Mapping[str, str] = field(default_factory=dict, repr=False)
     name: str | None = None
+    programs: Path | None = None
+    """The directory of the server's own programs, if the lab runs it on this machine."""
 
     @property
     def label(self) -> str:

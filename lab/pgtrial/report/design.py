@@ -15,14 +15,13 @@ _NO_CERTIFICATE = "none; `pgtrial selftest` makes one"
 def design(data: StudyData) -> list[tuple[str, str]]:
     """Pairs of a term and its description."""
     plan, load, result = data.plan, data.spec.load, data.result
-    points = len(plan.load_points)
     profile = data.spec.study.profile
     return [
         *([("profile", profile)] if profile is not None else []),
         ("baseline", plan.baseline),
         ("arms", ", ".join(plan.arms)),
         ("declared differences", "; ".join(f"{a}: {', '.join(k)}" for a, k in plan.declared.items() if k) or "none"),
-        ("load", f"{plural(points, 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"),
+        ("load", _load(data)),
         *([("sysbench", _options(load.sysbench))] if any(point.sysbench for point in plan.load_points) else []),
         *(
             [("scripts", "; ".join(f"{name} (SHA-256 {code})" for name, code in plan.scripts.items()))]
@@ -49,6 +48,19 @@ def design(data: StudyData) -> list[tuple[str, str]]:
     ]
 
 
+def _load(data: StudyData) -> str:
+    load, points = data.spec.load, data.plan.load_points
+    replay = points[0].replay
+    if replay is None:
+        return f"{plural(len(points), 'load point')}, {load.protocol} protocol, fill factor {load.fillfactor}"
+    connections = load.replay.max_connections
+    most = f", at most {plural(connections, 'connection')}" if connections is not None else ""
+    return (
+        f"the capture {replay.capture} (SHA-256 {replay.capture_sha256}) on the dump {replay.data} (SHA-256 "
+        f"{replay.data_sha256}): {replay.label}{most}"
+    )
+
+
 def _transactions(data: StudyData) -> list[str]:
     """What a transaction of each pack is."""
     packs = {point.pack.name: point.pack for point in data.plan.load_points if point.pack is not None}
@@ -57,6 +69,8 @@ def _transactions(data: StudyData) -> list[str]:
 
 def _trial(data: StudyData) -> str:
     plan, load = data.plan, data.spec.load
+    if load.replays:
+        return f"one replay {plan.load_points[0].replay.pace}" if plan.load_points[0].replay else "one replay"
     if not load.runs_tasks:
         return f"{format_duration(plan.warmup_s)} of warm-up, {format_duration(plan.duration_s)} measured"
     tasks = load.tasks

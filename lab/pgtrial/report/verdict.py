@@ -276,6 +276,7 @@ def _claim_notes(claim: Claim) -> list[str]:
 def _moved_with(result: StudyResult) -> list[str]:
     """For each decided difference, one sentence on the costs that differ clearly, those that fit it first."""
     sentences = []
+    what = "statement" if any(point.replay is not None for point in result.load_points) else "transaction"
     single = all(cost.load_point is not None for cost in result.costs)
     costs = [
         each
@@ -290,7 +291,7 @@ def _moved_with(result: StudyResult) -> list[str]:
         against = [cost for cost in own if cost not in fits]
         parts = [f"with the effect moved {_list(fits)}"] if fits else ["no cost that is known moved with the effect"]
         parts += [f"against it {_list(against)}"] if against else []
-        sentences.append(f"Per transaction, {claim.arm} against {claim.baseline}: {'; '.join(parts)}.")
+        sentences.append(f"Per {what}, {claim.arm} against {claim.baseline}: {'; '.join(parts)}.")
     return sentences
 
 

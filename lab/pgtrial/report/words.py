@@ -158,14 +158,13 @@ def _unsettled(claim: Claim, plan: Plan, regimes: list[CellRegimes]) -> str:
 
 
 def measured_text(claim: Claim, plan: Plan) -> str:
-    """`8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, or with several load points `8 blocks of 2 arms x 6 load
-    points x 6s`.
+    """`8 blocks of 2 x 6s`, `8 blocks of 2 x 15,000 tasks`, `12 blocks of 2 x one replay`, or with several load points
+    `8 blocks of 2 arms x 6 load points x 6s`.
 
     With deployments as units `6 deployments of each arm with 4 blocks of 2 x 6s each`.
     """
     points = len(plan.load_points)
-    tasks = next((point.tasks for point in plan.load_points if point.tasks is not None), None)
-    duration = format_duration(plan.duration_s) if tasks is None else plural(tasks.apps * tasks.tasks, "task")
+    duration = _length(plan)
     each = (
         f"{len(plan.arms)} arms x {points} load points x {duration}" if points > 1 else f"{len(plan.arms)} x {duration}"
     )
@@ -173,6 +172,16 @@ def measured_text(claim: Claim, plan: Plan) -> str:
         blocks = plural(plan.max_blocks // plan.deployments, "block")
         return f"{plural(claim.blocks, 'deployment')} of each arm with {blocks} of {each} each"
     return f"{plural(claim.blocks, 'block')} of {each}"
+
+
+def _length(plan: Plan) -> str:
+    """How long the measured part of a trial is: `6s`, `15,000 tasks`, `one replay`."""
+    tasks = next((point.tasks for point in plan.load_points if point.tasks is not None), None)
+    if tasks is not None:
+        return plural(tasks.apps * tasks.tasks, "task")
+    if any(point.replay is not None for point in plan.load_points):
+        return "one replay"
+    return format_duration(plan.duration_s)
 
 
 def outlook(claim: Claim, plan: Plan) -> str:
@@ -207,7 +216,9 @@ def _about(seconds: float) -> str:
 
 
 def transactions(plan: Plan) -> str:
-    """What the load consists of: `transaction` or `task`."""
+    """What the load consists of: `transaction`, `statement` of a replay, or `task`."""
+    if any(point.replay is not None for point in plan.load_points):
+        return "statement"
     return "task" if plan.measure == "mean response time of tasks" else "transaction"
 
 

@@ -54,7 +54,8 @@ class Cluster:
     def target(self) -> Target:
         """Where its superuser connects."""
         host = str(self.socket_directory) if self.access is None else self.access.address
-        return Target(host, self.port, SUPERUSER, DATABASE, self._password, {"sslmode": "disable"})
+        programs = self.server.bin if self.room.machine is LOCAL else None
+        return Target(host, self.port, SUPERUSER, DATABASE, self._password, {"sslmode": "disable"}, programs=programs)
 
     def start(self, log: Path) -> None:
         """Start the server, its log appended to `log` here, and wait until it accepts connections.

@@ -19,6 +19,7 @@ from pgtrial.statistics.costs import costs
 from pgtrial.statistics.criteria import criteria
 from pgtrial.statistics.precision import under_way_s
 from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.statements import statement_claims
 from pgtrial.statistics.where_it_ran import where_it_ran
 from pgtrial.statistics.withheld import quality_cells, spoilt_cells
 
@@ -102,6 +103,7 @@ def analyse_study(
         carry_over=carry_over(grid, speeds, secondary_family),
         carry_over_shifts=shifts(grid, speeds, primary_family, secondary_family),
         criteria=criteria(grid, primary, {arm for arm in others if withheld(arm)}),
+        statements=statement_claims(grid, {arm for arm in others if withheld(arm)}),
         where=where_it_ran(plan, grid.trials, facts or {}),
     )
 

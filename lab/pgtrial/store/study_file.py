@@ -16,6 +16,7 @@ from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.frozen import without_secrets
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.packs import PackSection
+from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.servers import objection_to_arm, objection_to_table
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
 from pgtrial.model.study.spec import StudySection, StudySpec, VerdictSection
@@ -24,6 +25,7 @@ from pgtrial.model.study.sysbench import SysbenchSection
 from pgtrial.model.study.tasks import TasksSection
 from pgtrial.model.study.variants import SECTION, Build, expanded, profile_names, with_profile
 from pgtrial.model.units import nearest
+from pgtrial.store.replay_files import with_replay
 from pgtrial.store.workloads import take_in
 
 _SECTIONS: dict[str, type[BaseModel]] = {
@@ -39,6 +41,7 @@ _NESTED: dict[str, type[BaseModel]] = {
     "sysbench": SysbenchSection,
     "tasks": TasksSection,
     "pack": PackSection,
+    "replay": ReplaySection,
     "storage": Storage,
     "wal": Volume,
     "metrics": ProviderMetrics,
@@ -81,7 +84,7 @@ def build_study(data: Mapping[str, Any], source: str, folder: Path = Path()) -> 
     _check_arms(spec, source)
     # a connection string that cannot be parsed is an error here, not at the first trial
     without_secrets(spec)
-    return take_in(spec, folder, source)
+    return take_in(with_replay(spec, folder, source), folder, source)
 
 
 def with_fleet(spec: StudySpec, **given: str | bool | int | None) -> StudySpec:

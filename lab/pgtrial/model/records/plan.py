@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from pgtrial.model.records import FORMAT, Record, added
+from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.records.where_it_ran import ServerHost
 from pgtrial.model.units import slug
 
@@ -80,13 +81,14 @@ class LoadPoint(Record):
     workload: str = Field(
         description="A built-in workload, the file name of a script of the study's own, or a pack with its mix."
     )
-    scale: int = Field(description="Of pgbench's tables or a pack's; 1 for tests of sysbench.")
+    scale: int = Field(description="Of pgbench's tables or a pack's; 1 for tests of sysbench and replays.")
     sysbench: bool = added(False, "Whether it is a test of sysbench.")
     tables: int | None = added(None, "Tables of a test of sysbench; None: its own.")
     table_size: int | None = added(None, "Rows of each of them; None: the test's own.")
     tasks: TaskLoad | None = added(None, "Of the workload app-tasks: what runs.")
     pack: PackLoad | None = added(None, "Of a workload that is a pack: what runs.")
-    clients: int = Field(description="Of tasks the connections that there may be.")
+    replay: ReplayLoad | None = added(None, "Of a replay: what runs.")
+    clients: int = Field(description="Of tasks and replays the connections that there may be.")
     protocol: str
     rate: float | None = added(None, "Transactions per second; None: a closed loop.")
 
@@ -95,6 +97,8 @@ class LoadPoint(Record):
         """For people: `tpcb-like, scale 20, 8 clients`, with a rate `tpcb-like, scale 20, 8 clients, 500/s`."""
         if self.tasks is not None:
             return f"{self.load}, {self.tasks.label}"
+        if self.replay is not None:
+            return f"{self.load}, {self.replay.label}"
         rate = f", {self.rate:,.10g}/s" if self.rate is not None else ""
         return f"{self.load}, {self.clients} client{'s' if self.clients != 1 else ''}{rate}"
 
@@ -103,6 +107,8 @@ class LoadPoint(Record):
         """Workload and data, for people: `tpcb-like, scale 20`, `oltp_write_only, 250 x 450,000 rows`."""
         if self.tasks is not None:
             return f"{self.workload}, {self.tasks.threads_in_table:,} x {self.tasks.rows:,} rows"
+        if self.replay is not None:
+            return f"replay of {self.replay.capture}"
         if not self.sysbench:
             return f"{self.workload}, scale {self.scale}"
         if self.tables is None and self.table_size is None:
@@ -117,6 +123,8 @@ class LoadPoint(Record):
         """For directory names: `tpcb-like-s20-c8`, with a rate `tpcb-like-s20-c8-r500`."""
         if self.tasks is not None:
             return f"{slug(self.workload)}-{self.tasks.apps}x{self.tasks.tasks}-p{self.tasks.pool}"
+        if self.replay is not None:
+            return slug(self.workload)
         rate = f"-r{self.rate:.10g}" if self.rate is not None else ""
         if self.sysbench:
             size = "x".join(str(part) for part in (self.tables, self.table_size) if part is not None)
@@ -131,6 +139,8 @@ def measure_of(points: Sequence[LoadPoint]) -> Measure:
     """What claims compare: how much is done, or where that is fixed, how soon."""
     if any(point.tasks is not None for point in points):
         return "mean response time of tasks"
+    if any(point.replay is not None and point.replay.speed is not None for point in points):
+        return "mean response time"
     return "goodput" if all(point.rate is None for point in points) else "mean response time"
 
 

@@ -278,6 +278,28 @@ class Criterion(Record):
         return words.get(self.verdict) or (self.arm if self.verdict == "better" else self.baseline)
 
 
+class StatementClaim(Record):
+    """Statements of one template in a replay: what they take on both arms, and whether the arm is slower."""
+
+    template: int = Field(description="Number in the capture.")
+    text: str
+    arm: str
+    baseline: str
+    statements: int = Field(description="In the median trial of both arms.")
+    share: dict[str, float] = Field(description="By arm, share of the time of all statements, median trial.")
+    mean_us: dict[str, float] = Field(description="By arm, mean time of a statement, median trial.")
+    verdict: Word
+    within_margin: bool = Field(description="Whether the whole interval lies within the margin, whatever the verdict.")
+    difference: Estimate | None = Field(description="Of speed, by the rule P8; None before the first look.")
+    claims: int = Field(description="Number of claims that share the error of each look.")
+    blocks: int
+
+    @property
+    def is_slower(self) -> bool:
+        """Whether it got slower by more than the margin may hide."""
+        return self.verdict == "worse" and not self.within_margin
+
+
 @dataclass(frozen=True)
 class Comparison:
     """What one series of blocks says so far of an arm against the baseline: all that the loop of a study asks."""
@@ -356,6 +378,7 @@ class StudyResult(Record):
     carry_over_shifts: list[CarryOverShift] = added([], "Of an interleaved study: what that does to each comparison.")
 
     criteria: list[Criterion] = added([], "Of a study on tasks: the table of criteria.")
+    statements: list[StatementClaim] = added([], "Of a replay: the templates that take a share of the time.")
 
     where: WhereItRan | None = added(None, "Which machine did what; None: everything ran on the lab's machine.")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field, model_validator
@@ -10,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from pgtrial.model.records import Record
 from pgtrial.model.study.order_entry import ORDER_ENTRY, refusal_of_order_entry
 from pgtrial.model.study.packs import BUNDLED, PackSection
+from pgtrial.model.study.replay import NOT_FOR_REPLAYS, ReplaySection, is_replay
 from pgtrial.model.study.sysbench import SYSBENCH_TESTS, SysbenchSection, is_sysbench, refusal_of_sysbench
 from pgtrial.model.study.tasks import APP_TASKS, NOT_FOR_TASKS, TasksSection
 from pgtrial.model.units import Seconds, ServerLoss, as_list, parse_duration
@@ -49,6 +51,8 @@ BUILT_IN = (*WORKLOADS, *SYSBENCH_TESTS, ORDER_ENTRY, APP_TASKS)
 
 def is_script(workload: str) -> bool:
     """Whether a workload is a script of the study's own, given by its path, or a pack, and not a built-in one."""
+    if is_replay(workload):
+        return False
     return "/" in workload or workload.endswith((".sql", ".lua")) or workload.startswith(BUNDLED)
 
 
@@ -61,7 +65,7 @@ def _distinct(values: list[Any]) -> list[Any]:
 
 def _known(names: list[str]) -> list[str]:
     for name in names:
-        if name not in BUILT_IN and not is_script(name):
+        if name not in BUILT_IN and not is_script(name) and not is_replay(name):
             near = difflib.get_close_matches(name, BUILT_IN, n=1, cutoff=0.4)
             hint = (
                 f"did you mean {near[0]}?"
@@ -91,7 +95,8 @@ class LoadSection(Record):
         "[tasks](tasks.md) of an application on pools of connections; or scripts of your own: paths with a `/` or "
         "ending in `.sql` or `.lua`, relative to the study file. A pgbench script finds pgbench's tables at the "
         "study's scale, which it knows as `:scale`, and what setup_sql makes; a Lua script is a test of sysbench, "
-        "which prepares its own. Or [packs](packs.md): `pack:queue`, `pack:kv/A`, or the path of a folder of your own.",
+        "which prepares its own. Or [packs](packs.md): `pack:queue`, `pack:kv/A`, or the path of a folder of your own. "
+        "Or `replay:DIRECTORY`, which stands alone: the sessions of a [capture](replay.md).",
     )
     scale: Annotated[list[Count], BeforeValidator(as_list), AfterValidator(_distinct)] = Field(
         [10],
@@ -116,6 +121,9 @@ class LoadSection(Record):
     )
     pack: PackSection = Field(
         PackSection(), description="Variables and the quality of workloads that are packs; see below."
+    )
+    replay: ReplaySection = Field(
+        ReplaySection(), description="The data and the pace of a workload that is a replay; see below."
     )
     cpus: str | None = Field(
         None, description="CPUs that the engine may run on: `4-7`, best none of the server's; default: all."
@@ -216,11 +224,29 @@ class LoadSection(Record):
             raise ValueError(
                 f"{APP_TASKS} is judged by what its tasks took, and the others are not; give it a study of its own"
             )
-        for key, reason in NOT_FOR_TASKS.items():
-            # a frozen study has every default written out
-            if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True):
-                raise ValueError(f"{key} is not for {APP_TASKS}: {reason}; remove it")
+        self._refuse(NOT_FOR_TASKS, APP_TASKS)
         return self
+
+    @model_validator(mode="after")
+    def _what_replays_can(self) -> LoadSection:
+        if not self.replays:
+            if self.replay != ReplaySection():
+                raise ValueError("replay is for the workload replay:DIRECTORY; set it, or remove replay")
+            return self
+        if len(self.workload) > 1:
+            raise ValueError("a replay has data of its own and is judged by itself; give it a study of its own")
+        self._refuse(NOT_FOR_REPLAYS, "a replay")
+        if self.replay.data is None:
+            raise ValueError(
+                "a replay needs [load.replay] data: a dump (pg_dump) of the data as they were when the capture began"
+            )
+        return self
+
+    def _refuse(self, keys: Mapping[str, str], workload: str) -> None:
+        """Raise ValueError for a key that says nothing of a workload. A frozen study has every default written out."""
+        for key, reason in keys.items():
+            if getattr(self, key) != type(self).model_fields[key].get_default(call_default_factory=True):
+                raise ValueError(f"{key} is not for {workload}: {reason}; remove it")
 
     @property
     def runs_tasks(self) -> bool:
@@ -228,11 +254,30 @@ class LoadSection(Record):
         return APP_TASKS in self.workload
 
     @property
+    def replays(self) -> bool:
+        """Whether a trial is one replay of a capture to its end."""
+        return any(map(is_replay, self.workload))
+
+    @property
+    def has_own_end(self) -> bool:
+        """Whether a trial ends when all of its load is done, and not after a time."""
+        return self.runs_tasks or self.replays
+
+    @property
     def phases_s(self) -> tuple[float, float]:
-        """Warm-up and measured part as planned, seconds; 0 of tasks, which run to their end."""
-        return (0.0, 0.0) if self.runs_tasks else (self.warmup, self.duration)
+        """Warm-up and measured part as planned, seconds; 0 of loads that run to their end."""
+        return (0.0, 0.0) if self.has_own_end else (self.warmup, self.duration)
+
+    @property
+    def expected_s(self) -> float:
+        """About how long the load takes, seconds."""
+        if self.replays:
+            return self.replay.expected_s
+        return self.tasks.expected_s if self.runs_tasks else self.warmup + self.duration
 
     @property
     def longest_s(self) -> float:
         """What the load may take at most, seconds, besides connecting and its last transactions."""
+        if self.replays:
+            return self.replay.longest_s
         return self.tasks.longest_s if self.runs_tasks else self.warmup + self.duration

@@ -12,6 +12,7 @@ from pydantic_core import PydanticUndefined
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.packs import PackSection
+from pgtrial.model.study.replay import ReplaySection
 from pgtrial.model.study.setup import ProviderMetrics, SetUp
 from pgtrial.model.study.spec import StudySection, VerdictSection
 from pgtrial.model.study.storage import Storage
@@ -80,6 +81,14 @@ _SECTIONS: tuple[tuple[str, str, type[BaseModel]], ...] = (
         "`scale` of the study; `fillfactor` and `foreign_keys` are not for them. Where all workloads are one pack, "
         "its defaults for `scale`, `clients`, `protocol` and `max_tries` hold unless the study says another.",
         PackSection,
+    ),
+    (
+        "`[load.replay]`",
+        'For `workload = "replay:DIRECTORY"`: a [replay](replay.md#in-a-study). A trial is one replay of the whole '
+        "capture, or of a sample of its sessions, on a fresh copy of `data`. There is no warm-up and no duration, "
+        "trials do not alternate, and `scale`, `clients`, `rate`, `protocol`, `fillfactor`, `foreign_keys`, "
+        "`max_tries`, `latency_limit` and `on_server_loss` are not for it.",
+        ReplaySection,
     ),
     (
         "`[server]` and `[arms.NAME]`",

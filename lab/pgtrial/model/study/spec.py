@@ -9,12 +9,15 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, Field, PrivateAttr
 
+from pgtrial.model.errors import StudyError
 from pgtrial.model.published import known_name, published_names
 from pgtrial.model.records import Record
 from pgtrial.model.records.plan import LoadPoint, TaskLoad
+from pgtrial.model.records.replay import ReplayLoad
 from pgtrial.model.study.fleet import FleetSection
 from pgtrial.model.study.load_section import LoadSection
 from pgtrial.model.study.packs import pack_load
+from pgtrial.model.study.replay import REPLAY
 from pgtrial.model.study.servers import Server, server_of
 from pgtrial.model.study.setup import SetUp
 from pgtrial.model.study.sysbench import is_sysbench
@@ -105,12 +108,14 @@ class StudySpec(Record):
 def load_points(spec: StudySpec) -> list[LoadPoint]:
     """The crossing of workloads, scales, clients and rates, in the order of the study file.
 
-    Tests of sysbench are crossed with clients and rates only: their tables have one size in a study. Tasks are one
-    load point.
+    Tests of sysbench are crossed with clients and rates only: their tables have one size in a study. Tasks and a replay
+    are one load point.
     """
     load = spec.load
     if load.runs_tasks:
         return [_tasks(load)]
+    if load.replays:
+        return [_replay(load)]
     rates: list[float | None] = [*load.rate] or [None]
     return [
         LoadPoint(**data, clients=clients, protocol=load.protocol, rate=rate)
@@ -135,6 +140,29 @@ def _tasks(load: LoadSection) -> LoadPoint:
             pool_timeout_s=asked.pool_timeout,
             threads_in_table=asked.threads_in_table,
             rows=asked.rows,
+        ),
+    )
+
+
+def _replay(load: LoadSection) -> LoadPoint:
+    asked, capture = load.replay, PurePosixPath(load.workload[0].removeprefix(REPLAY)).name
+    if asked.files is None or asked.data is None:
+        raise StudyError("the study does not say which capture and data it has; read it from its file")
+    return LoadPoint(
+        workload=f"{REPLAY}{capture}",
+        scale=1,
+        clients=asked.max_connections or 1,
+        protocol="as recorded",
+        replay=ReplayLoad(
+            capture=capture,
+            data=PurePosixPath(asked.data).name,
+            capture_sha256=asked.files.capture_sha256,
+            data_sha256=asked.files.data_sha256,
+            sessions=asked.files.sessions,
+            statements=asked.files.statements,
+            speed=asked.factor,
+            sample=asked.sample,
+            copies=asked.copies,
         ),
     )
 

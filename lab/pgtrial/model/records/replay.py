@@ -1,0 +1,109 @@
+"""What is stored of replays: what is replayed, what became of its statements in a trial, and plans of statements."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from pgtrial.model.records import Record, added
+
+
+class ReplayFiles(Record):
+    """The capture and the dump of a study, as they were when it was planned."""
+
+    capture_sha256: str = Field(description="Of all files of the capture.")
+    data_sha256: str
+    data_bytes: int
+    sessions: int = Field(description="Of the capture.")
+    statements: int
+    recorded_s: float = Field(description="From the first start to the last end, as recorded.")
+    server_version: str | None = Field(None, description="Of the server that wrote the logs, if they have it.")
+
+
+class ReplayLoad(Record):
+    """What is replayed at a load point."""
+
+    capture: str = Field(description="Name of the capture's directory.")
+    data: str = Field(description="Name of the dump.")
+    capture_sha256: str
+    data_sha256: str
+    sessions: int = Field(description="Of the capture.")
+    statements: int
+    speed: float | None = Field(description="The recorded times are divided by it; None: as fast as possible.")
+    sample: float = Field(description="Share of the sessions that are drawn.")
+    copies: int = Field(description="How often each session is there.")
+
+    @property
+    def label(self) -> str:
+        """For people: `412 sessions at 4 times the recorded speed`."""
+        sampled = f"a sample of {self.sample:.3g} of " if self.sample < 1 else ""
+        copied = f" x {self.copies}" if self.copies > 1 else ""
+        return f"{sampled}{self.sessions:,} session{'s' if self.sessions != 1 else ''}{copied} {self.pace}"
+
+    @property
+    def pace(self) -> str:
+        """`as fast as possible`, `at the recorded times`, `at 4 times the recorded speed`."""
+        if self.speed is None:
+            return "as fast as possible"
+        return "at the recorded times" if self.speed == 1 else f"at {self.speed:g} times the recorded speed"
+
+
+class StatementTimes(Record):
+    """Times of a template's statements in one trial, from sending to the answer, microseconds."""
+
+    mean: float
+    p50: float
+    p90: float
+    p99: float
+    max: float
+
+
+class TemplateResult(Record):
+    """The statements of one template in one trial."""
+
+    template: int = Field(description="Its number in the capture.")
+    text: str = Field(description="With `$1` for values; cut after 200 characters.")
+    statements: int
+    rows: int = Field(description="Returned or changed.")
+    failures: dict[str, int] = Field({}, description="By SQLSTATE, those that were not recorded.")
+    missing: int = Field(0, description="Recorded errors that did not occur.")
+    time_us: StatementTimes | None = Field(description="Without unexpected errors; None where all failed.")
+
+    @property
+    def timed(self) -> int:
+        """Statements that the times are of."""
+        return self.statements - sum(self.failures.values())
+
+    @property
+    def total_us(self) -> float:
+        """The time of all statements together."""
+        return self.time_us.mean * self.timed if self.time_us is not None else 0.0
+
+
+class ReplaySummary(Record):
+    """What became of a replay in one trial."""
+
+    statements: int = Field(description="Answered by the server, or cut off with their connection.")
+    transactions: int = Field(description="Transactions that ended, whichever way.")
+    rows: int
+    sessions: dict[str, int] = Field(description="begun, finished, refused, lost, begun_before, left_open.")
+    expected_failures: dict[str, int] = Field({}, description="Errors by SQLSTATE: as recorded,")
+    unexpected_failures: dict[str, int] = Field({}, description="not recorded,")
+    missing_failures: dict[str, int] = Field({}, description="and recorded but not there.")
+    templates: list[TemplateResult]
+    others: int = Field(0, description="Statements of further templates, which are not counted one by one.")
+
+
+class StatementPlan(Record):
+    """What EXPLAIN says of one recorded statement of a template on one arm."""
+
+    arm: str
+    template: int
+    plan: list[str] = Field(description="The lines of the plan; empty where EXPLAIN rejects the statement.")
+    refusal: str | None = added(None, "Why there is no plan, in the server's words.")
+
+
+class StatementPlans(Record):
+    """plans.json: plans of the statements that got slower, on a fresh copy of the data."""
+
+    blocks: int = Field(description="Blocks after which they were taken.")
+    plans: list[StatementPlan]

@@ -1,0 +1,104 @@
+"""The workload replay:DIRECTORY: the sessions of a capture, on data that are restored from a dump."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field
+
+from pgtrial.model.records import Record
+from pgtrial.model.records.replay import ReplayFiles
+from pgtrial.model.units import Share
+
+REPLAY = "replay:"
+"""With which the name of such a workload begins."""
+
+NOT_FOR_REPLAYS = {
+    "scale": "its data are those of replay.data",
+    "clients": "its sessions are those of the capture; replay.max_connections limits how many are open at once",
+    "rate": "its statements have recorded times, which replay.speed changes",
+    "warmup": "all its statements count",
+    "duration": "it ends when the sessions have ended; replay.sample draws some of them",
+    "protocol": "each statement is sent as it was recorded",
+    "fillfactor": "its tables are those of replay.data",
+    "foreign_keys": "its tables are those of replay.data",
+    "max_tries": "a session goes on as it was recorded",
+    "latency_limit": "a session goes on as it was recorded",
+    "on_server_loss": "a session whose connection breaks is over",
+}
+"""Keys of `[load]` that say nothing of a replay, each with the reason."""
+
+_PATIENCE = 4
+"""How many times as long as recorded a replay may take, and how many seconds more."""
+_PATIENCE_S = 600.0
+
+
+AsFastAsPossible = Literal["as-fast-as-possible"]
+AS_FAST_AS_POSSIBLE: AsFastAsPossible = "as-fast-as-possible"
+
+_HIGHEST_SPEED = 1e6
+"""The engine's limit; its inverse is the lowest."""
+
+
+def _known_speed(speed: Any) -> Any:
+    if isinstance(speed, int | float) and not isinstance(speed, bool):
+        speed = float(speed)
+    is_number = isinstance(speed, float) and 1 / _HIGHEST_SPEED <= speed <= _HIGHEST_SPEED
+    if not is_number and speed != AS_FAST_AS_POSSIBLE:
+        raise ValueError(f'{speed!r} is no speed; write a number, 1 for the recorded times, or "{AS_FAST_AS_POSSIBLE}"')
+    return speed
+
+
+class ReplaySection(Record):
+    """`[load.replay]`: what is replayed on which data, and how fast."""
+
+    data: str | None = Field(
+        None,
+        description="The data as they were when the capture began: the path of a dump by `pg_dump`, in any of its "
+        "formats, relative to the study file. It is restored once for each server version, and copied for each trial.",
+    )
+    speed: Annotated[AsFastAsPossible | float, BeforeValidator(_known_speed)] = Field(
+        1.0,
+        description="The recorded times are divided by it, and the verdict is about the mean response time. Or "
+        '`"as-fast-as-possible"`: a statement starts when the one before it in its session has ended, and the verdict '
+        "is about statements per second.",
+    )
+    sample: Share = Field(
+        1.0, gt=0, le=1, description="Share of the sessions that each block draws, `10%`; all arms of a block the same."
+    )
+    copies: int = Field(1, ge=1, le=10_000, description="How often each session is there at the same time.")
+    max_connections: int | None = Field(
+        None,
+        ge=1,
+        le=1_000_000,
+        description="Most connections at the same time; further sessions wait. Default: as many as were recorded.",
+    )
+    files: ReplayFiles | None = Field(
+        None, description="What the capture and the dump were when the study was planned; written by pgtrial."
+    )
+
+    @property
+    def factor(self) -> float | None:
+        """By which the recorded times are divided; None: as fast as possible."""
+        return self.speed if isinstance(self.speed, float) else None
+
+    @property
+    def expected_s(self) -> float:
+        """About how long a replay takes at most, seconds: as fast as possible as long as it was recorded."""
+        return self.files.recorded_s / (self.factor or 1.0) if self.files is not None else 0.0
+
+    @property
+    def longest_s(self) -> float:
+        """How long a replay may take before it has failed."""
+        return _PATIENCE * self.expected_s + _PATIENCE_S
+
+    def arguments(self) -> list[str]:
+        """The engine's options."""
+        pace = ["--as-fast-as-possible"] if self.factor is None else [f"--speed={self.factor:.10g}"]
+        most = [] if self.max_connections is None else [f"--max-connections={self.max_connections}"]
+        return [*pace, f"--sample={self.sample * 100:.10g}", f"--copies={self.copies}", *most]
+
+
+def is_replay(workload: str) -> bool:
+    """Whether a workload is a replay."""
+    return workload.startswith(REPLAY)

@@ -1,0 +1,101 @@
+"""Data of replays on real servers: dumps in each format of pg_dump are restored, and what cannot be is named."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pgtrial.loads.data.restored_dump import RestoredDump
+from pgtrial.loads.process import environment
+from pgtrial.loads.target import Target
+from pgtrial.model.errors import ArmError
+
+ROWS = "SELECT id, name FROM shop.item ORDER BY id"
+SHOP = r"""
+CREATE SCHEMA shop;
+CREATE TABLE shop.item (id integer PRIMARY KEY, name text);
+INSERT INTO shop.item VALUES (1, 'a;b'), (2, E'line\nbreak'), (3, '\.'), (4, NULL);
+CREATE FUNCTION shop.twice(integer) RETURNS integer LANGUAGE sql AS $$ SELECT 2 * $1; $$;
+CREATE INDEX item_name ON shop.item (name);
+"""
+
+
+def dump_of(path: Path) -> RestoredDump:
+    return RestoredDump("0" * 64, 1000, path)
+
+
+def in_database(target: Target, name: str) -> Target:
+    with target.connect() as connection:
+        connection.execute(f"DROP DATABASE IF EXISTS {name}")
+        connection.execute(f"CREATE DATABASE {name}")
+    return replace(target, dbname=name)
+
+
+def refusal(dump: RestoredDump, target: Target) -> str:
+    with pytest.raises(ArmError) as refused:
+        dump.make(target, lambda line: None)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("form", ["plain", "custom", "tar", "directory"])
+def test_a_dump_in_each_format_gives_the_same_rows(clusters, tmp_path, form):
+    target = clusters(18).target
+    assert target.programs is not None
+    source, copy = in_database(target, "dumped"), in_database(target, "restored")
+    with source.connect() as connection:
+        connection.execute(SHOP)
+        expected = connection.execute(ROWS).fetchall()
+    path = tmp_path / "shop.dump"
+    command = [target.programs / "pg_dump", f"--format={form}", f"--file={path}", "--no-owner", "--no-privileges"]
+    subprocess.run(command, env=environment(source.environment()), check=True)
+    dump_of(path).make(copy, lambda line: None)
+    with copy.connect() as connection:
+        assert connection.execute(ROWS).fetchall() == expected
+        assert connection.execute("SELECT shop.twice(4)").fetchone() == (8,)
+        frozen = "SELECT relallvisible > 0, reltuples FROM pg_class WHERE oid = 'shop.item'::regclass"
+        assert connection.execute(frozen).fetchone() == (True, 4)
+        found = connection.execute(f"SELECT count(*) FROM pg_class c WHERE {RestoredDump.relations}").fetchone()
+    assert found == (3,), "the table and its two indexes"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("SELECT 1;\n\nSELEC 2;\n", 'line 3: PostgreSQL says: syntax error at or near "SELEC"'),
+        (
+            "CREATE TABLE t ();\nALTER TABLE t OWNER TO shopkeeper;\n",
+            'role "shopkeeper" does not exist; make the dump with --no-owner --no-privileges',
+        ),
+        ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\nx\n\\.\n", "line 2: PostgreSQL says: invalid input syntax"),
+        ("CREATE TABLE n (n integer);\nCOPY n FROM stdin;\n1\n", "ends within the rows of a COPY; make the dump anew"),
+        ("\\connect shop\n", "line 1: it changes the database; make the dump without --create"),
+    ],
+)
+def test_what_a_plain_dump_cannot_have_is_named_with_its_line(clusters, tmp_path, text, message):
+    path = tmp_path / "shop.sql"
+    path.write_text(text)
+    assert message in refusal(dump_of(path), in_database(clusters(18).target, "refused"))
+
+
+def test_an_archive_needs_the_pg_restore_of_the_servers_installation(clusters, tmp_path):
+    target = in_database(clusters(18).target, "refused")
+    path = tmp_path / "shop.dump"
+    path.write_bytes(b"PGDMP but no more")
+    assert f"pg_restore cannot restore {path}: " in refusal(dump_of(path), target)
+    assert f"{tmp_path} has no pg_restore to restore {path}; " in refusal(
+        dump_of(path), replace(target, programs=tmp_path)
+    )
+    assert "give a plain dump (pg_dump --format=plain)" in refusal(dump_of(path), replace(target, programs=None))
+
+
+def test_what_a_dump_takes_is_estimated_from_its_bytes(tmp_path):
+    (tmp_path / "plain.sql").write_text("SELECT 1;")
+    (tmp_path / "archive").write_bytes(b"PGDMP")
+    plain, archive = (RestoredDump("0" * 64, 10**9, tmp_path / name) for name in ("plain.sql", "archive"))
+    assert (plain.mb, archive.mb) == (1500, 6000)
+    moved = shutil.copy(tmp_path / "plain.sql", tmp_path / "moved.sql")
+    assert dump_of(Path(moved)) == dump_of(tmp_path / "plain.sql"), "a template depends on the digest alone"
