@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webdriver import WebDriver
 from selenium.webdriver.support.ui import WebDriverWait
 
@@ -116,3 +118,17 @@ def test_a_study_that_has_just_begun_has_a_page_without_complaint(browser, repor
     _open(browser, reports(name).path)
     assert browser.get_log("browser") == []
     assert "undecided" in browser.execute_script("return document.querySelector('.verdict').textContent")
+
+
+def test_without_javascript_the_report_stays_readable(browser, reports):
+    browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": True})
+    try:
+        browser.get((reports("demo").path / "report.html").as_uri())
+        assert "faster than on" in browser.find_element(By.CSS_SELECTOR, ".verdict h2").text
+        assert "The charts need JavaScript" in browser.find_element(By.TAG_NAME, "main").text
+        assert not any(figure.is_displayed() for figure in browser.find_elements(By.TAG_NAME, "figure"))
+        folded = browser.find_element(By.CSS_SELECTOR, "section details:has(tbody)")
+        folded.find_element(By.TAG_NAME, "summary").send_keys(Keys.ENTER)
+        assert folded.find_element(By.CSS_SELECTOR, "tbody td").is_displayed()
+    finally:
+        browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})

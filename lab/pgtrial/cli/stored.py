@@ -202,7 +202,7 @@ def serve_command(
     from pgtrial.report.serve.catalogue import check_paths  # noqa: PLC0415
     from pgtrial.report.serve.server import serving  # noqa: PLC0415
 
-    check_paths(paths or [])
+    check_paths(paths or [path for path in [RESULTS] if path.exists()])
     try:
         with interruptible(), serving(paths or [RESULTS], port) as server:
             print(server.address, flush=True)

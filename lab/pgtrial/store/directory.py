@@ -26,8 +26,8 @@ from pgtrial.model.study.packs import MANIFEST
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import slug
 from pgtrial.store.files import (
+    check_readable,
     damaged,
-    first_line,
     read_record,
     refuse_newer,
     sync_directory,
@@ -85,6 +85,8 @@ class StudyDirectory:
     @classmethod
     def open(cls, path: Path) -> StudyDirectory:
         """Read an existing study directory. Raises StoreError."""
+        if path.is_dir():
+            check_readable(path)
         if not (path / STUDY).is_file():
             raise StoreError(f"{path} is not a study directory: it has no study.toml; `pgtrial run` makes one")
         try:
@@ -92,7 +94,7 @@ class StudyDirectory:
             spec = thaw(frozen)
         except (OSError, ValueError) as error:
             refuse_newer(path / PLAN)
-            raise StoreError(f"{path / STUDY} is damaged ({first_line(error)}); restore it from a copy") from error
+            raise damaged(path / STUDY, error, "restore it from a copy") from error
         plan = read_plan(path, frozen)
         return cls(path, spec.with_scripts(_read_scripts(path / FOLDER, plan)), plan)
 

@@ -58,8 +58,31 @@ def _newer(path: Path, version: int) -> StoreError:
     return StoreError(f"{path} was written by a newer pgtrial (format {version}); upgrade")
 
 
+def check_readable(study: Path) -> None:
+    """Raise StoreError if this account may not read a study's directory, or one in it."""
+    check_listed(study)
+    for folder in study.iterdir():
+        if folder.is_dir():
+            check_listed(folder)
+
+
+def check_listed(folder: Path) -> None:
+    """Raise StoreError if this account may not read a directory; it would pass for an empty one."""
+    try:
+        os.scandir(folder).close()
+        os.stat(os.path.join(folder, "."))  # a Path would drop the point
+    except PermissionError as error:
+        raise _forbidden(folder) from error
+
+
+def _forbidden(path: Path) -> StoreError:
+    return StoreError(f"{path} may not be read by this account; run pgtrial as its owner, or let this account read it")
+
+
 def damaged(path: Path, error: Exception, cure: str) -> StoreError:
     """The sentence for a file that cannot be read."""
+    if isinstance(error, PermissionError):
+        return _forbidden(path)
     return StoreError(f"{path} is damaged or missing ({first_line(error)}); {cure}")
 
 

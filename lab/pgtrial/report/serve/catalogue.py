@@ -26,6 +26,7 @@ from pgtrial.report.brief import brief
 from pgtrial.report.data import StudyData, read_data
 from pgtrial.store.bundle import SUFFIX, is_bundle, open_head, open_study
 from pgtrial.store.directory import StudyDirectory
+from pgtrial.store.files import check_listed
 from pgtrial.store.running import is_running
 
 RUNNING, UNFINISHED, UNREADABLE = "running", "unfinished", "unreadable"
@@ -167,7 +168,9 @@ def check_paths(paths: Sequence[Path]) -> None:
             found = path.stat()
         except OSError as error:
             raise StoreError(f"{path}: {error.strerror or error}; {_NAME}") from error
-        if not stat.S_ISDIR(found.st_mode) and not is_bundle(path):
+        if stat.S_ISDIR(found.st_mode):
+            check_listed(path)
+        elif not is_bundle(path):
             raise StoreError(f"{path} is no bundle; {_NAME}")
 
 
