@@ -86,6 +86,22 @@ impl<'a, M> Thread<'a, M> {
         now < self.books.gate
     }
 
+    /// Ends stretches that are over at `now`.
+    #[inline]
+    pub fn roll(&mut self, now: Nanos) {
+        if now >= self.books.stretch.ends {
+            self.roll_on(now);
+        }
+    }
+
+    #[cold]
+    fn roll_on(&mut self, now: Nanos) {
+        while now >= self.books.stretch.ends {
+            self.note_queue(self.books.stretch.ends, 0);
+            self.books.begin_next_stretch();
+        }
+    }
+
     /// Has the client's program choose the script of its next transaction.
     #[inline]
     pub fn choose_script<O>(&mut self, client: &mut Client<O>) {

@@ -15,22 +15,6 @@ use workload::recorded::Recorded;
 use workload::{AbortReason, Action, ActionResult};
 
 impl<M: Mode> Thread<'_, M> {
-    /// Ends stretches that are over at `now`.
-    #[inline]
-    pub fn roll(&mut self, now: Nanos) {
-        if now >= self.books.stretch.ends {
-            self.roll_on(now);
-        }
-    }
-
-    #[cold]
-    fn roll_on(&mut self, now: Nanos) {
-        while now >= self.books.stretch.ends {
-            self.note_queue(self.books.stretch.ends, 0);
-            self.books.begin_next_stretch();
-        }
-    }
-
     /// Starts a client's next transaction, unless it has to wait or is done.
     pub fn begin_transaction(&mut self, client: &mut ClientOf<M>, now: Nanos) {
         self.books.join(client, now);

@@ -8,11 +8,12 @@ use mio::{Registry, Token};
 
 use crate::error::ConnectionError;
 use crate::frame::{Flow, Visitor};
+use crate::messages::{self, SYNC};
 use crate::opening::{OpenError, Opening};
 use crate::reply::{Exchange, Reply};
 use crate::results::{Answered, ResultSet, Rows};
 use crate::startup::ServerInfo;
-use crate::statement::{End, QueryMode, SHORT_ROOM, SYNC, Statement, encode_text};
+use crate::statement::{End, QueryMode, SHORT_ROOM, Statement};
 use crate::stream::{Sent, Stream};
 use crate::target::Target;
 use crate::value::Value;
@@ -195,7 +196,7 @@ impl Connection {
     /// Parses a text without parameters as the unnamed statement, and executes it. `scratch` is the thread's.
     pub fn send_unnamed(&mut self, text: &[u8], rows: Rows, scratch: &mut Scratch) -> Result<Sent, ConnectionError> {
         scratch.long.clear();
-        encode_text(text, &mut scratch.long);
+        messages::parse_and_execute(text, &mut scratch.long);
         self.exchange.expect(rows, false);
         self.send_text(&scratch.long)
     }

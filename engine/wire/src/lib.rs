@@ -8,6 +8,7 @@ pub mod error;
 pub mod frame;
 #[cfg(test)]
 mod hostile_tests;
+mod messages;
 mod opening;
 pub mod params;
 pub mod reply;

@@ -1,6 +1,7 @@
 //! A statement: its messages are built once when the run is planned, and values are written in on each use.
 
 use crate::frame;
+use crate::messages::{self, DESCRIBE_PORTAL, EXECUTE, SYNC, TEXT_RESULTS, TEXT_RESULTS_EXECUTE_SYNC};
 use crate::value::{SHORT_PARAMETER, Value, short_parameter, write_parameter};
 
 /// How statements are sent, as with pgbench's `--protocol`.
@@ -36,21 +37,6 @@ pub enum End {
     /// Execute: more requests of a pipeline follow.
     Pipelined,
 }
-
-/// Sync.
-pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
-
-/// Execute of the unnamed portal without a row limit.
-const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
-
-/// Describe of the unnamed portal.
-const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
-
-/// The end of a Bind message: all results are wanted in text format.
-const TEXT_RESULTS: [u8; 2] = [0, 0];
-
-/// All that follows the parameters, in one piece for the hot path.
-const TEXT_RESULTS_EXECUTE_SYNC: [u8; 17] = [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
 
 /// Room for the messages of one execution with up to six short values, bytes.
 pub const SHORT_ROOM: usize = BindHead::LONGEST + 6 * SHORT_PARAMETER + TEXT_RESULTS_EXECUTE_SYNC.len();
@@ -103,9 +89,9 @@ impl Statement {
         Self {
             id,
             name: name.to_owned(),
-            parse: parse_message(name, &text, types),
+            parse: messages::parse(name, &text, types),
             bind: BindHead::new(name, holes.len()),
-            parse_unnamed: parse_message("", &text, types),
+            parse_unnamed: messages::parse("", &text, types),
             bind_unnamed: BindHead::new("", holes.len()),
             pieces,
             holes,
@@ -118,9 +104,9 @@ impl Statement {
         Self {
             id,
             name: name.to_owned(),
-            parse: parse_message(name, text, &[]),
+            parse: messages::parse(name, text, &[]),
             bind: BindHead::new(name, parameters),
-            parse_unnamed: parse_message("", text, &[]),
+            parse_unnamed: messages::parse("", text, &[]),
             bind_unnamed: BindHead::new("", parameters),
             pieces: vec![text.to_owned()],
             holes: (0..parameters).map(|slot| Hole { slot, name: String::new() }).collect(),
@@ -145,12 +131,7 @@ impl Statement {
 
     /// The message that has the server describe the prepared statement.
     pub(crate) fn describe_message(&self) -> Vec<u8> {
-        let mut message = Vec::new();
-        frame::write(&mut message, b'D', |out| {
-            out.push(b'S');
-            frame::write_text(out, self.name.as_bytes());
-        });
-        message
+        messages::describe(&self.name)
     }
 
     /// Appends the messages of one execution. A session that has `parsed` the statement in prepared mode gets no Parse.
@@ -221,26 +202,6 @@ impl Statement {
             out.push(0);
         });
     }
-}
-
-/// Appends the messages that parse a text without parameters and execute it once, up to Sync.
-pub fn encode_text(text: &[u8], out: &mut Vec<u8>) {
-    out.extend_from_slice(&parse_message("", text, &[]));
-    // The unnamed portal of the unnamed statement; no formats, no parameters, all results in text format.
-    frame::write(out, b'B', |out| out.extend_from_slice(&[0; 8]));
-    out.extend_from_slice(&EXECUTE);
-    out.extend_from_slice(&SYNC);
-}
-
-fn parse_message(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
-    let mut message = Vec::new();
-    frame::write(&mut message, b'P', |out| {
-        frame::write_text(out, name.as_bytes());
-        frame::write_text(out, text);
-        out.extend_from_slice(&(types.len() as u16).to_be_bytes());
-        types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
-    });
-    message
 }
 
 /// A Bind message up to the parameters; the length is set when they are known. Copying room of a constant size and cutting it costs less than copying
@@ -347,15 +308,6 @@ mod tests {
             assert_eq!(found[..parsed], expected[..]);
             assert_eq!(found[parsed..], reference(false, name, &[Some("x"), None]));
         }
-    }
-
-    #[test]
-    fn a_text_without_parameters_is_parsed_and_executed_once() {
-        let (mut found, mut expected) = (Vec::new(), Vec::new());
-        encode_text(b"SELECT 'x'", &mut found);
-        let statement = Statement::with_parameters(0, "P1", b"SELECT 'x'", 0);
-        statement.encode(QueryMode::Extended, false, &[], End::Sync, &mut expected);
-        assert_eq!(found, expected);
     }
 
     #[test]

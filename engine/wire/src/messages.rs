@@ -1,0 +1,64 @@
+//! The messages of the extended protocol that a client sends, as bytes.
+
+use crate::frame;
+
+/// Sync.
+pub const SYNC: [u8; 5] = [b'S', 0, 0, 0, 4];
+
+/// Execute of the unnamed portal without a row limit.
+pub const EXECUTE: [u8; 10] = [b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0];
+
+/// Describe of the unnamed portal.
+pub const DESCRIBE_PORTAL: [u8; 7] = [b'D', 0, 0, 0, 6, b'P', 0];
+
+/// The end of a Bind message: all results are wanted in text format.
+pub const TEXT_RESULTS: [u8; 2] = [0, 0];
+
+/// All that follows the parameters, in one piece for the hot path.
+pub const TEXT_RESULTS_EXECUTE_SYNC: [u8; 17] = [0, 0, b'E', 0, 0, 0, 9, 0, 0, 0, 0, 0, b'S', 0, 0, 0, 4];
+
+/// Parse: a statement's text, and the types of its parameters by their OIDs.
+pub fn parse(name: &str, text: &[u8], types: &[u32]) -> Vec<u8> {
+    let mut message = Vec::new();
+    frame::write(&mut message, b'P', |out| {
+        frame::write_text(out, name.as_bytes());
+        frame::write_text(out, text);
+        out.extend_from_slice(&(types.len() as u16).to_be_bytes());
+        types.iter().for_each(|oid| out.extend_from_slice(&oid.to_be_bytes()));
+    });
+    message
+}
+
+/// Describe of a prepared statement.
+pub fn describe(name: &str) -> Vec<u8> {
+    let mut message = Vec::new();
+    frame::write(&mut message, b'D', |out| {
+        out.push(b'S');
+        frame::write_text(out, name.as_bytes());
+    });
+    message
+}
+
+/// Appends the messages that parse a text without parameters and execute it once, up to Sync.
+pub fn parse_and_execute(text: &[u8], out: &mut Vec<u8>) {
+    out.extend_from_slice(&parse("", text, &[]));
+    // The unnamed portal of the unnamed statement; no formats, no parameters, all results in text format.
+    frame::write(out, b'B', |out| out.extend_from_slice(&[0; 8]));
+    out.extend_from_slice(&EXECUTE);
+    out.extend_from_slice(&SYNC);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::statement::{End, QueryMode, Statement};
+
+    #[test]
+    fn a_text_without_parameters_is_parsed_and_executed_once() {
+        let (mut found, mut expected) = (Vec::new(), Vec::new());
+        parse_and_execute(b"SELECT 'x'", &mut found);
+        let statement = Statement::with_parameters(0, "P1", b"SELECT 'x'", 0);
+        statement.encode(QueryMode::Extended, false, &[], End::Sync, &mut expected);
+        assert_eq!(found, expected);
+    }
+}
