@@ -9,6 +9,7 @@ import shutil
 import signal
 import time
 from contextlib import suppress
+from datetime import datetime
 from typing import Any
 
 import psutil
@@ -51,15 +52,18 @@ def test_the_loads_of_all_arms_alternate_and_each_instant_is_the_slice_of_one(tm
         assert all(arms == {"base", "no jit", "same"} for arms in rounds)
     for trial in study.trials():
         # others are about a machine that was slow, such as a checkpoint that ended late
-        about_slices = [note for note in trial.notes if "slices" in note or "frozen" in note]
-        assert (trial.status, trial.reason, about_slices) == ("completed", None, [])
-        assert trial.measured.duration_s == pytest.approx(2, rel=0.2)
+        about_freezing = [note for note in trial.notes if "frozen" in note]
+        assert (trial.status, trial.reason, about_freezing) == ("completed", None, [])
         assert trial.measured.tps == pytest.approx(trial.measured.transactions / trial.measured.duration_s)
         measured = study.slices(trial).filter(phase="measure")
         assert len(measured) == 8
+        # how long clients were active in the slices of the own arm, however late these ended
+        assert trial.measured.duration_s == pytest.approx(measured["client_s"].sum() / 2)
         assert measured["transactions"].sum() == trial.measured.transactions
         assert list(study.timeline(trial)["second"]) == [0, 1]
-        assert trial.phases_s["load"] == pytest.approx((2 + 0.5), rel=0.3)
+        # a third of the load that all three make together, however long that took
+        whole_s = datetime.fromisoformat(trial.ended) - datetime.fromisoformat(trial.started)
+        assert 3 * 2 <= 3 * trial.phases_s["load"] <= whole_s.total_seconds()
         # what both servers' host counts is none of one arm's
         assert set(trial.server_deltas["host"]) == {"elapsed_s", "server_cpu_s"}
 

@@ -6,8 +6,11 @@ import csv
 import os
 import re
 import signal
+import subprocess
 import time
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
@@ -192,27 +195,28 @@ def test_a_connection_that_the_server_ends_is_replaced(peers, loaded, tmp_path):
     assert measure["failures"] == {}
 
 
-@pytest.mark.parametrize("held", [False, True], ids=["it ends at once", "it ends late"])
-def test_a_connection_that_is_lost_while_it_is_free_costs_no_task(peers, loaded, tmp_path, held):
-    target, path, script = loaded(18), tmp_path / "events", tmp_path / "own.sql"
-    script.write_text("CREATE TEMP TABLE own_of_task AS SELECT 1;\n")
-    # one task at the start and one 2.5 s later
-    args = ("-n", "-f", str(script), "--tasks=2", "--pool=1", "--arrival=0.4", "--events", str(path))
-    wait_until_left(target)
-    with (
-        target.connect() as connection,
-        target.connect(autocommit=False) as holder,
-        peers[1].start(target, args) as process,
-    ):
+class TooSlow(Exception):
+    """The second task came before the connection was lost."""
+
+
+@contextmanager
+def lost_while_free(target: Target, engine: subprocess.Popen[str], until: float, *, held: bool) -> Iterator[None]:
+    """Have the server end the connection of an engine, which has no task, and wait until the engine has closed it.
+
+    Raises TooSlow if it was not closed at `until`, a time of time.monotonic() before which no further task comes.
+    """
+    with target.connect() as connection, target.connect(autocommit=False) as holder:
 
         def one(query: str) -> object:
             while (found := connection.execute(query).fetchone()) is None:
-                assert process.poll() is None, process.communicate()
+                if time.monotonic() > until:
+                    raise TooSlow
                 time.sleep(0.01)
             return found[0]
 
         free = "state = 'idle' AND query LIKE 'CREATE TEMP TABLE own_of_task%'"
         pid = one(f"SELECT pid FROM pg_stat_activity WHERE datname = current_database() AND {free}")
+        files = psutil.Process(engine.pid).num_fds()
         if held:
             # a session says farewell before it drops what was temporary
             schema = one("SELECT relnamespace::regnamespace::text FROM pg_class WHERE relname = 'own_of_task'")
@@ -221,7 +225,31 @@ def test_a_connection_that_is_lost_while_it_is_free_costs_no_task(peers, loaded,
             one(f"SELECT 1 FROM pg_stat_activity WHERE pid = {pid} AND wait_event_type = 'Lock'")
         else:
             assert one(f"SELECT pg_terminate_backend({pid}, {TIMEOUT_S * 1000:.0f})") is True
-        done = ended(process)
+        while psutil.Process(engine.pid).num_fds() == files and time.monotonic() < until:
+            time.sleep(0.01)
+        if time.monotonic() > until:
+            raise TooSlow
+        yield
+
+
+@pytest.mark.parametrize("held", [False, True], ids=["it ends at once", "it ends late"])
+def test_a_connection_that_is_lost_while_it_is_free_costs_no_task(peers, loaded, tmp_path, held):
+    target, path, script = loaded(18), tmp_path / "events", tmp_path / "own.sql"
+    script.write_text("CREATE TEMP TABLE own_of_task AS SELECT 1;\n")
+    # one task at the start and one so many seconds later: more where this machine is slow
+    for pause_s in (2.5, 10, 40):
+        args = ("-n", "-f", str(script), "--tasks=2", "--pool=1", f"--arrival={1 / pause_s}", "--events", str(path))
+        wait_until_left(target)
+        until = time.monotonic() + pause_s
+        with peers[1].start(target, args) as process:
+            try:
+                with lost_while_free(target, process, until, held=held):
+                    done = ended(process)
+                break
+            except TooSlow:
+                process.kill()
+    else:
+        pytest.fail("the connection was not lost before the second task came")
     assert done.status == 0
     measure = done_of(events_of(path.read_text()))["measure"]
     assert (measure["transactions"], measure["failures"]) == (2, {})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import subprocess
@@ -37,13 +38,22 @@ def _linux() -> None:
 
 @pytest.fixture
 def pair(start_cluster):
-    """The data directories of two servers."""
-    return [start_cluster().data_directory for _ in range(2)]
+    """The data directories of two servers, whose background processes can be told by their titles."""
+    found = [start_cluster().data_directory for _ in range(2)]
+    for data in found:
+        checkpointer(data)
+    return found
+
+
+@functools.cache
+def checkpointer(data: Path) -> psutil.Process:
+    """The checkpointer of a server; to find it takes a look at every process, which is longer than some slices."""
+    return background(data, "checkpointer")
 
 
 def is_frozen(data: Path) -> bool:
     """Whether the checkpointer of the server stands still."""
-    return background(data, "checkpointer").status() == psutil.STATUS_STOPPED
+    return checkpointer(data).status() == psutil.STATUS_STOPPED
 
 
 def _journalled(workspace):
@@ -66,7 +76,7 @@ def test_a_server_is_frozen_in_the_slice_of_another_and_goes_on_at_the_end(pair,
 
 
 def test_servers_are_frozen_in_turns_and_not_after_the_last_slice(pair, workspace):
-    with Freezer(pair, Slices(0.3, 2, 0), time.monotonic(), 60.0, workspace.changes):
+    with Freezer(pair, Slices(0.3, 2, 0), time.monotonic(), LONG_S, workspace.changes):
         for _ in range(2):
             wait_frozen((pair[0], True), (pair[1], False))
             wait_frozen((pair[0], False), (pair[1], True))
@@ -127,6 +137,7 @@ from pgtrial.servers.room import copy_directory
 from pgtrial.servers.freezing import Freezer
 from pgtrial.servers.installations import resolve
 from pgtrial.servers.workspace import Workspace
+from tests.background import background
 workspace = Workspace(Path(sys.argv[1]))
 server = workspace.reachable(resolve("18"))
 servers = [workspace.directory(name) for name in "ab"]
@@ -134,6 +145,7 @@ create_cluster(workspace, server, servers[0])
 copy_directory(workspace, servers[0], servers[1], flush=False)
 for data in servers:
     Cluster(workspace, server, data, workspace.socket_directory()).start(workspace.root / "log")
+    background(data, "checkpointer")
 with Freezer(servers, Slices(600.0, 2, 0), time.monotonic(), 1200.0, workspace.changes):
     print(*servers, flush=True)
     time.sleep(600)
