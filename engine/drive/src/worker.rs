@@ -64,14 +64,15 @@ impl<'a, M: Mode> Worker<'a, M> {
     #[inline(never)]
     fn serve_while(&mut self, is_unfinished: impl Fn(&Thread<'a, M>) -> bool) -> bool {
         let mut ready = Ready::default();
-        while is_unfinished(&self.thread) && !self.thread.shared.is_ended() {
-            if let Err(error) = self.serve(&mut ready) {
-                let message = format!("could not wait for events: {error}");
-                self.thread.books.report(Report::Failed { message });
-                return false;
-            }
+        let mut outcome = self.look_up();
+        while outcome.is_ok() && is_unfinished(&self.thread) && !self.thread.shared.is_ended() {
+            outcome = self.serve(&mut ready);
         }
-        true
+        if let Err(error) = &outcome {
+            let message = format!("could not wait for events: {error}");
+            self.thread.books.report(Report::Failed { message });
+        }
+        outcome.is_ok()
     }
 
     /// Serves what has happened, or waits until something does.
@@ -83,15 +84,13 @@ impl<'a, M: Mode> Worker<'a, M> {
         if let Some(next) = self.thread.timers.next().into_iter().chain(self.thread.mode.wakes_at()).min() {
             self.thread.sockets.readiness.wake_at(self.thread.clock.moment(next))?;
         }
-        let patience = if self.thread.timers.have_turns() { Duration::ZERO } else { PATIENCE };
-        let count = self.thread.sockets.readiness.wait(ready, patience)?;
+        let timeout = self.thread.timers.have_turns().then_some(Duration::ZERO);
+        let count = self.thread.sockets.readiness.wait(ready, timeout)?;
         for token in ready.tokens(count) {
-            if let Some(client) = self.clients.get_mut(token) {
-                self.thread.ready(client);
+            match self.clients.get_mut(token) {
+                Some(client) => self.thread.ready(client),
+                None => self.look_up()?,
             }
-        }
-        if count == 0 {
-            self.thread.roll(self.thread.clock.now());
         }
         if self.thread.timers.next().is_some() {
             self.wake();
@@ -101,6 +100,14 @@ impl<'a, M: Mode> Worker<'a, M> {
         }
         M::served(&mut self.thread, &mut self.clients);
         Ok(())
+    }
+
+    /// Hands a second over that has ended without an event, and sets the time of the next such look.
+    #[inline(never)]
+    fn look_up(&mut self) -> io::Result<()> {
+        let now = self.thread.clock.now();
+        self.thread.roll(now);
+        self.thread.sockets.readiness.look_up_at(self.thread.clock.moment(now + PATIENCE.as_nanos() as Nanos))
     }
 
     /// Begins to make queued connections, and gives those up whose time is over, for which no event comes.

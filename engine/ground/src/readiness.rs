@@ -16,14 +16,15 @@ const AT_ONCE: usize = 256;
 pub struct Readiness {
     poll: Poll,
     alarm: Alarm,
+    beat: Alarm,
 }
 
 impl Readiness {
     /// Creates the poll, without sockets.
     pub fn new() -> io::Result<Self> {
         let poll = Poll::new()?;
-        let alarm = Alarm::new(poll.registry())?;
-        Ok(Self { poll, alarm })
+        let (alarm, beat) = (Alarm::new(poll.registry())?, Alarm::new(poll.registry())?);
+        Ok(Self { poll, alarm, beat })
     }
 
     /// Returns the registry in which sockets are registered.
@@ -38,11 +39,17 @@ impl Readiness {
         self.alarm.set(at)
     }
 
-    /// Waits until a socket is ready, the set time has come, or `timeout` (whole milliseconds) is over. Returns the number
-    /// of tokens in `ready`; a signal ends the wait with 0.
+    /// Sets another such time, at which the caller wants to look around whatever happens. A timer that is set now and then
+    /// costs less than a time limit of each wait, which the kernel sets and clears as a timer of its own.
+    pub fn look_up_at(&mut self, at: Nanos) -> io::Result<()> {
+        self.beat.set(at)
+    }
+
+    /// Waits until a socket is ready, a set time has come, or `timeout` (whole milliseconds), if there is one, is over. Returns
+    /// the number of tokens in `ready`; a signal ends the wait with 0.
     #[inline(always)]
-    pub fn wait(&mut self, ready: &mut Ready, timeout: Duration) -> io::Result<usize> {
-        match ready.wait(&mut self.poll, &self.alarm, timeout) {
+    pub fn wait(&mut self, ready: &mut Ready, timeout: Option<Duration>) -> io::Result<usize> {
+        match ready.wait(&mut self.poll, [&self.alarm, &self.beat], timeout) {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(0),
             done => done,
         }
@@ -72,7 +79,7 @@ mod linux {
 
     use super::{AT_ONCE, Nanos};
 
-    /// The token of the alarm. No socket uses it.
+    /// The token of alarms. No socket uses it.
     const ALARM: Token = Token(usize::MAX - 1);
 
     /// A kernel timer that ends waits, registered like a socket. The timeout of the wait itself has a resolution of 1 ms,
@@ -118,12 +125,12 @@ mod linux {
 
     impl Ready {
         #[inline(always)]
-        pub(super) fn wait(&mut self, poll: &mut Poll, _: &Alarm, timeout: Duration) -> io::Result<usize> {
-            Ok(epoll::wait(poll.registry().as_fd(), &mut self.events[..], Some(&timespec(timeout)))?)
+        pub(super) fn wait(&mut self, poll: &mut Poll, _: [&Alarm; 2], timeout: Option<Duration>) -> io::Result<usize> {
+            let timeout = timeout.map(timespec);
+            Ok(epoll::wait(poll.registry().as_fd(), &mut self.events[..], timeout.as_ref())?)
         }
 
-        /// Returns the tokens of the first `count` events. The token of the alarm is among them: the caller skips tokens
-        /// that it does not know.
+        /// Returns the tokens of the first `count` events. The token of alarms is among them, which is that of no socket.
         #[inline(always)]
         pub fn tokens(&self, count: usize) -> impl Iterator<Item = usize> {
             // mio stores the token in the data of the event.
@@ -176,11 +183,17 @@ mod others {
     }
 
     impl Ready {
-        pub(super) fn wait(&mut self, poll: &mut Poll, alarm: &Alarm, timeout: Duration) -> io::Result<usize> {
-            let left = alarm.at.map(|at| Duration::from_nanos(at.saturating_sub(monotonic())));
+        pub(super) fn wait(
+            &mut self,
+            poll: &mut Poll,
+            alarms: [&Alarm; 2],
+            timeout: Option<Duration>,
+        ) -> io::Result<usize> {
+            let now = monotonic();
+            let left = |alarm: &Alarm| alarm.at.map(|at| Duration::from_nanos(at.saturating_sub(now)));
             // A time that is past has ended a wait already.
-            let left = left.filter(|left| !left.is_zero()).unwrap_or(timeout);
-            poll.poll(&mut self.events, Some(left.min(timeout)))?;
+            let left = alarms.into_iter().filter_map(left).filter(|left| !left.is_zero());
+            poll.poll(&mut self.events, left.chain(timeout).min())?;
             self.tokens.clear();
             self.tokens.extend(self.events.iter().map(|event| event.token().0));
             Ok(self.tokens.len())
@@ -206,10 +219,10 @@ mod tests {
         let (mut readiness, mut ready) = (Readiness::new().unwrap(), Ready::default());
         let (mut near, mut far) = UnixStream::pair().unwrap();
         readiness.registry().register(&mut far, Token(7), Interest::READABLE).unwrap();
-        assert_eq!(readiness.wait(&mut ready, Duration::ZERO).unwrap(), 0);
-        assert_eq!(readiness.wait(&mut ready, Duration::from_millis(2)).unwrap(), 0);
+        assert_eq!(readiness.wait(&mut ready, Some(Duration::ZERO)).unwrap(), 0);
+        assert_eq!(readiness.wait(&mut ready, Some(Duration::from_millis(2))).unwrap(), 0);
         near.write_all(b"x").unwrap();
-        assert_eq!(readiness.wait(&mut ready, Duration::from_secs(10)).unwrap(), 1);
+        assert_eq!(readiness.wait(&mut ready, None).unwrap(), 1);
         assert!(ready.tokens(1).eq([7]));
     }
 
@@ -219,9 +232,22 @@ mod tests {
         for time in [1_234_567, 300_001, 0] {
             let at = monotonic() + time;
             readiness.wake_at(at).unwrap();
-            readiness.wait(&mut ready, Duration::from_secs(100)).unwrap();
+            readiness.wait(&mut ready, None).unwrap();
             let ended = monotonic();
             assert!((at..at + 50_000_000_000).contains(&ended), "{ended} for {at}");
+        }
+    }
+
+    #[test]
+    fn the_nearer_of_two_times_ends_a_wait() {
+        let (mut readiness, mut ready) = (Readiness::new().unwrap(), Ready::default());
+        let far = monotonic() + 1_000_000_000_000;
+        readiness.wake_at(far).unwrap();
+        for time in [400_000, 300_000] {
+            let at = monotonic() + time;
+            readiness.look_up_at(at).unwrap();
+            assert_eq!(readiness.wait(&mut ready, None).unwrap(), 1);
+            assert!((at..far).contains(&monotonic()));
         }
     }
 }

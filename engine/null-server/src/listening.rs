@@ -17,7 +17,7 @@ use mio::unix::SourceFd;
 use mio::{Interest, Token, Waker};
 use socket2::{Domain, SockAddr, Socket, Type};
 
-use crate::serving::{Accepted, FOREVER, Shared};
+use crate::serving::{Accepted, Shared};
 use crate::session::Session;
 
 /// How many connections may wait to be accepted. The system reduces it to its own limit.
@@ -111,14 +111,14 @@ pub fn accept(
         let mut source = SourceFd(&listener.socket.as_raw_fd());
         readiness.registry().register(&mut source, Token(number), Interest::READABLE)?;
     }
-    let (mut ready, mut patience, mut is_reported) = (Ready::default(), FOREVER, false);
+    let (mut ready, mut patience, mut is_reported) = (Ready::default(), None, false);
     let mut number = 0u32;
     loop {
         let count = readiness.wait(&mut ready, patience)?;
         if ready.tokens(count).any(|token| Token(token) == STOP) {
             return Ok(());
         }
-        patience = FOREVER;
+        patience = None;
         // All listeners are tried: after a pause no event reports the clients that wait.
         for listener in listeners {
             loop {
@@ -131,7 +131,7 @@ pub fn accept(
                             print_stderr(format_args!("null-server: could not accept a connection: {error}\n"));
                             is_reported = true;
                         }
-                        patience = PAUSE;
+                        patience = Some(PAUSE);
                         break;
                     }
                 };

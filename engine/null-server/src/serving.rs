@@ -24,9 +24,6 @@ const BUFFER_SIZE: usize = 64 * 1024;
 /// up to 80 us to wake up, if it is virtual and has slept for milliseconds.
 const AWAKE: Nanos = 150_000;
 
-/// The longest wait if nothing is due.
-pub const FOREVER: Duration = Duration::from_secs(3600);
-
 /// A larger buffer of a client is freed when it is empty.
 const KEPT_CAPACITY: usize = 64 * 1024;
 
@@ -133,18 +130,19 @@ impl Serving {
         Ok(())
     }
 
-    /// Returns how long to wait: until shortly before the next statement ends, and from then on not at all.
-    fn timeout(&mut self) -> io::Result<Duration> {
+    /// Returns how long to wait: until shortly before the next statement ends, which is the alarm's, and from then on not at
+    /// all.
+    fn timeout(&mut self) -> io::Result<Option<Duration>> {
         if !self.eager.is_empty() {
-            return Ok(Duration::ZERO);
+            return Ok(Some(Duration::ZERO));
         }
-        let Some(Reverse((due, _))) = self.due.peek() else { return Ok(FOREVER) };
+        let Some(Reverse((due, _))) = self.due.peek() else { return Ok(None) };
         let near = due.saturating_sub(AWAKE);
         if near <= self.clock.now() {
-            return Ok(Duration::ZERO);
+            return Ok(Some(Duration::ZERO));
         }
         self.readiness.wake_at(self.clock.moment(near))?;
-        Ok(FOREVER)
+        Ok(None)
     }
 
     /// Ends the statements whose delay is over.

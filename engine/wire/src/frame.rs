@@ -1,6 +1,8 @@
 //! Messages of protocol 3: a type byte, a length of four bytes that counts itself, a body. All messages are cut out of a
 //! byte stream and built here, those of the client, of the server and of the null server.
 
+use memchr::memchr;
+
 use crate::error::ConnectionError;
 
 /// Bytes of a message's type and length.
@@ -70,9 +72,7 @@ pub(crate) fn set_length(out: &mut [u8], start: usize, end: usize) {
 
 /// Appends a text and the zero byte that ends it. The text ends at its first zero byte, as C's strings do.
 pub fn write_text(out: &mut Vec<u8>, text: &[u8]) {
-    // Whether there is a zero is found out many bytes at a time.
-    let end = if text.contains(&0) { text.iter().position(|byte| *byte == 0) } else { None };
-    out.extend_from_slice(&text[..end.unwrap_or(text.len())]);
+    out.extend_from_slice(&text[..memchr(0, text).unwrap_or(text.len())]);
     out.push(0);
 }
 

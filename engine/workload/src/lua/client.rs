@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use memchr::memchr;
 use mlua::{Function, MultiValue, Thread, ThreadStatus, Value as LuaValue};
 
 use super::counters::{Counter, Counters};
@@ -176,8 +177,7 @@ impl LuaClient {
         self.text.clear();
         let LuaValue::String(text) = text else { return Request::Query { connection } };
         let bytes = text.as_bytes();
-        let end = if bytes.contains(&0) { bytes.iter().position(|byte| *byte == 0) } else { None };
-        let bytes = &bytes[..end.unwrap_or(bytes.len())];
+        let bytes = &bytes[..memchr(0, &bytes).unwrap_or(bytes.len())];
         match std::str::from_utf8(bytes) {
             Ok(text) => {
                 self.text.push_str(text);
