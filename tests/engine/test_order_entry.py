@@ -38,7 +38,8 @@ def _loaded(order_entry: Program, clusters: Callable[[int], Cluster]) -> Iterato
             connection.execute(f"CREATE DATABASE orders{warehouses}")
         done = order_entry.run(made[warehouses], "load", "-w", str(warehouses), "-j", "3")
         assert (done.status, done.stdout) == (0, ""), done.stderr
-        assert re.search(rf"{warehouses} warehouses loaded in \d+\.\d\d s\n$", done.stderr)
+        counted = "1 warehouse" if warehouses == 1 else f"{warehouses} warehouses"
+        assert re.search(rf"{counted} loaded in \d+\.\d\d s\n$", done.stderr)
         wait_until_left(made[warehouses])
     yield made
     for target in made.values():

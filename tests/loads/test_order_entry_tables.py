@@ -21,7 +21,7 @@ def test_what_was_loaded_is_found_again_and_replaced_by_another_size(server):
     with server.connect() as connection:
         assert not tables.find(connection)
     tables.make(server, lines.append)
-    assert lines[-1].startswith("1 warehouses loaded in ")
+    assert lines[-1].startswith("1 warehouse loaded in ")
     with server.connect() as connection:
         assert tables.find(connection)
         assert not OrderEntryTables(1).find(connection)

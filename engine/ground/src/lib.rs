@@ -10,6 +10,7 @@
 //! - `readiness`: waits until a socket is readable or writable, or until a time
 //! - `sql`: the ends of comments and quoted texts in SQL
 //! - `shard`: the share that each of several engines has of one run
+//! - `words`: numbers with what they count
 
 pub mod c_numbers;
 pub mod clock;
@@ -21,3 +22,4 @@ pub mod random;
 pub mod readiness;
 pub mod shard;
 pub mod sql;
+pub mod words;

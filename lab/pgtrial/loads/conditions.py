@@ -33,5 +33,6 @@ def violated_condition(server: Target) -> str | None:
     if done.returncode != _VIOLATED or not told:
         said = told[-1] if told else last_words(done.stderr.splitlines(), done.returncode)
         raise TrialError(f"the consistency conditions could not be checked: {said}")
-    more = f", and {len(told) - 1} more do not hold" if len(told) > 1 else ""
+    others = len(told) - 1
+    more = f", and {others} more {'does' if others == 1 else 'do'} not hold" if others else ""
     return told[0] + more

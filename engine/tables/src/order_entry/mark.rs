@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use ground::words::plural;
 use wire::session::Session;
 
 use super::definition::TABLES;
@@ -31,7 +32,8 @@ impl fmt::Display for Made {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { warehouses, seed, fillfactor, foreign_keys } = self;
         let keys = if *foreign_keys { "with" } else { "without" };
-        write!(f, "{MADE}{warehouses} warehouses, seed {seed}, fillfactor {fillfactor}, {keys} foreign keys")
+        let warehouses = plural(*warehouses, "warehouse");
+        write!(f, "{MADE}{warehouses}, seed {seed}, fillfactor {fillfactor}, {keys} foreign keys")
     }
 }
 
@@ -39,7 +41,7 @@ impl Made {
     fn from_comment(text: &str) -> Option<Self> {
         let mut parts = text.strip_prefix(MADE)?.split(", ");
         let made = Self {
-            warehouses: parts.next()?.strip_suffix(" warehouses")?.parse().ok()?,
+            warehouses: parts.next()?.split_once(" warehouse")?.0.parse().ok()?,
             seed: parts.next()?.strip_prefix("seed ")?.parse().ok()?,
             fillfactor: parts.next()?.strip_prefix("fillfactor ")?.parse().ok()?,
             foreign_keys: parts.next()? == "with foreign keys",
@@ -99,11 +101,11 @@ mod tests {
     #[test]
     fn a_comment_says_what_the_tables_were_made_with() {
         let made = Made { warehouses: 12, seed: u64::MAX, fillfactor: 90, foreign_keys: false };
-        for made in [made, Made { foreign_keys: true, ..made }] {
+        for made in [made, Made { foreign_keys: true, ..made }, Made { warehouses: 1, ..made }] {
             assert_eq!(Made::from_comment(&made.to_string()), Some(made));
         }
         for text in
-            ["", PART, MADE, "warehouses", "pgtrial order entry: 1 warehouses, seed x, fillfactor 1, with foreign keys"]
+            ["", PART, MADE, "warehouses", "pgtrial order entry: 1 warehouse, seed x, fillfactor 1, with foreign keys"]
         {
             assert_eq!(Made::from_comment(text), None, "{text}");
         }

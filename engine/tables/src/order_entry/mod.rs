@@ -20,6 +20,7 @@ use std::thread;
 use std::time::Instant;
 
 use ground::output::print_stderr;
+use ground::words::plural;
 use wire::session::Session;
 use wire::target::Target;
 
@@ -46,8 +47,8 @@ pub fn load(session: Session, target: &Arc<Target>, made: Made, jobs: Option<usi
         ),
         Refusal::Failed(error) => format!("could not make the tables of order entry: {error}"),
     })?;
-    let Made { warehouses, .. } = made;
-    print_stderr(format_args!("{warehouses} warehouses loaded in {:.2} s\n", began.elapsed().as_secs_f64()));
+    let warehouses = plural(made.warehouses, "warehouse");
+    print_stderr(format_args!("{warehouses} loaded in {:.2} s\n", began.elapsed().as_secs_f64()));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import plural
 
 TABLES = ("customer", "district", "history", "item", "new_order", "order_line", "orders", "stock", "warehouse")
 
@@ -44,7 +45,7 @@ class OrderEntryTables(Data):
 
     @property
     def label(self) -> str:
-        return f"order entry, {self.warehouses:,} warehouse{'s' if self.warehouses != 1 else ''}"
+        return f"order entry, {plural(self.warehouses, 'warehouse')}"
 
     @property
     def digest(self) -> str:
@@ -63,7 +64,8 @@ class OrderEntryTables(Data):
     def _mark(self) -> str:
         """The engine's comment on the table warehouse when all is there."""
         keys = "with" if self.foreign_keys else "without"
-        return f"{_MADE}: {self.warehouses} warehouses, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
+        warehouses = f"{self.warehouses} warehouse{'s' if self.warehouses != 1 else ''}"
+        return f"{_MADE}: {warehouses}, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
 
     def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""

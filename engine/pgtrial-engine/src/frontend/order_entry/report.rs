@@ -5,6 +5,7 @@ use std::fmt::{Result, Write};
 use drive::Outcome;
 use drive::ledger::{Counts, ScriptAccount, Tally};
 use drive::plan::{ClosedPlan, Load, Plan};
+use ground::words::plural;
 use latency::Latencies;
 use tables::order_entry::{Made, Space};
 use workload::order_entry::{Kind, MOST_NEW_ORDERS_PER_WAREHOUSE, Mix};
@@ -46,15 +47,16 @@ impl Results<'_> {
     fn write_settings(&self, out: &mut String, seconds: f64) -> Result {
         let Self { plan, made, mix, outcome, .. } = self;
         let weights: Vec<_> = Kind::all()[..5].iter().map(|kind| mix.weight(*kind).to_string()).collect();
-        let (clients, jobs) = (plan.clients, plan.jobs);
+        let (clients, threads) = (plural(plan.clients, "client"), plural(plan.jobs, "thread"));
+        let warehouses = plural(made.warehouses, "warehouse");
         let times = if self.thinks() { "with" } else { "without" };
-        writeln!(out, "order entry: {} warehouses, {clients} clients, {jobs} threads", made.warehouses)?;
+        writeln!(out, "order entry: {warehouses}, {clients}, {threads}")?;
         writeln!(out, "protocol: {}; mix: {}; {times} keying and think times", plan.mode.name(), weights.join(", "))?;
         write!(out, "measured part: {seconds:.1} s")?;
         let warmup = &outcome.warmup;
         if outcome.warmup_s > 0.0 {
-            let (length, transactions) = (outcome.warmup_s, warmup.counts.transactions());
-            write!(out, "; warm-up: {length:.1} s, {transactions} transactions, not in these results")?;
+            let (length, transactions) = (outcome.warmup_s, plural(warmup.counts.transactions(), "transaction"));
+            write!(out, "; warm-up: {length:.1} s, {transactions}, not in these results")?;
         }
         writeln!(out)
     }
@@ -137,7 +139,7 @@ fn write_failures(out: &mut String, counts: &Counts) -> Result {
         writeln!(out, "transactions above the latency limit: {}", counts.late)?;
     }
     if counts.retried > 0 {
-        writeln!(out, "transactions tried again: {}, with {} further tries", counts.retried, counts.retries)?;
+        writeln!(out, "transactions tried again: {}, further tries: {}", counts.retried, counts.retries)?;
     }
     Ok(())
 }
@@ -198,7 +200,7 @@ mod tests {
     fn each_transaction_has_a_row_and_new_orders_are_counted_by_the_minute() {
         let found = lines(false, &outcome());
         for line in [
-            "order entry: 2 warehouses, 8 clients, 1 threads",
+            "order entry: 2 warehouses, 8 clients, 1 thread",
             "protocol: prepared; mix: 45, 43, 4, 4, 4; without keying and think times",
             "measured part: 30.0 s; warm-up: 2.0 s, 0 transactions, not in these results",
             "response time in ms count share mean p50 p90 p95 p99 max failed",

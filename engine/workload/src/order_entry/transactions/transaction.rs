@@ -4,6 +4,7 @@ use crate::order_entry::names::write_last_name;
 use crate::order_entry::statements::Sql;
 use crate::order_entry::terminal::{Customer, Terminal};
 use crate::order_entry::values::{Slot, Values, whole};
+use ground::words::plural;
 use wire::{ResultSet, Rows};
 
 /// A transaction of a client, used again and again.
@@ -61,7 +62,7 @@ pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer
 /// A column of a result's one row; the error names `what` is missing.
 pub fn column<'a>(result: &'a ResultSet, index: usize, what: &str) -> Result<&'a [u8], String> {
     let value = result.last.get(index).and_then(Option::as_deref).filter(|_| result.rows == 1);
-    value.ok_or_else(|| format!("expected {what}, got {} rows", result.rows))
+    value.ok_or_else(|| format!("expected {what}, got {}", plural(result.rows, "row")))
 }
 
 /// The same for a whole number.

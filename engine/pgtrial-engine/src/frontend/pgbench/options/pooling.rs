@@ -8,6 +8,7 @@ use crate::frontend::sharing::check_enough;
 use drive::plan::{Arrival, PoolPlan};
 use ground::options::Argument;
 use ground::shard::{Shard, TaskShare};
+use ground::words::plural;
 use wire::session::Session;
 
 /// The most tasks of an application, and the most connections of all pools.
@@ -103,10 +104,9 @@ pub fn check_limit(session: &mut Session, pools: &PoolPlan) -> Result<(), String
     let wanted = pools.apps * size;
     match connection_limit(session) {
         Some((most, what)) if wanted > most => Err(format!(
-            "{} pool{} of {size} connections may need {wanted}, but the server gives this user at most {most} ({what}): \
+            "{} of {size} connections may need {wanted}, but the server gives this user at most {most} ({what}): \
              choose a smaller --pool or --apps, or raise that limit",
-            pools.apps,
-            if pools.apps == 1 { "" } else { "s" },
+            plural(pools.apps, "pool"),
         )),
         _ => Ok(()),
     }
