@@ -19,7 +19,7 @@ from pathlib import Path
 
 from tests.conftest import public_directory
 
-from bench.reliability import clocks, crowds, disks, fuzz, hostile, kills, machines
+from bench.reliability import clocks, crowds, disks, fuzz, hostile, kills, machines, orders
 from bench.reliability.kind import Campaign, Kind, Missing
 from bench.reliability.page import PAGE, read, write
 from pgtrial.model.units import format_duration
@@ -29,13 +29,14 @@ KINDS: tuple[Kind, ...] = (
     fuzz.KIND,
     kills.KIND,
     machines.KIND,
+    orders.KIND,
     crowds.KIND,
     hostile.KIND,
     disks.KIND,
     clocks.KIND,
 )
 FIGURES = Path(__file__).with_name("figures.json")
-FUZZ_MINUTES, LOAD_MINUTES = 30.0, 10.0
+FUZZ_MINUTES, LOAD_MINUTES, ORDERS_MINUTES = 30.0, 10.0, 5.0
 
 
 def main() -> int:
@@ -72,8 +73,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--minutes",
         type=float,
-        help=f"of each fuzz target (default: {FUZZ_MINUTES:g}) and of each load of many clients "
-        f"(default: {LOAD_MINUTES:g})",
+        help=f"of each fuzz target (default: {FUZZ_MINUTES:g}), of each load of many clients "
+        f"(default: {LOAD_MINUTES:g}) and of order entry (default: {ORDERS_MINUTES:g})",
     )
     parser.add_argument("--seed", type=int, default=random.randrange(1 << 32), help="of the random moments")
     parser.add_argument("--scratch", type=Path, default=Path("/tmp"), help="where studies and servers are (/tmp)")
@@ -101,6 +102,7 @@ def _campaign(given: argparse.Namespace) -> Iterator[Campaign]:
             kills=given.kills,
             fuzz_s=60 * (given.minutes or FUZZ_MINUTES),
             load_s=60 * (given.minutes or LOAD_MINUTES),
+            orders_s=60 * (given.minutes or ORDERS_MINUTES),
             chance=random.Random(given.seed),
             say=say,
         )

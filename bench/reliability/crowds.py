@@ -31,7 +31,7 @@ def _run(campaign: Campaign) -> Iterator[Figure]:
 
 def _writers(campaign: Campaign) -> Figure:
     attack = Attack(campaign, "crowds", f"{WRITERS:,} clients that write", 1)
-    with served(campaign, _SCALE, _SETTINGS) as target:
+    with served(campaign, {"scale": _SCALE}, _SETTINGS) as target:
         before = _books(target)
         run, events = _load(campaign, attack, target, ["-N", "-M", "prepared", "-c", str(WRITERS)])
         after = _books(target)

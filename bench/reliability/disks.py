@@ -131,7 +131,7 @@ def _engines(campaign: Campaign) -> Figure:
     """The engine says so in one line and ends with status 1; its report is printed."""
     outputs = {"-l": "the transaction log", "--events": "the events"}
     attack = Attack(campaign, "disks", "the engine's log or events fill a disk", 2 * len(_ENGINE_ROOMS_KIB))
-    with served(campaign, 1, {"huge_pages": "off"}) as target:
+    with served(campaign, {"scale": 1}, {"huge_pages": "off"}) as target:
         for kib in _ENGINE_ROOMS_KIB:
             for option, name in outputs.items():
                 with _small_disk(campaign.scratch / "small", kib) as disk:

@@ -51,7 +51,7 @@ class Ended:
 
 
 def _run(campaign: Campaign) -> Iterator[Figure]:
-    with served(campaign, 1, {"huge_pages": "off"}) as target:
+    with served(campaign, {"scale": 1}, {"huge_pages": "off"}) as target:
         socket = Path(target.host) / f".s.PGSQL.{target.port}"
         _prepare_sysbench(target)
         for name, args in _RUNS.items():

@@ -45,6 +45,7 @@ class Campaign:
     kills: int
     fuzz_s: float
     load_s: float
+    orders_s: float
     chance: Random
     say: Callable[[str], None]
 

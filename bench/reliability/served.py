@@ -1,4 +1,4 @@
-"""A server with pgbench's tables for an attack on the engine, and runs of the engine with an eye on their memory."""
+"""A server with tables for an attack on the engine, and runs of the engine with an eye on their memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from bench.reliability.kind import Campaign, Missing
-from pgtrial.loads.data.pgbench_tables import PgbenchTables
 from pgtrial.loads.process import engine_path, environment
 from pgtrial.loads.target import Target
 from pgtrial.model.study.spec import StudySpec
@@ -25,16 +24,18 @@ _SAMPLE_S = 1.0
 
 
 @contextmanager
-def served(campaign: Campaign, scale: int, settings: Mapping[str, str]) -> Iterator[Target]:
-    """A server of this machine, started for the context."""
-    data = {"arms": {"server": {"settings": dict(settings)}, "unused": {}}, "load": {"scale": scale}}
+def served(campaign: Campaign, load: Mapping[str, object], settings: Mapping[str, str]) -> Iterator[Target]:
+    """A server of this machine with the tables of a load, started for the context."""
+    data = {"arms": {"server": {"settings": dict(settings)}, "unused": {}}, "load": dict(load)}
     spec = StudySpec.model_validate(data)
+    needs = Needs.of(spec)
+    (tables,) = needs.data
     with Workspace(campaign.state) as workspace:
         arm = make_arms(spec, workspace)["server"]
         try:
-            arm.check(Needs.of(spec))
-            arm.prepare(PgbenchTables(scale), lambda line: None)
-            with arm.serve(PgbenchTables(scale), campaign.scratch / "server.log", {}) as target:
+            arm.check(needs)
+            arm.prepare(tables, lambda line: None)
+            with arm.serve(tables, campaign.scratch / "server.log", {}) as target:
                 yield target
         finally:
             arm.close()
