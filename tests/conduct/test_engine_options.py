@@ -48,6 +48,8 @@ def test_order_entry_is_run_in_its_own_front_end():
     assert " ".join(engine_options(load, point, 42, None)) == (
         "run -M prepared -c 8 -j 2 -T 3 --warmup 0.5 --random-seed 42 -R 50 --max-tries 0"
     )
+    called = load.model_copy(update={"procedures": True})
+    assert engine_options(called, point, 42, None) == [*engine_options(load, point, 42, None), "--procedures"]
 
 
 def test_a_test_of_sysbench_is_run_in_its_own_options():

@@ -81,3 +81,17 @@ def test_the_tasks_table_is_made_and_tasks_run(database: Target) -> None:
     done = tasks.run(database, "-i", "-q", "--threads-in-table=2", "--rows=100", "--tasks=30", "--pool=3")
     assert done.status == 0, done.stderr
     assert value(database, "SELECT count(*) FROM table_a") == 200
+
+
+def test_order_entry_is_made_and_run_and_its_procedures_are_refused_where_there_are_none(database: Target) -> None:
+    order_entry = Program("order-entry", (str(require_engine()), "order-entry"))
+    assert order_entry.run(database, "load").status == 0
+    done = order_entry.run(database, "run", "-t", "20", "--random-seed", "1")
+    assert (done.status, done.stderr) == (0, "")
+    called = order_entry.run(database, "run", "-t", "20", "--random-seed", "1", "--procedures")
+    if is_before_11(database):
+        assert called.status == 1
+        assert "error: --procedures needs PostgreSQL 11 or later, and this server is " in called.stderr
+    else:
+        assert (called.status, called.stderr) == (0, "")
+    assert order_entry.run(database, "check").status == 0

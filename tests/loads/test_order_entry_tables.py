@@ -7,7 +7,7 @@ import pytest
 from pgtrial.loads.conditions import violated_condition
 from pgtrial.loads.data.order_entry_tables import OrderEntryTables
 from pgtrial.model.errors import StudyError, TrialError
-from tests.conftest import require_engine
+from tests.conftest import OLD_VERSIONS, require_engine
 
 
 @pytest.fixture
@@ -40,6 +40,16 @@ def test_what_was_loaded_is_found_again_and_replaced_by_another_size(server):
         assert float(megabytes[0]) == pytest.approx(OrderEntryTables(1).mb, rel=0.2), (
             "with the items, of which there is one set"
         )
+
+
+def test_procedures_need_a_server_that_has_them(clusters):
+    for major in (OLD_VERSIONS[0], 18):
+        with clusters(major).target.connect() as connection:
+            objection = OrderEntryTables(1, procedures=True).objection(connection)
+            assert OrderEntryTables(1).objection(connection) is None
+        assert (objection is None) == (major >= 11), objection
+        if objection is not None:
+            assert f"order-entry need PostgreSQL 11 or later, and this server is {major};" in objection
 
 
 def test_a_table_of_others_is_not_replaced(server):

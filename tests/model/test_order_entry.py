@@ -30,6 +30,7 @@ def test_its_scale_is_the_number_of_warehouses():
     ("load", "message"),
     [
         ({"check": True}, "check is for the workload order-entry; set it, or remove check"),
+        ({"procedures": True}, "procedures is for the workload order-entry; set it, or remove procedures"),
         (
             {"workload": "order-entry", "scale": 20_000},
             "scale is the number of warehouses of order-entry, at most 10,000",

@@ -105,7 +105,8 @@ def _pgbench(
 def _order_entry(
     load: LoadSection, point: LoadPoint, seed: int, script: Path | None, jobs: int, *, turn: Turn
 ) -> list[str]:
-    return ["run", *_closed_loop(load, point, seed, jobs, turn=turn)]
+    calls = ["--procedures"] if load.procedures else []
+    return ["run", *_closed_loop(load, point, seed, jobs, turn=turn), *calls]
 
 
 def _closed_loop(load: LoadSection, point: LoadPoint, seed: int, jobs: int, *, turn: Turn) -> list[str]:

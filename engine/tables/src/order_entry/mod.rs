@@ -8,6 +8,7 @@ pub mod conditions;
 mod definition;
 mod mark;
 mod population;
+mod procedures;
 mod row;
 mod rows;
 mod space;
@@ -31,6 +32,7 @@ use crate::session::{LoadError, MAX_SORT_MEMORY_KB, execute, raise_sort_memory};
 use definition::{TABLES, Table, foreign_keys};
 pub use mark::{Made, NAME, find};
 use population::Population;
+pub use procedures::make_procedures;
 pub use space::{Space, space};
 
 /// The most connections if the user does not choose their number: three tables have nearly all of the rows.

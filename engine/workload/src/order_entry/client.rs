@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::load::OrderEntry;
+use super::load::{OrderEntry, Style};
 use super::mix::Kind;
 use super::terminal::Terminal;
 use super::transactions::{self, Request, Transaction};
@@ -75,7 +75,11 @@ impl Program for OrderEntryClient {
     }
 
     fn next_action(&mut self) -> Action<'_> {
-        let Request { statement, rows, last } = self.transactions[self.current].next(&mut self.values);
+        let transaction = &mut self.transactions[self.current];
+        let Request { statement, rows, last } = match self.load.style {
+            Style::Statements => transaction.next(&mut self.values),
+            Style::Procedures => Request::end(transaction.call(&mut self.values)),
+        };
         self.sent = statement;
         let values = self.values.all();
         Action::Query { command: statement, statement: &self.load.statements[statement], values, rows, last }

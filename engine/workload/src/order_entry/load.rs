@@ -8,12 +8,23 @@ use super::statements;
 use crate::program::{CommandInfo, ScriptInfo};
 use wire::statement::{QueryMode, Statement};
 
+/// How transactions are sent.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Style {
+    /// Statement by statement.
+    #[default]
+    Statements,
+    /// As the call of a stored procedure.
+    Procedures,
+}
+
 /// The load of a run on tables of so many warehouses.
 pub struct OrderEntry {
     pub warehouses: i64,
     /// Of the whole run.
     pub clients: usize,
     pub mix: Mix,
+    pub style: Style,
     pub constants: Constants,
     /// By their numbers.
     pub statements: Vec<Statement>,
@@ -27,6 +38,7 @@ impl OrderEntry {
         warehouses: u32,
         clients: usize,
         mix: Mix,
+        style: Style,
         (seed, seed_of_load): (u64, u64),
         mode: QueryMode,
     ) -> Arc<Self> {
@@ -41,6 +53,7 @@ impl OrderEntry {
             warehouses: warehouses.into(),
             clients,
             mix,
+            style,
             constants: Constants::of_run(seed, seed_of_load),
             statements: texts.iter().enumerate().map(|(id, text)| statements::compile(id, text, mode)).collect(),
             scripts: Kind::all().map(script).to_vec(),

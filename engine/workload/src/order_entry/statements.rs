@@ -32,6 +32,11 @@ pub enum Sql {
     DeliverToCustomer,
     ReadNextOrderNumber,
     CountLowStock,
+    CallNewOrder,
+    CallPayment,
+    CallOrderStatus,
+    CallDelivery,
+    CallStockLevel,
     /// The first of ten: each district has a column of its own in `stock`.
     TakeStock,
 }
@@ -71,7 +76,7 @@ s_remote_cnt = s_remote_cnt + {remote} WHERE s_w_id = {supply_w} AND s_i_id = {i
 RETURNING s_dist_NN, s_quantity, s_data";
 
 /// In the order of their numbers.
-const TEXTS: [(Sql, &str); 25] = [
+const TEXTS: [(Sql, &str); 30] = [
     (Sql::Begin, "BEGIN"),
     (Sql::Commit, "COMMIT"),
     (Sql::Rollback, "ROLLBACK"),
@@ -146,6 +151,11 @@ const TEXTS: [(Sql, &str); 25] = [
     ),
     (Sql::ReadNextOrderNumber, "SELECT d_next_o_id FROM district WHERE d_w_id = {w} AND d_id = {d}"),
     (Sql::CountLowStock, COUNT_LOW_STOCK),
+    (Sql::CallNewOrder, "CALL pgtrial_new_order({w}, {d}, {customer}, {items}, {supplies}, {quantities})"),
+    (Sql::CallPayment, "CALL pgtrial_payment({w}, {d}, {customer_w}, {customer_d}, {customer}, {last_name}, {amount})"),
+    (Sql::CallOrderStatus, "CALL pgtrial_order_status({customer_w}, {customer_d}, {customer}, {last_name})"),
+    (Sql::CallDelivery, "CALL pgtrial_delivery({w}, {carrier})"),
+    (Sql::CallStockLevel, "CALL pgtrial_stock_level({w}, {d}, {threshold})"),
 ];
 
 impl Sql {

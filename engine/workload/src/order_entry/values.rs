@@ -37,6 +37,9 @@ slots! {
     Carrier "carrier" false,
     FirstRecent "first_recent" false,
     Threshold "threshold" false,
+    Items "items" true,
+    Supplies "supplies" true,
+    Quantities "quantities" true,
 }
 
 impl Slot {
@@ -96,6 +99,17 @@ impl Values {
         self.text.clear();
         write(&mut self.text);
         self.all[slot as usize].set_text(&self.text);
+    }
+
+    /// Sets an array of whole numbers.
+    pub fn set_array(&mut self, slot: Slot, numbers: impl Iterator<Item = i64>) {
+        self.write(slot, |out| {
+            for (index, number) in numbers.enumerate() {
+                // Writing to memory cannot fail.
+                let _ = write!(out, "{}{number}", if index == 0 { "{" } else { "," });
+            }
+            out.push(b'}');
+        });
     }
 
     /// Sets an amount of money in cents.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar, Self
 
 from pgtrial.loads.data.data import Data
@@ -23,6 +23,9 @@ MB_PER_WAREHOUSE = 105
 _MADE = "pgtrial order entry"
 """With which the engine's comments on tables of its own begin."""
 
+_SINCE = 11
+"""The first version with procedures."""
+
 _SEED = 1
 """Of the rows: all arms get the same."""
 
@@ -36,12 +39,15 @@ class OrderEntryTables(Data):
     warehouses: int
     fillfactor: int = 100
     foreign_keys: bool = False
+    procedures: bool = field(default=False, compare=False)
+    """Whether the transactions are stored procedures, which the run makes: nothing of the tables depends on it."""
 
     @classmethod
     def needed(cls, spec: StudySpec, point: LoadPoint) -> Self | None:
         if point.workload != ORDER_ENTRY:
             return None
-        return cls(point.scale, spec.load.fillfactor, spec.load.foreign_keys)
+        load = spec.load
+        return cls(point.scale, load.fillfactor, load.foreign_keys, load.procedures)
 
     @property
     def label(self) -> str:
@@ -66,6 +72,16 @@ class OrderEntryTables(Data):
         keys = "with" if self.foreign_keys else "without"
         warehouses = f"{self.warehouses} warehouse{'s' if self.warehouses != 1 else ''}"
         return f"{_MADE}: {warehouses}, seed {_SEED}, fillfactor {self.fillfactor}, {keys} foreign keys"
+
+    def objection(self, connection: Session) -> str | None:
+        """A server without procedures, if they are asked for."""
+        major = connection.info.server_version // 10000
+        if self.procedures and major < _SINCE:
+            return (
+                f"the procedures of order-entry need PostgreSQL {_SINCE} or later, and this server is {major}; take a "
+                "later one, or remove procedures from [load]"
+            )
+        return None
 
     def make(self, server: Target, report: OnLine, maker: DataMaker = ENGINE_HERE, *, in_steps: bool = False) -> None:
         """Have one engine make the tables over several connections, and freeze their rows. Raises ArmError."""

@@ -161,6 +161,11 @@ class LoadSection(Record):
         description="Whether the [consistency conditions](order-entry.md#consistency) of order-entry are checked "
         "before and after each trial; one that does not hold makes the trial a failure.",
     )
+    procedures: bool = Field(
+        False,
+        description="Whether the transactions of order-entry are "
+        "[stored procedures](order-entry.md#stored-procedures), one call each. They need PostgreSQL 11 or later.",
+    )
 
     on_server_loss: ServerLoss = Field(
         "fail",
@@ -209,7 +214,8 @@ class LoadSection(Record):
 
     @model_validator(mode="after")
     def _what_order_entry_can(self) -> LoadSection:
-        refusal = refusal_of_order_entry(self.workload, self.scale, check=self.check)
+        own = {"check": self.check, "procedures": self.procedures}
+        refusal = refusal_of_order_entry(self.workload, self.scale, own)
         if refusal is not None:
             raise ValueError(refusal)
         return self

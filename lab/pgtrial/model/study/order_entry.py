@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 ORDER_ENTRY = "order-entry"
 
@@ -10,10 +10,11 @@ MOST_WAREHOUSES = 10_000
 """The engine's limit."""
 
 
-def refusal_of_order_entry(workloads: Sequence[str], scales: Sequence[int], *, check: bool) -> str | None:
-    """What a load asks for that order-entry does not have, one sentence, or None."""
+def refusal_of_order_entry(workloads: Sequence[str], scales: Sequence[int], own: Mapping[str, bool]) -> str | None:
+    """What a load asks for that order-entry does not have, one sentence, or None; `own` are the keys for it alone."""
     if ORDER_ENTRY not in workloads:
-        return f"check is for the workload {ORDER_ENTRY}; set it, or remove check" if check else None
+        given = next((key for key, is_set in own.items() if is_set), None)
+        return f"{given} is for the workload {ORDER_ENTRY}; set it, or remove {given}" if given else None
     if max(scales) > MOST_WAREHOUSES:
         return f"scale is the number of warehouses of {ORDER_ENTRY}, at most {MOST_WAREHOUSES:,}"
     return None

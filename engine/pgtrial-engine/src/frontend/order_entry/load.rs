@@ -3,7 +3,7 @@
 use super::options::OrderEntryOptions;
 use crate::frontend::pgbench::messages::Failure;
 use crate::frontend::pgbench::server::{session, target};
-use tables::order_entry::{Made, load};
+use tables::order_entry::{Made, load, make_procedures};
 use tables::refuse_read_only;
 
 /// What the connections are for.
@@ -20,6 +20,9 @@ pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
         fillfactor: options.fillfactor.unwrap_or(100),
         foreign_keys: options.foreign_keys,
     };
+    if options.procedures {
+        make_procedures(&mut session)?;
+    }
     load(session, &target, made, options.jobs)?;
     Ok(0)
 }

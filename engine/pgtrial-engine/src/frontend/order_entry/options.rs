@@ -10,8 +10,8 @@ use ground::getopt::Getopt;
 use ground::options::{OptionRow, Stop, set};
 use tables::order_entry::NAME;
 use wire::statement::QueryMode;
-use workload::order_entry::Mix;
 use workload::order_entry::sizes::MOST_WAREHOUSES;
+use workload::order_entry::{Mix, Style};
 
 /// The most clients, threads or connections.
 const MOST: u32 = 1_000_000;
@@ -47,6 +47,8 @@ pub struct OrderEntryOptions {
     pub jobs: Option<usize>,
     pub seed: Option<u64>,
     pub mix: Mix,
+    /// Whether transactions are calls of stored procedures.
+    pub procedures: bool,
 }
 
 impl AsMut<Options> for OrderEntryOptions {
@@ -59,6 +61,11 @@ impl OrderEntryOptions {
     /// The seed of the rows.
     pub fn seed_of_load(&self) -> u64 {
         self.seed.unwrap_or(DEFAULT_SEED_OF_LOAD)
+    }
+
+    /// How a run sends its transactions.
+    pub fn style(&self) -> Style {
+        if self.procedures { Style::Procedures } else { Style::Statements }
     }
 }
 
@@ -121,6 +128,9 @@ fn rows() -> Vec<Row> {
         Row::value("-j, --jobs=NUM", LoadAndRun,
             "connections that load (default: one for each processor, at\nmost 4); threads of run (default: 1)",
             |o, v| set(&mut o.jobs, count(v, MOST).map(|jobs| jobs as usize))),
+        Row::switch("--procedures", LoadAndRun,
+            "make the stored procedures if they are missing; run calls one\nfor each transaction",
+            |o| &mut o.procedures),
         Row::value("--random-seed=NUM", LoadAndRun, "whole number (default: 1 for load, from the time for run)",
             |o, v| {
                 let seed = v.text.trim().parse::<u64>();
@@ -303,6 +313,8 @@ mod tests {
         assert_eq!((load.seed_of_load(), options("load --random-seed 7").seed_of_load()), (1, 7));
         assert_eq!(options("run").load.duration, Some(60));
         assert_eq!(options("check -h /tmp").command, Command::Check);
+        assert_eq!(options("run --procedures").style(), Style::Procedures);
+        assert_eq!((options("run").style(), options("load --procedures").procedures), (Style::Statements, true));
     }
 
     #[test]
@@ -314,6 +326,7 @@ mod tests {
             ("run --warehouses 5", "--warehouses is an option of load"),
             ("load -c 5", "--clients is an option of run"),
             ("check --jobs 5", "--jobs is an option of load and run"),
+            ("check --procedures", "--procedures is an option of load and run"),
             ("load -w 0", "invalid value \"0\" for option -w/--warehouses: it takes a whole number from 1 to 10000"),
             ("load -w 10001", "invalid value \"10001\" for option -w/--warehouses"),
             ("load -F 5", "-F/--fillfactor must be in range 10..100"),

@@ -8,13 +8,14 @@ use drive::plan::{ClosedPlan, Load, Plan};
 use ground::words::plural;
 use latency::Latencies;
 use tables::order_entry::{Made, Space};
-use workload::order_entry::{Kind, MOST_NEW_ORDERS_PER_WAREHOUSE, Mix};
+use workload::order_entry::{Kind, MOST_NEW_ORDERS_PER_WAREHOUSE, Mix, Style};
 
 /// What a report is about.
 pub struct Results<'a> {
     pub plan: &'a Plan,
     pub made: Made,
     pub mix: Mix,
+    pub style: Style,
     pub outcome: &'a Outcome,
     /// What the tables take after the run, if that is known.
     pub space: Option<Space>,
@@ -50,8 +51,10 @@ impl Results<'_> {
         let (clients, threads) = (plural(plan.clients, "client"), plural(plan.jobs, "thread"));
         let warehouses = plural(made.warehouses, "warehouse");
         let times = if self.thinks() { "with" } else { "without" };
+        let calls = if self.style == Style::Procedures { "; stored procedures" } else { "" };
         writeln!(out, "order entry: {warehouses}, {clients}, {threads}")?;
-        writeln!(out, "protocol: {}; mix: {}; {times} keying and think times", plan.mode.name(), weights.join(", "))?;
+        let (protocol, weights) = (plan.mode.name(), weights.join(", "));
+        writeln!(out, "protocol: {protocol}{calls}; mix: {weights}; {times} keying and think times")?;
         write!(out, "measured part: {seconds:.1} s")?;
         let warmup = &outcome.warmup;
         if outcome.warmup_s > 0.0 {
@@ -158,7 +161,7 @@ mod tests {
 
     fn plan(thinks: bool) -> Plan {
         let part = ClientShare::whole(8);
-        let workload = OrderEntry::new(2, 8, Mix::default(), (1, 1), QueryMode::Prepared);
+        let workload = OrderEntry::new(2, 8, Mix::default(), Style::Statements, (1, 1), QueryMode::Prepared);
         let load = Load::Closed(ClosedPlan {
             limit: Limit::Time(Duration::from_secs(30)),
             interval: None,
@@ -192,7 +195,8 @@ mod tests {
         let made = Made { warehouses: 2, seed: 1, fillfactor: 100, foreign_keys: false };
         let space = Some(Space { bytes: 2e9, bytes_per_order: 1000.0 });
         let plan = plan(thinks);
-        let text = report(&Results { plan: &plan, made, mix: Mix::default(), outcome, space });
+        let text =
+            report(&Results { plan: &plan, made, mix: Mix::default(), style: Style::Procedures, outcome, space });
         text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect()
     }
 
@@ -201,7 +205,7 @@ mod tests {
         let found = lines(false, &outcome());
         for line in [
             "order entry: 2 warehouses, 8 clients, 1 thread",
-            "protocol: prepared; mix: 45, 43, 4, 4, 4; without keying and think times",
+            "protocol: prepared; stored procedures; mix: 45, 43, 4, 4, 4; without keying and think times",
             "measured part: 30.0 s; warm-up: 2.0 s, 0 transactions, not in these results",
             "response time in ms count share mean p50 p90 p95 p99 max failed",
             "new-order 99 52.11% 2.000 2.000 2.000 2.000 2.000 2.000 0",

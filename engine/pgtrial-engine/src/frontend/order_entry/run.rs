@@ -17,7 +17,7 @@ use drive::plan::Plan;
 use ground::clock::Clock;
 use ground::interrupt;
 use ground::output::{print_stderr, print_stdout};
-use tables::order_entry::{Made, NAME, Space, find, space};
+use tables::order_entry::{Made, NAME, Space, find, make_procedures, space};
 use tables::refuse_read_only;
 use wire::session::Session;
 use wire::target::Target;
@@ -37,8 +37,12 @@ pub fn run(options: &OrderEntryOptions) -> Result<u8, Failure> {
     let mut session = session(&target, PURPOSE)?;
     refuse_read_only(&mut session, "order entry writes to its tables")?;
     let made = find(&mut session, &target.params.dbname)?;
+    if options.procedures {
+        make_procedures(&mut session)?;
+    }
     let seeds = seeds(load);
-    let workload = OrderEntry::new(made.warehouses, load.part.whole, options.mix, (seeds.hashes, made.seed), load.mode);
+    let of_seeds = (seeds.hashes, made.seed);
+    let workload = OrderEntry::new(made.warehouses, load.part.whole, options.mix, options.style(), of_seeds, load.mode);
     let plan = plan_of(load, Arc::clone(&target), Arc::new(workload), seeds, origin);
     let hello = RunDescription {
         frontend: "order-entry",
@@ -68,7 +72,8 @@ fn finish(
     let warnings = self_check::warnings(outcome, "-j");
     let status = events.done(outcome, exit_status(outcome), &warnings);
     if !options.load.output.has_only_events() {
-        print_stdout(report(&Results { plan, made, mix: options.mix, outcome, space: space_now(target) }));
+        let (mix, style, space) = (options.mix, options.style(), space_now(target));
+        print_stdout(report(&Results { plan, made, mix, style, outcome, space }));
     }
     warnings.iter().for_each(|warning| warn(&warning.message));
     if outcome.aborted > 0 {

@@ -117,3 +117,39 @@ fn an_answer_that_is_not_expected_ends_the_client() {
     let refused = client.store(&[ResultSet::default()]).unwrap_err();
     assert_eq!(refused.to_string(), "expected the district's row, got 0 rows");
 }
+
+/// The warehouse and the item of each row of stock that is taken, both joined by commas.
+fn stock_of(texts: &[String]) -> [String; 2] {
+    let taken: Vec<Vec<&str>> = texts
+        .iter()
+        .filter(|text| text.starts_with("UPDATE stock"))
+        .filter_map(|text| Some(text.split("s_w_id = ").nth(1)?.split(' ').collect()))
+        .collect();
+    // As in `3 AND s_i_id = 17 RETURNING ...`.
+    [0, 4].map(|place| taken.iter().map(|words| words[place]).collect::<Vec<_>>().join(","))
+}
+
+#[test]
+fn a_procedure_gets_what_the_statements_get() {
+    for place in 0..5 {
+        let mut choose = Random::seeded(1);
+        let (mut by_statements, mut by_call) = (client(place), client_of(place, Style::Procedures));
+        for _ in 0..50 {
+            let kind = by_statements.begin(&mut choose.clone());
+            assert_eq!(by_call.begin(&mut choose), kind);
+            let (texts, calls) = (statements_of(&mut by_statements), statements_of(&mut by_call));
+            let [call] = &calls[..] else { panic!("one call: {calls:?}") };
+            assert!(call.starts_with("CALL pgtrial_"));
+            if kind == Kind::NewOrder as usize {
+                let [supplies, items] = stock_of(&texts);
+                assert!(call.contains(&format!(", '{{{items}}}', '{{{supplies}}}', '{{")), "{call}\n{texts:?}");
+            }
+            if place == 1 || place == 2 {
+                let has_name = texts.iter().any(|text| text.contains("array_agg"));
+                // Without a number or without a name.
+                assert_eq!(call.contains(", 0, '"), has_name, "{call}");
+                assert_eq!(!call.contains("''"), has_name, "{call}");
+            }
+        }
+    }
+}

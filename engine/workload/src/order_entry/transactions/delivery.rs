@@ -61,6 +61,10 @@ impl Transaction for Delivery {
         request
     }
 
+    fn call(&self, _values: &mut Values) -> Sql {
+        Sql::CallDelivery
+    }
+
     /// The step is that of the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
         match self.step {

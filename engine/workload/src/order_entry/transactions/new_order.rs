@@ -110,6 +110,13 @@ impl Transaction for NewOrder {
         request
     }
 
+    fn call(&self, values: &mut Values) -> Sql {
+        values.set_array(Slot::Items, self.lines.iter().map(|line| line.item));
+        values.set_array(Slot::Supplies, self.lines.iter().map(|line| line.supply));
+        values.set_array(Slot::Quantities, self.lines.iter().map(|line| line.quantity));
+        Sql::CallNewOrder
+    }
+
     /// The step is that of the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
         match self.step {

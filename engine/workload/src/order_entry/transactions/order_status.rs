@@ -60,6 +60,10 @@ impl Transaction for OrderStatus {
         request
     }
 
+    fn call(&self, _values: &mut Values) -> Sql {
+        Sql::CallOrderStatus
+    }
+
     /// The step is that of the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
         match self.step {

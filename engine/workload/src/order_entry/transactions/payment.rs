@@ -90,6 +90,10 @@ impl Transaction for Payment {
         request
     }
 
+    fn call(&self, _values: &mut Values) -> Sql {
+        Sql::CallPayment
+    }
+
     /// The step is that of the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
         match self.step {

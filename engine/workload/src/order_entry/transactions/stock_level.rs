@@ -53,6 +53,10 @@ impl Transaction for StockLevel {
         request
     }
 
+    fn call(&self, _values: &mut Values) -> Sql {
+        Sql::CallStockLevel
+    }
+
     /// The step is that of the next statement.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String> {
         if self.step == Step::Count {

@@ -18,6 +18,9 @@ pub trait Transaction {
     /// The next statement.
     fn next(&mut self, values: &mut Values) -> Request;
 
+    /// Sets the values of the stored procedure that does all of it after [`Transaction::start`], and names its call.
+    fn call(&self, values: &mut Values) -> Sql;
+
     /// Takes the result of the last statement, if it was asked for. The error says what was expected and was not there.
     fn store(&mut self, result: &ResultSet, values: &mut Values) -> Result<(), String>;
 }
@@ -49,13 +52,19 @@ impl Request {
     }
 }
 
-/// Sets what names a customer.
+/// Sets what names a customer: the number or the last name; the other one is 0 or empty.
 pub fn set_customer(values: &mut Values, warehouse: i64, district: i64, customer: Customer) {
     values.set(Slot::CustomerW, warehouse);
     values.set(Slot::CustomerD, district);
     match customer {
-        Customer::Id(id) => values.set(Slot::Customer, id),
-        Customer::LastName(number) => values.write(Slot::LastName, |out| write_last_name(number, out)),
+        Customer::Id(id) => {
+            values.set(Slot::Customer, id);
+            values.set_bytes(Slot::LastName, b"");
+        }
+        Customer::LastName(number) => {
+            values.set(Slot::Customer, 0);
+            values.write(Slot::LastName, |out| write_last_name(number, out));
+        }
     }
 }
 

@@ -1,0 +1,30 @@
+"""What tests of order entry look at."""
+
+from __future__ import annotations
+
+import re
+
+from pgtrial.loads.target import Target
+from tests.engine.programs import Program
+
+WAREHOUSES = 2
+DISTRICTS = 10 * WAREHOUSES
+KINDS = ["new-order", "payment", "order-status", "delivery", "stock-level", "new-order, rolled back"]
+
+
+def violated(order_entry: Program, target: Target) -> set[int]:
+    """The numbers of the conditions that do not hold."""
+    done = order_entry.run(target, "check")
+    held = {int(number) for number in re.findall(r"^condition (\d+): holds \(.+\)$", done.stdout, re.MULTILINE)}
+    broken = {int(number) for number in re.findall(r"error: condition (\d+) does not hold for ", done.stderr)}
+    assert held | broken == set(range(1, 13)), done
+    assert not held & broken, done
+    assert done.status == (2 if broken else 0), done
+    return broken
+
+
+def number(target: Target, query: str) -> float:
+    with target.connect() as connection:
+        row = connection.execute(query.encode()).fetchone()
+    assert row is not None
+    return float(row[0])
