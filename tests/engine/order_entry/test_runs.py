@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+import subprocess
 from dataclasses import replace
 
 import pytest
 
-from tests.engine.events import assert_consistent, check_latencies, done_of, run_with_events
+from tests.engine.events import assert_consistent, check_latencies, done_of, events_of, run_with_events
 from tests.engine.order_entry.looks import DISTRICTS, KINDS, number, violated
 
 
@@ -107,6 +108,17 @@ def test_shards_of_a_run_have_its_clients(order_entry, copy, tmp_path):
     ]
     assert [done_of(events)["measure"] is not None for events in parts] == [True, True]
     assert [events[0]["plan"]["clients"] for events in parts] == [2, 1]
+    merged = subprocess.run(
+        [order_entry.command[0], "merge", *(tmp_path / f"events-{index}" for index in (1, 2))],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    whole = events_of(merged.stdout)
+    assert (whole[0]["frontend"], whole[0]["plan"]["clients"], whole[0]["plan"]["scripts"]) == ("order-entry", 3, KINDS)
+    scripts = done_of(whole)["scripts"]
+    for index, script in enumerate(scripts):
+        assert script["transactions"] == sum(done_of(events)["scripts"][index]["transactions"] for events in parts)
 
 
 def test_tables_of_others_and_incomplete_ones_are_refused(order_entry, copy, fresh):

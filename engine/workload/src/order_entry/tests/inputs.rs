@@ -77,6 +77,42 @@ fn sixty_percent_ask_for_orders_by_name() {
     assert!(fits(by_name, DRAWS, 0.6), "{by_name}");
 }
 
+/// The numbers after `before` in the statements, each up to the next character that belongs to none.
+fn numbers(transactions: &[(usize, Vec<String>)], before: &str) -> Vec<f64> {
+    let texts = transactions.iter().flat_map(|(_, texts)| texts);
+    let number = |text: &String| {
+        let rest = text.split_once(before)?.1;
+        let end = rest.find(|symbol: char| !symbol.is_ascii_digit() && symbol != '.').unwrap_or(rest.len());
+        rest[..end].parse().ok()
+    };
+    texts.filter_map(number).collect()
+}
+
+#[test]
+fn quantities_amounts_carriers_thresholds_and_districts_are_uniform_in_their_ranges() {
+    for (place, before, low, high) in [
+        (0, "s_ytd = s_ytd + ", 1.0, 10.0),
+        (0, "WHERE d_w_id = 3 AND d_id = ", 1.0, 10.0),
+        (1, "SET w_ytd = w_ytd + ", 1.0, 5000.0),
+        (1, "WHERE d_w_id = 3 AND d_id = ", 1.0, 10.0),
+        (3, "SET o_carrier_id = ", 1.0, 10.0),
+        (4, "s_quantity < ", 10.0, 20.0),
+    ] {
+        let found = transactions(place, 2000);
+        let drawn = numbers(&found, before);
+        assert!(drawn.len() >= 2000, "{before}");
+        assert!(drawn.iter().all(|number| (low..=high).contains(number)), "{before}");
+        // A carrier is there for each of ten districts.
+        let transactions = if place == 3 { 2000.0 } else { drawn.len() as f64 };
+        let (mean, width) = (drawn.iter().sum::<f64>() / drawn.len() as f64, high - low + 1.0);
+        let spread = width / (12.0 * transactions).sqrt();
+        assert!((mean - (low + high) / 2.0).abs() < 5.0 * spread, "{before}: {mean}");
+        // The outer tenths are there.
+        assert!(drawn.iter().any(|number| *number < low + width / 10.0), "{before}");
+        assert!(drawn.iter().any(|number| *number > high - width / 10.0), "{before}");
+    }
+}
+
 #[test]
 fn a_terminal_types_before_and_thinks_after_a_transaction() {
     let (mut client, mut choose) = (client(4), Random::seeded(1));
