@@ -1,5 +1,5 @@
-"""`make bench`: our client, pgbench, sysbench and the floor on one machine in one run; writes docs/benchmarks.md and
-docs/swap.md.
+"""`make bench`: our client, pgbench, sysbench and the floor on one machine in one run; writes docs/benchmarks.md,
+docs/swap.md and docs/order-entry-speed.md.
 
 Not part of the tests: it takes some forty minutes and wants a quiet machine.
 """
@@ -20,6 +20,7 @@ from bench import (
     merging,
     observing,
     options,
+    order_entry,
     replaying,
     speed,
     swap,
@@ -27,7 +28,7 @@ from bench import (
     truth,
 )
 from bench.measures import Bench, Figure, Measure
-from bench.page import BENCHMARKS, SWAP, Conditions, Machine, write
+from bench.page import BENCHMARKS, ORDER_ENTRY, SWAP, Conditions, Machine, write
 from bench.programs import Failed, build_floor, find_programs
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.loads.data.pgbench_tables import PgbenchTables
@@ -55,7 +56,7 @@ MEASURES: dict[str, Measure] = {
     "sysbench-prepare": sysbench.prepare,
     "sysbench-memory": sysbench.memory,
 }
-PAGES = ((BENCHMARKS, MEASURES), (SWAP, swap.MEASURES))
+PAGES = ((BENCHMARKS, MEASURES), (SWAP, swap.MEASURES), (ORDER_ENTRY, order_entry.MEASURES))
 SCALE = 20
 SETTINGS = {"shared_buffers": "1GB", "max_wal_size": "8GB", "max_connections": "1100"}
 DOCS = Path(__file__).parents[1] / "docs"

@@ -18,6 +18,7 @@ from pgtrial.loads.target import Target
 from pgtrial.servers.installations import ServerBinaries
 
 OURS, PGBENCH, SYSBENCH, FLOOR, BEFORE = "ours", "pgbench", "sysbench", "floor", "before"
+SYSBENCH_TPCC, GO_TPC = "sysbench-tpcc", "go-tpc"
 LIKE_PGBENCH = (OURS, BEFORE, PGBENCH)
 """The programs that take pgbench's options."""
 ROWS_PER_SCALE = 100_000
