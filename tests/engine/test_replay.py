@@ -170,6 +170,26 @@ def test_errors_are_compared_with_the_recorded_ones(replay: Program, fresh, tmp_
     assert f"(select * from missing where id = $1) {said_of_it}" in done.stderr
 
 
+def test_hashes_of_rows_tell_other_contents_from_another_order(replay: Program, fresh, tmp_path: Path) -> None:
+    ordered, listed, changed = "select a from t order by b", "select a, b from t where b < $1", "update t set b = b"
+    session = Recorded([Said(0.0, ordered), Said(0.1, listed, ["9"], "extended"), Said(0.2, changed)], times=2)
+    capture = write_capture(tmp_path / "capture", [session])
+    hashes = []
+    for values in ("('x', 1), ('y', 2)", "('y', 2), ('x', 1)", "('x', 2), ('y', 1)", "('x', 1), ('z', 2)"):
+        target = fresh(18, empty=True)
+        with target.connect() as connection:
+            connection.execute(f"CREATE TABLE t (a text, b int); INSERT INTO t VALUES {values}".encode())
+        _, said = replayed(replay, target, capture, FAST, "--hash-results")
+        hashes.append({template["text"]: template["rows_hash"] for template in said["templates"]})
+        assert all(re.fullmatch("[0-9a-f]{16}", found) for found in hashes[-1].values())
+    first, *others = hashes
+    assert first.keys() == {ordered, listed, changed}
+    differing = [{text for text in first if other[text] != first[text]} for other in others]
+    assert differing == [set(), {listed}, {ordered, listed}]
+    _, said = replayed(replay, target, capture, FAST)
+    assert {template["rows_hash"] for template in said["templates"]} == {None}
+
+
 def test_a_session_that_loses_its_connection_is_over_and_the_others_go_on(
     replay: Program, fresh, tmp_path: Path
 ) -> None:

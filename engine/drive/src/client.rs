@@ -94,7 +94,7 @@ impl Awaited {
         match rows {
             Rows::Skipped => Self::Statement { command, last },
             Rows::Kept => Self::Rows { command },
-            Rows::Counted => Self::Count { last },
+            Rows::Counted | Rows::Hashed => Self::Count { last },
             Rows::Handed => Self::Answer { counts: true },
         }
     }

@@ -9,7 +9,7 @@ use mio::Token;
 use crate::client::Client;
 use crate::ledger::Tally;
 use crate::ledger::log::FailureKind;
-use crate::ledger::replay::ReplayTotals;
+use crate::ledger::replay::{Found, ReplayTotals};
 use crate::mode::Mode;
 use crate::outcome::Cause;
 use crate::plan::{Plan, ReplayPace, ReplayPlan};
@@ -130,8 +130,11 @@ impl Mode for Replayed {
     }
 
     fn ended(thread: &mut ReplayThread<'_>, client: &mut SessionClient, now: Nanos) -> Option<Nanos> {
-        let rows = client.connection.as_ref().map_or(0, |connection| connection.answered().rows);
-        thread.mode.totals.succeed(&client.own.expected, rows, now - client.transaction.began);
+        let found = client.connection.as_ref().map_or_else(Found::default, |connection| {
+            let answered = connection.answered();
+            Found { rows: answered.rows, hash: answered.hash }
+        });
+        thread.mode.totals.succeed(&client.own.expected, found, now - client.transaction.began);
         if client.own.expected.discards {
             client.connection.as_mut().map(Connection::forget_prepared);
         }

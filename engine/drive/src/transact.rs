@@ -114,7 +114,9 @@ impl<M: Mode> Thread<'_, M> {
                     // An answer that does not count as a query's is noted all the same.
                     let (rows, awaited) = match rows {
                         Rows::Skipped => (Rows::Counted, Awaited::Answer { counts: false }),
-                        Rows::Kept | Rows::Counted | Rows::Handed => (rows, Awaited::of_query(rows, 0, false)),
+                        Rows::Kept | Rows::Counted | Rows::Hashed | Rows::Handed => {
+                            (rows, Awaited::of_query(rows, 0, false))
+                        }
                     };
                     let sent = client.connection.as_mut().map(|connection| connection.send_query(sql, rows));
                     self.sent(client, awaited, sent)
@@ -134,10 +136,10 @@ impl<M: Mode> Thread<'_, M> {
                 }
                 Action::Manage(management) => M::manage(self, client, management, now),
                 Action::Schedule(scheduled) => M::schedule(self, client, scheduled, now),
-                Action::Recorded(recorded) => {
+                Action::Recorded { recorded, rows } => {
                     let scratch = &mut self.sockets.scratch;
                     let sent =
-                        client.connection.as_mut().map(|connection| send_recorded(connection, recorded, scratch));
+                        client.connection.as_mut().map(|connection| send_recorded(connection, recorded, rows, scratch));
                     self.sent(client, Awaited::Count { last: true }, sent)
                 }
                 Action::Abort(reason) => {
@@ -380,13 +382,12 @@ impl<M: Mode> Thread<'_, M> {
 fn send_recorded(
     connection: &mut Connection,
     recorded: Recorded<'_>,
+    rows: Rows,
     scratch: &mut Scratch,
 ) -> Result<Sent, ConnectionError> {
     match recorded {
-        Recorded::Query(text) => connection.send_query(text, Rows::Counted),
-        Recorded::Unnamed(text) => connection.send_unnamed(text, Rows::Counted, scratch),
-        Recorded::Values { statement, mode, values } => {
-            connection.send(statement, mode, values, Rows::Counted, scratch)
-        }
+        Recorded::Query(text) => connection.send_query(text, rows),
+        Recorded::Unnamed(text) => connection.send_unnamed(text, rows, scratch),
+        Recorded::Values { statement, mode, values } => connection.send(statement, mode, values, rows, scratch),
     }
 }

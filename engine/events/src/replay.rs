@@ -79,6 +79,8 @@ pub struct OtherTemplates {
 pub struct ReplayCounts {
     pub statements: Count,
     pub rows: Count,
+    /// The sum of a hash of each execution's rows, modulo 2^64: 16 hexadecimal digits.
+    pub rows_hash: Option<String>,
     pub other_rows: Count,
     pub expected: Count,
     pub unexpected_failures: Failures,

@@ -97,6 +97,7 @@ fn replay() -> Replay {
     let counts = ReplayCounts {
         statements: COUNT,
         rows: COUNT,
+        rows_hash: Some(String::new()),
         other_rows: COUNT,
         expected: COUNT,
         unexpected_failures: [].into(),

@@ -320,7 +320,7 @@ impl Connection {
         self.exchange.take_results()
     }
 
-    /// The answer to the last request with [`Rows::Counted`] or [`Rows::Handed`].
+    /// The answer to the last request with [`Rows::Counted`], [`Rows::Hashed`] or [`Rows::Handed`].
     pub fn answered(&self) -> &Answered {
         self.exchange.answered()
     }

@@ -21,6 +21,12 @@ pub struct StatementError {
     pub query: u32,
 }
 
+/// Whether these rows become an [`Answered`].
+#[inline(always)]
+fn is_answer(rows: Rows) -> bool {
+    matches!(rows, Rows::Counted | Rows::Hashed | Rows::Handed)
+}
+
 /// The beginning of ReadyForQuery, up to the status.
 const READY: [u8; HEADER] = [b'Z', 0, 0, 0, 5];
 
@@ -65,7 +71,7 @@ impl Exchange {
         self.is_pipeline = false;
         self.awaited = 1;
         self.complete = 0;
-        if matches!(rows, Rows::Counted | Rows::Handed) {
+        if is_answer(rows) {
             self.answering.expect(is_described);
         }
     }
@@ -104,13 +110,13 @@ impl Exchange {
         std::mem::take(&mut self.results)
     }
 
-    /// The answer of [`Rows::Counted`] and [`Rows::Handed`].
+    /// The answer of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`].
     pub(crate) fn answered(&self) -> &Answered {
         &self.answering.answered
     }
 
     fn is_answering(&self) -> bool {
-        matches!(self.rows, Rows::Counted | Rows::Handed)
+        is_answer(self.rows)
     }
 
     /// The result that is being received.
@@ -137,8 +143,8 @@ impl Exchange {
             b'I' | b's' => {
                 match self.rows {
                     Rows::Kept => drop(self.current()),
-                    Rows::Counted | Rows::Handed if kind == b'I' => self.answering.complete_empty(),
-                    Rows::Skipped | Rows::Counted | Rows::Handed => {}
+                    _ if kind == b'I' && self.is_answering() => self.answering.complete_empty(),
+                    Rows::Skipped | Rows::Counted | Rows::Hashed | Rows::Handed => {}
                 }
                 self.complete_result();
             }
@@ -161,7 +167,8 @@ impl Visitor for Exchange {
     fn wants(&self, kind: u8) -> bool {
         match kind {
             b'Z' | b'E' | b'N' => true,
-            b'T' | b'D' => matches!(self.rows, Rows::Kept | Rows::Handed),
+            b'T' => matches!(self.rows, Rows::Kept | Rows::Handed),
+            b'D' => matches!(self.rows, Rows::Kept | Rows::Hashed | Rows::Handed),
             b'C' => self.is_answering(),
             _ => false,
         }
@@ -173,13 +180,14 @@ impl Visitor for Exchange {
             b'D' => match self.rows {
                 Rows::Skipped => {}
                 Rows::Counted => self.answering.add_row(body, false),
+                Rows::Hashed => self.answering.add_hashed_row(body),
                 Rows::Handed => self.answering.add_row(body, true),
                 Rows::Kept => self.current().add_row(body)?,
             },
             b'C' => {
                 match self.rows {
                     Rows::Skipped => {}
-                    Rows::Counted | Rows::Handed => self.answering.complete(body),
+                    Rows::Counted | Rows::Hashed | Rows::Handed => self.answering.complete(body),
                     Rows::Kept => drop(self.current()),
                 }
                 self.complete_result();
@@ -359,7 +367,7 @@ mod tests {
         fn any_message_is_taken_or_refused(
             kind: u8,
             body in prop::collection::vec(any::<u8>(), 0..60),
-            rows in prop::sample::select(vec![Rows::Skipped, Rows::Kept, Rows::Counted, Rows::Handed]),
+            rows in prop::sample::select(vec![Rows::Skipped, Rows::Kept, Rows::Counted, Rows::Hashed, Rows::Handed]),
         ) {
             let _ = feed(&mut expecting(rows), &[(kind, &body)]);
         }

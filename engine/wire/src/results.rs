@@ -2,6 +2,7 @@
 
 use crate::error::ConnectionError;
 use crate::frame;
+use ground::random::splitmix64_at;
 
 /// What is wanted of the rows that a query returns.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
@@ -12,6 +13,8 @@ pub enum Rows {
     Kept,
     /// Their number, in [`Answered`].
     Counted,
+    /// Their number and a hash of their contents, in [`Answered`].
+    Hashed,
     /// All of them, in [`Answered`].
     Handed,
 }
@@ -22,6 +25,8 @@ pub struct Answered {
     pub kind: QueryKind,
     /// Rows returned, or else rows affected.
     pub rows: u64,
+    /// Of the rows in any order; 0 unless it was wanted.
+    pub hash: u64,
     /// The body of the RowDescription, if there was one: columns' names and types.
     pub columns: Option<Vec<u8>>,
     /// The rows as they came: DataRow messages, each with its type and length.
@@ -41,7 +46,7 @@ pub enum QueryKind {
     Nothing,
 }
 
-/// Builds the [`Answered`] of [`Rows::Counted`] and [`Rows::Handed`]: the last of a request's results.
+/// Builds the [`Answered`] of [`Rows::Counted`], [`Rows::Hashed`] and [`Rows::Handed`]: the last of a request's results.
 #[derive(Default)]
 pub struct Answering {
     /// The answer, once it is complete.
@@ -66,6 +71,7 @@ impl Answering {
     fn clear(&mut self) {
         self.answered.kind = QueryKind::Other;
         self.answered.rows = 0;
+        self.answered.hash = 0;
         if let Some(columns) = self.answered.columns.take() {
             self.spare = columns;
         }
@@ -94,6 +100,12 @@ impl Answering {
         if hands {
             frame::write(&mut self.answered.data, b'D', |out| out.extend_from_slice(body));
         }
+    }
+
+    /// Takes a DataRow, whose contents are added to the hash.
+    pub fn add_hashed_row(&mut self, body: &[u8]) {
+        self.add_row(body, false);
+        self.answered.hash = self.answered.hash.wrapping_add(hash_of_row(body));
     }
 
     /// Takes a CommandComplete. Its tag is the command's name, often followed by a number of rows.
@@ -138,6 +150,14 @@ impl Answering {
             (false, _) => (QueryKind::Write, count),
         }
     }
+}
+
+/// FNV-1a of a DataRow's body, mixed so that sums of hashes tell sets of rows apart.
+fn hash_of_row(body: &[u8]) -> u64 {
+    const START: u64 = 0xcbf2_9ce4_8422_2325;
+    const PRIME: u64 = 0x0100_0000_01b3;
+    let hash = body.iter().fold(START, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(PRIME));
+    splitmix64_at(hash, 0)
 }
 
 /// One statement's result: the columns' names, the number of rows, and the last row.
@@ -238,6 +258,23 @@ mod tests {
             let answered = answering.answered;
             assert_eq!((answered.kind, answered.rows), (kind, count), "{tag}");
         }
+    }
+
+    #[test]
+    fn a_hash_is_that_of_the_rows_in_any_order() {
+        let hash = |rows: &[&[u8]]| {
+            let mut answering = Answering::default();
+            answering.expect(false);
+            rows.iter().for_each(|row| answering.add_hashed_row(row));
+            answering.complete(b"SELECT 3\0");
+            assert_eq!(answering.answered.rows, rows.len() as u64);
+            answering.answered.hash
+        };
+        let rows: [&[u8]; 3] = [b"one", b"two", b"two"];
+        assert_eq!(hash(&rows), hash(&[rows[1], rows[0], rows[2]]));
+        let others: [&[&[u8]]; 4] =
+            [&rows[..2], &[b"one", b"one", b"two"], &[b"one", b"two", b"twp"], &[b"onet", b"wo", b"two"]];
+        assert!(others.iter().all(|other| hash(other) != hash(&rows)));
     }
 
     #[test]

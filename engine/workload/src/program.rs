@@ -81,8 +81,8 @@ pub enum Action<'a> {
     Text { sql: &'a str, rows: Rows },
     /// Wait until the recorded time of a connection or of a statement, which follows as the next action.
     Schedule(Scheduled),
-    /// Send a statement as it was recorded, and count its rows. The event loop counts it as a transaction.
-    Recorded(Recorded<'a>),
+    /// Send a statement as it was recorded; `rows` is `Counted` or `Hashed`. The event loop counts it as a transaction.
+    Recorded { recorded: Recorded<'a>, rows: Rows },
     /// Parse and describe `statement` on the server without executing it.
     Prepare { statement: &'a Statement },
     /// Parse on the server, in one round trip, those of `statements` that this session has not prepared.

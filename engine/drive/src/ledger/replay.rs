@@ -3,6 +3,7 @@
 
 use super::counts::Failures;
 use ground::clock::Nanos;
+use ground::random::splitmix64_at;
 use latency::{Latencies, Moments};
 use workload::recorded::{Expected, Failure};
 
@@ -47,6 +48,9 @@ pub struct ReplayAccount {
     pub statements: u64,
     /// Rows that they returned or changed.
     pub rows: u64,
+    /// The sum of a hash of each execution's rows, whatever the order of executions; without meaning unless rows were
+    /// hashed.
+    pub hash: u64,
     /// Those with another number of rows than recorded.
     pub other_rows: u64,
     /// As in [`ReplayTotals`].
@@ -58,6 +62,14 @@ pub struct ReplayAccount {
     pub times: Latencies,
 }
 
+/// What an execution returned or changed.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Found {
+    pub rows: u64,
+    /// Of the rows; 0 unless they were hashed.
+    pub hash: u64,
+}
+
 impl ReplayTotals {
     /// Those of a replay that has not begun.
     pub(crate) fn new(accounts: usize) -> Self {
@@ -65,10 +77,11 @@ impl ReplayTotals {
     }
 
     /// The server has executed a statement.
-    pub(crate) fn succeed(&mut self, expected: &Expected, rows: u64, time: Nanos) {
+    pub(crate) fn succeed(&mut self, expected: &Expected, Found { rows, hash }: Found, time: Nanos) {
         let account = &mut self.accounts[expected.account];
         account.answer(time);
         account.rows += rows;
+        account.hash = account.hash.wrapping_add(splitmix64_at(hash, rows));
         account.other_rows += u64::from(expected.rows.is_some_and(|recorded| recorded != rows));
         let Some(failure) = expected.failure else { return };
         account.missing += 1;
@@ -148,6 +161,7 @@ impl ReplayAccount {
     fn merge(&mut self, other: &ReplayAccount) {
         self.statements += other.statements;
         self.rows += other.rows;
+        self.hash = self.hash.wrapping_add(other.hash);
         self.other_rows += other.other_rows;
         self.expected += other.expected;
         add(&mut self.unexpected, &other.unexpected);
@@ -171,10 +185,11 @@ mod tests {
     fn statements_are_counted_by_their_account_and_by_what_was_recorded() {
         let expected = |account, failure, rows| Expected { account, failure, rows, ..Expected::default() };
         let (mut one, mut other) = (ReplayTotals::new(2), ReplayTotals::new(2));
-        one.succeed(&expected(0, None, Some(3)), 3, 1_000_000);
-        one.succeed(&expected(0, None, Some(3)), 4, 3_000_000);
-        other.succeed(&expected(1, Some(Failure::Code(*b"23505")), None), 1, 1_000_000);
-        other.succeed(&expected(1, Some(Failure::Unstated), None), 1, 1_000_000);
+        let found = |rows| Found { rows, hash: 7 };
+        one.succeed(&expected(0, None, Some(3)), found(3), 1_000_000);
+        one.succeed(&expected(0, None, Some(3)), found(4), 3_000_000);
+        other.succeed(&expected(1, Some(Failure::Code(*b"23505")), None), found(1), 1_000_000);
+        other.succeed(&expected(1, Some(Failure::Unstated), None), found(1), 1_000_000);
         other.fail_as_recorded(&expected(1, Some(Failure::Code(*b"23505")), None), "23505", 2_000_000);
         other.fail(&expected(0, None, None), "42P01");
         let mut whole = ReplayTotals::default();
@@ -190,5 +205,25 @@ mod tests {
         assert_eq!(whole.unexpected, counts(&[("42P01", 1)]));
         assert_eq!(whole.missing, counts(&[("23505", 1), ("unstated", 1)]));
         assert_eq!((whole.statements(), whole.other_rows()), ((6, 9), 1));
+    }
+
+    #[test]
+    fn hashes_of_executions_add_up_in_any_order_and_in_any_thread() {
+        let hash = |threads: &[&[(u64, u64)]]| {
+            let mut whole = ReplayTotals::default();
+            for executions in threads {
+                let mut totals = ReplayTotals::new(1);
+                executions.iter().for_each(|(rows, hash)| {
+                    totals.succeed(&Expected::default(), Found { rows: *rows, hash: *hash }, 1)
+                });
+                whole.merge(&totals);
+            }
+            whole.accounts[0].hash
+        };
+        let whole = hash(&[&[(1, 50), (2, 70), (0, 0)]]);
+        assert_eq!(hash(&[&[(0, 0)], &[(2, 70), (1, 50)]]), whole);
+        for other in [&[(1, 50), (2, 70)][..], &[(2, 50), (1, 70), (0, 0)], &[(1, 49), (2, 71), (0, 0)]] {
+            assert_ne!(hash(&[other]), whole);
+        }
     }
 }

@@ -12,6 +12,8 @@ pub struct ReplayDescription {
     pub templates: Vec<TemplateName>,
     /// How many templates are counted together.
     pub other_templates: usize,
+    /// Whether the contents of results are hashed.
+    pub hashes_results: bool,
 }
 
 /// A template's number in the capture, and its text, which may be cut.
@@ -42,11 +44,13 @@ impl ReplayDescription {
                 .map(|(name, account)| ReplayTemplate {
                     template: name.id,
                     text: name.text.clone(),
-                    counts: counts(account),
+                    counts: counts(account, self.hashes_results),
                 })
                 .collect(),
-            other_templates: others
-                .map(|account| OtherTemplates { templates: self.other_templates as u64, counts: counts(account) }),
+            other_templates: others.map(|account| OtherTemplates {
+                templates: self.other_templates as u64,
+                counts: counts(account, self.hashes_results),
+            }),
         }
     }
 }
@@ -63,10 +67,11 @@ fn sessions(counts: &SessionCounts) -> ReplaySessions {
     }
 }
 
-fn counts(account: &ReplayAccount) -> ReplayCounts {
+fn counts(account: &ReplayAccount, is_hashed: bool) -> ReplayCounts {
     ReplayCounts {
         statements: account.statements.into(),
         rows: account.rows.into(),
+        rows_hash: is_hashed.then(|| format!("{:016x}", account.hash)),
         other_rows: account.other_rows.into(),
         expected: account.expected.into(),
         unexpected_failures: failures(&account.unexpected),

@@ -115,7 +115,7 @@ impl ReplayClient {
             }
         };
         *stage = Stage::Reading(reader);
-        Action::Recorded(recorded)
+        Action::Recorded { recorded, rows: replay.rows }
     }
 }
 

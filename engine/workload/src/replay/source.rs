@@ -9,6 +9,7 @@ use super::requests;
 use super::requests::Request;
 use crate::recorded::{Expected, Micros};
 use capture::format::{About, Capture, Error, SessionReader, Statement, Template};
+use wire::Rows;
 
 /// A capture that is replayed.
 pub struct Replay {
@@ -18,6 +19,8 @@ pub struct Replay {
     accounts: Accounts,
     survey: Survey,
     sessions: Mutex<Chosen>,
+    /// What is wanted of the results.
+    pub(super) rows: Rows,
 }
 
 impl Replay {
@@ -32,7 +35,18 @@ impl Replay {
             survey,
             sessions: Mutex::new(Chosen::new(capture.sessions()?, choice)),
             capture,
+            rows: Rows::Counted,
         })
+    }
+
+    /// Has the contents of results hashed.
+    pub fn hashing_results(self) -> Self {
+        Self { rows: Rows::Hashed, ..self }
+    }
+
+    /// Whether the contents of results are hashed.
+    pub fn hashes_results(&self) -> bool {
+        self.rows == Rows::Hashed
     }
 
     /// What reports call it.

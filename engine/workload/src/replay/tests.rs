@@ -55,9 +55,11 @@ fn step(client: &mut dyn Program) -> String {
             let end = if expected.ends_block { ", ends a block" } else { "" };
             format!("statement of {} at {at}{failure}{end}", expected.account)
         }
-        Action::Recorded(Recorded::Query(text)) => String::from_utf8(text.to_vec()).unwrap(),
-        Action::Recorded(Recorded::Unnamed(text)) => format!("unnamed {}", String::from_utf8_lossy(text)),
-        Action::Recorded(Recorded::Values { statement, mode, values }) => {
+        Action::Recorded { recorded: Recorded::Query(text), .. } => String::from_utf8(text.to_vec()).unwrap(),
+        Action::Recorded { recorded: Recorded::Unnamed(text), .. } => {
+            format!("unnamed {}", String::from_utf8_lossy(text))
+        }
+        Action::Recorded { recorded: Recorded::Values { statement, mode, values }, .. } => {
             format!("{} {:?} {values:?}", mode.name(), statement.text().unwrap())
         }
         Action::Manage(Management::Connect(_)) => "connect".to_owned(),

@@ -43,6 +43,7 @@ pub fn describe(options: &ReplayOptions, replay: &Replay) -> ReplayDescription {
             .map(|template| TemplateName { id: template.id, text: shortened(&template.text, LONGEST_TEXT) })
             .collect(),
         other_templates: replay.other_templates(),
+        hashes_results: replay.hashes_results(),
     }
 }
 

@@ -42,6 +42,7 @@ pub struct ReplayOptions {
     pub events: Option<Events>,
     /// How many templates the report lists.
     pub listed: usize,
+    pub hashes_results: bool,
 }
 
 impl ReplayOptions {
@@ -60,6 +61,7 @@ impl ReplayOptions {
             start: None,
             events: None,
             listed: 20,
+            hashes_results: false,
         }
     }
 
@@ -157,6 +159,10 @@ const OPTIONS: &[Row] = &[
         "write what happens as JSON Lines to FILE; with \"-\" to standard\n\
          output, in place of the report",
         |o, v| set(&mut o.events, Ok::<_, Rejection>(Events::named(v.text)))),
+    Row::switch("--hash-results", OUTPUT,
+        "hash the rows that each template's statements return, in any\n\
+         order, to compare the results of two replays",
+        |o| &mut o.hashes_results),
     Row::value("--list=NUM", OUTPUT, "list NUM templates in the report (default: 20)",
         |o, v| set(&mut o.listed, count(v, MOST_LINES).map(|lines| lines as usize))),
 

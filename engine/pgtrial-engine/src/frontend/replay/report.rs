@@ -229,6 +229,7 @@ mod tests {
             },
             templates: vec![template(4, "select 1"), template(7, "update"), template(8, "never")],
             other_templates: 12,
+            hashes_results: true,
         };
         let mut slow = account(2, 5000);
         slow.unexpected.insert("42P01".to_owned(), 1);

@@ -33,7 +33,7 @@ pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
     let clock = Clock::start();
     let replay = Replay::open(&options.directory, options.choice()).map_err(|error| error.to_string())?;
     check_chosen(&replay, options)?;
-    let replay = Arc::new(replay);
+    let replay = Arc::new(if options.hashes_results { replay.hashing_results() } else { replay });
     let given = Given { fallback_application_name: "pgtrial replay".to_owned(), ..options.server.clone() };
     let target = Target::of_encoding(&given, ENCODING)?;
     let mut session = Session::open(&target).map_err(|error| error.message)?;

@@ -170,5 +170,5 @@ fn rows(values: &[Option<&str>]) -> Answered {
         data.extend_from_slice(&body);
     }
     let columns = [&[0, 1][..], b"name\0", &[0; 18]].concat();
-    Answered { kind: QueryKind::Read, rows: values.len() as u64, columns: Some(columns), data }
+    Answered { kind: QueryKind::Read, rows: values.len() as u64, columns: Some(columns), data, ..Answered::default() }
 }

@@ -69,7 +69,7 @@ fn transcript(program: &mut dyn Program) -> Vec<String> {
             | Action::PrepareAll { .. }
             | Action::Manage(_)
             | Action::Schedule(_)
-            | Action::Recorded(_)
+            | Action::Recorded { .. }
             | Action::Pause) => {
                 panic!("no script of pgbench asks for {action:?}")
             }
