@@ -15,6 +15,7 @@ from pgtrial.cli.study_options import builds_here
 from pgtrial.model.study.frozen import freeze
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import read_study
+from tests.conduct.small import WAITING
 from tests.conftest import public_directory, require_engine, require_root, require_server
 from tests.machine import machine
 from tests.machines.test_volumes import require_filesystem
@@ -24,12 +25,13 @@ _LOAD = {"workload": ["tpcb-like"], "scale": [1], "clients": [2], "jobs": 1, "wa
 
 
 def shortened(name: str, profile: str, path: Path) -> Path:
-    """The study with its own arms and settings: one block, a small table, trials of a second."""
+    """The study with its own arms and settings: one block, a small table, trials of a second that mostly wait."""
     spec = read_study(f"@{name}", profile, builds_here)
     spec = spec.model_copy(
         update={
             "load": spec.load.model_copy(update=_LOAD),
             "verdict": spec.verdict.model_copy(update={"blocks": 1, "canary": False}),
+            "server": spec.server.model_copy(update={"settings": spec.server.settings | WAITING}),
             "study": spec.study.model_copy(update={"profile": None}),
         }
     )

@@ -29,11 +29,12 @@ from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from pgtrial.store.tables import committed_per_second
 
+WAITING = {"commit_delay": "5000", "commit_siblings": "0"}
+"""Each commit waits 5 ms, with fsync alone: how fast these servers are matters to no test, and a load that takes all
+processors slows the tests beside it."""
+
 FAST = {
-    # each commit waits 5 ms, with fsync alone: how fast these servers are matters to no test, and a load that takes
-    # all processors slows the tests beside it
-    "commit_delay": "5000",
-    "commit_siblings": "0",
+    **WAITING,
     "shared_buffers": "64MB",
     "autovacuum": "off",
     # else a server would take pages that a test of huge pages in another process has just reserved

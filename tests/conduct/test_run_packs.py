@@ -17,7 +17,7 @@ from pgtrial.report.tables.results import level_table
 from pgtrial.servers.arm import Needs
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.workloads import find_pack
-from tests.conduct.small import each_once, small_study, start_lab, templates_with
+from tests.conduct.small import STUDY, each_once, small_study, start_lab, templates_with
 from tests.conduct.test_crashes import PATIENCE_S, engine_of_the_second_trial
 from tests.conftest import require_engine, require_server
 from tests.packs import MANIFEST, QUALITY, write_pack
@@ -97,7 +97,8 @@ def test_a_broken_queue_is_caught_by_its_check(tmp_path, changes, expected):
 
 def test_all_of_ycsbs_workloads_run_interleaved_on_one_server(tmp_path):
     mixes = [f"pack:kv/{mix}" for mix in "ABCDEF"]
-    load = {"workload": mixes, "scale": 1, "warmup": "250ms", "interleave": "250ms"}
+    # at a rate, since without one twelve loads would take all processors
+    load = {"workload": mixes, "scale": 1, "warmup": "250ms", "interleave": "250ms", "rate": 100}
     arms = {"on": {}, "off": {"settings": {"enable_material": "off"}}}
     study = run(small_study(tmp_path / "s", blocks=1, load=load, arms=arms))
     assert study.plan.shares_server
@@ -108,7 +109,9 @@ def test_all_of_ycsbs_workloads_run_interleaved_on_one_server(tmp_path):
 
 def test_vectors_are_compared_at_equal_recall_alone(tmp_path):
     arms = {"base": {}, "same": {"settings": {"jit": "off"}}, "low": {"settings": {"hnsw.ef_search": "1"}}}
-    study = run(small_study(tmp_path / "s", blocks=1, load={"workload": "pack:vectors/nearest"}, arms=arms))
+    study = run(
+        small_study(tmp_path / "s", blocks=1, load={"workload": "pack:vectors/nearest", "clients": 1}, arms=arms)
+    )
     trials = by_arm(study)
     assert all(completed(trial) for trial in trials.values())
     recall = {arm: trial.quality for arm, trial in trials.items()}
@@ -216,23 +219,7 @@ def test_the_session_of_hold_sql_is_open_during_the_load_of_the_arms_that_ask_fo
 
 
 def test_a_study_of_a_pack_goes_on_after_its_lab_was_killed(tmp_path):
-    study = """
-[study]
-name = "crash"
-[load]
-workload = "./counters"
-scale = 1
-clients = 2
-warmup = "500ms"
-duration = "2s"
-interleave = "off"
-[arms.base]
-[arms."no jit"]
-settings = { jit = "off" }
-[verdict]
-blocks = 1
-canary = false
-"""
+    study = STUDY.replace('"simple-update"', '"./counters"')
     write_pack(tmp_path / "counters")
     lab = start_lab(tmp_path, study)
     engine_of_the_second_trial(lab, tmp_path)

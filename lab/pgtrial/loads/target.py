@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -62,8 +63,6 @@ and vacuum."""
 _WITHOUT_LIMITS = f"""SELECT set_config(name, '0', false) FROM unnest('{{{", ".join(TIME_LIMITS)}}}'::text[]) AS name
     WHERE current_setting(name, true) <> '0'"""
 """Sets nothing where there is no limit: behind a pooler a session may later be another client's."""
-
-_ATTEMPTS = 100
 
 _environment = threading.Lock()
 
@@ -162,15 +161,17 @@ def backend_type(connection: Session) -> str:
 
 def lift_time_limits(connection: Session) -> None:
     """Let a session of the lab's take its time; RESET ALL brings the limits back. Raises psycopg.OperationalError."""
-    for _ in range(_ATTEMPTS):
+    deadline = time.monotonic() + CONNECT_TIMEOUT_S
+    while True:
         try:
             connection.execute(_WITHOUT_LIMITS.encode())
             return
         except psycopg.errors.QueryCanceled:
+            if time.monotonic() > deadline:
+                raise
             # within a limit of milliseconds there is time for no more than this, and now and then not even for that
             with suppress(psycopg.errors.QueryCanceled):
                 connection.execute("SET statement_timeout = 0")
-    connection.execute(_WITHOUT_LIMITS.encode())
 
 
 @contextmanager

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
 
@@ -91,6 +91,25 @@ _OBSERVED = ("cpu", "device", "memory", "pressure", "pg_stat_statements")
 
 def read_data(directory: StudyDirectory) -> StudyData:
     """Reads a study and computes its result. Raises StoreError for a damaged file."""
+    data = read_measured(directory)
+    return replace(
+        data,
+        waits=_by_trial(data.trials, directory.waits),
+        observed=_by_trial(
+            data.trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))
+        ),
+        provider=_by_trial(data.trials, directory.provider_metrics),
+        certificate=study_certificate(directory),
+        histograms={
+            trial.index: latencies
+            for trial in data.trials
+            if trial.tasks is not None and (latencies := directory.latencies(trial)) is not None
+        },
+    )
+
+
+def read_measured(directory: StudyDirectory) -> StudyData:
+    """Reads what the result follows from, and computes it. Raises StoreError for a damaged file."""
     trials = directory.trials()
     canaries = directory.canaries()
     timelines = {trial.index: directory.timeline(trial) for trial in trials}
@@ -115,16 +134,7 @@ def read_data(directory: StudyDirectory) -> StudyData:
             interruptions=read_interruptions(directory.path),
         ),
         canaries=canaries,
-        waits=_by_trial(trials, directory.waits),
-        observed=_by_trial(trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))),
-        provider=_by_trial(trials, directory.provider_metrics),
         slices=slices,
-        certificate=study_certificate(directory),
-        histograms={
-            trial.index: latencies
-            for trial in trials
-            if trial.tasks is not None and (latencies := directory.latencies(trial)) is not None
-        },
     )
 
 

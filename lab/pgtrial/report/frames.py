@@ -8,7 +8,7 @@ import polars as pl
 
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.trial import Trial
-from pgtrial.report.data import read_data
+from pgtrial.report.data import read_measured
 from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.tables import TIMELINE_SCHEMA
@@ -87,7 +87,7 @@ def claim_frame(study: StudyDirectory) -> pl.DataFrame:
     """A row for each comparison: the primary ones, whose load_point is null where it is a mean over several, and those
     of each load point. `difference`, `low` and `high` are shares.
     """
-    result = read_data(study).result
+    result = read_measured(study).result
     single = len(result.load_points) == 1
     rows = []
     for claim in [*result.primary, *(() if single else result.by_load_point)]:

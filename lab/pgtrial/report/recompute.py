@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from pgtrial.model.errors import StoreError
-from pgtrial.report.data import read_data
+from pgtrial.report.data import read_measured
 from pgtrial.store.directory import StudyDirectory
 
 _ABSENT = "absent"
@@ -22,7 +22,7 @@ def differences(study: StudyDirectory) -> list[str]:
         raise StoreError(f"{study.path} has no verdict.json; `pgtrial report DIRECTORY` writes it") from None
     except (OSError, ValueError, RecursionError) as error:
         raise StoreError(f"{path} is damaged; `pgtrial report DIRECTORY` writes it anew") from error
-    computed = read_data(study).result.model_dump(mode="json")
+    computed = read_measured(study).result.model_dump(mode="json")
     return [
         f"{place} is {_short(one)} in verdict.json and {_short(other)} by the trials"
         for place, one, other in _unequal("", stored, computed)
