@@ -1,4 +1,4 @@
-"""The record of this machine's noise: what is kept, what is taken for alike, and what is ignored."""
+"""The state directory: texts that are kept in it, and the record of this machine's noise, of which some is ignored."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from pgtrial.model.errors import StoreError
 from pgtrial.model.records.machine import Conditions, Noise
-from pgtrial.store.state import keep_noise, noise_under, read_noise
+from pgtrial.store.state import keep_noise, kept, noise_under, read_noise
 
 HERE = Conditions(lab_host="box", servers=[], load_points=["select-only, 8 clients"], arms=2, duration_s=10.0)
 
@@ -115,3 +115,15 @@ def test_a_record_that_cannot_be_read_or_written_is_told_in_one_sentence(tmp_pat
         read_noise(tmp_path / "noise.json")
     with pytest.raises(StoreError, match=r"noise\.json cannot be written \(No such file or directory\)"):
         keep_noise(tmp_path / "absent" / "noise.json", noise())
+
+
+def test_a_text_is_made_once_and_kept_where_there_is_a_state_directory(tmp_path, monkeypatch):
+    monkeypatch.setenv("PGTRIAL_STATE", str(tmp_path / "state"))
+    assert kept("one.js", lambda: "made") == "made"
+    assert not (tmp_path / "state").exists()
+    (tmp_path / "state").mkdir()
+    assert kept("one.js", lambda: "made\r\n") == "made\r\n"
+    assert kept("one.js", lambda: pytest.fail("it is made again")) == "made\r\n"
+    (tmp_path / "state" / "kept" / "one.js").write_bytes(b"\xff")
+    assert kept("one.js", lambda: "anew") == "anew"
+    assert [path.name for path in (tmp_path / "state" / "kept").iterdir()] == ["one.js"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import cache
+from importlib.metadata import version
 from typing import Any
 
 import vl_convert
@@ -20,6 +21,7 @@ from pgtrial.report.data import StudyData
 from pgtrial.report.design import design
 from pgtrial.report.sections import Section
 from pgtrial.report.verdict import title
+from pgtrial.store.state import kept
 
 _ICONS = {"better": "▲", "worse": "▼", "equivalent": "=", "undecided": "?", "withheld": "!"}
 
@@ -125,9 +127,13 @@ def _inline(name: str) -> Markup:
 
 @cache
 def vega() -> Markup:
-    """Vega, Vega-Lite and Vega-Embed in one script."""
-    bundle = str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
+    """Vega, Vega-Lite and Vega-Embed in one script; to make it takes longer than the rest of most reports."""
+    bundle = kept(f"vega-{version('vl-convert-python')}.js", _bundled_vega)
     return Markup(bundle.replace("</script", "<\\/script"))
+
+
+def _bundled_vega() -> str:
+    return str(vl_convert.javascript_bundle("window.vegaEmbed = vegaEmbed;"))
 
 
 def specs(parts: Sequence[Section]) -> Markup:

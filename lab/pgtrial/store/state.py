@@ -7,7 +7,9 @@ study keeps a copy. They hold no passwords.
 from __future__ import annotations
 
 import os
+import secrets
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -37,6 +39,24 @@ def state_root() -> Path:
     if os.geteuid() == 0:
         return Path("/var/lib/pgtrial")
     return Path(os.environ.get("XDG_STATE_HOME") or "~/.local/state").expanduser() / "pgtrial"
+
+
+def kept(name: str, make: Callable[[], str]) -> str:
+    """A text that takes long to make and is always the same: made once, and kept in the state directory, if any.
+
+    What follows from another version has another name.
+    """
+    path = state_root() / "kept" / name
+    with suppress(OSError, UnicodeDecodeError):
+        return path.read_bytes().decode()
+    text = make()
+    if state_root().is_dir():
+        with suppress(OSError, StoreError):
+            path.parent.mkdir(exist_ok=True)
+            own = path.with_name(f"{name}.{secrets.token_hex(4)}")  # several labs may make it at the same time
+            write_atomically(own, text)
+            own.replace(path)
+    return text
 
 
 def certificate_for(path: Path, servers: list[str]) -> Certificate | None:
