@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import psutil
 
-from pgtrial.conduct.course import Course
 from pgtrial.model.errors import StudyError
 from pgtrial.model.records.plan import Interleaving, Plan
 from pgtrial.model.study.servers import Given, Made, MadeBySsh, MadeHere, Server, parts_of
@@ -20,6 +20,9 @@ from pgtrial.model.study.setup import SESSION_SETTINGS
 from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.study.sysbench import is_sysbench
 from pgtrial.model.units import format_duration, setting_bytes
+
+if TYPE_CHECKING:  # a plan does without what trials need
+    from pgtrial.conduct.course import Course
 
 SLICE_S = 0.25
 """Length of a slice unless the study says another: shorter than most of what disturbs a machine, and many times as long
