@@ -20,6 +20,7 @@ NAMES = (
     "huge-pages",
     "huge-pages-1gb",
     "managed-cloud",
+    "order-entry",
     "os-comparison",
     "postgres-versions",
 )
