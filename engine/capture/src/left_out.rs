@@ -18,6 +18,9 @@ pub enum Reason {
     UnknownDatabase,
     OtherDatabase,
     OtherTime,
+    OtherCommand,
+    ValuesUnknown,
+    HiddenText,
 }
 
 /// Why lines cannot be read, in the order of reports.
@@ -54,6 +57,9 @@ impl Reason {
             Self::UnknownDatabase => "unknown-database",
             Self::OtherDatabase => "other-database",
             Self::OtherTime => "other-time",
+            Self::OtherCommand => "other-command",
+            Self::ValuesUnknown => "values-unknown",
+            Self::HiddenText => "hidden-text",
         }
     }
 
@@ -81,6 +87,14 @@ impl Reason {
             }
             Self::OtherDatabase => "statements in other databases",
             Self::OtherTime => "statements before --from or after --to",
+            Self::OtherCommand => {
+                "calls of other commands than SELECT, INSERT, UPDATE, DELETE and MERGE: which transactions were begun and ended \
+                 is not counted"
+            }
+            Self::ValuesUnknown => {
+                "calls of statements with a value that is compared with no column, or with one of an unknown type"
+            }
+            Self::HiddenText => "calls of statements whose text the role may not see: grant it pg_read_all_stats",
         }
     }
 }
@@ -94,9 +108,14 @@ pub struct LeftOuts {
 impl LeftOuts {
     /// Counts one more, which is at this line.
     pub fn add(&mut self, reason: Reason, source: &str, line: u64) {
+        self.add_many(reason, 1, source, line);
+    }
+
+    /// Counts so many more, which are at this line.
+    pub fn add_many(&mut self, reason: Reason, more: u64, source: &str, line: u64) {
         let count = self.counts.entry(reason);
         let place = || Place { source: source.to_owned(), line };
-        count.or_insert_with(|| (0, place())).0 += 1;
+        count.or_insert_with(|| (0, place())).0 += more;
     }
 
     /// How many were left out for a reason.

@@ -6,6 +6,7 @@
 //! - `log`: PostgreSQL's logs as records
 //! - `make`: reads logs and writes a capture
 //! - `message`, `parameters`: what a record's texts say
+//! - `mix`: sessions made of pg_stat_statements and pg_stats
 //! - `recorder`: sessions and statements of records
 //! - `sql`: the text of statements: tokens, templates, literals
 //! - `time`: timestamps
@@ -18,6 +19,7 @@ mod left_out;
 pub mod log;
 pub mod make;
 mod message;
+pub mod mix;
 mod parameters;
 pub mod recorder;
 pub mod sql;

@@ -9,8 +9,9 @@ use ground::output::could_not;
 
 use crate::anonymize;
 use crate::format::{About, LeftOut, Origin, Source, Writer};
-use crate::left_out::Reason;
+use crate::left_out::{LeftOuts, Reason};
 use crate::log::{Found, Log, Prefix};
+use crate::mix::{self, Mix};
 use crate::recorder::{Recorder, Selection};
 use crate::time::{Micros, iso, now};
 
@@ -22,6 +23,8 @@ pub struct Order {
     /// If it is to be guessed, none.
     pub prefix: Option<Prefix>,
     pub selection: Selection,
+    /// In place of logs: what a server counted.
+    pub mix: Option<Mix>,
     pub anonymize: bool,
     /// The program's name and version.
     pub made_by: String,
@@ -60,6 +63,9 @@ pub fn make(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress))
 }
 
 fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> Result<About, String> {
+    if let Some(mix) = &order.mix {
+        return write_mix(order, mix, directory);
+    }
     let mut total = Some(0);
     for name in &order.logs {
         let size = fs::metadata(name).ok().filter(fs::Metadata::is_file).map(|file| file.len());
@@ -89,6 +95,21 @@ fn read(order: &Order, directory: &Path, progress: &mut dyn FnMut(Progress)) -> 
         return Err(nothing(&origin.left_out, is_foreign));
     }
     finished.writer.finish(origin).map_err(|error| error.to_string())
+}
+
+fn write_mix(order: &Order, mix: &Mix, directory: &Path) -> Result<About, String> {
+    let mut writer = Writer::create(directory).map_err(|error| error.to_string())?;
+    let mut left_out = LeftOuts::default();
+    let sources = mix::write(mix, &mut writer, &mut left_out)?;
+    if writer.is_empty() {
+        return Err(match left_out.list().into_iter().max_by_key(|left_out| left_out.count) {
+            Some(LeftOut { why, count, .. }) => format!("no statement can be made; left out: {count} {why}"),
+            None => format!("no statement can be made: \"{}\" has no calls", mix.statements),
+        });
+    }
+    let left_out = left_out.list();
+    let origin = Origin { made_at: iso(now()), made_by: order.made_by.clone(), sources, left_out, ..Origin::default() };
+    writer.finish(origin).map_err(|error| error.to_string())
 }
 
 /// Why there is no statement in the logs.

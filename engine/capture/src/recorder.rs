@@ -13,7 +13,7 @@ use crate::sql::tokens::{Token, Tokens};
 use crate::time::{Micros, Timestamp};
 
 /// What of the logs is wanted.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     pub database: Option<String>,
     /// From this moment on, and before that one.

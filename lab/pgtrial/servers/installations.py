@@ -258,7 +258,8 @@ def _installer() -> list[str]:
     if importlib.util.find_spec("pip") is not None:
         quiet = ["--quiet", "--disable-pip-version-check", "--no-input", "--retries", "1"]
         return [sys.executable, "-m", "pip", "install", *quiet]
-    uv = shutil.which("uv")
+    # uvx names itself, and need not be on the PATH
+    uv = os.environ.get("UV") or shutil.which("uv")
     if uv is None:
         raise StudyError(
             f"PostgreSQL {FETCHED_MAJOR} is not installed here, and neither pip nor uv is there to fetch it; install "

@@ -159,7 +159,7 @@ fn fill(record: &mut Record, texts: &[&str; 26], line: u64) -> Option<()> {
 
 /// Splits a row at its commas into fields, of which memory is kept for the next row. Returns how many there are; 0 if a quote
 /// stands where none may.
-fn split(row: &[u8], fields: &mut Vec<Vec<u8>>) -> usize {
+pub fn split(row: &[u8], fields: &mut Vec<Vec<u8>>) -> usize {
     let (mut count, mut rest) = (0, row);
     loop {
         if fields.len() == count {

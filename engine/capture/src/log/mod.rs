@@ -16,6 +16,7 @@ mod source;
 mod stderr;
 mod words;
 
+pub(crate) use csv::split as split_row;
 pub use detect::{Format, Log};
 pub use prefix::{COMMON, Prefix};
 pub use record::{Found, Record, Sink, Unreadable};

@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use capture::log::{COMMON, Prefix};
 use capture::make::Order;
-use capture::recorder::Moment;
-use capture::time::Timestamp;
+use capture::mix::{Mix, QUERIES};
+use capture::recorder::{Moment, Selection};
+use capture::time::{Micros, Timestamp};
 use ground::getopt;
 use ground::options::{Argument, OptionRow, Stop, help_line, set};
 
@@ -16,6 +17,8 @@ pub const NAME: &str = "pgtrial-engine capture";
 #[derive(Debug, Default)]
 pub struct Options {
     pub order: Order,
+    /// Used if its files are named.
+    pub mix: Mix,
     pub directory: PathBuf,
     /// The summary is `capture.json` without its files.
     pub json: bool,
@@ -39,6 +42,20 @@ const OPTIONS: &[Row] = &[
         |options, value| set(&mut options.order.selection.from, moment(value))),
     Row::value("--to=TIME", (), "only statements logged before this time",
         |options, value| set(&mut options.order.selection.to, moment(value))),
+    Row::value("--statements=FILE", (), "make a synthetic mix of these counts of pg_stat_statements, with\n--columns and --counted, in place of logs",
+        |options, value| set(&mut options.mix.statements, Ok::<_, String>(value.text.to_owned()))),
+    Row::value("--columns=FILE", (), "what pg_stats knows of the columns, from which values are drawn",
+        |options, value| set(&mut options.mix.columns, Ok::<_, String>(value.text.to_owned()))),
+    Row::value("--counted=SECONDS", (), "the time in which the calls were counted",
+        |options, value| set(&mut options.mix.counted, span(value))),
+    Row::value("--length=SECONDS", (), "how long the mix is, with calls in proportion (default: as counted)",
+        |options, value| set(&mut options.mix.length, span(value))),
+    Row::value("--sessions=NUM", (), "sessions of the mix (default: 10)",
+        |options, value| set(&mut options.mix.sessions, number(value, 1, MOST_SESSIONS).map(|number| number as u32))),
+    Row::value("--random-seed=NUM", (), "seed of the mix (default: 0)",
+        |options, value| set(&mut options.mix.seed, number(value, 0, u64::MAX))),
+    Row::action("--queries", (), "print the queries by which psql writes statements.csv and columns.csv",
+        |_| Err(Stop::Print(QUERIES.to_owned()))),
     Row::switch("--anonymize", (), "replace values by tokens of the same length and order",
         |options| &mut options.order.anonymize),
     Row::switch("--json", (), "print the summary as JSON", |options| &mut options.json),
@@ -48,11 +65,15 @@ const OPTIONS: &[Row] = &[
     Row::action("-?, --help", (), "show this help, then exit", |_| Err(Stop::Print(help()))),
 ];
 
+/// The most sessions of a mix.
+const MOST_SESSIONS: u64 = 100_000;
+
 const INTRODUCTION: &str = "\
 pgtrial-engine capture makes a capture of a server's logs: what its sessions did, and when.
 
 Usage:
   pgtrial-engine capture [OPTION]... -o DIRECTORY LOG...
+  pgtrial-engine capture [OPTION]... -o DIRECTORY --statements=FILE --columns=FILE --counted=SECONDS
 
 The logs are read in the order given; - is standard input. Formats: stderr, csvlog, jsonlog,
 those of Amazon RDS, and JSON exports of Google Cloud SQL. Statements must be logged by
@@ -70,13 +91,16 @@ fn help() -> String {
 
 /// Reads the command line (without the program's name). An error is a sentence.
 pub fn parse(args: Vec<String>) -> Result<Options, Stop<String>> {
-    let mut options = Options::default();
+    let mut options = Options { mix: Mix { sessions: 10, ..Mix::default() }, ..Options::default() };
     options.order.logs = getopt::read(OPTIONS, args, &mut options).map_err(|stop| match stop {
         Stop::Error(message) => Stop::Error(hinted(&message)),
         stop => stop,
     })?;
     options.order.made_by = format!("pgtrial-engine {}", env!("CARGO_PKG_VERSION"));
-    if options.order.logs.is_empty() {
+    let is_mix = !options.mix.statements.is_empty() || !options.mix.columns.is_empty();
+    if is_mix {
+        options.order.mix = Some(settled(&options)?);
+    } else if options.order.logs.is_empty() {
         return Err(Stop::Error(hinted("name the logs to be read, or - for standard input")));
     }
     if options.directory.as_os_str().is_empty() {
@@ -85,8 +109,32 @@ pub fn parse(args: Vec<String>) -> Result<Options, Stop<String>> {
     Ok(options)
 }
 
+/// The mix, if its options fit together.
+fn settled(options: &Options) -> Result<Mix, Stop<String>> {
+    let Options { mix, order, .. } = options;
+    let wrong = if !order.logs.is_empty() || order.prefix.is_some() || order.selection != Selection::default() {
+        "a mix of --statements and --columns is made of no logs"
+    } else if mix.statements.is_empty() || mix.columns.is_empty() || mix.counted == 0 {
+        "a mix needs --statements, --columns and --counted"
+    } else {
+        return Ok(mix.clone());
+    };
+    Err(Stop::Error(hinted(wrong)))
+}
+
 fn hinted(message: &str) -> String {
     format!("{message}; try \"{NAME} --help\"")
+}
+
+/// A whole number within bounds.
+fn number(value: &Argument<'_>, least: u64, most: u64) -> Result<u64, String> {
+    let found = value.text.parse().ok().filter(|number| (least..=most).contains(number));
+    found.ok_or_else(|| format!("{} \"{}\" is not a number from {least} to {most}", value.option(), value.text))
+}
+
+/// Seconds as microseconds, up to ten years.
+fn span(value: &Argument<'_>) -> Result<Micros, String> {
+    number(value, 1, 315_360_000).map(|seconds| seconds * 1_000_000)
 }
 
 /// A time with a zone or without.

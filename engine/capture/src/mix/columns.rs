@@ -1,0 +1,355 @@
+//! What pg_stats knows of columns, and values drawn from it.
+
+use std::collections::HashMap;
+
+use ground::random::Random;
+
+use super::table::{Row, Table};
+
+/// How many values a list has whose length is not recorded.
+const LIST: usize = 5;
+
+/// The largest key that is drawn for a column of which nothing is known.
+const LARGEST: i64 = 1000;
+
+/// The columns of a database's tables.
+#[derive(Debug, Default)]
+pub struct Columns {
+    columns: Vec<Column>,
+    /// The columns of a table, in its order, by its name and maybe by its schema.
+    tables: HashMap<String, Vec<usize>>,
+}
+
+#[derive(Debug)]
+struct Column {
+    name: String,
+    kind: Kind,
+    /// Of its table, as the server estimates them.
+    table_rows: f64,
+    null_share: f64,
+    /// Whether no value occurs twice.
+    is_unique: bool,
+    /// Values with their shares, summed up.
+    common: Vec<(f64, String)>,
+    /// Values between which there are equally many rows.
+    bounds: Vec<String>,
+    /// How many new values were made.
+    made: i64,
+}
+
+/// What values look like, as far as they are made and not chosen among known ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Integer,
+    /// With fractions.
+    Decimal,
+    Boolean,
+    Text,
+    Time,
+    Uuid,
+    Json,
+    Other,
+}
+
+/// The ends of a range of values, as literals.
+#[derive(Debug, Clone)]
+pub struct Range {
+    pub low: String,
+    pub high: String,
+}
+
+impl Columns {
+    /// Reads the columns of a file. An error is a sentence.
+    pub fn of(table: &Table) -> Result<Self, String> {
+        let mut found = Self::default();
+        for row in table.rows() {
+            let number = found.columns.len();
+            for name in [row.text("table").to_owned(), format!("{}.{}", row.text("schema"), row.text("table"))] {
+                found.tables.entry(name).or_default().push(number);
+            }
+            found.columns.push(Column::of(row)?);
+        }
+        Ok(found)
+    }
+
+    /// The columns of a table, in its order.
+    pub fn table(&self, name: &str) -> Option<&[usize]> {
+        self.tables.get(name).map(Vec::as_slice)
+    }
+
+    /// A column of a table.
+    pub fn find(&self, table: &str, column: &str) -> Option<usize> {
+        self.table(table)?.iter().copied().find(|number| self.columns[*number].name == column)
+    }
+
+    /// Whether values of a column can be made.
+    pub fn has_values(&self, column: usize) -> bool {
+        self.columns[column].has_values()
+    }
+
+    /// A literal of a value that the column has.
+    pub fn value(&self, column: usize, random: &mut Random) -> String {
+        literal(&self.columns[column].draw(random))
+    }
+
+    /// A range with so many rows.
+    pub fn range(&self, column: usize, rows: f64, random: &mut Random) -> Range {
+        let column = &self.columns[column];
+        let share = (rows / column.table_rows).clamp(0.0, 1.0);
+        let begin = random.unit() * (1.0 - share);
+        Range { low: literal(&column.at(begin)), high: literal(&column.at(begin + share)) }
+    }
+
+    /// Literals with commas between them.
+    pub fn list(&self, column: usize, random: &mut Random) -> String {
+        (0..LIST).map(|_| self.value(column, random)).collect::<Vec<_>>().join(", ")
+    }
+
+    /// The literal of an array.
+    pub fn array(&self, column: usize, random: &mut Random) -> String {
+        let column = &self.columns[column];
+        let quoted = |value: String| format!("\"{}\"", value.replace('\\', "\\\\").replace('"', "\\\""));
+        let values: Vec<_> = (0..LIST).map(|_| quoted(column.draw(random))).collect();
+        literal(&format!("{{{}}}", values.join(",")))
+    }
+
+    /// A literal that an INSERT stores, or `NULL`. Where no value occurs twice, it is a new one.
+    pub fn stored(&mut self, column: usize, random: &mut Random) -> String {
+        let column = &mut self.columns[column];
+        if random.unit() < column.null_share {
+            return "NULL".to_owned();
+        }
+        literal(&if column.is_unique { column.make(random) } else { column.draw(random) })
+    }
+}
+
+impl Column {
+    fn of(row: Row<'_>) -> Result<Self, String> {
+        let shares = elements(row.text("most_common_freqs"));
+        let mut sum = 0.0;
+        let common = elements(row.text("most_common_vals")).into_iter().zip(shares).map(|(value, share)| {
+            sum += share.parse().unwrap_or(0.0);
+            (sum, value)
+        });
+        Ok(Self {
+            name: row.text("column").to_owned(),
+            kind: Kind::of(row.text("type")),
+            table_rows: row.number("rows")?.unwrap_or(0.0).max(1.0),
+            null_share: row.number("null_frac")?.unwrap_or(0.0),
+            is_unique: row.number("n_distinct")? == Some(-1.0),
+            common: common.collect(),
+            bounds: elements(row.text("histogram_bounds")),
+            made: 0,
+        })
+    }
+
+    fn is_known(&self) -> bool {
+        !self.common.is_empty() || !self.bounds.is_empty()
+    }
+
+    fn has_values(&self) -> bool {
+        self.is_known() || self.kind != Kind::Other
+    }
+
+    fn draw(&self, random: &mut Random) -> String {
+        if !self.is_known() {
+            return self.invent(random);
+        }
+        let share = random.unit() * (1.0 - self.null_share);
+        match self.common.iter().find(|(sum, _)| share < *sum) {
+            Some((_, value)) => value.clone(),
+            None if self.bounds.is_empty() => self.common[self.common.len() - 1].1.clone(),
+            None => self.at(random.unit()),
+        }
+    }
+
+    /// The value below which this share of the rows is.
+    fn at(&self, share: f64) -> String {
+        if self.bounds.is_empty() {
+            let found = self.common.iter().find(|(sum, _)| share < *sum).or(self.common.last());
+            return found.map_or_else(|| format!("{:.0}", 1.0 + share * LARGEST as f64), |(_, value)| value.clone());
+        }
+        let place = share * (self.bounds.len() - 1) as f64;
+        let below = &self.bounds[place as usize];
+        let Some(above) = self.bounds.get(place as usize + 1) else { return below.clone() };
+        match (self.kind, below.parse::<f64>(), above.parse::<f64>()) {
+            (Kind::Integer | Kind::Decimal, Ok(low), Ok(high)) => {
+                let decimals = if self.kind == Kind::Integer { 0 } else { decimals(below).max(decimals(above)) };
+                let value = low + (high - low) * place.fract();
+                // Downwards: what is above the last value of a column is none of its values.
+                let unit = 10_f64.powi(decimals as i32);
+                format!("{:.decimals$}", (value * unit).floor() / unit)
+            }
+            _ => below.clone(),
+        }
+    }
+
+    /// A value of a column of which nothing but the type is known.
+    fn invent(&self, random: &mut Random) -> String {
+        match self.kind {
+            Kind::Integer | Kind::Decimal => random.range(1, LARGEST).to_string(),
+            Kind::Boolean => if random.unit() < 0.5 { "f" } else { "t" }.to_owned(),
+            Kind::Time => "now".to_owned(),
+            Kind::Uuid => uuid(random),
+            Kind::Json => "{}".to_owned(),
+            Kind::Text | Kind::Other => format!("{:x}", random.range(1, LARGEST)),
+        }
+    }
+
+    /// A value that the column does not have yet, as far as the type allows that.
+    fn make(&mut self, random: &mut Random) -> String {
+        self.made += 1;
+        match self.kind {
+            Kind::Integer => {
+                let known = self.bounds.iter().chain(self.common.iter().map(|(_, value)| value));
+                let largest = known.filter_map(|value| value.parse::<i64>().ok()).max().unwrap_or(0);
+                largest.saturating_add(self.made).to_string()
+            }
+            Kind::Uuid => uuid(random),
+            Kind::Text => format!("{:x}", random.next_u64()),
+            _ => self.draw(random),
+        }
+    }
+}
+
+impl Kind {
+    /// Of a type, as `format_type` names it.
+    fn of(name: &str) -> Self {
+        match name {
+            "smallint" | "integer" | "bigint" => Self::Integer,
+            "numeric" | "real" | "double precision" => Self::Decimal,
+            "boolean" => Self::Boolean,
+            "text" | "character varying" | "character" | "name" => Self::Text,
+            "uuid" => Self::Uuid,
+            "json" | "jsonb" => Self::Json,
+            _ if name == "date" || name.starts_with("time") => Self::Time,
+            _ => Self::Other,
+        }
+    }
+}
+
+/// How many digits a number has behind its point.
+fn decimals(number: &str) -> usize {
+    number.split_once('.').map_or(0, |(_, digits)| digits.len())
+}
+
+fn uuid(random: &mut Random) -> String {
+    let digits = format!("{:016x}{:016x}", random.next_u64(), random.next_u64());
+    [&digits[..8], &digits[8..12], &digits[12..16], &digits[16..20], &digits[20..]].join("-")
+}
+
+/// A value as SQL: digits alone, everything else as a string.
+fn literal(value: &str) -> String {
+    if !value.is_empty() && value.bytes().all(|c| c.is_ascii_digit()) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', "''"))
+}
+
+/// The elements of an array, as PostgreSQL prints it. Those of arrays in it, and NULL, are texts like others.
+fn elements(array: &str) -> Vec<String> {
+    let Some(inner) = array.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')) else { return Vec::new() };
+    let (mut found, mut element) = (Vec::new(), String::new());
+    let (mut is_quoted, mut depth) = (false, 0);
+    let mut rest = inner.chars();
+    while let Some(c) = rest.next() {
+        match c {
+            '\\' => element.extend(rest.next()),
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted && depth == 0 => found.push(std::mem::take(&mut element)),
+            _ => {
+                depth += if is_quoted { 0 } else { i32::from(c == '{') - i32::from(c == '}') };
+                element.push(c);
+            }
+        }
+    }
+    if !inner.is_empty() {
+        found.push(element);
+    }
+    found
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+
+    /// Columns of integers by their names, such as `t.id`.
+    pub fn columns(names: &[&str]) -> Columns {
+        let mut found = Columns::default();
+        for (number, name) in names.iter().enumerate() {
+            let (table, column_name) = name.split_once('.').unwrap();
+            found.tables.entry(table.to_owned()).or_default().push(number);
+            found.tables.entry(format!("s.{table}")).or_default().push(number);
+            found.columns.push(Column { name: column_name.to_owned(), ..column(Kind::Integer, &[], &["1", "9"]) });
+        }
+        found
+    }
+
+    fn column(kind: Kind, common: &[(f64, &str)], bounds: &[&str]) -> Column {
+        Column {
+            name: "a".to_owned(),
+            kind,
+            table_rows: 1000.0,
+            null_share: 0.0,
+            is_unique: false,
+            common: common.iter().map(|(sum, value)| (*sum, (*value).to_owned())).collect(),
+            bounds: bounds.iter().map(|bound| (*bound).to_owned()).collect(),
+            made: 0,
+        }
+    }
+
+    #[test]
+    fn arrays_are_split_at_their_own_commas() {
+        assert_eq!(elements("{1,-2,3.5}"), ["1", "-2", "3.5"]);
+        assert_eq!(elements(r#"{"a,b","c\"d","e\\f",g,""}"#), ["a,b", "c\"d", "e\\f", "g", ""]);
+        assert_eq!(elements("{}"), Vec::<String>::new());
+        assert_eq!(elements(""), Vec::<String>::new());
+    }
+
+    #[test]
+    fn common_values_have_their_shares_and_others_follow_the_histogram() {
+        let column = column(Kind::Integer, &[(0.5, "7"), (0.6, "8")], &["100", "200", "1000"]);
+        let mut random = Random::seeded(1);
+        let drawn: Vec<i64> = (0..10_000).map(|_| column.draw(&mut random).parse().unwrap()).collect();
+        let share = |is_its: &dyn Fn(i64) -> bool| drawn.iter().filter(|value| is_its(**value)).count();
+        assert!((4800..5200).contains(&share(&|value| value == 7)));
+        assert!((850..1150).contains(&share(&|value| value == 8)));
+        assert!((1850..2150).contains(&share(&|value| (100..200).contains(&value))));
+        assert!((1850..2150).contains(&share(&|value| (200..1000).contains(&value))));
+    }
+
+    #[test]
+    fn a_range_has_as_many_rows_as_a_call_returned() {
+        let bounds: Vec<String> = (0..=100).map(|bound| (bound * 10).to_string()).collect();
+        let texts: Vec<&str> = bounds.iter().map(String::as_str).collect();
+        let columns = Columns { columns: vec![column(Kind::Integer, &[], &texts)], ..Columns::default() };
+        let mut random = Random::seeded(2);
+        for _ in 0..100 {
+            let range = columns.range(0, 50.0, &mut random);
+            let width = range.high.parse::<i64>().unwrap() - range.low.parse::<i64>().unwrap();
+            assert!((49..=51).contains(&width), "{range:?}");
+        }
+    }
+
+    #[test]
+    fn new_values_are_beyond_the_known_ones() {
+        let mut unique = column(Kind::Integer, &[], &["1", "500"]);
+        let mut random = Random::seeded(3);
+        assert_eq!([unique.make(&mut random), unique.make(&mut random)], ["501", "502"]);
+        assert_eq!(uuid(&mut random).len(), 36);
+    }
+
+    #[test]
+    fn values_become_literals_that_cannot_end_early() {
+        assert_eq!(literal("42"), "42");
+        assert_eq!(literal("-42"), "'-42'");
+        assert_eq!(literal("it's"), "'it''s'");
+        assert_eq!(literal(""), "''");
+    }
+
+    #[test]
+    fn decimals_keep_their_digits() {
+        assert_eq!(column(Kind::Decimal, &[], &["1.50", "2.50"]).at(0.25), "1.75");
+        assert_eq!(column(Kind::Time, &[], &["2026-11-01", "2026-11-23"]).at(0.9), "2026-11-01");
+    }
+}

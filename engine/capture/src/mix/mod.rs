@@ -1,0 +1,162 @@
+//! Synthetic mixes: sessions made of what a server counted (pg_stat_statements) and knows of its columns (pg_stats).
+//!
+//! - `columns`: what is known of columns, and values drawn from it
+//! - `places`: which column each `$n` of a statement belongs to
+//! - `table`: a CSV file with a header
+//!
+//! The order of statements, their times and sessions are drawn: a server counts calls only.
+
+mod columns;
+mod places;
+mod table;
+
+use std::collections::HashMap;
+
+use ground::random::Random;
+
+use crate::format::{Parameterization, Protocol, SessionId, Shape, Source, Statement, Writer};
+use crate::left_out::{LeftOuts, Reason};
+use crate::sql::tokens::{Kind, Tokens};
+use crate::time::{Micros, now};
+use columns::{Columns, Range};
+use places::{Meaning, Normalized};
+use table::Table;
+
+/// The queries by which psql writes both files, in the order in which they are read.
+pub const QUERIES: &str = "\
+\\copy (SELECT query, calls, rows, mean_exec_time FROM pg_stat_statements WHERE toplevel AND query NOT ILIKE '%pg_stat_statements%' AND dbid = (SELECT oid FROM pg_database WHERE datname = current_database())) TO 'statements.csv' CSV HEADER
+\\copy (SELECT n.nspname AS schema, c.relname AS table, c.reltuples AS rows, a.attname AS column, format_type(a.atttypid, NULL) AS type, s.null_frac, s.n_distinct, s.most_common_vals, s.most_common_freqs, s.histogram_bounds FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped LEFT JOIN pg_stats s ON s.schemaname = n.nspname AND s.tablename = c.relname AND s.attname = a.attname WHERE c.relkind IN ('r', 'p', 'f', 'm') AND n.nspname NOT IN ('pg_catalog', 'information_schema') ORDER BY c.oid, a.attnum) TO 'columns.csv' CSV HEADER
+";
+
+/// The most statements of a mix: each needs four bytes of memory while the order is drawn.
+const MOST_STATEMENTS: f64 = 1e9;
+
+/// What a mix is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Mix {
+    /// The files that [`QUERIES`] writes.
+    pub statements: String,
+    pub columns: String,
+    /// In which time the server counted the calls, and how long the mix is.
+    pub counted: Micros,
+    pub length: Option<Micros>,
+    pub sessions: u32,
+    pub seed: u64,
+}
+
+/// A statement that can be made.
+struct Made {
+    normalized: Normalized,
+    template: u32,
+    calls: f64,
+    /// Of one call, on average.
+    rows: f64,
+    duration: Micros,
+}
+
+/// Writes the sessions of a mix. Returns the files that were read. An error is a sentence.
+pub fn write(mix: &Mix, writer: &mut Writer, left_out: &mut LeftOuts) -> Result<Vec<Source>, String> {
+    let counted = Table::read(&mix.statements, &["query", "calls", "rows"])?;
+    let known = Table::read(&mix.columns, &["table", "column", "type"])?;
+    let mut columns = Columns::of(&known)?;
+    let length = mix.length.unwrap_or(mix.counted);
+    let share = length as f64 / mix.counted as f64;
+    let mut made = Vec::new();
+    for row in counted.rows() {
+        let calls = row.number("calls")?.unwrap_or(0.0);
+        match normalized(row.text("query"), &columns) {
+            Err(reason) => left_out.add_many(reason, calls as u64, &mix.statements, row.line),
+            Ok(normalized) => {
+                let parameters = Parameterization::Literals { places: &normalized.places, first: 1 };
+                let shape = Shape { protocol: Protocol::Simple, text: &normalized.text, parameters };
+                let template = writer.template(&shape).map_err(|error| error.to_string())?;
+                let rows = row.number("rows")?.unwrap_or(0.0) / calls.max(1.0);
+                let mean = row.number("mean_exec_time")?.unwrap_or(0.0);
+                let duration = (mean * 1000.0) as Micros;
+                made.push(Made { normalized, template, calls: calls * share, rows, duration });
+            }
+        }
+    }
+    let mut random = Random::seeded(mix.seed);
+    let order = order(&made, &mut random)?;
+    let begin = now();
+    let mut sessions: Vec<(SessionId, Micros)> = Vec::new();
+    for _ in 0..mix.sessions {
+        sessions.push((writer.begin_session(begin).map_err(|error| error.to_string())?, begin));
+    }
+    let mut left = 1.0;
+    for (number, index) in order.iter().enumerate() {
+        // The next one of the times that are still to come, which are uniform in what is left.
+        left *= (1.0 - random.unit()).powf(1.0 / (order.len() - number) as f64);
+        let planned = begin + ((1.0 - left) * length as f64) as Micros;
+        let statement = &made[*index as usize];
+        let (id, free) = &mut sessions[random.range(0, i64::from(mix.sessions) - 1) as usize];
+        let start = planned.max(*free);
+        *free = start + statement.duration;
+        let values = draw(statement, &mut columns, &mut random);
+        let sent =
+            Statement { start, duration: Some(statement.duration), template: statement.template, ..Default::default() };
+        writer.statement(*id, &sent, &values).map_err(|error| error.to_string())?;
+    }
+    Ok(vec![counted.source("pg_stat_statements"), known.source("pg_stats")])
+}
+
+/// A statement that can be made, or why it cannot.
+fn normalized(query: &str, columns: &Columns) -> Result<Normalized, Reason> {
+    if query == "<insufficient privilege>" {
+        return Err(Reason::HiddenText);
+    }
+    let mut words = Tokens::of(query).filter(|token| !token.is_blank() && !token.is_symbol("("));
+    let is_data = words.next().is_some_and(|token| {
+        token.kind == Kind::Word
+            && ["select", "insert", "update", "delete", "merge", "with", "values", "table"]
+                .iter()
+                .any(|word| token.is_word(word))
+    });
+    if !is_data {
+        return Err(Reason::OtherCommand);
+    }
+    places::normalize(query, columns).ok_or(Reason::ValuesUnknown)
+}
+
+/// Numbers of statements in a random order, each as often as it is called. What is left of a call is one with that probability.
+fn order(made: &[Made], random: &mut Random) -> Result<Vec<u32>, String> {
+    let total: f64 = made.iter().map(|statement| statement.calls).sum();
+    if total > MOST_STATEMENTS {
+        return Err(format!("the mix would have {total:.0} statements; make it shorter with --length"));
+    }
+    let mut order = Vec::new();
+    for (index, statement) in (0..).zip(made) {
+        let calls = (statement.calls + random.unit()).floor() as usize;
+        order.extend(std::iter::repeat_n(index, calls));
+    }
+    for last in (1..order.len()).rev() {
+        order.swap(last, random.range(0, last as i64) as usize);
+    }
+    Ok(order)
+}
+
+/// The literals of one call, in the order of their places.
+fn draw(statement: &Made, columns: &mut Columns, random: &mut Random) -> Vec<Option<String>> {
+    let mut ranges: HashMap<usize, Range> = HashMap::new();
+    let mut drawn: HashMap<u32, String> = HashMap::new();
+    let mut values = Vec::new();
+    for (number, meaning) in &statement.normalized.meanings {
+        // An application that names a parameter twice gives it one value.
+        let value = drawn.entry(*number).or_insert_with(|| match meaning {
+            Meaning::Value(column) => columns.value(*column, random),
+            Meaning::Low(column) | Meaning::High(column) => {
+                let range = ranges.entry(*column).or_insert_with(|| columns.range(*column, statement.rows, random));
+                if matches!(meaning, Meaning::Low(_)) { range.low.clone() } else { range.high.clone() }
+            }
+            Meaning::List(column) => columns.list(*column, random),
+            Meaning::Array(column) => columns.array(*column, random),
+            Meaning::Stored(column) => columns.stored(*column, random),
+            Meaning::Limit => format!("{:.0}", statement.rows.ceil().max(1.0)),
+            Meaning::Offset => "0".to_owned(),
+            Meaning::Step => "1".to_owned(),
+        });
+        values.push(Some(value.clone()));
+    }
+    values
+}

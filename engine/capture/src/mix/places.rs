@@ -1,0 +1,447 @@
+//! Which column each `$n` of a statement belongs to, by the words around it.
+
+use super::columns::Columns;
+use crate::sql::tokens::{Kind, Token, Tokens};
+
+/// What pg_stat_statements of 18 writes for the rest of a list.
+const REST_OF_LIST: &str = "/*, ... */";
+
+/// What a parameter stands for. Columns are numbers of [`Columns`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// A value that the column has.
+    Value(usize),
+    /// The ends of a range.
+    Low(usize),
+    High(usize),
+    /// Some values with commas between them, and an array of some.
+    List(usize),
+    Array(usize),
+    /// A value that an INSERT stores.
+    Stored(usize),
+    Limit,
+    Offset,
+    /// What is added, subtracted or multiplied.
+    Step,
+}
+
+/// A statement whose placeholders are numbered in the order of the text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Normalized {
+    pub text: String,
+    /// Where the placeholders begin, in bytes.
+    pub places: Vec<u32>,
+    /// For each, the number that it had, and what it stands for.
+    pub meanings: Vec<(u32, Meaning)>,
+}
+
+/// Finds what all parameters of a statement stand for; nothing if one of them is of no known column.
+pub fn normalize(query: &str, columns: &Columns) -> Option<Normalized> {
+    let all: Vec<_> = Tokens::of(query).collect();
+    let parser = Parser {
+        tokens: all.iter().copied().filter(|token| !token.is_blank()).collect(),
+        columns,
+        tables: Vec::new(),
+        stored: Vec::new(),
+    };
+    let parser = parser.with_tables();
+    let mut found = Normalized::default();
+    for token in &all {
+        match token.parameter() {
+            Some(number) => {
+                let is_list = all
+                    .iter()
+                    .skip_while(|other| other.at <= token.at)
+                    .find(|other| other.kind != Kind::Space)
+                    .is_some_and(|next| next.text == REST_OF_LIST);
+                let meaning = match parser.meaning(token)? {
+                    Meaning::Value(column) if is_list => Meaning::List(column),
+                    _ if is_list => return None,
+                    meaning => meaning,
+                };
+                found.places.push(found.text.len() as u32);
+                found.meanings.push((number, meaning));
+                found.text += &format!("${}", found.meanings.len());
+            }
+            None if token.text == REST_OF_LIST => {}
+            None if token.kind == Kind::Comment && !token.text.starts_with("/*+") => found.text.push(' '),
+            None => found.text += token.text,
+        }
+    }
+    pair_ranges(&mut found.meanings, &parser);
+    Some(found)
+}
+
+/// Values of one column that are compared from both sides are the ends of a range.
+fn pair_ranges(meanings: &mut [(u32, Meaning)], parser: &Parser<'_, '_>) {
+    let sides: Vec<Option<Side>> = parser.parameters().map(|at| parser.side(at)).collect();
+    for low in 0..meanings.len() {
+        let (Meaning::Value(column), Some(Side::Above)) = (meanings[low].1, sides[low]) else { continue };
+        let is_other =
+            |other: &usize| meanings[*other].1 == Meaning::Value(column) && sides[*other] == Some(Side::Below);
+        if let Some(high) = (0..meanings.len()).find(is_other) {
+            meanings[low].1 = Meaning::Low(column);
+            meanings[high].1 = Meaning::High(column);
+        }
+    }
+}
+
+/// On which side of a parameter the column's values are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Above,
+    Below,
+}
+
+/// A table of the statement, as its name in [`Columns`], with the name by which columns refer to it.
+struct Named {
+    table: String,
+    alias: String,
+}
+
+struct Parser<'a, 'c> {
+    /// Without blanks.
+    tokens: Vec<Token<'a>>,
+    columns: &'c Columns,
+    tables: Vec<Named>,
+    /// The columns of an INSERT, in the order of its values.
+    stored: Vec<usize>,
+}
+
+/// Words that stand behind a table and are not its alias.
+const NO_ALIAS: [&str; 28] = [
+    "as",
+    "cross",
+    "default",
+    "except",
+    "fetch",
+    "for",
+    "full",
+    "group",
+    "having",
+    "inner",
+    "intersect",
+    "join",
+    "left",
+    "limit",
+    "natural",
+    "offset",
+    "on",
+    "order",
+    "overriding",
+    "returning",
+    "right",
+    "select",
+    "set",
+    "tablesample",
+    "union",
+    "using",
+    "values",
+    "where",
+];
+
+impl<'a> Parser<'a, '_> {
+    fn token(&self, at: usize) -> Option<&Token<'a>> {
+        self.tokens.get(at)
+    }
+
+    fn is_word(&self, at: usize, words: &[&str]) -> bool {
+        self.token(at).is_some_and(|token| words.iter().any(|word| token.is_word(word)))
+    }
+
+    fn is_symbol(&self, at: usize, symbols: &str) -> bool {
+        self.token(at).is_some_and(|token| token.kind == Kind::Symbol && symbols.contains(token.text))
+    }
+
+    /// A name as PostgreSQL keeps it.
+    fn name(&self, at: usize) -> Option<String> {
+        let token = self.token(at)?;
+        match token.kind {
+            Kind::Word => Some(token.text.to_lowercase()),
+            Kind::QuotedName => Some(token.text.trim_matches('"').replace("\"\"", "\"")),
+            _ => None,
+        }
+    }
+
+    /// Where the parameters are among the tokens.
+    fn parameters(&self) -> impl Iterator<Item = usize> {
+        (0..self.tokens.len()).filter(|at| self.tokens[*at].kind == Kind::Parameter)
+    }
+
+    fn with_tables(mut self) -> Self {
+        let mut at = 0;
+        while at < self.tokens.len() {
+            let is_insert = self.is_word(at, &["into"]);
+            let is_begin = is_insert || self.is_word(at, &["from", "join", "update", "using"]);
+            at += 1;
+            if is_begin {
+                at = self.take_tables(at, is_insert);
+            }
+        }
+        self
+    }
+
+    /// Reads the tables that begin here. Returns where the statement goes on.
+    fn take_tables(&mut self, mut at: usize, is_insert: bool) -> usize {
+        loop {
+            let after_only = at + usize::from(self.is_word(at, &["only"]));
+            let Some(next) = self.take_table(after_only) else { return at };
+            if is_insert {
+                return self.take_stored(next);
+            }
+            if !self.is_symbol(next, ",") {
+                return next;
+            }
+            at = next + 1;
+        }
+    }
+
+    /// Reads a table with its alias. Returns where the statement goes on.
+    fn take_table(&mut self, at: usize) -> Option<usize> {
+        let mut table = self.name(at)?;
+        let mut end = at + 1;
+        let mut alias = table.clone();
+        if self.is_symbol(end, ".") {
+            alias = self.name(end + 1)?;
+            table = format!("{table}.{alias}");
+            end += 2;
+        }
+        end += usize::from(self.is_word(end, &["as"]));
+        if let Some(name) = self.name(end).filter(|_| !self.is_word(end, &NO_ALIAS)) {
+            alias = name;
+            end += 1;
+        }
+        self.tables.push(Named { table, alias });
+        Some(end)
+    }
+
+    /// Reads the columns of an INSERT, or takes all of its table.
+    fn take_stored(&mut self, at: usize) -> usize {
+        let table = self.tables.last().map(|named| named.table.clone()).unwrap_or_default();
+        self.stored = self.columns.table(&table).unwrap_or(&[]).to_vec();
+        let closing = self.token(at).filter(|token| token.is_symbol("(")).and_then(|_| self.closing(at));
+        let Some(closing) = closing.filter(|_| !self.is_word(at + 1, &["select", "with", "values"])) else { return at };
+        let names = (at + 1..closing).step_by(2).filter_map(|place| self.name(place));
+        // A column that is not known keeps its place, so that the others keep theirs.
+        self.stored = names.map(|name| self.columns.find(&table, &name).unwrap_or(usize::MAX)).collect();
+        closing + 1
+    }
+
+    fn closing(&self, open: usize) -> Option<usize> {
+        let mut depth = 0;
+        (open..self.tokens.len()).find(|at| {
+            depth += i32::from(self.is_symbol(*at, "(")) - i32::from(self.is_symbol(*at, ")"));
+            depth == 0
+        })
+    }
+
+    /// The bracket within which a token is, and the commas before it there.
+    fn opening(&self, at: usize) -> Option<(usize, usize)> {
+        let (mut depth, mut commas) = (0, 0);
+        for before in (0..at).rev() {
+            if self.is_symbol(before, ")") {
+                depth += 1;
+            } else if self.is_symbol(before, "(") {
+                if depth == 0 {
+                    return Some((before, commas));
+                }
+                depth -= 1;
+            }
+            commas += usize::from(depth == 0 && self.is_symbol(before, ","));
+        }
+        None
+    }
+
+    /// The column whose name ends here, maybe with a cast behind it.
+    fn column_before(&self, end: usize) -> Option<usize> {
+        let mut at = end;
+        if at >= 3 && self.is_symbol(at - 1, ":") && self.is_symbol(at - 2, ":") {
+            at -= 3;
+        }
+        let name = self.name(at)?;
+        let qualifier = if at >= 2 && self.is_symbol(at - 1, ".") { Some(self.name(at - 2)?) } else { None };
+        self.resolve(qualifier.as_deref(), &name)
+    }
+
+    /// The column whose name begins here.
+    fn column_behind(&self, at: usize) -> Option<usize> {
+        let name = self.name(at)?;
+        if self.is_symbol(at + 1, ".") {
+            self.resolve(Some(&name), &self.name(at + 2)?)
+        } else {
+            self.resolve(None, &name)
+        }
+    }
+
+    fn resolve(&self, qualifier: Option<&str>, name: &str) -> Option<usize> {
+        let mut tables = self.tables.iter().filter(|named| qualifier.is_none_or(|alias| named.alias == alias));
+        let found = tables.find_map(|named| self.columns.find(&named.table, name));
+        found.filter(|column| self.columns.has_values(*column))
+    }
+
+    fn meaning(&self, token: &Token<'_>) -> Option<Meaning> {
+        let at = self.tokens.iter().position(|other| other.at == token.at)?;
+        let mut before = at.checked_sub(1)?;
+        // `date $1`
+        if self.is_word(before, &["date", "time", "timestamp", "timestamptz"]) {
+            before = before.checked_sub(1)?;
+        }
+        if self.is_word(before, &["limit", "first", "next"]) {
+            return Some(Meaning::Limit);
+        }
+        if self.is_word(before, &["offset"]) {
+            return Some(Meaning::Offset);
+        }
+        if self.is_word(before, &["like", "ilike", "between"]) {
+            let column = before - usize::from(self.is_word(before.checked_sub(1)?, &["not"])) - 1;
+            let column = self.column_before(column)?;
+            let is_range = self.is_word(before, &["between"]);
+            return Some(if is_range { Meaning::Low(column) } else { Meaning::Value(column) });
+        }
+        if let Some(column) = self.end_of_between(before) {
+            return Some(Meaning::High(column));
+        }
+        if self.is_symbol(before, "+-*/") {
+            return Some(Meaning::Step);
+        }
+        if self.is_symbol(before, "=<>!") {
+            return self.column_before(self.before_operator(before)?).map(Meaning::Value);
+        }
+        self.in_brackets(at).or_else(|| self.compared_behind(at))
+    }
+
+    /// Where the token before an operator is.
+    fn before_operator(&self, end: usize) -> Option<usize> {
+        (0..end).rev().find(|at| !self.is_symbol(*at, "=<>!"))
+    }
+
+    /// The column of `column BETWEEN ... AND`, which ends here.
+    fn end_of_between(&self, and: usize) -> Option<usize> {
+        if !self.is_word(and, &["and"]) {
+            return None;
+        }
+        let between = (0..and).rev().take_while(|at| !self.is_word(*at, &["and", "or", "where"]));
+        let between = between.filter(|at| self.is_word(*at, &["between"])).last()?;
+        let column = between - usize::from(self.is_word(between.checked_sub(1)?, &["not"])) - 1;
+        self.column_before(column)
+    }
+
+    /// In `IN (...)`, `= ANY (...)` or the values of an INSERT.
+    fn in_brackets(&self, at: usize) -> Option<Meaning> {
+        let (open, commas) = self.opening(at)?;
+        let word = open.checked_sub(1)?;
+        if self.is_word(word, &["in"]) {
+            let column = word - usize::from(self.is_word(word.checked_sub(1)?, &["not"])) - 1;
+            return self.column_before(column).map(Meaning::Value);
+        }
+        if self.is_word(word, &["any", "some", "all"]) {
+            return self.column_before(self.before_operator(word)?).map(Meaning::Array);
+        }
+        let is_alone = self.is_symbol(at - 1, "(,") && (self.is_symbol(at + 1, "),:"));
+        // A further row of VALUES follows a comma behind a bracket.
+        let is_row = self.is_word(word, &["values"]) || (self.is_symbol(word, ",") && self.is_symbol(word - 1, ")"));
+        let column = self.stored.get(commas).copied().filter(|column| *column != usize::MAX);
+        column.filter(|column| is_alone && is_row && self.columns.has_values(*column)).map(Meaning::Stored)
+    }
+
+    /// In `$1 = column`.
+    fn compared_behind(&self, at: usize) -> Option<Meaning> {
+        let behind = (at + 1..self.tokens.len()).find(|at| !self.is_symbol(*at, "=<>!"))?;
+        if behind == at + 1 {
+            return None;
+        }
+        self.column_behind(behind).map(Meaning::Value)
+    }
+
+    /// On which side the column's values are, for `column > $1` and the like.
+    fn side(&self, at: usize) -> Option<Side> {
+        let first = self.before_operator(at)? + 1;
+        if first == at {
+            return None;
+        }
+        match self.token(first)?.text {
+            ">" => Some(Side::Above),
+            "<" if !self.is_symbol(first + 1, ">") => Some(Side::Below),
+            _ => None,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::columns::tests::columns;
+    use super::*;
+
+    /// Of a database with `t (id, a, b, at)` and `s.u (id, c)`, what each parameter stands for; columns by their number.
+    fn meanings(query: &str) -> Option<Vec<Meaning>> {
+        let columns = columns(&["t.id", "t.a", "t.b", "t.at", "u.id", "u.c"]);
+        normalize(query, &columns).map(|found| found.meanings.into_iter().map(|(_, meaning)| meaning).collect())
+    }
+
+    const ID: usize = 0;
+    const A: usize = 1;
+    const B: usize = 2;
+    const AT: usize = 3;
+    const U_ID: usize = 4;
+    const C: usize = 5;
+
+    #[test]
+    fn a_parameter_belongs_to_the_column_that_it_is_compared_with() {
+        use Meaning::{Array, High, Limit, List, Low, Offset, Step, Stored, Value};
+        for (query, expected) in [
+            ("select a from t where id = $1", vec![Value(ID)]),
+            ("SELECT \"a\" FROM T x WHERE x.ID=$1 AND $2 <> b", vec![Value(ID), Value(B)]),
+            ("select * from t join s.u as v on v.id = t.id where v.c = $1::int8", vec![Value(C)]),
+            ("select * from t, u where u.id = $1 and t.id = $2", vec![Value(U_ID), Value(ID)]),
+            ("select * from t where id between $1 and $2 and a = $3", vec![Low(ID), High(ID), Value(A)]),
+            ("select * from t where at >= $1 and b = $2 and at < $3", vec![Low(AT), Value(B), High(AT)]),
+            ("select * from t where at > date $1 limit $2 offset $3", vec![Value(AT), Limit, Offset]),
+            ("select * from t where id in ($1, $2) or a not in ($3)", vec![Value(ID), Value(ID), Value(A)]),
+            ("select * from t where id in ($1 /*, ... */) fetch first $2 rows only", vec![List(ID), Limit]),
+            ("select * from t where id = any ($1) and b like $2", vec![Array(ID), Value(B)]),
+            ("update t set a = a + $1, b = $2 where id = $3", vec![Step, Value(B), Value(ID)]),
+            ("delete from only t where a::text = $1", vec![Value(A)]),
+            (
+                "insert into t (b, at, id) values ($1, now(), $2), ($3, now(), $4)",
+                vec![Stored(B), Stored(ID), Stored(B), Stored(ID)],
+            ),
+            (
+                "insert into t values ($1, $2) on conflict (id) do update set a = $3",
+                vec![Stored(ID), Stored(A), Value(A)],
+            ),
+            ("with x as (select id from u where c = $1) select * from t where a = $2", vec![Value(C), Value(A)]),
+        ] {
+            assert_eq!(meanings(query), Some(expected), "{query}");
+        }
+    }
+
+    #[test]
+    fn a_statement_with_a_value_of_no_column_cannot_be_made() {
+        for query in [
+            "select $1",
+            "select * from t where lower(b) = $1",
+            "select * from t where missing = $1",
+            "select * from nothing where id = $1",
+            "select * from t where at > now() - interval $1",
+            "insert into t (id, missing) values ($1, $2)",
+            "insert into t (id) values (f($1))",
+            "select f($1) from t",
+            "select * from t where (id, a) > ($1, $2)",
+        ] {
+            assert_eq!(meanings(query), None, "{query}");
+        }
+    }
+
+    #[test]
+    fn placeholders_are_numbered_in_the_order_of_the_text() {
+        let columns = columns(&["t.id", "t.a"]);
+        let found =
+            normalize("select /* x */ a from t where a = $7 and id in ($2 /*, ... */) or a = $7", &columns).unwrap();
+        assert_eq!(found.text, "select   a from t where a = $1 and id in ($2 ) or a = $3");
+        let numbers: Vec<u32> = found.meanings.iter().map(|(number, _)| *number).collect();
+        assert_eq!(numbers, [7, 2, 7]);
+        for (place, number) in found.places.iter().zip(1..) {
+            assert!(found.text[*place as usize..].starts_with(&format!("${number}")));
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A CSV file with a header, as `COPY ... CSV HEADER` writes it, in memory.
+
+use std::fs;
+
+use ground::output::could_not;
+
+use crate::format::Source;
+use crate::log::split_row;
+
+/// A file whose columns have names.
+pub struct Table {
+    name: String,
+    bytes: u64,
+    header: Vec<String>,
+    rows: Vec<(u64, Vec<String>)>,
+}
+
+/// One row of it.
+#[derive(Clone, Copy)]
+pub struct Row<'a> {
+    table: &'a Table,
+    /// The line in which it begins, from 1.
+    pub line: u64,
+    fields: &'a [String],
+}
+
+impl Table {
+    /// Reads a file that has these columns, and maybe others. An error is a sentence.
+    pub fn read(name: &str, wanted: &[&str]) -> Result<Self, String> {
+        let content = fs::read(name).map_err(could_not(format_args!("read \"{name}\"")))?;
+        let bytes = content.len() as u64;
+        let mut table = Self { name: name.to_owned(), bytes, header: Vec::new(), rows: Vec::new() };
+        let (mut begin, mut line, mut first_line, mut quotes) = (0, 0, 1, 0);
+        for (at, byte) in content.iter().copied().chain([b'\n']).enumerate() {
+            quotes += usize::from(byte == b'"');
+            if byte != b'\n' {
+                continue;
+            }
+            line += 1;
+            if quotes % 2 == 0 {
+                table.push(&content[begin..at], first_line)?;
+                (begin, first_line) = (at + 1, line + 1);
+            }
+        }
+        if begin < content.len() {
+            return Err(format!("line {first_line} of \"{name}\" is cut short: a quote has no end"));
+        }
+        if let Some(missing) = wanted.iter().find(|column| table.place(column).is_none()) {
+            return Err(format!(
+                "\"{name}\" has no column {missing}; write it anew with the queries of \"pgtrial capture --queries\""
+            ));
+        }
+        Ok(table)
+    }
+
+    fn push(&mut self, row: &[u8], line: u64) -> Result<(), String> {
+        let row = row.strip_suffix(b"\r").unwrap_or(row);
+        if row.is_empty() {
+            return Ok(());
+        }
+        let mut fields = Vec::new();
+        let count = split_row(row, &mut fields);
+        let texts: Result<Vec<_>, _> = fields.into_iter().map(String::from_utf8).collect();
+        let texts = texts.map_err(|_| format!("line {line} of \"{}\" is not UTF-8", self.name))?;
+        if self.header.is_empty() && count > 0 {
+            self.header = texts;
+        } else if count == self.header.len() {
+            self.rows.push((line, texts));
+        } else {
+            return Err(format!("line {line} of \"{}\" is not a row of CSV like its header", self.name));
+        }
+        Ok(())
+    }
+
+    fn place(&self, column: &str) -> Option<usize> {
+        self.header.iter().position(|name| name == column)
+    }
+
+    pub fn rows(&self) -> impl Iterator<Item = Row<'_>> {
+        self.rows.iter().map(|(line, fields)| Row { table: self, line: *line, fields })
+    }
+
+    /// The file as a capture names it.
+    pub fn source(&self, format: &str) -> Source {
+        Source { name: self.name.clone(), format: format.to_owned(), prefix: None, bytes: self.bytes }
+    }
+}
+
+impl<'a> Row<'a> {
+    /// A field; empty if it is NULL or if the file has no such column.
+    pub fn text(&self, column: &str) -> &'a str {
+        self.table.place(column).map_or("", |place| &self.fields[place])
+    }
+
+    /// A field as a number.
+    pub fn number(&self, column: &str) -> Result<Option<f64>, String> {
+        let text = self.text(column);
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let number = text.parse().ok().filter(|number: &f64| number.is_finite());
+        let wrong = || format!("{column} in line {} of \"{}\" is not a number: \"{text}\"", self.line, self.table.name);
+        number.map(Some).ok_or_else(wrong)
+    }
+}
