@@ -7,11 +7,18 @@ from pathlib import Path
 import pytest
 
 from pgtrial.conduct.plan import make_plan
+from pgtrial.conduct.progress import Preparing
+from pgtrial.conduct.run_study import run_study
 from pgtrial.conduct.run_trials import run_trials
+from pgtrial.conduct.statement_plans import missing_plans
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import StudyError
+from pgtrial.report.brief import brief
+from pgtrial.report.data import read_data
+from pgtrial.report.tables.statements import plan_tables
 from pgtrial.servers.arm import Arm
 from pgtrial.servers.arms import make_arms
+from pgtrial.store.bundle import files_of
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
 from tests.conduct.small import FAST
@@ -47,7 +54,7 @@ def study_of(folder: Path, blocks: int, arms: object = None, **replay: object) -
 
 
 def test_both_arms_have_the_same_rows_after_a_replay(shop, workspace):
-    study = study_of(shop, blocks=1)
+    study = study_of(shop, blocks=1, hash_results=True)
     contents: dict[str, list[list[tuple[object, ...]]]] = {}
 
     def look(arm: Arm, target: Target, place: int | None) -> None:
@@ -74,8 +81,9 @@ def test_both_arms_have_the_same_rows_after_a_replay(shop, workspace):
         assert history.statements <= history.rows <= 10 * history.statements
         assert history.time_us is not None
         assert 0 < history.time_us.mean <= history.time_us.max
-    rows = [{each.template: each.rows for each in trial.replay.templates} for trial in trials]
+    rows = [{each.template: (each.rows, each.rows_hash) for each in trial.replay.templates} for trial in trials]
     assert rows[0] == rows[1]
+    assert any(rows_hash is not None for _, rows_hash in rows[0].values())
 
 
 def test_what_the_engine_has_against_a_capture_ends_the_study_at_once(shop, workspace):
@@ -89,3 +97,38 @@ def test_what_the_engine_has_against_a_capture_ends_the_study_at_once(shop, work
 
 
 FEW = FAST | {"max_connections": "20"}
+
+
+def test_the_statement_without_its_index_is_named_with_its_plans_and_no_other_is(shop, workspace):
+    study = study_of(shop, blocks=12)
+    told: list[str] = []
+    run_study(study, lambda event: told.append(event.text) if isinstance(event, Preparing) else None)
+    data = read_data(StudyDirectory.open(study.path))
+    slower = [claim for claim in data.result.statements if claim.is_slower]
+    assert [claim.text for claim in slower] == [HISTORY]
+    (claim,) = data.result.primary
+    assert (claim.verdict, claim.blocks) == ("worse", 12)
+    assert data.result.findings == [] or {each.rule for each in data.result.findings}.isdisjoint(
+        {"unequal_rows", "unequal_errors"}
+    )
+    (table,) = plan_tables(data)
+    before, after = zip(*table.rows, strict=True)
+    assert any("Index Scan using orders_customer" in line or "Scan on orders_customer" in line for line in before)
+    assert not any("orders_customer" in line for line in after)
+    assert any("Filter: (customer = " in line for line in after)
+    assert "no index: the plans of the statements that got slower" in told
+    brief_line = next(line for line in brief(data.result, data.plan).headlines[0].lines if line.label == "statements")
+    assert brief_line.text.startswith("1 of ")
+    assert HISTORY[:30] in brief_line.text
+    assert not missing_plans(study), "a study that is run again has nothing left to do"
+    assert "statement_plans.json" in files_of(study.path), "a bundle has what its report shows"
+
+
+def test_a_table_that_is_missing_in_an_arm_is_told_in_one_sentence(shop, workspace):
+    study = study_of(shop, blocks=1, arms={"whole": {}, "no orders": {"setup_sql": "DROP TABLE orders"}})
+    run_study(study, lambda event: None)
+    result = read_data(StudyDirectory.open(study.path)).result
+    (found,) = [each for each in result.findings if each.rule == "unequal_errors"]
+    assert (found.severity, found.arms) == ("withhold", ["no orders"])
+    assert "fail in no orders with SQLSTATE 42P01, a table is missing there: " in found.message
+    assert result.primary[0].verdict == "withheld"

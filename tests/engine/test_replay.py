@@ -444,6 +444,23 @@ def test_what_cannot_be_replayed_is_refused_in_a_sentence(
     assert (done.stderr.count("\n"), done.stdout) == (1, "")
 
 
+def test_examples_are_the_first_statements_that_did_not_fail_as_they_were_sent(replay: Program, tmp_path: Path) -> None:
+    said = [
+        Said(0.0, "select $1", ["'it''s'"], sqlstate="22012"),
+        Said(1.0, "select $1", ["42"]),
+        Said(2.0, "select $1::int, $2", ["7", None], protocol="prepared"),
+        Said(3.0, "select 3"),
+    ]
+    capture = write_capture(tmp_path / "capture", [Recorded(said)])
+    # without a server
+    done = replay.run(Target(str(tmp_path), 5432, "somebody", "anything"), "--examples=1,0,9", str(capture))
+    assert (done.status, done.stderr) == (0, "")
+    assert [json.loads(line) for line in done.stdout.splitlines()] == [
+        {"template": 0, "text": "select 42", "values": []},
+        {"template": 1, "text": "select $1::int, $2", "values": ["7", None]},
+    ]
+
+
 def test_a_capture_that_is_damaged_inside_ends_the_replay(replay: Program, null_server: Target, tmp_path: Path) -> None:
     capture = write_capture(tmp_path / "capture", [Recorded([Said(0.0, "select 1")] * 3)])
     path = capture / "sessions.bin"

@@ -58,13 +58,15 @@ def test_a_replay_is_one_load_point_with_an_end_of_its_own(folder):
 
 
 def test_as_fast_as_possible_it_is_about_throughput(folder):
-    study = spec(folder, replay={"data": "shop.sql", "speed": "as-fast-as-possible", "max_connections": 7})
+    study = spec(
+        folder, replay={"data": "shop.sql", "speed": "as-fast-as-possible", "max_connections": 7, "hash_results": True}
+    )
     (point,) = load_points(study)
     assert point.label.endswith("2 sessions as fast as possible")
     assert make_plan(study, 1, "now").measure == "goodput"
     options = engine_options(study.load, point, 5, None)
     assert options[1:4] == ["--as-fast-as-possible", "--sample=100", "--copies=1"]
-    assert "--max-connections=7" in options
+    assert options[4:6] == ["--max-connections=7", "--hash-results"]
     assert point.clients == 7
 
 

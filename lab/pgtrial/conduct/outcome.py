@@ -265,6 +265,7 @@ def _template(found: Mapping[str, Any]) -> TemplateResult:
         text=found["text"],
         statements=found["statements"],
         rows=found["rows"],
+        rows_hash=found.get("rows_hash"),
         failures=found["unexpected_failures"],
         missing=found["missing"],
         time_us=StatementTimes(**{name: times[name] for name in StatementTimes.model_fields})

@@ -29,12 +29,12 @@ from pgtrial.model.records.plan import Extension, LoadPoint, Plan, PlannedTrial
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.order_entry import ORDER_ENTRY
 from pgtrial.model.study.places import draw_places
+from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.model.study.servers import Server
 from pgtrial.model.study.spec import StudySpec, load_points
 from pgtrial.model.units import format_duration, plural
 from pgtrial.statistics import p8
 from pgtrial.statistics.canaries import REFERENCE
-from pgtrial.statistics.statements import MOST_STATEMENTS
 from pgtrial.store.workloads import digest
 
 _RESTORE_S_PER_SCALE = 0.03

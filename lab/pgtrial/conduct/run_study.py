@@ -17,6 +17,7 @@ from pgtrial.conduct.plan import More, announcement, extend, takes_canaries
 from pgtrial.conduct.progress import BlockEnds, Listener, Preparing, StudyBegins, StudyEnds, TrialBegins, TrialEnds
 from pgtrial.conduct.run_trials import ENGINE_GRACE_S, run_trials
 from pgtrial.conduct.selftest import take_certificate
+from pgtrial.conduct.statement_plans import missing_plans, take_plans
 from pgtrial.conduct.stopping import JudgeBlock, Stop, leaving, next_step, time_left
 from pgtrial.conduct.watch import ReadCanary, Watch
 from pgtrial.evidence.audit import audit
@@ -68,7 +69,7 @@ def run_study(
         discard_unfinished(study)
         study.finish_void()
         ended = isinstance(_next_step(study, given, study.trials()), Stop)
-        if ended and more is None:
+        if ended and more is None and not missing_plans(study):
             _end(study, given, listener)
             return
         check_unchanged(given)
@@ -103,6 +104,7 @@ def run_study(
         _run_trials(
             study, given, arms, maker, listener, changes=workspace.changes, engine_grace_s=engine_grace_s, watch=watch
         )
+        take_plans(study, len(Grid(study.plan, study.trials()).counted), arms, listener)
         _end(study, given, listener)
 
 

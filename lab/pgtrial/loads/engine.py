@@ -12,6 +12,7 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Literal, Self
 
@@ -69,6 +70,25 @@ def refusal_by_sysbench(test: str, options: Sequence[str], env: Mapping[str, str
     if ignored is not None or done.returncode == 0 or any("'help' command" in line for line in said):
         return ignored and ignored.removeprefix("WARNING: ")
     return next((line for line in said if not line.startswith("sysbench ")), "it ended without a word")
+
+
+@dataclass(frozen=True)
+class Example:
+    """A recorded statement of a template as its client sent it: literals are in the text, bound values beside it."""
+
+    text: str
+    values: Sequence[str | None]
+
+
+def recorded_examples(capture: Path, templates: Sequence[int]) -> dict[int, Example]:
+    """By template the first statement that did not fail. Raises StudyError in the engine's words."""
+    numbers = ",".join(map(str, templates))
+    with begun(["replay", str(capture), f"--examples={numbers}"], None, stderr=subprocess.PIPE) as engine:
+        said, complaint = engine.communicate()
+    if engine.returncode != 0:
+        raise StudyError(f"the engine cannot read the capture: {_PROGRAM.sub('', complaint.strip())}")
+    found = [json.loads(line) for line in said.splitlines()]
+    return {each["template"]: Example(each["text"], each["values"]) for each in found}
 
 
 class EngineRun:

@@ -20,6 +20,7 @@ from pgtrial.report.words import (
     interval_name,
     measured_text,
     moves,
+    times_as_long,
     transactions,
     where,
 )
@@ -86,7 +87,28 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if by_load := result.claims(claim.arm) if len(plan.load_points) > 1 else []:
         counts = Counter(each.verdict for each in by_load)
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
+    lines += [Line("statements", told)] if (told := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
+
+
+def _statements(result: StudyResult, claim: Claim) -> str:
+    """`1 of 6 slower: SELECT id, item … (26 times as long)`; empty of a study without a replay, or before a look."""
+    own = [(each, each.difference) for each in result.statements if each.arm == claim.arm]
+    if not any(found is not None for _, found in own):
+        return ""
+    slower = sorted((found.value, each.text, found) for each, found in own if found is not None and each.is_slower)
+    named = [f"{_shortened(text)} ({times_as_long(found)})" for _, text, found in slower[:_NAMED]]
+    named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
+    return f"{len(slower) or 'none'} of {len(own)} slower{': ' if slower else ''}{', '.join(named)}"
+
+
+_NAMED = 2
+"""How many of the statements that got slower are named, and how many characters of each."""
+_LENGTH = 40
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
 
 
 def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:

@@ -16,6 +16,7 @@ from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Facts
 from pgtrial.model.records.machine import Certificate
 from pgtrial.model.records.plan import LoadPoint, Plan
+from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.results import Claim, StudyResult
 from pgtrial.model.records.trial import SliceRow, Trial
 from pgtrial.model.study.spec import StudySpec
@@ -50,6 +51,9 @@ class StudyData:
     """By index of the trial, of those whose provider's metrics were imported; columns of PROVIDER_SCHEMA."""
     slices: dict[int, list[SliceRow]] = field(default_factory=dict)
     """By index of the trial, of those that are interleaved; in the order of time."""
+
+    statement_plans: StatementPlans | None = None
+    """Of a replay: plans of the statements that got slower."""
 
     certificate: Certificate | None = None
     """Of the machine, from before the study; that of a self-test is its own."""
@@ -99,6 +103,7 @@ def read_data(directory: StudyDirectory) -> StudyData:
             data.trials, lambda trial: directory.observed(trial).filter(pl.col("source").is_in(_OBSERVED))
         ),
         provider=_by_trial(data.trials, directory.provider_metrics),
+        statement_plans=directory.statement_plans(),
         certificate=study_certificate(directory),
         histograms={
             trial.index: latencies

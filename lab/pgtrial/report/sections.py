@@ -20,7 +20,18 @@ from pgtrial.report.charts.timeline import timelines
 from pgtrial.report.charts.tps import size_charts, tps_charts
 from pgtrial.report.data import StudyData
 from pgtrial.report.table import Table
-from pgtrial.report.tables import certificate, published, results, servers, slices, tasks, transactions, trials, where
+from pgtrial.report.tables import (
+    certificate,
+    published,
+    results,
+    servers,
+    slices,
+    statements,
+    tasks,
+    transactions,
+    trials,
+    where,
+)
 
 
 @dataclass(frozen=True)
@@ -71,6 +82,14 @@ _TOPICS = (
         "failed are failures, and never done.",
         [task_charts],
         [tasks.criteria_tables],
+        folded=False,
+    ),
+    Topic(
+        "statements",
+        "Statements",
+        "What became of the statements of the replay, by template: statements that differ in their values alone.",
+        (),
+        [statements.statement_tables, statements.plan_tables],
         folded=False,
     ),
     Topic(

@@ -184,6 +184,11 @@ def _length(plan: Plan) -> str:
     return format_duration(plan.duration_s)
 
 
+def times_as_long(difference: Estimate) -> str:
+    """`3.1 times as long` for a difference of speed."""
+    return f"{1 / (1 + difference.value):.3g} times as long"
+
+
 def outlook(claim: Claim, plan: Plan) -> str:
     """What an undecided claim needs for a decision, with the command where all planned blocks are complete; and the
     margin that it has established.

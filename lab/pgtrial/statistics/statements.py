@@ -16,6 +16,7 @@ from statistics import median
 from pgtrial.model.records.replay import TemplateResult
 from pgtrial.model.records.results import StatementClaim
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.study.replay import MOST_STATEMENTS
 from pgtrial.statistics import p8
 from pgtrial.statistics.claims import as_difference
 from pgtrial.statistics.ratios import Grid
@@ -24,10 +25,8 @@ FEWEST_STATEMENTS = 10
 """A template is compared if each completed trial has so many timed statements of it."""
 
 LEAST_SHARE = 0.01
-"""And if it takes so much of the time of all statements, on one of the two arms at least."""
-
-MOST_STATEMENTS = 16
-"""Of more templates those with the largest shares: so many claims can be decided after 12 blocks."""
+"""And if it takes so much of the time of all statements, on one of the two arms at least. Of more than MOST_STATEMENTS
+those with the largest shares."""
 
 _By = Mapping[int, TemplateResult]
 """The results of a trial by template."""

@@ -53,7 +53,8 @@ _TRIAL = r"(trials|voided/[^/]+)/\d[^/]*"
 _STUDY = tuple(
     re.compile(pattern)
     for pattern in (
-        r"(study\.toml|plan\.json|verdict\.json|published\.json|certificate\.json|selftest\.json|report\.md|report\.html)",
+        r"(study\.toml|plan\.json|verdict\.json|published\.json|certificate\.json|selftest\.json|report\.md|report\.html"
+        r"|statement_plans\.json)",
         r"scripts/[^/]+(/[^/]+)?",
         r"facts/[^/]+(/\d+)?\.json",
         r"canaries/\d+\.json",

@@ -20,6 +20,7 @@ from pgtrial.model.latencies import Latencies
 from pgtrial.model.records.disturbances import Canary
 from pgtrial.model.records.facts import Audit, Facts
 from pgtrial.model.records.plan import Plan, PlannedTrial
+from pgtrial.model.records.replay import StatementPlans
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.frozen import freeze, thaw
 from pgtrial.model.study.packs import MANIFEST
@@ -51,6 +52,7 @@ from pgtrial.store.voids import set_aside, unfinished_void
 from pgtrial.store.workloads import FOLDER, digest
 
 _PROVIDER = "provider.parquet"
+_PLANS = "statement_plans.json"
 _RECORD = "trial.json"
 """Written last: a directory with it has all that a trial needs."""
 
@@ -297,6 +299,15 @@ class StudyDirectory:
     def write_audit(self, audit: Audit) -> None:
         """Store the audit."""
         self._write(self.path / "facts" / "audit.json", audit.model_dump_json(indent=1))
+
+    def statement_plans(self) -> StatementPlans | None:
+        """Plans of the statements of a replay that got slower; None before they were taken. Raises StoreError."""
+        path = self.path / _PLANS
+        return read_record(path, StatementPlans, f"delete {path} and run again") if path.exists() else None
+
+    def write_statement_plans(self, plans: StatementPlans) -> None:
+        """Store them."""
+        self._write(self.path / _PLANS, plans.model_dump_json(indent=1))
 
     def write_file(self, name: str, data: str | bytes) -> Path:
         """Store a file beside the study, e.g. report.html; returns its path."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from pgtrial.evidence.audit import clocks, differences, durability, fleet, hosts, hygiene, network, tables
+from pgtrial.evidence.audit import answers, clocks, differences, durability, fleet, hosts, hygiene, network, tables
 from pgtrial.evidence.audit.case import Case, Rule
 from pgtrial.model.records.facts import Audit, Facts, Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
 
-_TOPICS = (clocks, differences, durability, fleet, hosts, hygiene, network, tables)
+_TOPICS = (answers, clocks, differences, durability, fleet, hosts, hygiene, network, tables)
 
 RULES = [rule for topic in _TOPICS for rule in vars(topic).values() if isinstance(rule, Rule)]
 """Every rule of these files."""

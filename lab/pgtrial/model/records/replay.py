@@ -64,6 +64,7 @@ class TemplateResult(Record):
     text: str = Field(description="With `$1` for values; cut after 200 characters.")
     statements: int
     rows: int = Field(description="Returned or changed.")
+    rows_hash: str | None = added(None, "Of the values of all returned rows, in any order; None: not asked for.")
     failures: dict[str, int] = Field({}, description="By SQLSTATE, those that were not recorded.")
     missing: int = Field(0, description="Recorded errors that did not occur.")
     time_us: StatementTimes | None = Field(description="Without unexpected errors; None where all failed.")
@@ -103,7 +104,7 @@ class StatementPlan(Record):
 
 
 class StatementPlans(Record):
-    """plans.json: plans of the statements that got slower, on a fresh copy of the data."""
+    """statement_plans.json: plans of the statements that got slower, on a fresh copy of the data."""
 
     blocks: int = Field(description="Blocks after which they were taken.")
     plans: list[StatementPlan]

@@ -28,6 +28,9 @@ NOT_FOR_REPLAYS = {
 }
 """Keys of `[load]` that say nothing of a replay, each with the reason."""
 
+MOST_STATEMENTS = 16
+"""Templates of a comparison that have a claim of their own, at most: so many can be decided after 12 blocks."""
+
 _PATIENCE = 4
 """How many times as long as recorded a replay may take, and how many seconds more."""
 _PATIENCE_S = 600.0
@@ -73,6 +76,11 @@ class ReplaySection(Record):
         le=1_000_000,
         description="Most connections at the same time; further sessions wait. Default: as many as were recorded.",
     )
+    hash_results: bool = Field(
+        False,
+        description="Whether the values that statements return are compared between the arms too, and not their "
+        "number of rows alone; it costs the client time.",
+    )
     files: ReplayFiles | None = Field(
         None, description="What the capture and the dump were when the study was planned; written by pgtrial."
     )
@@ -96,7 +104,8 @@ class ReplaySection(Record):
         """The engine's options."""
         pace = ["--as-fast-as-possible"] if self.factor is None else [f"--speed={self.factor:.10g}"]
         most = [] if self.max_connections is None else [f"--max-connections={self.max_connections}"]
-        return [*pace, f"--sample={self.sample * 100:.10g}", f"--copies={self.copies}", *most]
+        hashed = ["--hash-results"] if self.hash_results else []
+        return [*pace, f"--sample={self.sample * 100:.10g}", f"--copies={self.copies}", *most, *hashed]
 
 
 def is_replay(workload: str) -> bool:

@@ -1,6 +1,7 @@
 //! The replay front end: runs the sessions of a capture against a server, at their recorded times or as fast as possible.
 
 mod description;
+mod examples;
 mod options;
 mod report;
 mod run;

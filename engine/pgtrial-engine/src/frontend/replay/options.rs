@@ -1,5 +1,6 @@
 //! The command line of the replay front end.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -43,6 +44,8 @@ pub struct ReplayOptions {
     /// How many templates the report lists.
     pub listed: usize,
     pub hashes_results: bool,
+    /// In place of a replay, an example of each of these templates is printed.
+    pub examples: BTreeSet<u32>,
 }
 
 impl ReplayOptions {
@@ -62,6 +65,7 @@ impl ReplayOptions {
             events: None,
             listed: 20,
             hashes_results: false,
+            examples: BTreeSet::new(),
         }
     }
 
@@ -163,6 +167,10 @@ const OPTIONS: &[Row] = &[
         "hash the rows that each template's statements return, in any\n\
          order, to compare the results of two replays",
         |o| &mut o.hashes_results),
+    Row::value("--examples=NUM[,NUM...]", OUTPUT,
+        "print a recorded statement of each of these templates as a\n\
+         JSON line, replay nothing",
+        |o, v| set(&mut o.examples, templates(v))),
     Row::value("--list=NUM", OUTPUT, "list NUM templates in the report (default: 20)",
         |o, v| set(&mut o.listed, count(v, MOST_LINES).map(|lines| lines as usize))),
 
@@ -235,6 +243,12 @@ fn percent(value: &Argument<'_>) -> Result<f64, String> {
     number.ok_or_else(|| invalid(value, "a share above 0% and up to 100%"))
 }
 
+/// Numbers with commas between them.
+fn templates(value: &Argument<'_>) -> Result<BTreeSet<u32>, String> {
+    let numbers: Option<_> = value.text.split(',').map(|word| word.trim().parse::<u32>().ok()).collect();
+    numbers.ok_or_else(|| invalid(value, "numbers of templates with commas between them"))
+}
+
 fn speed(value: &Argument<'_>) -> Result<f64, String> {
     let number = value.text.trim().parse::<f64>().ok();
     let number = number.filter(|number| (1.0 / HIGHEST_SPEED..=HIGHEST_SPEED).contains(number));
@@ -271,6 +285,7 @@ mod tests {
         assert_eq!((options.server.dbname.as_deref(), options.has_only_events()), (Some("shop"), true));
         assert_eq!(parsed("c --as-fast").unwrap().pace(), ReplayPace::BackToBack);
         assert_eq!(parsed("c --sample 0.5").unwrap().sample, 0.5);
+        assert_eq!(Vec::from_iter(parsed("c --examples 7,3").unwrap().examples), [3, 7]);
     }
 
     #[test]
@@ -282,6 +297,10 @@ mod tests {
             ("a --speed nan", "invalid value \"nan\" for option --speed"),
             ("a --sample 101%", "invalid value \"101%\" for option --sample: it takes a share above 0% and up to 100%"),
             ("a --sample 0", "invalid value \"0\" for option --sample"),
+            (
+                "a --examples 1,x",
+                "invalid value \"1,x\" for option --examples: it takes numbers of templates with commas",
+            ),
             ("a --copies 0", "invalid value \"0\" for option --copies: it takes a whole number from 1 to 10000"),
             ("a --speed 2 --as-fast-as-possible", "--speed cannot be combined with --as-fast-as-possible: "),
             ("a --slice=250ms", "--slice cannot be combined with a replay: recorded times would pass"),

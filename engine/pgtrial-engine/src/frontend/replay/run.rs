@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::description::{describe, names};
+use super::examples;
 use super::options::{NAME, Rejection, ReplayOptions};
 use super::report::report;
 use crate::event::{ReplayDescription, RunDescription, RunEvents};
@@ -30,6 +31,10 @@ const UNREADABLE: u8 = 2;
 
 /// Replays the capture; the exit status.
 pub fn run(options: &ReplayOptions) -> Result<u8, Rejection> {
+    if !options.examples.is_empty() {
+        examples::print(&options.directory, &options.examples).map_err(|error| error.to_string())?;
+        return Ok(0);
+    }
     let clock = Clock::start();
     let replay = Replay::open(&options.directory, options.choice()).map_err(|error| error.to_string())?;
     check_chosen(&replay, options)?;

@@ -1,0 +1,51 @@
+//! Examples of templates: of each the first recorded statement that did not fail, as it was sent, for EXPLAIN.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use serde::Serialize;
+
+use capture::format::{Capture, Error, Parameters, Template};
+use ground::output::print_stdout;
+
+/// A statement as its client sent it.
+#[derive(Serialize)]
+struct Example {
+    template: u32,
+    /// Literals are in their places.
+    text: String,
+    /// The bound parameters as text; null stands for NULL.
+    values: Vec<Option<String>>,
+}
+
+/// Prints an example of each of these templates as a JSON line, in the order of the capture. The error is a sentence.
+pub fn print(directory: &Path, templates: &BTreeSet<u32>) -> Result<(), Error> {
+    let capture = Capture::open(directory)?;
+    let mut wanted = templates.clone();
+    for session in capture.sessions()? {
+        let mut reader = capture.read(&session?);
+        while !wanted.is_empty() && reader.advance()? {
+            let statement = reader.statement();
+            if statement.failure.is_none() && wanted.remove(&statement.template) {
+                let template = &capture.templates()[statement.template as usize];
+                let line = serde_json::to_string(&example(template, reader.parameters()));
+                print_stdout(format_args!("{}\n", line.expect("texts and numbers are JSON")));
+            }
+        }
+    }
+    Ok(())
+}
+
+fn example(template: &Template, parameters: Parameters<'_>) -> Example {
+    if !template.has_literals() {
+        let values = parameters.map(|value| value.map(text_of)).collect();
+        return Example { template: template.id, text: template.text.clone(), values };
+    }
+    let mut text = Vec::new();
+    template.write_text(parameters, &mut text);
+    Example { template: template.id, text: text_of(&text), values: Vec::new() }
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -1,0 +1,95 @@
+"""Plans of the statements of a replay that got slower: EXPLAIN of a recorded one on both arms, on fresh copies.
+
+EXPLAIN executes nothing. Each statement is explained in a transaction of its own that reads only and is rolled back,
+and the copy is thrown away afterwards.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import psycopg
+from psycopg import sql
+
+from pgtrial.conduct.progress import Listener, Preparing
+from pgtrial.conduct.settle import run_setup_sql
+from pgtrial.loads.data.kinds import data_of
+from pgtrial.loads.engine import Example, recorded_examples
+from pgtrial.loads.target import Session
+from pgtrial.model.errors import ArmError, StudyError, TrialError, one_line
+from pgtrial.model.records.replay import StatementPlan, StatementPlans
+from pgtrial.servers.arm import Arm
+from pgtrial.statistics.analysis import analyse_study
+from pgtrial.store.directory import StudyDirectory, committed_seconds
+from pgtrial.store.replay_files import capture_of
+
+_REFUSES = "EXPLAIN rejects it: "
+
+
+def missing_plans(study: StudyDirectory) -> dict[str, list[int]]:
+    """By arm, the templates that got slower in a comparison of this arm and have no plan yet."""
+    if not study.spec.load.replays:
+        return {}
+    trials = study.trials()
+    result = analyse_study(study.plan, trials, study.audit(), committed_seconds(study, trials))
+    stored = study.statement_plans()
+    known = {(each.arm, each.template) for each in stored.plans} if stored is not None else set()
+    wanted: dict[str, list[int]] = {}
+    for claim in (each for each in result.statements if each.is_slower):
+        for arm in (claim.baseline, claim.arm):
+            if (arm, claim.template) not in known and claim.template not in wanted.get(arm, []):
+                wanted.setdefault(arm, []).append(claim.template)
+    return wanted
+
+
+def take_plans(study: StudyDirectory, blocks: int, arms: Mapping[str, Arm], listener: Listener) -> None:
+    """Take the plans that are missing, and store them with those that are there. What fails is told, not raised."""
+    wanted = missing_plans(study)
+    if not wanted:
+        return
+    try:
+        every = sorted({template for templates in wanted.values() for template in templates})
+        examples = recorded_examples(capture_of(study.spec.load.workload[0]), every)
+        stored = study.statement_plans()
+        plans = list(stored.plans) if stored is not None else []
+        for arm, templates in wanted.items():
+            listener(Preparing(f"{arm}: the plans of the statements that got slower"))
+            plans += _of_arm(study, arms[arm], {each: examples[each] for each in templates if each in examples})
+        study.write_statement_plans(StatementPlans(blocks=blocks, plans=plans))
+    except (ArmError, StudyError, TrialError, psycopg.Error) as error:
+        listener(Preparing(f"no plans of the statements that got slower: {one_line(error)}", stays=True))
+
+
+def _of_arm(study: StudyDirectory, arm: Arm, examples: Mapping[int, Example]) -> list[StatementPlan]:
+    planned = next(each for each in study.plan.trials if each.arm == arm.name)
+    data = data_of(study.spec, study.plan.load_points[planned.load_point])
+    with (
+        tempfile.TemporaryDirectory() as logs,
+        arm.serve(data, Path(logs) / "log", {}, planned.place) as target,
+        target.connect() as session,
+    ):
+        run_setup_sql(session, arm.name, arm.setup)
+        return [_plan(session, arm.name, template, example) for template, example in examples.items()]
+
+
+def _plan(session: Session, arm: str, template: int, example: Example) -> StatementPlan:
+    try:
+        with session.transaction(force_rollback=True):
+            session.execute("SET TRANSACTION READ ONLY")
+            lines = [str(line) for (line,) in _explained(session, template, example)]
+        return StatementPlan(arm=arm, template=template, plan=lines)
+    except psycopg.Error as error:
+        said = error.diag.message_primary or one_line(error)
+        return StatementPlan(arm=arm, template=template, plan=[], refusal=_REFUSES + said)
+
+
+def _explained(session: Session, template: int, example: Example) -> list[tuple[object, ...]]:
+    """The plan with the recorded values. `binary` has the protocol reject several statements in one text."""
+    if not example.values:
+        return session.execute(f"EXPLAIN {example.text}".encode(), binary=True).fetchall()
+    name = f"pgtrial_{template}"
+    session.execute(f"PREPARE {name} AS {example.text}".encode(), binary=True)
+    values = ", ".join("NULL" if each is None else sql.Literal(each).as_string(session) for each in example.values)
+    return session.execute(f"EXPLAIN EXECUTE {name}({values})".encode(), binary=True).fetchall()

@@ -1,0 +1,113 @@
+"""The tables of a replay: the statement templates with their claims, and the plans of those that got slower."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+from statistics import median
+
+from pgtrial.model.records.results import StatementClaim
+from pgtrial.model.study.replay import MOST_STATEMENTS
+from pgtrial.model.units import as_written, percent
+from pgtrial.report.data import StudyData
+from pgtrial.report.table import NONE, Column, Table, by_place, number
+from pgtrial.report.words import interval_text, times_as_long
+from pgtrial.statistics.statements import FEWEST_STATEMENTS, LEAST_SHARE
+
+_INDENT = "\N{NO-BREAK SPACE}"
+
+
+def statement_tables(data: StudyData) -> list[Table[StatementClaim]]:
+    """A table for each comparison; none of a study without a replay, or before there are trials of both arms."""
+    arms = dict.fromkeys(claim.arm for claim in data.result.statements)
+    return [_statements(data, arm) for arm in arms]
+
+
+def _statements(data: StudyData, arm: str) -> Table[StatementClaim]:
+    claims = [claim for claim in data.result.statements if claim.arm == arm]
+    baseline = claims[0].baseline
+    caption = (
+        f"Statements of {arm} against {baseline}: templates that take {percent(LEAST_SHARE, 0)} of the time of all "
+        f"statements on one of the arms, with {FEWEST_STATEMENTS} statements in each trial, at most {MOST_STATEMENTS}. "
+        "Times are of the median trial, from sending to the answer. The difference is one of speed (-50%: twice the "
+        f"time); the margin is {as_written(data.plan.margin)}. The claims of a comparison share the error of each "
+        "look: their intervals hold together."
+    )
+    return Table(
+        caption,
+        claims,
+        [
+            Column("template", lambda claim: str(claim.template)),
+            Column("statement", lambda claim: claim.text),
+            number("statements", lambda claim: claim.statements, ","),
+            *(_time(each) for each in (baseline, arm)),
+            *(_share(each) for each in (baseline, arm)),
+            number("difference", lambda claim: claim.difference, lambda found: percent(found.value, sign=True)),
+            number("95% interval", lambda claim: claim.difference, lambda found: interval_text(found, sign=True)),
+            Column("verdict", _verdict, verdict=lambda claim: claim.verdict),
+            *(_rows(data, each) for each in (baseline, arm)),
+            *(_errors(data, each) for each in (baseline, arm)),
+        ],
+        lambda claim: claim.is_slower,
+    )
+
+
+def _time(arm: str) -> Column[StatementClaim]:
+    return number(f"{arm}: mean, ms", lambda claim: claim.mean_us[arm] / 1000, ",.3f")
+
+
+def _share(arm: str) -> Column[StatementClaim]:
+    return number(f"{arm}: share", lambda claim: percent(claim.share[arm], 1))
+
+
+def _verdict(claim: StatementClaim) -> str:
+    if claim.is_slower and claim.difference is not None:
+        return f"worse: {times_as_long(claim.difference)}"
+    return claim.verdict + (", within the margin" if claim.within_margin and claim.verdict != "equivalent" else "")
+
+
+def _rows(data: StudyData, arm: str) -> Column[StatementClaim]:
+    return number(f"{arm}: rows", lambda claim: round(median(rows for rows, _ in _of(data, arm, claim))), ",")
+
+
+def _errors(data: StudyData, arm: str) -> Column[StatementClaim]:
+    return number(f"{arm}: errors", lambda claim: sum(errors for _, errors in _of(data, arm, claim)), ",")
+
+
+def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int]]:
+    """Rows and unexpected errors of the template in each completed trial of an arm."""
+    return [
+        (each.rows, sum(each.failures.values()))
+        for trial in data.trials
+        if trial.arm == arm and trial.status == "completed" and trial.replay is not None
+        for each in trial.replay.templates
+        if each.template == claim.template
+    ]
+
+
+def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
+    """For each statement that got slower, its plan on both arms side by side."""
+    if data.statement_plans is None:
+        return []
+    known = {(each.arm, each.template): each for each in data.statement_plans.plans}
+    tables = []
+    for claim in data.result.statements:
+        pair = [known.get((arm, claim.template)) for arm in (claim.baseline, claim.arm)]
+        if not claim.is_slower or None in pair:
+            continue
+        lines = [[_indented(line) for line in each.plan] or [each.refusal or NONE] for each in pair if each is not None]
+        tables.append(
+            Table(
+                f"Plans of template {claim.template}: {claim.text}, for one recorded statement, by EXPLAIN on a fresh "
+                f"copy of the data after {data.statement_plans.blocks} blocks.",
+                list(zip_longest(*lines, fillvalue="")),
+                by_place(claim.baseline, claim.arm),
+            )
+        )
+    return tables
+
+
+def _indented(line: str) -> str:
+    """A line whose leading spaces stay in a page."""
+    bare = line.lstrip(" ")
+    return _INDENT * (len(line) - len(bare)) + bare

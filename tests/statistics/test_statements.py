@@ -1,0 +1,122 @@
+"""The statements of a replay as a family of claims: which templates these are, and that the claims hold together."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from pgtrial.model.records.plan import PlannedTrial
+from pgtrial.model.study.replay import MOST_STATEMENTS
+from pgtrial.report.verdict import verdict_of
+from pgtrial.statistics.p8 import fewest_blocks, interval, schedule
+from pgtrial.statistics.ratios import Grid
+from pgtrial.statistics.statements import statement_claims
+from tests.statistics.replays import Template, Templates, run_replays
+
+BLOCKS = 18
+
+
+def noisy(rng: np.random.Generator, *factors: float, sd: float = 0.03) -> Templates:
+    """Templates that take 1 ms, on the arm `b` so many times as long; a trial has noise that its templates share."""
+
+    def templates(planned: PlannedTrial) -> list[Template]:
+        of_trial = rng.standard_t(2) * sd
+        of_each = rng.normal(of_trial, sd, len(factors))
+        return [
+            Template(float(np.exp(noise)) * (factor if planned.arm == "b" else 1.0))
+            for factor, noise in zip(factors, of_each, strict=True)
+        ]
+
+    return templates
+
+
+def claims_of(blocks: int, templates: Templates, withheld: tuple[str, ...] = ()):
+    plan, trials = run_replays(blocks, templates)
+    return {claim.template: claim for claim in statement_claims(Grid(plan, trials), withheld)}
+
+
+def test_the_template_that_got_slower_is_named_and_no_other(rng):
+    found = claims_of(BLOCKS, noisy(rng, 1.0, 3.0, 1.0, 0.5))
+    assert {number for number, claim in found.items() if claim.is_slower} == {1}
+    assert found[3].verdict == "better"
+    slower = found[1]
+    assert slower.difference is not None
+    assert slower.difference.low is not None
+    assert slower.difference.high is not None
+    assert slower.difference.low < 1 / 3 - 1 < slower.difference.high < -0.6
+    assert (slower.claims, slower.blocks, slower.statements) == (4, BLOCKS, 100)
+    assert slower.share["b"] == pytest.approx(3 / 5.5, abs=0.03)
+    assert next(iter(found)) == 1, "the largest share comes first"
+
+
+def test_the_interval_is_that_of_the_signed_ranks_at_the_shared_error(rng):
+    plan, trials = run_replays(12, noisy(rng, 1.0, 1.2, 1.0))
+    means = {(t.block, t.arm): t.replay.templates[1].time_us.mean for t in trials if t.replay}
+    logs = [math.log(means[block, "a"] / means[block, "b"]) for block in range(12)]
+    look = schedule(plan.looks)[-1]
+    expected = interval(logs, look.alpha / 3)
+    (found,) = [claim for claim in statement_claims(Grid(plan, trials), ()) if claim.template == 1]
+    assert found.difference is not None
+    assert found.difference.value == pytest.approx(math.expm1(expected.estimate))
+    assert found.difference.low == pytest.approx(math.expm1(expected.low))
+
+
+def test_as_many_templates_as_there_may_be_are_decided_by_twelve_blocks(rng):
+    assert fewest_blocks(MOST_STATEMENTS) == 12
+    found = claims_of(12, noisy(rng, *[2.0] * 20, sd=0.01))
+    assert len(found) == MOST_STATEMENTS
+    assert all(claim.is_slower for claim in found.values())
+
+
+def test_rare_and_cheap_templates_are_no_claims():
+    def templates(planned):
+        rare = 9 if planned.block == 2 else 50
+        return [Template(10.0), Template(0.05), Template(1.0, rare), Template(0.05 if planned.arm == "a" else 1.0)]
+
+    found = claims_of(8, templates)
+    assert set(found) == {0, 3}, "a share on one arm is enough"
+    assert found[3].share["a"] < 0.01 < found[3].share["b"]
+
+
+def test_a_failed_trial_is_the_worst_there_is_and_errors_are_not_timed(rng):
+    def templates(planned):
+        if planned.arm == "b" and planned.block == 4:
+            return None
+        failing = {"42P01": 100} if planned.arm == "b" else {}
+        return [Template(float(np.exp(rng.normal(0, 0.01)))), Template(failures=failing)]
+
+    found = claims_of(12, templates)
+    assert set(found) == {0}, "a template that always fails on one arm has no time there"
+    assert found[0].blocks == 12
+    assert found[0].verdict == "undecided"
+
+
+def test_a_comparison_that_is_withheld_has_no_slower_statements(rng):
+    found = claims_of(BLOCKS, noisy(rng, 1.0, 3.0), ("b",))
+    assert {claim.verdict for claim in found.values()} == {"withheld"}
+    assert not any(claim.is_slower for claim in found.values())
+
+
+def test_other_studies_have_none(rng):
+    plan, trials = run_replays(8, noisy(rng, 1.0))
+    plain = [trial.model_copy(update={"replay": None}) for trial in trials]
+    assert statement_claims(Grid(plan, plain), ()) == []
+    assert verdict_of(plan, trials).statements != []
+
+
+def test_of_studies_of_arms_that_are_alike_five_in_a_hundred_name_a_statement_at_most():
+    studies, wrong = 400, 0
+    for study in range(studies):
+        rng = np.random.default_rng([7, study])
+        plan, trials = run_replays(27, noisy(rng, *[1.0] * 6, sd=0.2), seed=study)
+        claims = statement_claims(Grid(plan, trials), ())
+        wrong += any(claim.verdict in ("better", "worse") for claim in claims)
+    # more than 31 of 400 would be seen once in a hundred times if the error were 5%
+    assert wrong <= 31
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(5)
