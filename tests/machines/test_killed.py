@@ -17,7 +17,7 @@ from pathlib import Path
 from pgtrial.servers import volumes
 from pgtrial.servers.machine_state import MachineState
 from pgtrial.servers.workspace import Workspace
-from pgtrial.machines import journal, kernel, pages
+from pgtrial.machines import journal, kernel
 from pgtrial.machines import volumes as kinds
 from pgtrial.model.study.servers import server_of
 from pgtrial.model.study.setup import SetUp
@@ -40,7 +40,7 @@ def step(function):
     return counted
 
 journal.HostJournal._write = step(journal.HostJournal._write)
-for kind in (kinds.BackingFile, kinds.LoopDevice, kinds.MountPoint, kinds.Mount, kernel.KernelValue, pages.HugePages):
+for kind in (kinds.BackingFile, kinds.LoopDevice, kinds.MountPoint, kinds.Mount, kernel.KernelValue, kernel.HugePages):
     kind.make = step(kind.make)
     kind.undo = step(kind.undo)
 
