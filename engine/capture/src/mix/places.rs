@@ -263,6 +263,12 @@ impl<'a> Parser<'a, '_> {
         self.resolve(qualifier.as_deref(), &name)
     }
 
+    /// The column before an operator that is a word, maybe with NOT.
+    fn column_of(&self, word: usize) -> Option<usize> {
+        let before = word.checked_sub(1)?;
+        self.column_before(before.checked_sub(usize::from(self.is_word(before, &["not"])))?)
+    }
+
     /// The column whose name begins here.
     fn column_behind(&self, at: usize) -> Option<usize> {
         let name = self.name(at)?;
@@ -293,8 +299,7 @@ impl<'a> Parser<'a, '_> {
             return Some(Meaning::Offset);
         }
         if self.is_word(before, &["like", "ilike", "between"]) {
-            let column = before - usize::from(self.is_word(before.checked_sub(1)?, &["not"])) - 1;
-            let column = self.column_before(column)?;
+            let column = self.column_of(before)?;
             let is_range = self.is_word(before, &["between"]);
             return Some(if is_range { Meaning::Low(column) } else { Meaning::Value(column) });
         }
@@ -322,8 +327,7 @@ impl<'a> Parser<'a, '_> {
         }
         let between = (0..and).rev().take_while(|at| !self.is_word(*at, &["and", "or", "where"]));
         let between = between.filter(|at| self.is_word(*at, &["between"])).last()?;
-        let column = between - usize::from(self.is_word(between.checked_sub(1)?, &["not"])) - 1;
-        self.column_before(column)
+        self.column_of(between)
     }
 
     /// In `IN (...)`, `= ANY (...)` or the values of an INSERT.
@@ -331,15 +335,15 @@ impl<'a> Parser<'a, '_> {
         let (open, commas) = self.opening(at)?;
         let word = open.checked_sub(1)?;
         if self.is_word(word, &["in"]) {
-            let column = word - usize::from(self.is_word(word.checked_sub(1)?, &["not"])) - 1;
-            return self.column_before(column).map(Meaning::Value);
+            return self.column_of(word).map(Meaning::Value);
         }
         if self.is_word(word, &["any", "some", "all"]) {
             return self.column_before(self.before_operator(word)?).map(Meaning::Array);
         }
         let is_alone = self.is_symbol(at - 1, "(,") && (self.is_symbol(at + 1, "),:"));
         // A further row of VALUES follows a comma behind a bracket.
-        let is_row = self.is_word(word, &["values"]) || (self.is_symbol(word, ",") && self.is_symbol(word - 1, ")"));
+        let is_row =
+            self.is_word(word, &["values"]) || (word > 0 && self.is_symbol(word, ",") && self.is_symbol(word - 1, ")"));
         let column = self.stored.get(commas).copied().filter(|column| *column != usize::MAX);
         column.filter(|column| is_alone && is_row && self.columns.has_values(*column)).map(Meaning::Stored)
     }
@@ -371,6 +375,7 @@ impl<'a> Parser<'a, '_> {
 mod tests {
     use super::super::columns::tests::columns;
     use super::*;
+    use proptest::prelude::*;
 
     /// Of a database with `t (id, a, b, at)` and `s.u (id, c)`, what each parameter stands for; columns by their number.
     fn meanings(query: &str) -> Option<Vec<Meaning>> {
@@ -442,6 +447,17 @@ mod tests {
         assert_eq!(numbers, [7, 2, 7]);
         for (place, number) in found.places.iter().zip(1..) {
             assert!(found.text[*place as usize..].starts_with(&format!("${number}")));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_to_its_end(
+            text in "(select|insert into|from t|t|a|id|=|<|>|not|in|like|between|and|any|values|limit|,|\\(|\\)|\\$1|\\.|::|/\\*, \\.\\.\\. \\*/| ){0,20}"
+        ) {
+            if let Some(found) = normalize(&text, &columns(&["t.id", "t.a"])) {
+                prop_assert_eq!(found.places.len(), found.meanings.len());
+            }
         }
     }
 }
