@@ -9,6 +9,8 @@
 mod columns;
 mod places;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
