@@ -80,10 +80,10 @@ def test_its_data_is_kept_as_a_template(study, workspace):
     assert len(templates_with(workspace.templates, data)) == 1
 
 
-def test_it_takes_turns_as_pgbenchs_workloads_do(tmp_path, workspace):
+def test_it_takes_turns_as_pgbenchs_workloads_do_with_procedures_too(tmp_path, workspace):
     require_engine()
     require_server(18)
-    load = {**LOAD, "interleave": "250ms", "rate": 60}
+    load = {**LOAD, "interleave": "250ms", "rate": 60, "procedures": True}
     arms = {
         "cached": {"settings": {"plan_cache_mode": "auto"}},
         "planned": {"settings": {"plan_cache_mode": "force_custom_plan"}},
