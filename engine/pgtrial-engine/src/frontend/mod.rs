@@ -14,6 +14,23 @@ pub mod sysbench;
 pub mod tasks;
 
 #[cfg(test)]
+mod lines {
+    use ground::options::Stop;
+
+    /// What a line of options gives, or what is said of the mistake in it.
+    pub fn parsed<O, E>(
+        line: &str,
+        parse: fn(Vec<String>) -> Result<O, Stop<E>>,
+        describe: fn(&E) -> String,
+    ) -> Result<O, String> {
+        parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
+            Stop::Error(mistake) => describe(&mistake),
+            Stop::Print(text) | Stop::List(text) => panic!("{line}: {text}"),
+        })
+    }
+}
+
+#[cfg(test)]
 mod never_run {
     use ground::random::Random;
     use workload::{Program, ScriptInfo, Workload};

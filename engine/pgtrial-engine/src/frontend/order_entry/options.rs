@@ -283,19 +283,14 @@ fn mix(text: &str) -> Option<Mix> {
 mod tests {
     use super::*;
     use crate::event::Events;
+    use crate::frontend::lines::parsed;
 
     fn options(line: &str) -> OrderEntryOptions {
-        match parse(line.split_whitespace().map(str::to_owned).collect()) {
-            Ok(options) => options,
-            other => panic!("{line}: {other:?}"),
-        }
+        parsed(line, parse, describe).unwrap()
     }
 
     fn rejected(line: &str) -> String {
-        match parse(line.split_whitespace().map(str::to_owned).collect()) {
-            Err(Stop::Error(failure)) => describe(&failure),
-            other => panic!("{line}: {other:?}"),
-        }
+        parsed(line, parse, describe).unwrap_err()
     }
 
     #[test]

@@ -258,12 +258,10 @@ fn speed(value: &Argument<'_>) -> Result<f64, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frontend::lines;
 
     fn parsed(line: &str) -> Result<ReplayOptions, String> {
-        parse(line.split_whitespace().map(str::to_owned).collect()).map_err(|stop| match stop {
-            Stop::Error(rejection) => describe(&rejection),
-            Stop::Print(text) | Stop::List(text) => panic!("{text}"),
-        })
+        lines::parsed(line, parse, describe)
     }
 
     #[test]

@@ -199,20 +199,15 @@ fn check_initialization(options: &TasksOptions) -> Result<(), Failure> {
 mod tests {
     use super::*;
     use crate::event::Events;
+    use crate::frontend::lines::parsed;
     use drive::plan::{Arrival, PoolPlan};
 
     fn options(line: &str) -> TasksOptions {
-        match parse(line.split_whitespace().map(str::to_owned).collect()) {
-            Ok(options) => options,
-            other => panic!("{line}: {other:?}"),
-        }
+        parsed(line, parse, describe).unwrap()
     }
 
     fn rejected(line: &str) -> String {
-        match parse(line.split_whitespace().map(str::to_owned).collect()) {
-            Err(Stop::Error(failure)) => describe(&failure),
-            other => panic!("{line}: {other:?}"),
-        }
+        parsed(line, parse, describe).unwrap_err()
     }
 
     #[test]
