@@ -80,7 +80,18 @@ _OF_THE_MACHINE = (
 """Tests that change the machine or look whether it was changed, be it by comparing two looks at its facts: one after
 the other, in one process."""
 
-_LONG = (*_OF_THE_MACHINE, "tests/engine/", "tests/loads/fleet/test_cluster.py", "tests/conduct/", "tests/report/")
+_PAGES = "tests/cli/test_pages.py"
+"""Each of its tests takes as long as other files, and shares nothing with the others."""
+
+_LONG = (
+    *_OF_THE_MACHINE,
+    "tests/engine/",
+    _PAGES,
+    "tests/loads/fleet/test_cluster.py",
+    "tests/conduct/",
+    "tests/cli/",
+    "tests/report/",
+)
 """In this order, and before all others, so that several processes end together. Beside those of the machine run those
 of the engine, which look at no facts: a kernel value that changes for a while is nothing to them."""
 
@@ -142,7 +153,9 @@ class _ByFile(LoadScopeScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         path = nodeid.partition("::")[0]
-        return "the machine" if path.startswith(_OF_THE_MACHINE) else path
+        if path.startswith(_OF_THE_MACHINE):
+            return "the machine"
+        return nodeid if path == _PAGES else path
 
 
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
