@@ -23,6 +23,7 @@ NAMES = (
     "order-entry",
     "os-comparison",
     "postgres-versions",
+    "replay-demo",
 )
 
 COMPUTED = ("verdict.json", "published.json")

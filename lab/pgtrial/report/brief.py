@@ -87,19 +87,19 @@ def _headline(claim: Claim, result: StudyResult, plan: Plan) -> Headline:
     if by_load := result.claims(claim.arm) if len(plan.load_points) > 1 else []:
         counts = Counter(each.verdict for each in by_load)
         lines.append(Line("by load", ", ".join(f"{word} at {number}" for word, number in counts.most_common())))
-    lines += [Line("statements", told)] if (told := _statements(result, claim)) else []
+    lines += [Line("slower", told)] if (told := _statements(result, claim)) else []
     return Headline(claim.verdict, headline(claim, plan), lines)
 
 
 def _statements(result: StudyResult, claim: Claim) -> str:
-    """`1 of 6 slower: SELECT id, item … (26 times as long)`; empty of a study without a replay, or before a look."""
+    """`1 of 6 statements: SELECT id, item … (26 times as long)`; empty without a replay, or before a look."""
     own = [(each, each.difference) for each in result.statements if each.arm == claim.arm]
     if not any(found is not None for _, found in own):
         return ""
     slower = sorted((found.value, each.text, found) for each, found in own if found is not None and each.is_slower)
     named = [f"{_shortened(text)} ({times_as_long(found)})" for _, text, found in slower[:_NAMED]]
     named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
-    return f"{len(slower) or 'none'} of {len(own)} slower{': ' if slower else ''}{', '.join(named)}"
+    return f"{len(slower) or 'none'} of {plural(len(own), 'statement')}{': ' if slower else ''}{', '.join(named)}"
 
 
 _NAMED = 2

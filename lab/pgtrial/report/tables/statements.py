@@ -86,14 +86,14 @@ def _of(data: StudyData, arm: str, claim: StatementClaim) -> list[tuple[int, int
 
 
 def plan_tables(data: StudyData) -> list[Table[Sequence[str]]]:
-    """For each statement that got slower, its plan on both arms side by side."""
+    """For each statement that got slower, its plan on both arms side by side; none if EXPLAIN rejects it on both."""
     if data.statement_plans is None:
         return []
     known = {(each.arm, each.template): each for each in data.statement_plans.plans}
     tables = []
     for claim in data.result.statements:
         pair = [known.get((arm, claim.template)) for arm in (claim.baseline, claim.arm)]
-        if not claim.is_slower or None in pair:
+        if not claim.is_slower or None in pair or not any(each.plan for each in pair if each is not None):
             continue
         lines = [[_indented(line) for line in each.plan] or [each.refusal or NONE] for each in pair if each is not None]
         tables.append(
