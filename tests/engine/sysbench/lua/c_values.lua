@@ -26,7 +26,7 @@ function event()
    print("unique", type(C.sb_rand_unique()), type(C.sb_rand_uniform_uint64()), type(C.sb_rand_uniform_double()))
    local buffer = ffi.new("char[12]")
    C.sb_rand_str("###-@@@-x", buffer)
-   print("text", (ffi.string(buffer):gsub("%d", "#"):gsub("[a-wyz]", "@")))
+   print("text", (ffi.string(buffer):gsub("^%d%d%d%-%l%l%l%-", "###-@@@-")))
    print("wrong", pcall(C.sb_rand_uniform, "x", 1))
    local histogram = C.sb_histogram_new(100, 0.01, 1000)
    for i = 1, 50 do

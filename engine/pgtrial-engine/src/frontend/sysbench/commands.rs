@@ -90,7 +90,8 @@ impl Context<'_> {
             _ => {
                 let part = plan::part(&self.settings)?;
                 let workload = test.workload(&self.settings, part.shard)?;
-                let clients = plan::command(&self.settings, part, target, workload, test.mode(&self.settings));
+                let mode = test.mode(&self.settings);
+                let clients = plan::command(&self.settings, part, target, workload, mode, plan::JOBS);
                 return Ok(self.run(&plan::load(&self.settings, clients)?, test));
             }
         }
@@ -115,7 +116,8 @@ impl Context<'_> {
                 let part = plan::part(&self.settings)?;
                 script.init()?;
                 let workload = script.workload(Role::Events)?;
-                let clients = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
+                let mode = self.mode_of_scripts();
+                let clients = plan::command(&self.settings, part, target, workload, mode, plan::JOBS_OF_SCRIPTS);
                 Ok(self.run(&plan::load(&self.settings, clients)?, script))
             }
             _ => Err(unknown(command)),
@@ -187,7 +189,8 @@ impl Context<'_> {
             self.announce_threads();
         }
         let workload = script.workload(Role::Command(command.to_owned()))?;
-        let plan = plan::command(&self.settings, part, target, workload, self.mode_of_scripts());
+        let mode = self.mode_of_scripts();
+        let plan = plan::command(&self.settings, part, target, workload, mode, plan::JOBS_OF_SCRIPTS);
         let never = AtomicBool::new(false);
         match drive::run(&plan, self.clock, &never, &mut Failures { log: &mut *self.log }) {
             Ok(_) => Ok(0),
