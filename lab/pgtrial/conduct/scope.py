@@ -181,7 +181,7 @@ _SYSCTL_FACTS = {
     "kernel.numa_balancing": "memory.numa_balancing",
     "kernel.randomize_va_space": "os.address_randomisation",
 }
-"""The facts that show a kernel parameter; the others are differing_keys under their own names."""
+"""The facts that show a kernel parameter; the others differ under their own names."""
 
 
 def differing_keys(own: Server, base: Server) -> list[str]:
@@ -210,7 +210,7 @@ def _storage(own: Storage | None, base: Storage | None) -> list[str]:
 
 
 def _volume(prefix: str, own: Volume | None, base: Volume | None) -> list[str]:
-    """With another filesystem its options are differing_keys too; otherwise only the options that differ."""
+    """With another filesystem its options differ too; otherwise only those that are not the same."""
     if own == base:
         return []
     if own is None or base is None or (own.fs, own.on) != (base.fs, base.on):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import subprocess
-
-from pgtrial.loads.process import engine_path, environment, last_words, starting
+from pgtrial.loads.process import engine_path, finished, last_words, starting
 from pgtrial.loads.target import Target
 from pgtrial.model.errors import TrialError
 
@@ -18,15 +16,7 @@ def violated_condition(server: Target) -> str | None:
     Raises TrialError, and StudyError for an engine that is built for another platform.
     """
     with starting(engine_path()) as engine:
-        done = subprocess.run(
-            [engine, "order-entry", "check"],
-            env=environment(server.environment()),
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        done = finished([engine, "order-entry", "check"], server.environment())
     if done.returncode == 0:
         return None
     told = [line.partition("error: ")[2] for line in done.stderr.splitlines() if "error: " in line]

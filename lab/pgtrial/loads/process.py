@@ -80,6 +80,19 @@ def begun(
         )
 
 
+def finished(command: Sequence[str | Path], target: Mapping[str, str]) -> subprocess.CompletedProcess[str]:
+    """What a program said that has ended and was asked nothing, in the environment of its server."""
+    return subprocess.run(
+        command,
+        env=environment(target),
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        errors="replace",
+        check=False,
+    )
+
+
 def environment(target: Mapping[str, str]) -> dict[str, str]:
     """The engine's environment: this process's without stray PG* variables, then the target's PG* values."""
     kept = {key: value for key, value in os.environ.items() if not key.startswith("PG") or key == "PGPASSFILE"}

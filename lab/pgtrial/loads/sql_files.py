@@ -11,6 +11,7 @@ from psycopg import sql
 
 from pgtrial.loads.target import Session
 from pgtrial.model.errors import StudyError, TrialError
+from pgtrial.model.units import shortened
 
 _GONE = "57P"
 """SQLSTATEs of a server that ends sessions; a connection that broke has none."""
@@ -42,8 +43,7 @@ class Statement:
     @property
     def shown(self) -> str:
         """Its beginning, for a message."""
-        words = " ".join(self.text.split())
-        return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
+        return shortened(" ".join(self.text.split()), _SHOWN)
 
 
 def statements(text: str, variables: Mapping[str, str]) -> list[Statement]:

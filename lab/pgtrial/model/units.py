@@ -196,6 +196,11 @@ def numbered(name: str, taken: Collection[str]) -> str:
     return next(each for each in names if each not in taken)
 
 
+def shortened(text: str, most: int) -> str:
+    """A text of so many characters at most; one that is cut ends in an ellipsis."""
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
 def slug(text: str) -> str:
     """A name that any filesystem takes: letters, digits, `.`, `_`, `=` and `-`, at most 40 characters."""
     return re.sub(r"[^A-Za-z0-9._=-]+", "-", text).strip("-.")[:40] or "arm"

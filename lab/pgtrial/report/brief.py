@@ -11,7 +11,7 @@ from pathlib import Path
 from pgtrial.model.records.facts import Finding
 from pgtrial.model.records.plan import Plan
 from pgtrial.model.records.results import Claim, StudyResult, Word
-from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural
+from pgtrial.model.units import as_written, decimals_for, format_duration, percent, plural, shortened
 from pgtrial.report.verdict import title
 from pgtrial.report.words import (
     bounds_text,
@@ -96,8 +96,9 @@ def _statements(result: StudyResult, claim: Claim) -> str:
     own = [(each, each.difference) for each in result.statements if each.arm == claim.arm]
     if not any(found is not None for _, found in own):
         return ""
-    slower = sorted((found.value, each.text, found) for each, found in own if found is not None and each.is_slower)
-    named = [f"{_shortened(text)} ({times_as_long(found)})" for _, text, found in slower[:_NAMED]]
+    slower = [(found, each.text) for each, found in own if found is not None and each.is_slower]
+    slower.sort(key=lambda told: (told[0].value, told[1]))
+    named = [f"{shortened(text, _LENGTH)} ({times_as_long(found)})" for found, text in slower[:_NAMED]]
     named += [f"{len(slower) - _NAMED} more"] if len(slower) > _NAMED else []
     return f"{len(slower) or 'none'} of {plural(len(own), 'statement')}{': ' if slower else ''}{', '.join(named)}"
 
@@ -105,10 +106,6 @@ def _statements(result: StudyResult, claim: Claim) -> str:
 _NAMED = 2
 """How many of the statements that got slower are named, and how many characters of each."""
 _LENGTH = 40
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= _LENGTH else f"{text[: _LENGTH - 1]}…"
 
 
 def _withholding(result: StudyResult, claim: Claim) -> list[Finding]:

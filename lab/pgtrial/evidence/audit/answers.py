@@ -9,6 +9,7 @@ from pgtrial.evidence.audit.case import Case, Concern, is_frequent, rule
 from pgtrial.model.records.plan import LoadPoint
 from pgtrial.model.records.replay import TemplateResult
 from pgtrial.model.records.trial import Trial
+from pgtrial.model.units import shortened
 
 _MISSING = {"42P01": "a table", "42703": "a column", "42883": "a function", "3F000": "a schema"}
 """SQLSTATEs of what is missing, and what it is."""
@@ -29,8 +30,7 @@ class _Pair:
 
     @property
     def name(self) -> str:
-        text = self.base.text
-        return f"template {self.base.template} ({text if len(text) <= _SHOWN else f'{text[: _SHOWN - 1]}…'})"
+        return f"template {self.base.template} ({shortened(self.base.text, _SHOWN)})"
 
 
 def _by_template(case: Case, arm: str, point: LoadPoint) -> dict[int, list[_Pair]]:

@@ -11,6 +11,7 @@ from pgtrial.model.records.facts import Facts, Finding
 from pgtrial.model.records.plan import LoadPoint, Plan
 from pgtrial.model.records.trial import Trial
 from pgtrial.model.study.spec import StudySpec
+from pgtrial.model.units import shortened
 from pgtrial.statistics.where_it_ran import THIS_MACHINE
 
 _NOT_COMPARED = ("defaults", "sources", "probes")
@@ -198,8 +199,7 @@ def listed(names: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def shortened(value: Any) -> str:
+def as_shown(value: Any) -> str:
     """A value for a message."""
     text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    text = text or "''"
-    return text if len(text) <= _SHOWN else f"{text[: _SHOWN - 1]}…"
+    return shortened(text or "''", _SHOWN)

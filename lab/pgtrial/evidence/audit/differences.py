@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pgtrial.evidence.audit import network
-from pgtrial.evidence.audit.case import Case, Concern, Difference, compared, known_value, listed, rule, shortened
+from pgtrial.evidence.audit.case import Case, Concern, Difference, as_shown, compared, known_value, listed, rule
 from pgtrial.evidence.audit.hygiene import is_debugging
 from pgtrial.evidence.collect.server import KNOWN
 from pgtrial.model.records.facts import Facts
@@ -69,7 +69,7 @@ def undeclared_differences(case: Case) -> Iterator[Concern]:
 
     for key, found in _grouped(case, lambda difference: difference.key, wanted):
         values = {case.baseline: found[0].baseline_value} | {one.arm: one.value for one in found}
-        by_arm = listed(f"{shortened(value)} in {arm}" for arm, value in values.items())
+        by_arm = listed(f"{as_shown(value)} in {arm}" for arm, value in values.items())
         yield Concern(
             list(values),
             f"The arms differ in {key}, which the study does not declare: {by_arm}.",
@@ -129,7 +129,7 @@ def locale(case: Case) -> Iterator[Concern]:
         return undeclared and difference.group == "server" and difference.name in _LOCALE
 
     for arm, found in _grouped(case, _arm, wanted):
-        values = listed(f"{one.name} ({shortened(one.baseline_value)} and {shortened(one.value)})" for one in found)
+        values = listed(f"{one.name} ({as_shown(one.baseline_value)} and {as_shown(one.value)})" for one in found)
         yield Concern(
             [case.baseline, arm],
             f"{case.baseline} and {arm} differ in {values}: comparing text costs more in some locales.",
@@ -206,7 +206,7 @@ def unlike_deployments(case: Case) -> Iterator[Concern]:
         for group, name in compared(deployments):
             by_value = _by_value(deployments, group, name)
             if len(by_value) > 1:
-                values = listed(f"{shortened(value)} in {_numbers(numbers)}" for value, numbers in by_value)
+                values = listed(f"{as_shown(value)} in {_numbers(numbers)}" for value, numbers in by_value)
                 yield Concern(
                     [arm],
                     f"The deployments of {arm} differ in {group}.{name}: {values} (numbered from 1).",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from statistics import median
 
-from pgtrial.evidence.audit.case import Case, Concern, listed, rule, shortened, unlike
+from pgtrial.evidence.audit.case import Case, Concern, as_shown, listed, rule, unlike
 from pgtrial.model.study.fleet import LOCAL
 from pgtrial.statistics.canaries import DEVIATIONS
 from pgtrial.statistics.levels import robust_sd
@@ -61,7 +61,7 @@ def _differences(case: Case, arm: str, names: Sequence[str]) -> Iterator[str]:
     for name in names:
         base, own = case.both(arm, "network", name)
         if base is not None and own is not None and base != own:
-            yield f"{name} {shortened(base)} and {shortened(own)}"
+            yield f"{name} {as_shown(base)} and {as_shown(own)}"
 
 
 def _measured(case: Case, arm: str, *, round_trips: bool) -> Iterator[str]:

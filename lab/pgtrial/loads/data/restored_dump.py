@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,7 @@ import psycopg
 
 from pgtrial.loads.data.data import Data
 from pgtrial.loads.data_makers import ENGINE_HERE, DataMaker, OnLine
-from pgtrial.loads.process import environment
+from pgtrial.loads.process import finished
 from pgtrial.loads.target import Session, Target
 from pgtrial.model.errors import ArmError, one_line
 from pgtrial.model.records.plan import LoadPoint
@@ -96,15 +95,7 @@ def _restore(path: Path, server: Target) -> None:
             "dump (pg_dump --format=plain)"
         )
     command: list[str | Path] = [program, *_WITHOUT_ROLES, "--exit-on-error", f"--dbname={server.dbname}", path]
-    done = subprocess.run(
-        command,
-        env=environment(server.environment()),
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    done = finished(command, server.environment())
     if done.returncode != 0:
         said = [line for line in done.stderr.splitlines() if "error:" in line] or done.stderr.splitlines()
         why = said[0].removeprefix("pg_restore: error: ") if said else f"it ended with status {done.returncode}"
