@@ -33,8 +33,8 @@ struct Column {
     common: Vec<(f64, String)>,
     /// Values between which there are equally many rows.
     bounds: Vec<String>,
-    /// How many new values were made.
-    made: i64,
+    /// The last new number that was made.
+    made: Option<i64>,
 }
 
 /// What values look like, as far as they are made and not chosen among known ones.
@@ -139,7 +139,7 @@ impl Column {
             is_unique: row.number("n_distinct")? == Some(-1.0),
             common: common.collect(),
             bounds: elements(row.text("histogram_bounds")),
-            made: 0,
+            made: None,
         })
     }
 
@@ -198,12 +198,12 @@ impl Column {
 
     /// A value that the column does not have yet, as far as the type allows that.
     fn make(&mut self, random: &mut Random) -> String {
-        self.made += 1;
         match self.kind {
             Kind::Integer => {
                 let known = self.bounds.iter().chain(self.common.iter().map(|(_, value)| value));
-                let largest = known.filter_map(|value| value.parse::<i64>().ok()).max().unwrap_or(0);
-                largest.saturating_add(self.made).to_string()
+                let largest = || known.filter_map(|value| value.parse().ok()).max().unwrap_or(0);
+                let made = self.made.get_or_insert_with(largest).saturating_add(1);
+                self.made.insert(made).to_string()
             }
             Kind::Uuid => uuid(random),
             Kind::Text => format!("{:x}", random.next_u64()),
@@ -294,7 +294,7 @@ pub mod tests {
             is_unique: false,
             common: common.iter().map(|(sum, value)| (*sum, (*value).to_owned())).collect(),
             bounds: bounds.iter().map(|bound| (*bound).to_owned()).collect(),
-            made: 0,
+            made: None,
         }
     }
 
