@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -269,7 +270,7 @@ def test_a_part_is_selected_by_database_and_time(logs: Logs, tmp_path: Path) -> 
     assert refused("-o", tmp_path / "none", log, "--database=shop").startswith(
         "no statement of the logs can be used; left out: "
     )
-    times = [line[:23] for line in log.read_text().splitlines() if '"pgbench simple timed"' in line]
+    times = re.findall(r'^([-\d]+ [:.\d]+) UTC,.*"pgbench simple timed"', log.read_text(), re.MULTILINE)
     middle = times[len(times) // 2]
     whole = captured(tmp_path / "whole", log, "--database=postgres")
     early = captured(tmp_path / "early", log, "--to", middle)
