@@ -1,4 +1,4 @@
-"""What a release needs: one version everywhere."""
+"""What a release needs: one version everywhere, and locked dependencies that fit."""
 
 from __future__ import annotations
 
@@ -18,3 +18,17 @@ def test_lab_engine_changelog_and_citation_have_one_version():
     assert changelog is not None
     assert citation is not None
     assert {engine, changelog[1], citation[1]} == {pgtrial.__version__}
+
+
+def test_the_fuzz_targets_lock_what_the_engine_needs() -> None:
+    """They are a workspace of their own, which `cargo --locked` refuses to build with a lock file of before."""
+    lock = tomllib.loads((ROOT / "engine" / "fuzz" / "Cargo.lock").read_text())
+    locked = {each["name"]: {*each.get("dependencies", [])} for each in lock["package"] if "source" not in each}
+    shared = 0
+    for path in ROOT.glob("engine/*/Cargo.toml"):
+        manifest = tomllib.loads(path.read_text())
+        name = manifest["package"]["name"]
+        if name in locked:
+            assert manifest.get("dependencies", {}).keys() <= locked[name], name
+            shared += 1
+    assert shared > 1
