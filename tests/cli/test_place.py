@@ -5,10 +5,13 @@ from pathlib import Path
 import pytest
 
 from pgtrial.cli import conduct, place
+from pgtrial.conduct.progress import Preparing, StudyEnds
+from pgtrial.conduct.run_study import run_study
 from pgtrial.model.errors import ArmError, StoreError
 from pgtrial.report.verdict import earlier_notes
 from pgtrial.store.directory import StudyDirectory
 from pgtrial.store.study_file import build_study
+from tests.conftest import require_engine
 from tests.store.samples import completed_trial
 
 
@@ -52,6 +55,20 @@ def test_a_study_that_has_ended_without_its_report_is_taken_up():
     again, there = place.find_or_create(spec(), None, anew=False)
     assert there
     assert again.path == first.path
+
+
+def test_what_a_lab_left_that_was_killed_after_its_last_trial_is_removed_all_the_same(fresh_state, monkeypatch):
+    require_engine()
+    monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
+    study, _ = place.find_or_create(spec(), None, anew=False)
+    complete(study)
+    left = fresh_state / "runs" / "1234-killed"
+    left.mkdir(parents=True)
+    heard = []
+    run_study(study, heard.append)
+    assert not left.exists()
+    assert any(isinstance(event, Preparing) and "1234-killed" in event.text for event in heard)
+    assert isinstance(heard[-1], StudyEnds)
 
 
 def test_a_finished_study_is_run_anew():

@@ -23,6 +23,7 @@ from pgtrial.conduct.watch import ReadCanary, Watch
 from pgtrial.evidence.audit import audit
 from pgtrial.evidence.collect.collect import collect
 from pgtrial.evidence.observe.canary import CanaryProbes
+from pgtrial.loads.fleet import scratch
 from pgtrial.loads.fleet.fleet import load_maker
 from pgtrial.loads.load_makers import LoadMaker
 from pgtrial.loads.process import engine_path
@@ -37,7 +38,7 @@ from pgtrial.model.study.spec import StudySpec
 from pgtrial.model.units import plural
 from pgtrial.servers.arm import Arm, Needs
 from pgtrial.servers.arms import make_arms
-from pgtrial.servers.workspace import LeftOnHost, Workspace
+from pgtrial.servers.workspace import LeftOnHost, Workspace, clean
 from pgtrial.statistics.claims import decide
 from pgtrial.statistics.ratios import Grid
 from pgtrial.store.directory import StudyDirectory, committed_seconds
@@ -70,6 +71,9 @@ def run_study(
         study.finish_void()
         ended = isinstance(_next_step(study, given, study.trials()), Stop)
         if ended and more is None and not missing_plans(study):
+            # a lab that was killed after its last trial has left what it had made
+            for notice in (*scratch.clean(), *clean()):
+                listener(Preparing(notice, stays=True))
             _end(study, given, listener)
             return
         check_unchanged(given)
