@@ -1,6 +1,11 @@
 """What a command prints depends on what it is told of the terminal: tests tell it of none."""
 
 import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.cli.forked import Commands, forked_commands
 
 # by these rich and typer take what is no terminal for one, or for a narrow one; typer reads them when it is imported
 for _name in (
@@ -13,3 +18,10 @@ for _name in (
     "COLUMNS",
 ):
     os.environ.pop(_name, None)
+
+
+@pytest.fixture(scope="session")
+def commands() -> Iterator[Commands]:
+    """`pgtrial`, its labs forked from one, which is started when it is asked for first."""
+    with forked_commands() as forked:
+        yield forked

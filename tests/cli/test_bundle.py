@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.forked import forked_commands
 from tests.conftest import EXAMPLES
 
 NAME = "huge-pages-1gb"
@@ -15,10 +14,9 @@ BUNDLE = EXAMPLES / f"{NAME}.tar.xz"
 
 
 @pytest.fixture(scope="module")
-def pgtrial(tmp_path_factory):
+def pgtrial(commands):
     environment = {**os.environ, "COLUMNS": "200"}
-    with forked_commands(tmp_path_factory.mktemp("commands")) as commands:
-        yield lambda *arguments, cwd: commands.run([*map(str, arguments)], Path(cwd), environment)
+    return lambda *arguments, cwd: commands.run([*map(str, arguments)], Path(cwd), environment)
 
 
 @pytest.fixture

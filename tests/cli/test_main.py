@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.forked import forked_commands
 from tests.conftest import require_engine
 
 OF_THE_LAB = (
@@ -33,9 +32,8 @@ def environment(more=None):
 
 
 @pytest.fixture(scope="module")
-def pgtrial(tmp_path_factory):
-    with forked_commands(tmp_path_factory.mktemp("commands")) as commands:
-        yield lambda *arguments, env=None, cwd=".": commands.run(list(arguments), Path(cwd).resolve(), environment(env))
+def pgtrial(commands):
+    return lambda *arguments, env=None, cwd=".": commands.run(list(arguments), Path(cwd), environment(env))
 
 
 def test_help_names_every_command_without_importing_them():
@@ -55,21 +53,24 @@ def test_help_names_every_command_without_importing_them():
 
 
 @pytest.mark.parametrize("command", OF_THE_LAB)
-def test_every_command_explains_itself(command):
-    code = (
-        "import sys\nfrom pgtrial.cli import main\n"
-        "try: main()\n"
-        "finally: assert 'scipy.stats' not in sys.modules, 'it takes as long as all the rest'"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, command, "--help"],
-        capture_output=True,
-        text=True,
-        env=environment(),
-        check=False,
-    )
+def test_every_command_explains_itself(pgtrial, command):
+    done = pgtrial(command, "--help")
     assert done.returncode == 0, done.stderr
     assert f"pgtrial {command}" in done.stdout
+
+
+def test_no_command_explains_itself_with_a_library_that_takes_as_long_as_all_the_rest():
+    code = (
+        "import sys, contextlib\nfrom pgtrial.cli import main\n"
+        "for command in sys.argv[1:]:\n"
+        "    with contextlib.suppress(SystemExit): main([command, '--help'])\n"
+        "    assert 'scipy.stats' not in sys.modules, command"
+    )
+    command = [sys.executable, "-c", code, *OF_THE_LAB]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment(), check=False)
+    assert done.returncode == 0, done.stderr
+    for command in OF_THE_LAB:
+        assert f"pgtrial {command}" in done.stdout
 
 
 @pytest.mark.parametrize(

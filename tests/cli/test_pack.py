@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from pgtrial.store.workloads import bundled_packs
-from tests.cli.forked import forked_commands
 from tests.conftest import require_engine, require_server
 from tests.packs import QUALITY, write_pack
 
@@ -18,10 +17,9 @@ _FILE = re.compile(r"^`([\w.]+)`:\n```\w+\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
 
 @pytest.fixture(scope="module")
-def pgtrial(tmp_path_factory):
-    with forked_commands(tmp_path_factory.mktemp("commands")) as commands:
-        environment = {**os.environ, "COLUMNS": "200"}
-        yield lambda *arguments, cwd: commands.run(["pack", *arguments], Path(cwd).resolve(), environment)
+def pgtrial(commands):
+    environment = {**os.environ, "COLUMNS": "200"}
+    return lambda *arguments, cwd: commands.run(["pack", *arguments], Path(cwd), environment)
 
 
 def refused(done) -> str:

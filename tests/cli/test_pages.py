@@ -15,11 +15,11 @@ from tests.conftest import require_engine, require_server
 ROOT = Path(__file__).parents[2]
 SHORTER = (
     (r"--budget 30min", "--blocks 1 --warmup 300ms --duration 1s"),
-    (r"--clients [\d,]+", "--clients 2"),
+    (r"--clients [\d,]+", "--clients 1"),
     (r"--more 1h", "--blocks 1"),
     (r'budget = "\w+"', "blocks = 1\ncanary = false"),
     (r"scale +=.*", "scale = 1"),
-    (r"clients +=.*", 'clients = 2\nwarmup = "300ms"'),
+    (r"clients +=.*", 'clients = 1\nwarmup = "300ms"'),
     (r'duration = "\d+s"', 'duration = "1s"'),
     # undecided after one block, as said beside it
     (r"(pgtrial verdict [^#\n]*[^#\s])", r"\1 || [ $? = 2 ]"),
@@ -41,10 +41,16 @@ def script_of(page: str, servers: dict[str, str]) -> str:
     return "set -e\n" + "\n".join(kept)
 
 
-def run_page(page: str, folder: Path, servers: dict[str, str], first: str = "") -> subprocess.CompletedProcess[str]:
+INSTALLED = Path(sys.executable).parent
+"""The folder of the installed `pgtrial`. Short pages run it; the others run a `pgtrial` that forks its labs."""
+
+
+def run_page(
+    page: str, folder: Path, servers: dict[str, str], first: str = "", programs: Path = INSTALLED
+) -> subprocess.CompletedProcess[str]:
     require_engine()
     require_server(18)
-    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    environment = {**os.environ, "PATH": os.pathsep.join([str(programs), str(INSTALLED), os.environ["PATH"]])}
     script = first + script_of(page, servers)
     return subprocess.run(
         ["bash", "-c", script], cwd=folder, env=environment, capture_output=True, text=True, timeout=300, check=False
@@ -68,20 +74,19 @@ def shops(clusters):
             session.execute(f"DROP DATABASE {name} WITH (FORCE)")
 
 
-def test_the_examples_of_the_readme(tmp_path, workspace, shops):
+def test_the_examples_of_the_readme(tmp_path, workspace, shops, commands):
     (tmp_path / "orders.sql").write_text("SELECT count(*) FROM pgbench_accounts WHERE aid < 100;\n")
-    done = run_page("README.md", tmp_path, shops)
+    done = run_page("README.md", tmp_path, shops, programs=commands.folder)
     assert done.returncode == 0, done.stderr
     assert "old" in done.stdout
     (bundle,) = (tmp_path / "results").glob("wal-*.tar.xz")
     assert bundle.stat().st_size > 1000
 
 
-def test_before_an_upgrade(tmp_path, workspace):
+def test_before_an_upgrade(tmp_path, workspace, commands):
     require_server(17)
-    done = run_page(
-        "docs/tutorials/upgrade.md", tmp_path, {r"generate_series\(1, 100000\)": "generate_series(1, 1000)"}
-    )
+    fewer = {r"generate_series\(1, 100000\)": "generate_series(1, 1000)"}
+    done = run_page("docs/tutorials/upgrade.md", tmp_path, fewer, programs=commands.folder)
     assert done.returncode == 0, done.stderr
     assert "the verdict follows from the 2 trials" in done.stdout
 
@@ -111,7 +116,7 @@ def test_which_service(tmp_path):
     assert "4 of each arm" in done.stdout
 
 
-def test_the_tour(tmp_path, clusters, workspace, shops):
+def test_the_tour(tmp_path, clusters, workspace, shops, commands):
     (tmp_path / "orders.sql").write_text("SELECT count(*) FROM pgbench_accounts WHERE aid < 100;\n")
     (tmp_path / "tpcc.lua").write_text("function event() end\n")
     cluster = clusters(18)
@@ -141,7 +146,7 @@ def test_the_tour(tmp_path, clusters, workspace, shops):
         session.autocommit = True
         session.execute("CREATE DATABASE mydb")
         try:
-            done = run_page("docs/tour.md", tmp_path, {**shorter, **shops}, reached)
+            done = run_page("docs/tour.md", tmp_path, {**shorter, **shops}, reached, commands.folder)
         finally:
             session.execute("DROP DATABASE mydb WITH (FORCE)")
     assert done.returncode == 0, done.stderr
