@@ -81,7 +81,8 @@ def run_to_its_end(attack: Attack, folder: Path, study: str, attacker: Attacker)
         if "Traceback" in said:
             attack.defect(f"a lab ended with a traceback: {said.strip().splitlines()[-1]}")
         _check_kept(attack, stored, folder)
-        if lab.process.returncode == 0:
+        # a lab that was killed after its report had nothing left to do, and the same command would begin a new study
+        if lab.process.returncode == 0 or any(folder.glob("results/*/report.html")):
             return _check_complete(attack, folder)
         silent = 0 if lab.was_attacked else silent + 1
         if silent == _SILENT_AT_MOST:
