@@ -261,9 +261,14 @@ def example() -> Iterator[Example]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def state_root() -> Iterator[Path]:
-    """A state root of the tests' own, short enough for sockets and open to the servers' account."""
+def state_root(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A state root of the tests' own, short enough for sockets and open to the servers' account. All processes of a run
+    share the script of the charts in it."""
     path = public_directory(_roomy())
+    run = tmp_path_factory.getbasetemp()
+    kept = (run.parent if "PYTEST_XDIST_WORKER" in os.environ else run) / "kept"
+    kept.mkdir(exist_ok=True)
+    (path / "kept").symlink_to(kept)
     before = os.environ.get("PGTRIAL_STATE")
     os.environ["PGTRIAL_STATE"] = str(path)
     yield path

@@ -22,10 +22,11 @@ SHORT = {"warmup": 0, "duration": "1s"}
 
 
 @pytest.fixture(autouse=True)
-def state(fresh_state, monkeypatch):
+def state(fresh_state, state_root, monkeypatch):
     """A state directory without templates."""
     require_engine()
     require_server(18)
+    (fresh_state / "kept").symlink_to(state_root / "kept")
     monkeypatch.setenv("PGTRIAL_STATE", str(fresh_state))
     return fresh_state
 
