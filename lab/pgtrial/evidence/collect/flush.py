@@ -82,8 +82,11 @@ def parse_pg_test_fsync(line: str) -> Rates | None:
     return rates_of(1 / float(found[1]), "pg_test_fsync, fdatasync")
 
 
-_ASK_PG_TEST_FSYNC = """"$1" -s 1 -f "$2" 2>/dev/null | sed '/fdatasync .*ops/q'"""
-"""Its next line ends it, since nobody reads that: the other half minute of its methods is not waited for."""
+_ASK_PG_TEST_FSYNC = """
+sh -c 'echo "$$"; exec "$0" -s 1 -f "$1" 2>/dev/null' "$1" "$2" |
+{ read -r pid && sed '/fdatasync .*ops/q' && kill "$pid" 2>/dev/null; true; }
+"""
+"""After the line on fdatasync it is ended, since nobody reads the half minute of its other methods."""
 
 _ALLOCATE = 'dd if=/dev/zero of="$1" bs=1048576 count=16 conv=fsync 2>/dev/null && '
 _DD = 'LC_ALL=C dd if=/dev/zero of="$1" bs=8192 count="$2" conv=notrunc oflag=dsync 2>&1'
