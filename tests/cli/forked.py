@@ -11,18 +11,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conftest import public_directory
+from tests.flushes import BY_DD
 
 _PARENT = """
 import importlib, json, os, select, socket, sys, traceback
 import pgtrial.report.build
 from pgtrial import cli
-from pgtrial.evidence.collect import flush
 
 for module in {module for module, _ in cli.COMMANDS.values() if module is not None}:
     importlib.import_module(f"pgtrial.cli.{module}")
-
-by_any_program = flush.flush_rate
-flush.flush_rate = lambda machine, directory, program=None: by_any_program(machine, directory)
 
 def receive(connection):
     order, streams, *_ = socket.recv_fds(connection, 1 << 16, 3)
@@ -76,8 +73,7 @@ with socket.socket(socket.AF_UNIX) as listening:
                 with connection:
                     connection.sendall(b"%d" % status)
 """
-"""Forks a lab for each connection and sends back its exit status. It ends when its standard input is closed. Its labs
-measure flushes by dd alone, since pg_test_fsync takes seconds of processor time an arm."""
+"""Forks a lab for each connection and sends back its exit status. It ends when its standard input is closed. """
 
 _PROGRAM = """#!{python} -IS
 import json, os, socket, sys
@@ -121,7 +117,7 @@ def forked_commands(launcher: Sequence[str] = ()) -> Iterator[Commands]:
     program = folder / "pgtrial"
     program.write_text(_PROGRAM.format(python=sys.executable, socket=folder / "socket"))
     program.chmod(0o755)
-    command = [*launcher, sys.executable, "-c", _PARENT, str(folder / "socket")]
+    command = [*launcher, sys.executable, "-c", BY_DD + _PARENT, str(folder / "socket")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as parent:
         assert parent.stdout is not None
         assert parent.stdout.readline() == "ready\n"
